@@ -17,7 +17,7 @@ import openai
 from pydantic import ValidationError
 from sklearn.metrics import roc_auc_score
 
-from parley.orchestrator.formats.arena.trickster import with_support
+from parley.orchestrator.formats.arena.trickster import combine_with_support
 from parley.orchestrator.model.hollowness import Features, features_of, hollow_probability, terms_of
 from parley.orchestrator.phases.assess import SUPPORT_PROMPT, Support
 from parley.runtime.contract_settings import default_of
@@ -80,7 +80,7 @@ async def by_endpoint(model: str, debates: Sequence[LabelledDebate], told: Seque
             said = Support.model_validate_json(written[written.find("{") : written.rfind("}") + 1])
         except ValidationError:
             return by_text
-        return with_support(by_text, said.mean)
+        return combine_with_support(by_text, said.mean)
 
     began = time.perf_counter()
     both = await asyncio.gather(*(ask(each, p) for each, p in zip(debates, told, strict=True)))
@@ -92,7 +92,7 @@ async def run(_quick: bool) -> None:
     held_out = held_out_debates()
     first, told = by_texts("texts alone", held_out)
     support = support_told(held_out)
-    both = [with_support(p, each) for p, each in zip(told, support, strict=True)]
+    both = [combine_with_support(p, each) for p, each in zip(told, support, strict=True)]
     rows = [
         by_texts("texts alone, where it was fitted", fitted_debates())[0],
         first,

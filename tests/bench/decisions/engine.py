@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from parley.client import DebateSpec, ParleyClient
-from parley.orchestrator.phases.count_votes import surest
+from parley.orchestrator.phases.count_votes import most_confident_choice
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import ArenaSettings, StoppingSettings, Topology
 from parley.v1.debate_pb2 import Debate, Participant
@@ -104,7 +104,7 @@ def _read(
     return Debated(
         drafts=tuple(_option(drafts[name]) for name in names),
         last=tuple(ballots.get(name, "") for name in names),
-        stood=_option((drafts if by_drafts else positions)[surest(decision.count)]),
+        stood=_option((drafts if by_drafts else positions)[most_confident_choice(decision.count)]),
         by_drafts=by_drafts,
         one_voice=vote.shared_family,
         calls=len(keys) - grouped + len(vote.left_out_agent_ids),

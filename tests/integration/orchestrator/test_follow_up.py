@@ -12,7 +12,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats.moderated import V1
 from parley.orchestrator.formats.moderated.discussion import Discussion
-from parley.orchestrator.formats.moderated.follow_up import follow_up
+from parley.orchestrator.formats.moderated.follow_up import offer_issue
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.spec import DebateSpec
@@ -41,7 +41,7 @@ def _decided(name: str, decision: ModeratedOutcome) -> Format:
 
     async def run(debate: Debate) -> Outcome:
         outcome = Outcome(description="No cache.", moderated=decision)
-        await follow_up(Discussion(debate), outcome.moderated)
+        await offer_issue(Discussion(debate), outcome.moderated)
         return outcome
 
     return Format(name=name, version=1, run=run, settings=V1.settings)

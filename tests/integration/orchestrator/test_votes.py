@@ -14,7 +14,7 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import DebateSpec
 from parley.orchestrator.phases.count_votes import VoteTerms
-from parley.orchestrator.phases.vote import VOTE, hold_vote
+from parley.orchestrator.phases.vote import VOTE, run_vote
 from parley.v1.convergence_pb2 import Contradiction, GroupPositionsResponse, PositionGroup
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import Concluded, Settled, Warned
@@ -50,7 +50,7 @@ def balloting(terms: VoteTerms) -> Formats:
             Contribution(each.id, "proposal", 1, f"{each.id} says so.", f"{each.id} it is")
             for each in debate.participants
         ]
-        vote = await hold_vote(debate, debate.participants, work, terms=terms)
+        vote = await run_vote(debate, debate.participants, work, terms=terms)
         return Outcome(description="voted", panel=PanelOutcome(vote=vote))
 
     return Formats([Format(name="ballot", version=1, run=run, activities=(VOTE,))])
@@ -190,7 +190,7 @@ async def test_choices_that_contradict_each_other_are_never_counted_as_one(tmp_p
 
 async def test_one_voice_is_warned_of_and_shows_a_step_less(tmp_path: Path) -> None:
     gateway = Voters(everybody("ada", "ada", "ada"))
-    vote, events = await voted(tmp_path, gateway, replace(PLAIN, one_voice="openai"))
+    vote, events = await voted(tmp_path, gateway, replace(PLAIN, shared_family="openai"))
     assert (vote.strength, vote.undiscounted_strength) == (VOTE_STRENGTH_STRONG, VOTE_STRENGTH_UNANIMOUS)
     assert vote.shared_family == "openai"
     (warning,) = warnings(events)
@@ -201,7 +201,7 @@ async def test_what_an_early_end_left_out_is_recorded_with_its_weight(tmp_path: 
     gateway = Voters(everybody("ada", "ada", "ada", "bo", "bo"))
     gateway.weights = {**dict.fromkeys(("ada", "bo", "cy", "dee"), 2.0), "eve": 0.1}
     hold = gateway.hold("vote/eve")
-    terms = replace(WEIGHTED, one_voice="meta")
+    terms = replace(WEIGHTED, shared_family="meta")
     async with backstage(tmp_path, gateway, balloting(terms)) as stage, stage.replica() as replica:
         debate = await replica.create(spec(5))
         await hold.reached.wait()

@@ -15,7 +15,7 @@ from parley.v1.debate_pb2 import (
 )
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
 
-__all__ = ["account_of_rounds", "all_rounds_held", "ended_from_outside"]
+__all__ = ["describe_rounds", "end_from_outside", "end_of_all_rounds"]
 
 _LIMITS: Final = {
     TOTAL_TIMEOUT: (STOP_REASON_TOTAL_TIMEOUT, "the debate's time limit was reached"),
@@ -24,13 +24,13 @@ _LIMITS: Final = {
 }
 
 
-def all_rounds_held(total: int) -> RoundsEnded:
+def end_of_all_rounds(total: int) -> RoundsEnded:
     """Return that the rounds ended by themselves."""
     explanation = f"all {total} rounds were held" if total > 1 else "the one round was held"
     return RoundsEnded(reason=STOP_REASON_ALL_ROUNDS_COMPLETED, explanation=explanation)
 
 
-def ended_from_outside(steering: Steering, number: int) -> RoundsEnded:
+def end_from_outside(steering: Steering, number: int) -> RoundsEnded:
     """Return which limit, or that a person, ended the rounds in or after the one with this number."""
     if steering.limit:
         reason, explanation = _LIMITS[steering.limit]
@@ -40,7 +40,7 @@ def ended_from_outside(steering: Steering, number: int) -> RoundsEnded:
     )
 
 
-def account_of_rounds(
+def describe_rounds(
     debate: Debate,
     held: int,
     total: int,
@@ -54,13 +54,13 @@ def account_of_rounds(
         lines = [f"{why[0].upper()}{why[1:]}."]
     else:
         lines = [f"{held} of at most {total} rounds were held. They ended early: {why}."]
-    missing = [*_missing(debate, failed), *_muted(debate, muted)]
+    missing = [*_list_missing(debate, failed), *_list_muted(debate, muted)]
     if missing:
         lines += ["What is missing:", *(f"- {each}" for each in missing)]
     return "\n".join(lines)
 
 
-def _missing(debate: Debate, failed: Sequence[StepFailed]) -> Iterator[str]:
+def _list_missing(debate: Debate, failed: Sequence[StepFailed]) -> Iterator[str]:
     for each in failed:
         work = each.work
         of = f" of agent {debate.letter(work.target_agent_id)}'s proposal" if work.target_agent_id else ""
@@ -68,7 +68,7 @@ def _missing(debate: Debate, failed: Sequence[StepFailed]) -> Iterator[str]:
         yield f"agent {agent} failed in round {work.round}: there is no {work.activity}{of} by it"
 
 
-def _muted(debate: Debate, muted: Collection[str]) -> Iterator[str]:
+def _list_muted(debate: Debate, muted: Collection[str]) -> Iterator[str]:
     for each in debate.participants:
         if each.id in muted:
             yield f"agent {debate.letter(each.id)} was left out of later rounds by the person who asks"

@@ -19,7 +19,7 @@ from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.peers.services import truncate_text
 from parley.orchestrator.phases.prompting import preamble, quotation
-from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.v1.convergence_pb2 import (
     CONVERGENCE_VERDICT_CONVERGED,
     CONVERGENCE_VERDICT_STABLE_DISAGREEMENT,
@@ -46,20 +46,20 @@ __all__ = [
     "FIRST_DRAFT_VOTE",
     "GROUPING",
     "POSITION",
-    "agreement_ends_rounds",
+    "agent_positions",
     "assess_agreement",
     "assessment_key",
-    "draft_groups",
-    "ended_by_agreement",
+    "compute_draft_groups",
+    "find_end_by_agreement",
     "group_drafts",
+    "record_finding",
     "settle_agreement",
-    "stands_of",
     "state_positions",
     "verdicts_of",
 ]
 
 
-def stands_of(work: Sequence[Contribution]) -> list[AgentPosition]:
+def agent_positions(work: Sequence[Contribution]) -> list[AgentPosition]:
     """Return what each agent stands for."""
     return [
         AgentPosition(agent_id=each.agent, position=each.position, text=truncate_text(each.text))
@@ -82,10 +82,10 @@ async def state_positions(
 
     `key` names the question among those of a round in which two texts of an agent are asked for it.
     """
-    return list(await asyncio.gather(*(_stated(debate, number, each, key) for each in work)))
+    return list(await asyncio.gather(*(_state_position(debate, number, each, key) for each in work)))
 
 
-async def _stated(debate: Debate, number: int, made: Contribution, key: str) -> Contribution:
+async def _state_position(debate: Debate, number: int, made: Contribution, key: str) -> Contribution:
     if made.position:
         return made
     agent = next(each for each in debate.participants if each.id == made.agent)
@@ -118,7 +118,7 @@ class _Groups(BaseModel):
     ]
 
 
-_GROUPS_SCHEMA = schema_text(asked_schema(_Groups))
+_GROUPS_SCHEMA = schema_text(prompt_schema(_Groups))
 
 
 async def settle_agreement(
@@ -232,7 +232,9 @@ def _record_groups(debate: Debate, key: str, found: GroupPositionsResponse) -> D
     return groups
 
 
-async def draft_groups(debate: Debate, drafts: Sequence[Contribution], key: str) -> DraftGroups | StepFailed:
+async def compute_draft_groups(
+    debate: Debate, drafts: Sequence[Contribution], key: str
+) -> DraftGroups | StepFailed:
     """Return how drafts group by position; the step is recorded under `key`."""
     found = await _compare_drafts(debate, drafts, key)
     return found if isinstance(found, StepFailed) else _to_draft_groups(found)
@@ -242,7 +244,7 @@ async def _compare_drafts(
     debate: Debate, drafts: Sequence[Contribution], key: str, settled: Sequence[SettledPair] = ()
 ) -> GroupPositionsResponse | StepFailed:
     request = GroupPositionsRequest(
-        question=truncate_text(debate.spec.question), positions=stands_of(drafts), settled=settled
+        question=truncate_text(debate.spec.question), positions=agent_positions(drafts), settled=settled
     )
     work = FIRST_DRAFT_VOTE.create_work(round_number=1)
     return await debate.call_service(
@@ -272,7 +274,7 @@ def verdicts_of(critiques: Sequence[Contribution]) -> list[CriticVerdict]:
     ]
 
 
-async def agreement_ends_rounds(
+async def find_end_by_agreement(
     debate: Debate,
     number: int,
     work: Sequence[Contribution],
@@ -286,7 +288,7 @@ async def agreement_ends_rounds(
     If it is not known, the rounds go on, and the debate says so.
     """
     assessed = await assess_agreement(debate, number, work, before, threshold, critiques, asked)
-    return None if assessed is None else ended_by_agreement(debate, number, assessed, threshold)
+    return None if assessed is None else record_finding(debate, number, assessed, threshold)
 
 
 async def assess_agreement(
@@ -309,8 +311,8 @@ async def assess_agreement(
         return None
     request = AssessRequest(
         question=truncate_text(debate.spec.question),
-        positions=stands_of(work),
-        previous=stands_of(before),
+        positions=agent_positions(work),
+        previous=agent_positions(before),
         critics=verdicts_of(critiques),
         agreement_threshold_percent=threshold,
     )
@@ -326,7 +328,7 @@ async def assess_agreement(
     return assessed
 
 
-def ended_by_agreement(
+def record_finding(
     debate: Debate, number: int, assessed: AssessResponse, threshold: int
 ) -> RoundsEnded | None:
     """Record what an assessment says of a round, and return why the rounds end, if they do."""

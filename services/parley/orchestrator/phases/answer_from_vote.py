@@ -14,17 +14,24 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
-from parley.orchestrator.phases.count_votes import strength_word
-from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.count_votes import strength_name
+from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
-from parley.orchestrator.phases.schemas import asked_schema, schema_text
-from parley.orchestrator.phases.situation import bench, present_work, start
+from parley.orchestrator.phases.schemas import prompt_schema, schema_text
+from parley.orchestrator.phases.situation import common_preamble, describe_agents, quote_work
 from parley.orchestrator.phases.synthesize import KEY, SYNTHESIS
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.panel_pb2 import Objection
 from parley.v1.voting_pb2 import VOTE_BALLOTS_LAST_VOTE, Decision, PositionSupport, Vote
 
-__all__ = ["VERIFICATION", "Verified", "decision_account", "verify", "vote_account", "write_from_vote"]
+__all__ = [
+    "VERIFICATION",
+    "VerificationResult",
+    "describe_decision",
+    "describe_vote",
+    "verify",
+    "write_from_vote",
+]
 
 _ANSWER_PROMPT: Final = (
     "Write the answer to the question from what was decided.{first} Take over from the other proposals what the reasons of the voters or"
@@ -37,7 +44,7 @@ _CORE_IS_FINAL: Final = " The proposal of agent {letter} is its core."
 _CORE_IS_FIRST: Final = " Its core is the first proposal of agent {letter}: its position was decided for, and no final proposal is known to take it."
 
 
-def decision_account(debate: Debate, decision: Decision) -> str:
+def describe_decision(debate: Debate, decision: Decision) -> str:
     """Return what was decided from which ballots, for the agent that writes the answer."""
     count, judge = decision.count, decision.judge_agent_id
     own = next((each for each in count.ballots if each.agent_id == judge), None)
@@ -68,7 +75,7 @@ def _describe_position(debate: Debate, held: PositionSupport) -> str:
 
 def _describe_result(debate: Debate, vote: Vote, winner: str, without: str) -> str:
     won = winner.format(letter=debate.letter(vote.winner_agent_id)) if vote.winner_agent_id else without
-    return f"{won} ({strength_word(vote)})."
+    return f"{won} ({strength_name(vote)})."
 
 
 def _name_agents(debate: Debate, agents: Sequence[str]) -> str:
@@ -76,7 +83,7 @@ def _name_agents(debate: Debate, agents: Sequence[str]) -> str:
     return f"agent{'s' if len(agents) > 1 else ''} {letters}" if letters else "none"
 
 
-def vote_account(debate: Debate, vote: Vote) -> str:
+def describe_vote(debate: Debate, vote: Vote) -> str:
     """Return how a vote went, for the agent that writes the answer."""
     lines = [_describe_result(debate, vote, "The proposal of agent {letter} has won", "No proposal has won")]
     lines += [
@@ -115,17 +122,17 @@ async def write_from_vote(
     )
     core_alone = [] if is_shown else [quotation(title, core.text)]
     prompt = (
-        *start(debate, writer, requirements),
-        user_part(bench(debate)),
+        *common_preamble(debate, writer, requirements),
+        user_part(describe_agents(debate)),
         *(quotation(title, text) for title, text in accounts if text),
-        *present_work(debate, work, "Final proposal"),
+        *quote_work(debate, work, "Final proposal"),
         *core_alone,
         *guidance_of(guidance),
         user_part(_ANSWER_PROMPT.format(first=told)),
     )
     reply = await debate.ask(KEY, writer, Task(SYNTHESIS.create_work(writer.id), prompt, is_answer=True))
     if isinstance(reply, StepFailed):
-        raise failed_for_want_of({KEY: reply}, SYNTHESIS.name)
+        raise debate_failure({KEY: reply}, SYNTHESIS.name)
     return reply.text
 
 
@@ -137,7 +144,7 @@ _VERIFICATION_PROMPT: Final = (
 )
 
 
-class _AskedStand(BaseModel):
+class _VerdictSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     can_live_with_it: bool
@@ -149,10 +156,10 @@ class _AskedStand(BaseModel):
     ]
 
 
-_STAND_SCHEMA: Final = schema_text(asked_schema(_AskedStand))
+_STAND_SCHEMA: Final = schema_text(prompt_schema(_VerdictSchema))
 
 
-class StandRead(BaseModel):
+class ParsedVerdict(BaseModel):
     """A participant's word as it is read: without a plain yes or no it says nothing."""
 
     can_live_with_it: Annotated[
@@ -162,12 +169,12 @@ class StandRead(BaseModel):
 
     @field_validator("objection", mode="before")
     @classmethod
-    def _or_empty(cls, given: Any) -> str:
+    def _empty_if_invalid(cls, given: Any) -> str:
         return given.strip() if isinstance(given, str) else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerificationResult:
     """What participants said, each part ordered by agent id. Who said nothing is in neither."""
 
     dissent: tuple[Objection, ...]
@@ -180,15 +187,15 @@ async def verify(
     work: Sequence[Contribution],
     answer: str,
     requirements: str = "",
-) -> Verified:
+) -> VerificationResult:
     """Ask every agent at once whether it can live with the answer. Who fails, or is not asked any more, says nothing."""
     own = {each.agent: each.text for each in work}
     asked = await asyncio.gather(
         *(_ask_stand(debate, each, own.get(each.id, ""), answer, requirements) for each in participants)
     )
     said = sorted(zip((each.id for each in participants), asked, strict=True), key=lambda each: each[0])
-    stands = [(agent, stand) for agent, stand in said if isinstance(stand, StandRead)]
-    return Verified(
+    stands = [(agent, stand) for agent, stand in said if isinstance(stand, ParsedVerdict)]
+    return VerificationResult(
         dissent=tuple(
             Objection(agent_id=agent, text=stand.objection or "It gave no reason.")
             for agent, stand in stands
@@ -200,7 +207,7 @@ async def verify(
 
 async def _ask_stand(
     debate: Debate, agent: AgentSpec, own: str, answer: str, requirements: str
-) -> StandRead | StepFailed:
+) -> ParsedVerdict | StepFailed:
     prompt = (
         *preamble(debate, agent, requirements=requirements),
         *([quotation("Your final proposal", own)] if own else []),
@@ -208,9 +215,9 @@ async def _ask_stand(
         user_part(_VERIFICATION_PROMPT),
     )
     task = Task(VERIFICATION.create_work(agent.id), prompt)
-    shape = AnswerShape("stand", StandRead, _STAND_SCHEMA, _render_stand)
+    shape = AnswerShape("stand", ParsedVerdict, _STAND_SCHEMA, _render_stand)
     return await debate.ask_structured(f"verification/{agent.id}", agent, task, shape)
 
 
-def _render_stand(stand: StandRead) -> str:
+def _render_stand(stand: ParsedVerdict) -> str:
     return "Can live with it." if stand.can_live_with_it else f"Cannot live with it: {stand.objection}"

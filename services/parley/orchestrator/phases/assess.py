@@ -11,9 +11,9 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import instruction, quotation
-from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.orchestrator.phases.scoring import score_anchors, scores_schema
-from parley.orchestrator.phases.situation import bench, present_work, start
+from parley.orchestrator.phases.situation import common_preamble, describe_agents, quote_work
 from parley.v1.debate_pb2 import STOP_REASON_JUDGE, STOP_REASON_QUALITY_REACHED
 from parley.v1.event_pb2 import RoundAssessed, RoundsEnded, StepFailed, Warned
 
@@ -25,8 +25,8 @@ __all__ = [
     "SUPPORT_PROMPT",
     "Support",
     "assess_support",
-    "judge_ends_rounds",
-    "quality_ends_rounds",
+    "find_end_by_judge",
+    "find_end_by_quality",
 ]
 
 ASSESSMENT = Activity("assessment", "scores the work", "Assessments", title="scores for the work")
@@ -38,7 +38,7 @@ class _Scores(BaseModel):
     scores: dict[str, float]
 
 
-async def quality_ends_rounds(
+async def find_end_by_quality(
     debate: Debate, number: int, work: Sequence[Contribution], threshold: int, requirements: str = ""
 ) -> RoundsEnded | None:
     """Return why the rounds end, since the judge scores the best work at the threshold, 0 to 100, or above; else None.
@@ -50,9 +50,9 @@ async def quality_ends_rounds(
     letters = [debate.letter(each.agent) for each in work]
     told = f"Score the present proposal of every agent from 0 to {_BEST}.\n{score_anchors(_BEST, of_one=len(work) == 1)}"
     prompt = (
-        *start(debate, judge, requirements),
-        user_part(bench(debate)),
-        *present_work(debate, work, "Present proposal"),
+        *common_preamble(debate, judge, requirements),
+        user_part(describe_agents(debate)),
+        *quote_work(debate, work, "Present proposal"),
         instruction(judge, SECTION, told),
     )
     task = Task(ASSESSMENT.create_work(judge.id, number), prompt)
@@ -93,17 +93,17 @@ _DISCUSSION_PROMPT: Final = (
 )
 
 
-class _Discussion(BaseModel):
+class _DiscussionAnswer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     reason: Annotated[str, Field(description="Why, in a sentence.")]
     more_is_of_use: Annotated[bool, Field(strict=True, description="Whether one more round is of use.")]
 
 
-_DISCUSSION_SCHEMA: Final = schema_text(asked_schema(_Discussion))
+_DISCUSSION_SCHEMA: Final = schema_text(prompt_schema(_DiscussionAnswer))
 
 
-async def judge_ends_rounds(
+async def find_end_by_judge(
     debate: Debate,
     judge: AgentSpec,
     number: int,
@@ -117,15 +117,15 @@ async def judge_ends_rounds(
     """
     key = f"round/{number}/discussion"
     prompt = (
-        *start(debate, judge, requirements),
-        user_part(bench(debate)),
+        *common_preamble(debate, judge, requirements),
+        user_part(describe_agents(debate)),
         *([quotation("What was criticized, and what became of it", issues)] if issues else []),
-        *present_work(debate, work, "Present proposal"),
+        *quote_work(debate, work, "Present proposal"),
         user_part(f"Round {number} is over. {_DISCUSSION_PROMPT}"),
     )
     task = Task(DISCUSSION.create_work(judge.id, number), prompt)
     said = await debate.ask_structured(
-        key, judge, task, AnswerShape("discussion", _Discussion, _DISCUSSION_SCHEMA, _render_discussion)
+        key, judge, task, AnswerShape("discussion", _DiscussionAnswer, _DISCUSSION_SCHEMA, _render_discussion)
     )
     if isinstance(said, StepFailed):
         why = " ".join(said.message.split())
@@ -140,7 +140,7 @@ async def judge_ends_rounds(
     return None if said.more_is_of_use else RoundsEnded(reason=STOP_REASON_JUDGE, explanation=finding)
 
 
-def _render_discussion(said: _Discussion) -> str:
+def _render_discussion(said: _DiscussionAnswer) -> str:
     return f"More discussion is of {'use' if said.more_is_of_use else 'no use'}: {said.reason}"
 
 
@@ -164,7 +164,7 @@ class _AskedProposal(BaseModel):
     support: Annotated[int, Field(ge=0, le=_MAX_SUPPORT)]
 
 
-class _AskedSupport(BaseModel):
+class _SupportSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     proposals: Annotated[list[_AskedProposal], Field(description="Every proposal once.")]
@@ -195,7 +195,7 @@ class Support(BaseModel):
 
     @field_validator("proposals", mode="before")
     @classmethod
-    def _only_proposals(cls, given: Any) -> Any:
+    def _keep_valid(cls, given: Any) -> Any:
         read = []
         for each in given if isinstance(given, list) else []:
             try:
@@ -208,7 +208,7 @@ class Support(BaseModel):
 
     @field_validator("missing", mode="before")
     @classmethod
-    def _or_empty(cls, given: Any) -> str:
+    def _empty_if_invalid(cls, given: Any) -> str:
         return " ".join(given.split()) if isinstance(given, str) else ""
 
     @property
@@ -223,9 +223,9 @@ async def assess_support(
     """Return what the judge says of the evidence that the proposals give; None, with a warning, if it does not say."""
     key = f"round/{number}/support"
     prompt = (
-        *start(debate, judge, requirements),
-        user_part(bench(debate)),
-        *present_work(debate, work, "Present proposal"),
+        *common_preamble(debate, judge, requirements),
+        user_part(describe_agents(debate)),
+        *quote_work(debate, work, "Present proposal"),
         user_part(f"Round {number} is over. {SUPPORT_PROMPT}"),
     )
     shape = AnswerShape(
@@ -249,7 +249,7 @@ def _render_support(said: Support) -> str:
 
 
 def _create_support_schema(letters: Sequence[str]) -> str:
-    schema = asked_schema(_AskedSupport)
+    schema = prompt_schema(_SupportSchema)
     proposals = schema["properties"]["proposals"]
     proposals["minItems"] = proposals["maxItems"] = len(letters)
     proposals["items"]["properties"]["agent"]["enum"] = list(letters)

@@ -16,7 +16,7 @@ from parley.orchestrator.model.judge_choice import Nominee
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import preamble
-from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.v1.arena_pb2 import TeamSettings
 from parley.v1.event_pb2 import StepFailed, TeamSelected, Warned
 from parley.v1.ratings_pb2 import Candidate, GetWeightsRequest, Rating, SelectTeamRequest
@@ -156,7 +156,7 @@ async def _ask_vote(debate: Debate, voter: AgentSpec, able: Sequence[AgentSpec])
         *preamble(debate, voter, documents=False),
         user_part(_VOTE_PROMPT.format(roles=roles)),
     )
-    schema = asked_schema(_JudgeBallot)
+    schema = prompt_schema(_JudgeBallot)
     schema["properties"]["choice"]["maximum"] = len(shown)
     shape = AnswerShape("judge_ballot", _JudgeBallot, schema_text(schema), partial(_rendered, shown))
     cast = await debate.ask_structured(key, voter, Task(JUDGE_VOTE.create_work(voter.id), prompt), shape)

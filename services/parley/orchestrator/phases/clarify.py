@@ -9,15 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.spec import AgentSpec, Clarifications
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
-from parley.orchestrator.phases.prompting import preamble, quotation, words
-from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.prompting import instructions_for, preamble, quotation
+from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.v1.debate_pb2 import Answer, Question, Questions
 from parley.v1.event_pb2 import StepFailed, Warned
 
-__all__ = ["CLARIFICATION", "SECTION", "Exchange", "answers_in_words", "clarify"]
+__all__ = ["CLARIFICATION", "SECTION", "Exchange", "clarify", "describe_answers"]
 
 
-def answers_in_words(asker: str, questions: Sequence[Question], answer: Answer) -> list[str]:
+def describe_answers(asker: str, questions: Sequence[Question], answer: Answer) -> list[str]:
     """Return lines for a prompt: the questions that were answered, quoted, and the answers; nothing if there is none.
 
     `asker` says who asked, such as `the agents`. An answer in one text is to all of the questions, if it is the only one.
@@ -45,7 +45,7 @@ Exchange: TypeAlias = tuple[Sequence[Question], Answer]
 """What was asked, and what the person who asks answered."""
 
 
-class _Asked(BaseModel):
+class _QuestionsSchema(BaseModel):
     """What an agent asks."""
 
     model_config = ConfigDict(extra="forbid")
@@ -57,7 +57,7 @@ class _Asked(BaseModel):
 
 def _briefing(exchanges: Sequence[Exchange]) -> str:
     """Return what every prompt says of all that was asked and answered."""
-    return "\n".join(line for asked in exchanges for line in answers_in_words("the agents", *asked))
+    return "\n".join(line for asked in exchanges for line in describe_answers("the agents", *asked))
 
 
 async def clarify(debate: Debate) -> None:
@@ -90,13 +90,13 @@ async def _ask_all(debate: Debate, time: int, allowed: Clarifications) -> list[Q
 
 
 async def _ask(debate: Debate, time: int, agent: AgentSpec, allowed: Clarifications) -> Sequence[str]:
-    section = words(agent, SECTION, agent.clarification_prompt)
+    section = instructions_for(agent, SECTION, agent.clarification_prompt)
     told = f"Ask at most {allowed.max_per_agent} questions. Do not ask what was answered already."
     task = Task(
         CLARIFICATION.create_work(agent.id), (*preamble(debate, agent), user_part(f"{section}\n\n{told}"))
     )
     key = f"clarify/{time}/{agent.id}"
-    shape = AnswerShape("questions", _Asked, _create_schema(allowed.max_per_agent), _render)
+    shape = AnswerShape("questions", _QuestionsSchema, _create_schema(allowed.max_per_agent), _render)
     asked = await debate.ask_structured(key, agent, task, shape)
     if isinstance(asked, StepFailed):
         message = f"{agent.name} could not say what it must know: {asked.message}"
@@ -106,11 +106,11 @@ async def _ask(debate: Debate, time: int, agent: AgentSpec, allowed: Clarificati
     return [text for text in texts if text][: allowed.max_per_agent]
 
 
-def _render(asked: _Asked) -> str:
+def _render(asked: _QuestionsSchema) -> str:
     return "\n".join(f"- {each}" for each in asked.questions) or "Nothing is unclear."
 
 
 def _create_schema(most: int) -> str:
-    schema = asked_schema(_Asked)
+    schema = prompt_schema(_QuestionsSchema)
     schema["properties"]["questions"]["maxItems"] = most
     return schema_text(schema)

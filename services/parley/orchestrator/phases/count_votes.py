@@ -35,9 +35,9 @@ __all__ = [
     "Electorate",
     "VoteTerms",
     "check_self_votes",
-    "counted",
-    "strength_word",
-    "surest",
+    "most_confident_choice",
+    "strength_name",
+    "to_voting_ballots",
     "vote_lines",
     "vote_terms",
 ]
@@ -60,10 +60,10 @@ class VoteTerms:
         early_end: Whether it ends as soon as neither winner nor strength can change.
         group_choices: Whether proposals that say the same count as one.
         has_open_critiques: Whether critiques of severity 7 or more are open: a vote without majority is contested then.
-        one_voice: The model family that all voters share, as `model_families.shared_family` finds it; empty for none.
+        shared_family: The model family that all voters share, as `model_families.shared_family` finds it; empty for none.
         key: What the keys of its steps begin with; one for each vote of a debate.
         round: The round that it belongs to; 0: none.
-        are_told: Whether the result says on what terms it came about. Results of panels do not: theirs are always the same.
+        records_terms: Whether the result says on what terms it came about. Results of panels do not: theirs are always the same.
     """
 
     method: VotingMethod.ValueType = VOTING_METHOD_MAJORITY
@@ -72,10 +72,10 @@ class VoteTerms:
     early_end: bool = True
     group_choices: bool = True
     has_open_critiques: bool = False
-    one_voice: str = ""
+    shared_family: str = ""
     key: str = "vote"
     round: int = 0
-    are_told: bool = True
+    records_terms: bool = True
 
     @property
     def rule(self) -> Rule:
@@ -83,7 +83,7 @@ class VoteTerms:
         return _RULES[self.method]
 
 
-PANEL_TERMS: Final = VoteTerms(group_choices=False, are_told=False)
+PANEL_TERMS: Final = VoteTerms(group_choices=False, records_terms=False)
 """A plain majority, as panels take it."""
 
 
@@ -109,7 +109,7 @@ def vote_terms(
         early_end=said.early_end and not (said.judge_ballot and ballots == VOTE_BALLOTS_LAST_VOTE),
         group_choices=said.group_choices,
         has_open_critiques=has_open_critiques,
-        one_voice=one_voice,
+        shared_family=one_voice,
         key=key,
         round=round_number,
     )
@@ -138,12 +138,12 @@ class Electorate:
     options: Sequence[str]
     terms: VoteTerms
 
-    def result(
+    def create_result(
         self, ballots: Sequence[Ballot], groups: Sequence[voting.Group], left_out: Sequence[str] = ()
     ) -> Vote:
         """Return what ballots come to; `left_out`: voters that were not waited for."""
         found = self._count(ballots, groups)
-        strength = voting.discount_strength(found.strength) if self.terms.one_voice else found.strength
+        strength = voting.discount_strength(found.strength) if self.terms.shared_family else found.strength
         cast = {each.agent_id for each in ballots}
         vote = Vote(
             winner_agent_id=found.winner or "",
@@ -154,15 +154,15 @@ class Electorate:
             tied_agent_ids=found.leaders if len(found.leaders) > 1 else (),
             left_out_agent_ids=left_out,
         )
-        if self.terms.are_told:
-            vote.MergeFrom(self._told_terms(ballots, groups, found))
+        if self.terms.records_terms:
+            vote.MergeFrom(self._describe_terms(ballots, groups, found))
         return vote
 
     def _count(
         self, ballots: Sequence[Ballot], groups: Sequence[voting.Group], *, by_weight: bool = True
     ) -> voting.VoteCount:
         return voting.count_votes(
-            counted(ballots, by_weight=by_weight),
+            to_voting_ballots(ballots, by_weight=by_weight),
             len(self.voters),
             self.terms.rule,
             has_open_critiques=self.terms.has_open_critiques,
@@ -176,7 +176,7 @@ class Electorate:
             for agent in sorted(self.options, key=lambda agent: (-found.shares.get(agent, 0), agent))
         ]
 
-    def _told_terms(
+    def _describe_terms(
         self, ballots: Sequence[Ballot], groups: Sequence[voting.Group], found: voting.VoteCount
     ) -> Vote:
         """Return what a result says of the terms that it came about on."""
@@ -199,12 +199,14 @@ class Electorate:
             self_votes_allowed=terms.self_votes,
             groups=sorted(joined, key=lambda each: (-each.share, each.agent_ids[0])),
             strength_by_ballots=_to_proto(by_ballots) if is_weighted else VOTE_STRENGTH_UNSPECIFIED,
-            shared_family=terms.one_voice,
-            undiscounted_strength=_to_proto(found.strength) if terms.one_voice else VOTE_STRENGTH_UNSPECIFIED,
+            shared_family=terms.shared_family,
+            undiscounted_strength=_to_proto(found.strength)
+            if terms.shared_family
+            else VOTE_STRENGTH_UNSPECIFIED,
         )
 
 
-def counted(ballots: Sequence[Ballot], *, by_weight: bool = True) -> list[voting.Ballot]:
+def to_voting_ballots(ballots: Sequence[Ballot], *, by_weight: bool = True) -> list[voting.Ballot]:
     """Return ballots as they are counted."""
     return [
         voting.Ballot(each.agent_id, each.choice_agent_id, each.weight if by_weight else 1.0)
@@ -212,12 +214,12 @@ def counted(ballots: Sequence[Ballot], *, by_weight: bool = True) -> list[voting
     ]
 
 
-def surest(vote: Vote) -> str:
+def most_confident_choice(vote: Vote) -> str:
     """Return whose proposal stands: the winner's, or else of those that are first the one whose voters are the surest."""
     if vote.winner_agent_id:
         return vote.winner_agent_id
     groups = [tuple(each.agent_ids) for each in vote.groups]
-    found = voting.count_votes(counted(vote.ballots), len(vote.ballots), groups=groups)
+    found = voting.count_votes(to_voting_ballots(vote.ballots), len(vote.ballots), groups=groups)
     return voting.most_confident_option(
         found, [(each.choice_agent_id, each.confidence) for each in vote.ballots]
     )
@@ -227,7 +229,7 @@ def _to_proto(strength: voting.Strength) -> VoteStrength.ValueType:
     return VoteStrength.Value(f"VOTE_STRENGTH_{strength.name}")
 
 
-def strength_word(vote: Vote) -> str:
+def strength_name(vote: Vote) -> str:
     """Return how clear a vote was, such as `strong`."""
     return VoteStrength.Name(vote.strength).removeprefix("VOTE_STRENGTH_").lower()
 
@@ -239,7 +241,7 @@ def vote_lines(vote: Vote, *, without_winner: str, with_shares: bool) -> Iterato
         without_winner: What follows if no agent has won and no agent is tied.
         with_shares: Whether the options say their share next to their votes: the two differ if votes are weighted.
     """
-    strength = strength_word(vote)
+    strength = strength_name(vote)
     if vote.winner_agent_id:
         yield f"{vote.winner_agent_id} has won ({strength})"
     elif vote.tied_agent_ids:

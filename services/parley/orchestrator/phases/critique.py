@@ -21,21 +21,21 @@ from parley.orchestrator.model import critiques
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task
-from parley.orchestrator.phases.prompting import instruction, quotation, unsourced
-from parley.orchestrator.phases.schemas import asked_schema, or_absent, schema_text, words_of
-from parley.orchestrator.phases.situation import Situation, opening
+from parley.orchestrator.phases.prompting import instruction, quotation, unsupported_claims
+from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
+from parley.orchestrator.phases.situation import Situation, round_preamble
 from parley.v1.critique_pb2 import Critique, Issue
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed
 
-__all__ = ["CONCURRENCY", "CRITIQUE", "SECTION", "CritiqueAnswer", "critique", "prose_critique"]
+__all__ = ["CONCURRENCY", "CRITIQUE", "SECTION", "CritiqueAnswer", "criticize", "critique_from_prose"]
 
 CRITIQUE = Activity("critique", "criticizes", "Critiques")
 SECTION = "critique"
 CONCURRENCY = "critiques"
 _MAX_ISSUES = 5
 _MAX_SEVERITY = 10
-_TOLD = (
+_TASK = (
     "Name each issue by itself: what is wrong and where, how severe it is, and what to change. Name what matters most first"
     f" and at most {_MAX_ISSUES} issues; if nothing is wrong, name none.\n"
     "Severity: 10: the proposal must not be used; 8: it fails at what was asked; 5: a gap that matters and can be closed;"
@@ -44,7 +44,7 @@ _TOLD = (
 )
 
 
-class _AskedIssue(BaseModel):
+class _IssueSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     issue: Annotated[str, Field(description="What is wrong, and where.")]
@@ -52,18 +52,18 @@ class _AskedIssue(BaseModel):
     suggestion: Annotated[str, Field(description="What to change.")]
 
 
-class _AskedCritique(BaseModel):
+class _CritiqueSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    issues: Annotated[list[_AskedIssue], Field(max_length=_MAX_ISSUES)]
+    issues: Annotated[list[_IssueSchema], Field(max_length=_MAX_ISSUES)]
     agrees: Annotated[bool, Field(description="Whether you agree with the proposal as it stands.")]
     remarks: Annotated[str, Field(description="What convinces you, and what else is to say; may be empty.")]
 
 
-_SCHEMA = schema_text(asked_schema(_AskedCritique))
+_SCHEMA = schema_text(prompt_schema(_CritiqueSchema))
 
 
-class IssueRead(BaseModel):
+class ParsedIssue(BaseModel):
     """An issue as it is read; a severity that was not given, or makes no sense, is absent."""
 
     issue: Annotated[str, Field(validation_alias=AliasChoices("issue", "text", "problem", "description"))]
@@ -72,17 +72,17 @@ class IssueRead(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _text_is_issue(cls, given: Any) -> Any:
+    def _wrap_text(cls, given: Any) -> Any:
         return {"issue": given} if isinstance(given, str) else given
 
     @field_validator("issue", "suggestion")
     @classmethod
-    def _stripped(cls, text: str) -> str:
+    def _strip(cls, text: str) -> str:
         return text.strip()
 
     @field_validator("suggestion", mode="wrap")
     @classmethod
-    def _or_empty(cls, given: Any, read: ValidatorFunctionWrapHandler) -> str:
+    def _empty_if_invalid(cls, given: Any, read: ValidatorFunctionWrapHandler) -> str:
         try:
             return str(read(given))
         except ValidationError:
@@ -90,7 +90,7 @@ class IssueRead(BaseModel):
 
     @field_validator("severity", mode="before")
     @classmethod
-    def _or_absent(cls, given: Any) -> int | None:
+    def _none_if_invalid(cls, given: Any) -> int | None:
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= _MAX_SEVERITY:
             return None
         return int(given + 0.5)
@@ -99,32 +99,32 @@ class IssueRead(BaseModel):
 class CritiqueAnswer(BaseModel):
     """A critique as it is read. What was not given, or makes no sense, is absent and never made up."""
 
-    issues: list[IssueRead] = []
+    issues: list[ParsedIssue] = []
     agrees: bool | None = None
     remarks: str = ""
 
-    _or_absent = field_validator("*", mode="wrap")(or_absent)
+    _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
 
     @field_validator("issues", mode="before")
     @classmethod
-    def _only_issues(cls, given: Any) -> Any:
+    def _keep_valid(cls, given: Any) -> Any:
         if not isinstance(given, list):
             return given
-        return [issue for each in given if (issue := _issue(each)) is not None]
+        return [issue for each in given if (issue := _parse_issue(each)) is not None]
 
     @field_validator("agrees", mode="before")
     @classmethod
-    def _only_a_truth(cls, given: Any) -> bool | None:
+    def _boolean_or_none(cls, given: Any) -> bool | None:
         return given if isinstance(given, bool) else None
 
     @model_validator(mode="before")
     @classmethod
-    def _one_issue_alone(cls, given: Any) -> Any:
-        is_issue = isinstance(given, Mapping) and "issues" not in given and _issue(given) is not None
+    def _wrap_single_issue(cls, given: Any) -> Any:
+        is_issue = isinstance(given, Mapping) and "issues" not in given and _parse_issue(given) is not None
         return {**given, "issues": [given]} if is_issue else given
 
     @model_validator(mode="after")
-    def _says_something(self) -> "CritiqueAnswer":
+    def _check_not_empty(self) -> "CritiqueAnswer":
         if not self.issues and self.agrees is None and not self.remarks.strip():
             raise ValueError("it says nothing")
         return self
@@ -141,25 +141,25 @@ class CritiqueAnswer(BaseModel):
         )
 
 
-def _issue(given: Any) -> IssueRead | None:
+def _parse_issue(given: Any) -> ParsedIssue | None:
     try:
-        issue = IssueRead.model_validate(given)
+        issue = ParsedIssue.model_validate(given)
     except ValidationError:
         return None
     return issue if issue.issue else None
 
 
-async def critique(
+async def criticize(
     debate: Debate, critic: AgentSpec, proposal: Contribution, situation: Situation
 ) -> Contribution | StepFailed:
     """Ask an agent what is wrong with a proposal, issue by issue. If it keeps to no form, what it wrote is its remark."""
     spec, author = debate.spec, f"agent {debate.letter(proposal.agent)}"
-    told = f"Criticize this proposal of {author}. {_TOLD}"
+    told = f"Criticize this proposal of {author}. {_TASK}"
     prompt = (
-        *opening(debate, critic, situation),
+        *round_preamble(debate, critic, situation),
         quotation(f"Proposal of {author}, round {proposal.round}", proposal.text),
-        *unsourced(proposal, author),
-        instruction(critic, SECTION, situation.told(SECTION, told), spec.max_output_tokens),
+        *unsupported_claims(proposal, author),
+        instruction(critic, SECTION, situation.with_manner(SECTION, told), spec.max_output_tokens),
     )
     shape = _shape(debate.letter(critic.id))
 
@@ -189,20 +189,20 @@ async def critique(
     )
 
 
-def prose_critique(text: str) -> CritiqueAnswer:
+def critique_from_prose(text: str) -> CritiqueAnswer:
     """Return the critique that a text is which keeps to no form. Raises ValidationError if it has no words."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = None
-    if isinstance(value, list) and value and all(_issue(each) for each in value):
+    if isinstance(value, list) and value and all(_parse_issue(each) for each in value):
         return CritiqueAnswer(issues=value)
-    return CritiqueAnswer(remarks=words_of(text))
+    return CritiqueAnswer(remarks=extract_text(text))
 
 
 def _shape(letter: str) -> AnswerShape[CritiqueAnswer]:
-    return AnswerShape("critique", CritiqueAnswer, _SCHEMA, partial(_rendered, letter), prose_critique)
+    return AnswerShape("critique", CritiqueAnswer, _SCHEMA, partial(_render, letter), critique_from_prose)
 
 
-def _rendered(letter: str, answer: CritiqueAnswer) -> str:
+def _render(letter: str, answer: CritiqueAnswer) -> str:
     return critiques.render_critique(answer.to_proto(), letter)

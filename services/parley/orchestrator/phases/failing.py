@@ -6,10 +6,10 @@ from parley.orchestrator.engine.budget import is_transient
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.v1.event_pb2 import StepFailed
 
-__all__ = ["failed_for_want_of"]
+__all__ = ["debate_failure"]
 
 
-def failed_for_want_of(failed: Mapping[str, StepFailed], phase: str, needed: int = 1) -> DebateFailedError:
+def debate_failure(failed: Mapping[str, StepFailed], phase: str, needed: int = 1) -> DebateFailedError:
     """Return why the debate fails, naming one of the agents that `failed`, by the keys of their steps; not empty.
 
     If as many as are `needed` failed for reasons that may pass, these are waited for and one of them is named, else one

@@ -14,22 +14,22 @@ from parley.orchestrator.model.tokens import ASSUMED_CONTEXT_TOKENS, CHARACTERS_
 from parley.runtime.quotation import quote_in_marks
 
 __all__ = [
-    "NOTHING_TOLD",
-    "Told",
-    "give_way",
+    "EMPTY_HISTORY",
+    "AgentHistory",
+    "available_tokens",
+    "count_prompt_tokens",
+    "estimate_material_tokens",
     "heading",
-    "material_tokens",
-    "rendered",
-    "room_for",
-    "shortened",
+    "render_history",
+    "shorten_to_fit",
+    "split_to_fit",
     "summary_length",
-    "tokens_of_prompt",
 ]
 
 _MIN_SUMMARY_CHARACTERS: Final = 2500
 _HEADING_TOKENS: Final = 36
 _ANSWER_TOKENS: Final = 12
-_KEPT_OF_HEAD: Final = 0.65
+_HEAD_SHARE: Final = 0.65
 """Of a shortened text, this much of what is kept is its beginning, and the rest its end."""
 
 Name = tuple[int, str, str, str]
@@ -37,24 +37,24 @@ Name = tuple[int, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AgentHistory:
     """What an agent reads of the history.
 
     Attributes:
         summary: Of the contributions that were left out; empty for none.
-        gone: Names of those that were left out, in this round or before: the summary stands for them, or nothing does.
-        whole: Those that are read as they are, oldest first.
+        omitted: Names of those that were left out, in this round or before: the summary stands for them, or nothing does.
+        contributions: Those that are read as they are, oldest first.
     """
 
     summary: str = ""
-    gone: frozenset[Name] = frozenset()
-    whole: tuple[Contribution, ...] = ()
+    omitted: frozenset[Name] = frozenset()
+    contributions: tuple[Contribution, ...] = ()
 
 
-NOTHING_TOLD: Final = Told()
+EMPTY_HISTORY: Final = AgentHistory()
 
 
-def room_for(context_tokens: int, max_output_tokens: int, told: int) -> int:
+def available_tokens(context_tokens: int, max_output_tokens: int, told: int) -> int:
     """Return the tokens that are left for history in a context (0: not known), next to `told` tokens of other things.
 
     An answer without a bound of its own takes a quarter of the context, as the gateway reckons, and marks around
@@ -66,14 +66,14 @@ def room_for(context_tokens: int, max_output_tokens: int, told: int) -> int:
     return max(context - answer - context // 32 - told, context // 8)
 
 
-def tokens_of_prompt(prompt: Prompt, context_tokens: int) -> int:
+def count_prompt_tokens(prompt: Prompt, context_tokens: int) -> int:
     """Return the tokens of a prompt's parts, of which documents take half of the context at most."""
     context = context_tokens or ASSUMED_CONTEXT_TOKENS
     documents = sum(upper_tokens(part.text) for part in prompt if part.document)
     return min(documents, context // 2) + sum(upper_tokens(part.text) for part in prompt if not part.document)
 
 
-def give_way(
+def split_to_fit(
     held: Sequence[Contribution], room: int, first: Iterable[Name] = ()
 ) -> tuple[tuple[Contribution, ...], tuple[Contribution, ...]]:
     """Return which contributions stay whole in so many tokens, and which are left out.
@@ -93,7 +93,7 @@ def give_way(
     return kept, tuple(each for each in held if each.name in gone)
 
 
-def material_tokens(held: Sequence[Contribution], critics: int) -> int:
+def estimate_material_tokens(held: Sequence[Contribution], critics: int) -> int:
     """Return the tokens to keep free for what a round will bring: a proposal, and as many critiques of it as there are critics.
 
     The longest ones so far say how long they may be; two proposals, since one's own of the round before is repeated.
@@ -117,7 +117,7 @@ def summary_length(max_length: int, threshold: int, context_tokens: int, room: i
     return min(max(share, _MIN_SUMMARY_CHARACTERS), room * CHARACTERS_A_TOKEN // 2)
 
 
-def shortened(held: Sequence[Contribution], room: int) -> tuple[Contribution, ...]:
+def shorten_to_fit(held: Sequence[Contribution], room: int) -> tuple[Contribution, ...]:
     """Return contributions that together fit so many tokens: the longest lose the most, in their middle."""
     sizes = sorted(_tokens(each) for each in held)
     left, limit = room, 0
@@ -128,47 +128,47 @@ def shortened(held: Sequence[Contribution], room: int) -> tuple[Contribution, ..
         left -= size
     else:
         return tuple(held)
-    return _limited(held, limit)
+    return _shorten_each(held, limit)
 
 
-def _limited(held: Sequence[Contribution], tokens: int) -> tuple[Contribution, ...]:
-    return tuple(_cut(each, max(tokens - _HEADING_TOKENS, 1)) for each in held)
+def _shorten_each(held: Sequence[Contribution], tokens: int) -> tuple[Contribution, ...]:
+    return tuple(_truncate(each, max(tokens - _HEADING_TOKENS, 1)) for each in held)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SummaryPart:
     """A part of a history that is summarized at once: as it is, and as it is shown, maybe shortened."""
 
     whole: tuple[Contribution, ...]
     shown: tuple[Contribution, ...]
 
 
-def in_parts(held: Sequence[Contribution], room: int, most: int) -> list[Part]:
+def split_into_parts(held: Sequence[Contribution], room: int, most: int) -> list[SummaryPart]:
     """Return contributions in at most so many parts, each of which fits so many tokens.
 
     If they are too long for that, the longest lose the most, in their middle.
     """
-    parts = _packed(held, held, room)
+    parts = _pack(held, held, room)
     if len(parts) <= most and all(_tokens(each) <= room for each in held):
         return parts
     # A part that is full to three quarters takes any text of at most a quarter.
-    shown = _limited(shortened(held, (most - 1) * room * 3 // 4), room // 4)
-    return _packed(held, shown, room)
+    shown = _shorten_each(shorten_to_fit(held, (most - 1) * room * 3 // 4), room // 4)
+    return _pack(held, shown, room)
 
 
-def _packed(held: Sequence[Contribution], shown: Sequence[Contribution], room: int) -> list[Part]:
-    parts: list[Part] = []
+def _pack(held: Sequence[Contribution], shown: Sequence[Contribution], room: int) -> list[SummaryPart]:
+    parts: list[SummaryPart] = []
     start = taken = 0
     for place, each in enumerate(shown):
         size = _tokens(each)
         if taken and taken + size > room:
-            parts.append(Part(tuple(held[start:place]), tuple(shown[start:place])))
+            parts.append(SummaryPart(tuple(held[start:place]), tuple(shown[start:place])))
             start, taken = place, 0
         taken += size
-    return [*parts, Part(tuple(held[start:]), tuple(shown[start:]))]
+    return [*parts, SummaryPart(tuple(held[start:]), tuple(shown[start:]))]
 
 
-def rendered(letter: Letters, held: Iterable[Contribution], reader: str = "") -> str:
+def render_history(letter: Letters, held: Iterable[Contribution], reader: str = "") -> str:
     """Return contributions one after the other, each below a line that says what it is; `letter` gives an agent's letter.
 
     Each stands between marks of its own, so that no text of one agent can pose as the entry of another.
@@ -196,11 +196,11 @@ def _tokens(made: Contribution) -> int:
     return upper_tokens(made.text) + answers + _HEADING_TOKENS
 
 
-def _cut(made: Contribution, tokens: int) -> Contribution:
+def _truncate(made: Contribution, tokens: int) -> Contribution:
     size = upper_tokens(made.text)
     if size <= tokens:
         return made
     kept = len(made.text) * tokens // size
-    head = round(kept * _KEPT_OF_HEAD)
+    head = round(kept * _HEAD_SHARE)
     mark = f"\n[… {len(made.text) - kept} characters left out …]\n"
     return made.with_text(made.text[:head] + mark + made.text[len(made.text) - (kept - head) :])

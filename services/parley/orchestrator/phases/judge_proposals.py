@@ -10,20 +10,20 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
-from parley.orchestrator.phases.failing import failed_for_want_of
-from parley.orchestrator.phases.prompting import quotation, unsourced
-from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.failing import debate_failure
+from parley.orchestrator.phases.prompting import quotation, unsupported_claims
+from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.orchestrator.phases.scoring import score_anchors
-from parley.orchestrator.phases.situation import bench, present_work, start
+from parley.orchestrator.phases.situation import common_preamble, describe_agents, quote_work
 from parley.v1.arena_pb2 import RankedProposal
 from parley.v1.event_pb2 import StepFailed, Warned
 
-__all__ = ["JUDGEMENT", "Judgement", "judge_proposals", "ranked"]
+__all__ = ["JUDGEMENT", "Judgement", "judge_proposals", "rank_proposals"]
 
 JUDGEMENT = Activity("judgement", "judges the proposals", "Judgement")
 _MAX_SCORE: Final = 10
 _MAX_POSITIONS: Final = 32
-_TOLD: Final = (
+_TASK: Final = (
     "You judge these proposals; you take no part in the vote over them, and how it went is kept from you. Rank all of them, the"
     f" best first, and score each from 0 to {_MAX_SCORE}, with the reason in a sentence or two: what decides its place, and not"
     " a summary of it."
@@ -43,7 +43,7 @@ _CHOOSE: Final = (
 )
 
 
-class _AskedProposal(BaseModel):
+class _ProposalSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     agent: Annotated[str, Field(description="The letter of its agent.")]
@@ -51,15 +51,15 @@ class _AskedProposal(BaseModel):
     score: Annotated[int, Field(ge=0, le=_MAX_SCORE)]
 
 
-class _AskedJudgement(BaseModel):
+class _JudgementSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    ranking: Annotated[list[_AskedProposal], Field(description="Every proposal once, the best first.")]
+    ranking: Annotated[list[_ProposalSchema], Field(description="Every proposal once, the best first.")]
     sufficient: Annotated[bool, Field(description="Whether the discussion was sufficient.")]
     missing: Annotated[str, Field(description="What the agents have to settle; empty if it was sufficient.")]
 
 
-class _AskedChoice(_AskedJudgement):
+class _ChoiceSchema(_JudgementSchema):
     position: Annotated[
         int, Field(ge=0, description="The number of the position that you hold to be right; 0: none is.")
     ]
@@ -67,25 +67,25 @@ class _AskedChoice(_AskedJudgement):
     position_reason: Annotated[str, Field(description="Why, in a sentence or two.")]
 
 
-class _ReadProposal(BaseModel):
+class _ParsedProposal(BaseModel):
     agent: str
     score: float | None = None
     reason: str = ""
 
     @field_validator("agent")
     @classmethod
-    def _letter(cls, given: str) -> str:
+    def _parse_letter(cls, given: str) -> str:
         return given.strip().upper().removeprefix("AGENT").strip()
 
     @field_validator("score", mode="before")
     @classmethod
-    def _or_absent(cls, given: Any) -> float | None:
+    def _none_if_invalid(cls, given: Any) -> float | None:
         is_number = isinstance(given, int | float) and not isinstance(given, bool)
         return float(given) if is_number and 0 <= given <= _MAX_SCORE else None
 
     @field_validator("reason", mode="before")
     @classmethod
-    def _or_empty(cls, given: Any) -> str:
+    def _empty_if_invalid(cls, given: Any) -> str:
         return given.strip() if isinstance(given, str) else ""
 
 
@@ -97,7 +97,7 @@ class Judgement(BaseModel):
         position_confidence: How sure it is of it, 0 to 1; 0 also if it did not say.
     """
 
-    ranking: list[_ReadProposal] = []
+    ranking: list[_ParsedProposal] = []
     sufficient: bool | None = None
     missing: str = ""
     position: int | None = None
@@ -106,13 +106,13 @@ class Judgement(BaseModel):
 
     @field_validator("ranking", mode="before")
     @classmethod
-    def _only_proposals(cls, given: Any) -> Any:
+    def _keep_valid(cls, given: Any) -> Any:
         if not isinstance(given, list):
             return []
-        found: dict[str, _ReadProposal] = {}
+        found: dict[str, _ParsedProposal] = {}
         for each in given:
             try:
-                read = _ReadProposal.model_validate(each)
+                read = _ParsedProposal.model_validate(each)
             except ValidationError:
                 continue
             found.setdefault(read.agent, read)
@@ -120,34 +120,34 @@ class Judgement(BaseModel):
 
     @field_validator("sufficient", mode="before")
     @classmethod
-    def _only_a_truth(cls, given: Any) -> bool | None:
+    def _boolean_or_none(cls, given: Any) -> bool | None:
         return given if isinstance(given, bool) else None
 
     @field_validator("position", mode="before")
     @classmethod
-    def _only_a_number(cls, given: Any) -> int | None:
+    def _number_or_none(cls, given: Any) -> int | None:
         is_number = isinstance(given, int | float) and not isinstance(given, bool)
         return int(given) if is_number and 0 <= given <= _MAX_POSITIONS and given == int(given) else None
 
     @field_validator("position_confidence", mode="before")
     @classmethod
-    def _or_unsaid(cls, given: Any) -> float:
+    def _zero_if_invalid(cls, given: Any) -> float:
         is_number = isinstance(given, int | float) and not isinstance(given, bool)
         return float(given) if is_number and 0 <= given <= 1 else 0.0
 
     @field_validator("missing", "position_reason", mode="before")
     @classmethod
-    def _or_empty(cls, given: Any) -> str:
+    def _empty_if_invalid(cls, given: Any) -> str:
         return given.strip() if isinstance(given, str) else ""
 
     @model_validator(mode="after")
-    def _says_something(self) -> "Judgement":
+    def _check_not_empty(self) -> "Judgement":
         if not self.ranking and self.sufficient is None:
             raise ValueError("it says nothing")
         return self
 
 
-def ranked(judgement: Judgement, letters: Mapping[str, str]) -> list[RankedProposal]:
+def rank_proposals(judgement: Judgement, letters: Mapping[str, str]) -> list[RankedProposal]:
     """Return the proposals that a judge ranked, by score and then in its own order; `letters` are those it was shown.
 
     A score that goes against the judge's own order counts more than the order: scores have words that say what they mean.
@@ -180,21 +180,21 @@ async def judge_proposals(
     letters = [debate.letter(each.agent) for each in work]
     chooses = [_CHOOSE] if positions else []
     prompt = (
-        *start(debate, judge, requirements),
-        user_part(bench(debate)),
+        *common_preamble(debate, judge, requirements),
+        user_part(describe_agents(debate)),
         *([quotation("What was criticized, and what became of it", issues)] if issues else []),
-        *present_work(debate, work, "Proposal"),
-        *(part for each in work for part in unsourced(each, f"agent {debate.letter(each.agent)}")),
-        *([quotation(_POSITIONS, _numbered(positions))] if positions else []),
-        user_part("\n".join([_TOLD, score_anchors(_MAX_SCORE), _SUFFICIENT, *chooses])),
+        *quote_work(debate, work, "Proposal"),
+        *(part for each in work for part in unsupported_claims(each, f"agent {debate.letter(each.agent)}")),
+        *([quotation(_POSITIONS, _number_lines(positions))] if positions else []),
+        user_part("\n".join([_TASK, score_anchors(_MAX_SCORE), _SUFFICIENT, *chooses])),
     )
     key = f"round/{number}/judge"
     task = Task(JUDGEMENT.create_work(judge.id, number), prompt)
-    shape = AnswerShape("judgement", Judgement, _schema(letters, len(positions)), _rendered)
+    shape = AnswerShape("judgement", Judgement, _schema(letters, len(positions)), _render)
     made = await debate.ask_structured(key, judge, task, shape)
     if isinstance(made, StepFailed):
         if not (debate.ending or made.reason == "INVALID_STRUCTURED_ANSWER"):
-            raise failed_for_want_of({key: made}, JUDGEMENT.name)
+            raise debate_failure({key: made}, JUDGEMENT.name)
         debate.record_event(
             f"{key}/warning", Warned(message=f"the judge has scored nobody: {' '.join(made.message.split())}")
         )
@@ -217,11 +217,11 @@ async def judge_proposals(
     return made
 
 
-def _numbered(positions: Sequence[str]) -> str:
+def _number_lines(positions: Sequence[str]) -> str:
     return "\n".join(f"{number}. {' '.join(each.split())}" for number, each in enumerate(positions, start=1))
 
 
-def _rendered(judgement: Judgement) -> str:
+def _render(judgement: Judgement) -> str:
     lines = [
         f"- agent {each.agent}: {'no score' if each.score is None else f'{each.score:g} of {_MAX_SCORE}'}"
         f"{': ' if each.reason else ''}{each.reason}"
@@ -244,7 +244,7 @@ def _rendered(judgement: Judgement) -> str:
 
 
 def _schema(letters: Sequence[str], positions: int) -> str:
-    schema = asked_schema(_AskedChoice if positions else _AskedJudgement)
+    schema = prompt_schema(_ChoiceSchema if positions else _JudgementSchema)
     if positions:
         schema["properties"]["position"]["maximum"] = positions
     ranking = schema["properties"]["ranking"]

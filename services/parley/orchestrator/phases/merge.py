@@ -10,9 +10,9 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task, user_part
-from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import preamble, quotation
-from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.panel_pb2 import Objection
 
@@ -23,7 +23,7 @@ OBJECTION = Activity("objection", "says whether it objects", "Objections")
 _KEY = "merge"
 
 
-class _Stand(BaseModel):
+class _ObjectionSchema(BaseModel):
     """What an agent holds against an answer, as it is asked for."""
 
     model_config = ConfigDict(extra="forbid")
@@ -60,7 +60,7 @@ async def merge(
     task = Task(MERGE.create_work(writer.id), prompt, is_answer=True)
     reply = await debate.ask(_KEY, writer, task)
     if isinstance(reply, StepFailed):
-        raise failed_for_want_of({_KEY: reply}, MERGE.name)
+        raise debate_failure({_KEY: reply}, MERGE.name)
     return reply.text
 
 
@@ -75,19 +75,22 @@ async def collect_objections(
     """Return what agents hold against an answer. Whoever is not asked any more, or fails, says nothing."""
     proposals = {each.agent: each.text for each in work}
     stands = await asyncio.gather(
-        *(_stand(debate, each, proposals.get(each.id, ""), answer, requirements) for each in agents)
+        *(
+            _ask_for_objection(debate, each, proposals.get(each.id, ""), answer, requirements)
+            for each in agents
+        )
     )
     objections = [
         Objection(agent_id=agent.id, text=stand.objection.strip())
         for agent, stand in zip(agents, stands, strict=True)
-        if isinstance(stand, _Stand) and stand.objects and stand.objection.strip()
+        if isinstance(stand, _ObjectionSchema) and stand.objects and stand.objection.strip()
     ]
     return sorted(objections, key=lambda each: each.agent_id)
 
 
-async def _stand(
+async def _ask_for_objection(
     debate: Debate, agent: AgentSpec, own: str, answer: str, requirements: str
-) -> _Stand | StepFailed:
+) -> _ObjectionSchema | StepFailed:
     told = (
         "This answer was written out of all proposals, yours too. Object only to what is wrong, or would do harm, or leaves"
         " out what the question cannot do without; not to what you would have said otherwise."
@@ -99,9 +102,9 @@ async def _stand(
         user_part(told),
     )
     task = Task(OBJECTION.create_work(agent.id), prompt)
-    shape = AnswerShape("stand", _Stand, schema_text(asked_schema(_Stand)), _rendered)
+    shape = AnswerShape("stand", _ObjectionSchema, schema_text(prompt_schema(_ObjectionSchema)), _render)
     return await debate.ask_structured(f"{_KEY}/objection/{agent.id}", agent, task, shape)
 
 
-def _rendered(stand: _Stand) -> str:
+def _render(stand: _ObjectionSchema) -> str:
     return f"Objects: {stand.objection}" if stand.objects else "Does not object."

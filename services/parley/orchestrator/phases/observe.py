@@ -15,7 +15,7 @@ __all__ = ["observe"]
 
 async def observe(debate: Debate, made: Contribution) -> None:
     """Record what is marked in a contribution. It follows from the text alone, and is found off the event loop."""
-    patterns, fallacies = await asyncio.to_thread(_marked, made.text)
+    patterns, fallacies = await asyncio.to_thread(_find_marks, made.text)
     key = f"round/{made.round}/observed/{made.activity}/{made.agent}"
     observed = ContributionObserved(
         work=Work(activity=made.activity, agent_id=made.agent, target_agent_id=made.target, round=made.round),
@@ -25,9 +25,9 @@ async def observe(debate: Debate, made: Contribution) -> None:
     debate.record_event(f"{key}/of/{made.target}" if made.target else key, observed)
 
 
-def _marked(text: str) -> tuple[list[RhetoricalMark], list[RhetoricalMark]]:
-    return _told(patterns_in(text)), _told(fallacies_in(text))
+def _find_marks(text: str) -> tuple[list[RhetoricalMark], list[RhetoricalMark]]:
+    return _marks_to_proto(patterns_in(text)), _marks_to_proto(fallacies_in(text))
 
 
-def _told(marks: Sequence[Mark]) -> list[RhetoricalMark]:
+def _marks_to_proto(marks: Sequence[Mark]) -> list[RhetoricalMark]:
     return [RhetoricalMark(name=each.name, count=each.count, quote=each.quote) for each in marks]

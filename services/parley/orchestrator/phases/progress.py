@@ -16,13 +16,13 @@ class PhaseMarks:
         self._number = number
         self._activity = activity
         self._expected = expected
-        self._begun = False
+        self._is_started = False
         self._ended = 0
 
-    def begin(self) -> None:
+    def mark_start(self) -> None:
         """Mark the start, the first time."""
-        if not self._begun:
-            self._begun = True
+        if not self._is_started:
+            self._is_started = True
             payload = PhaseStarted(
                 activity=self._activity.name,
                 title=self._activity.title,
@@ -31,10 +31,10 @@ class PhaseMarks:
             )
             self._debate.record_event(self._key("started"), payload)
 
-    def end(self) -> None:
+    def mark_end(self) -> None:
         """Count one step as ended, with or without a result; mark the finish with the last."""
         self._ended += 1
-        if self._begun and self._ended == self._expected:
+        if self._is_started and self._ended == self._expected:
             payload = PhaseFinished(
                 activity=self._activity.name, title=self._activity.title, round=self._number
             )

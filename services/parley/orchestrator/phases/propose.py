@@ -12,17 +12,17 @@ from parley.orchestrator.model.positions import POSITION_INSTRUCTION
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.orchestrator.model.voting import quorum
-from parley.orchestrator.phases.failing import failed_for_want_of
-from parley.orchestrator.phases.prompting import in_words, note_claims, quotation
-from parley.orchestrator.phases.situation import Situation, opening
+from parley.orchestrator.phases.failing import debate_failure
+from parley.orchestrator.phases.prompting import add_claims_to_cite, length_limit, quotation
+from parley.orchestrator.phases.situation import Situation, round_preamble
 from parley.v1.event_pb2 import StepFailed
 
 __all__ = [
     "CONCURRENCY",
     "PROPOSAL",
     "SECTION",
-    "hold_quorum",
-    "no_proposal_in_time",
+    "check_quorum",
+    "no_proposal_failure",
     "propose",
     "propose_key",
 ]
@@ -57,12 +57,12 @@ async def propose(
         else _create_later_task(debate, agent, before, situation)
     )
     prompt = (
-        *opening(debate, agent, situation),
+        *round_preamble(debate, agent, situation),
         *own,
-        user_part(f"{asked}{in_words(spec.max_output_tokens)}"),
+        user_part(f"{asked}{length_limit(spec.max_output_tokens)}"),
     )
     work = PROPOSAL.create_work(agent.id, number)
-    annotate = note_claims if situation.cites else None
+    annotate = add_claims_to_cite if situation.cites else None
     task = Task(work, prompt, spec.max_output_tokens, concurrency=CONCURRENCY, annotate=annotate)
     reply = await debate.ask(propose_key(number, agent.id), agent, task)
     if isinstance(reply, StepFailed):
@@ -73,7 +73,7 @@ async def propose(
 
 
 def _create_first_task(agent: AgentSpec, situation: Situation) -> str:
-    task = situation.told(SECTION, f"Propose your solution. {POSITION_INSTRUCTION}")
+    task = situation.with_manner(SECTION, f"Propose your solution. {POSITION_INSTRUCTION}")
     return f"{agent.instructions[SECTION]}\n\n{task}"
 
 
@@ -87,7 +87,7 @@ def _create_later_task(debate: Debate, agent: AgentSpec, before: Contribution, s
         f" Keep what holds, {found} {more} The proposal must be complete in itself."
     )
     return (
-        f"{situation.told(SECTION, task)}\n\n"
+        f"{situation.with_manner(SECTION, task)}\n\n"
         f"In round 1 you were asked for the following, and the proposal that you write now has to hold it too:\n"
         f"{agent.instructions[SECTION]}\n\n{POSITION_INSTRUCTION}"
     )
@@ -97,7 +97,7 @@ def _name_work(before: Contribution) -> str:
     return f"your {before.activity} of round {before.round}"
 
 
-def hold_quorum(debate: Debate, number: int, made: Mapping[str, Contribution | StepFailed | None]) -> None:
+def check_quorum(debate: Debate, number: int, made: Mapping[str, Contribution | StepFailed | None]) -> None:
     """End the debate if too few agents have a proposal, naming the first that has none.
 
     If those that failed for reasons that pass would be enough, they are waited for. A debate that a limit ends
@@ -111,10 +111,10 @@ def hold_quorum(debate: Debate, number: int, made: Mapping[str, Contribution | S
     if not failed:
         raise DebateFailedError("QUORUM_LOST", "every agent is muted", phase=phase)
     steps = {propose_key(number, agent): each for agent, each in failed.items()}
-    raise failed_for_want_of(steps, phase, needed=enough - standing)
+    raise debate_failure(steps, phase, needed=enough - standing)
 
 
-def no_proposal_in_time(debate: Debate, agents: Iterable[str]) -> DebateFailedError:
+def no_proposal_failure(debate: Debate, agents: Iterable[str]) -> DebateFailedError:
     """Return the failure of a debate that a limit ended before any of these agents had a first proposal."""
     return DebateFailedError(
         debate.ending.upper(),

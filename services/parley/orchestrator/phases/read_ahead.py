@@ -10,16 +10,16 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.peers.services import truncate_text
 from parley.v1.convergence_pb2 import AgentPosition, AssessRequest
 
-__all__ = ["TellPositions", "reading_ahead"]
+__all__ = ["PreparePositions", "prepare_assessment"]
 
-TellPositions = Callable[[Sequence[Contribution]], None]
+PreparePositions = Callable[[Sequence[Contribution]], None]
 """Takes those of a round's stands that are known to stay as they are."""
 
 
 @asynccontextmanager
-async def reading_ahead(
+async def prepare_assessment(
     debate: Debate, step: str, before: Sequence[Contribution]
-) -> AsyncIterator[TellPositions]:
+) -> AsyncIterator[PreparePositions]:
     """Have positions that are passed in the block read, for the `step` in it that assesses them against those of `before`.
 
     The convergence service keeps what it has read, and answers from it later. So nothing follows from reading ahead, nothing
@@ -28,7 +28,7 @@ async def reading_ahead(
     begun: list[asyncio.Task[None]] = []
     async with asyncio.TaskGroup() as tasks:
 
-        def tell(work: Sequence[Contribution]) -> None:
+        def prepare(work: Sequence[Contribution]) -> None:
             request = AssessRequest(
                 question=truncate_text(debate.spec.question),
                 positions=_positions(work),
@@ -39,7 +39,7 @@ async def reading_ahead(
                 begun.append(tasks.create_task(debate.call_ahead(step, read)))
 
         try:
-            yield tell
+            yield prepare
         finally:
             for each in begun:
                 each.cancel()

@@ -45,8 +45,12 @@ def match_of(
     """
     scores = {each.agent_id: each.score for each in outcome.scores}
     vote = _last_vote(outcome)
-    ballots = _judged_ballots(vote, scores) if vote else []
-    answers = _judged_drafts(outcome.arena.decision, ballots, vote, scores) if vote else _judged_work(scores)
+    ballots = _ballots_as_answers(vote, scores) if vote else []
+    answers = (
+        _drafts_as_answers(outcome.arena.decision, ballots, vote, scores)
+        if vote
+        else _work_as_answers(scores)
+    )
     return RecordMatchRequest(
         debate_id=debate_id,
         domain=domain,
@@ -61,7 +65,7 @@ def _last_vote(outcome: Outcome) -> Vote | None:
     return outcome.arena.votes[-1] if outcome.HasField("arena") and outcome.arena.votes else None
 
 
-def _judged_ballots(vote: Vote, scores: Mapping[str, float]) -> list[JudgedAnswer]:
+def _ballots_as_answers(vote: Vote, scores: Mapping[str, float]) -> list[JudgedAnswer]:
     """Return each ballot as an answer: right if nothing that the judge, who does not see the vote, scored beats its choice.
 
     A choice that was counted as one with others is as good as the best of them.
@@ -81,7 +85,7 @@ def _judged_ballots(vote: Vote, scores: Mapping[str, float]) -> list[JudgedAnswe
     return judged
 
 
-def _judged_drafts(
+def _drafts_as_answers(
     decision: Decision, ballots: list[JudgedAnswer], vote: Vote, scores: Mapping[str, float]
 ) -> list[JudgedAnswer]:
     """Return each first draft as an answer, if the judge has chosen among them: they, and not the ballots, are weighed by it.
@@ -106,7 +110,7 @@ def _judged_drafts(
     return sorted(judged, key=lambda each: each.agent_id)
 
 
-def _judged_work(scores: Mapping[str, float]) -> list[JudgedAnswer]:
+def _work_as_answers(scores: Mapping[str, float]) -> list[JudgedAnswer]:
     """Return each agent's own work as its answer: right if the judge found it sound. How sure it was, it did not say."""
     return [JudgedAnswer(agent_id=agent, right=score >= SOUND) for agent, score in sorted(scores.items())]
 

@@ -20,8 +20,8 @@ from parley.orchestrator.model.readiness import (
 )
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, Task, user_part
-from parley.orchestrator.phases.prompting import in_words, instruction, note_claims, quotation
-from parley.orchestrator.phases.situation import Situation, opening, present_work
+from parley.orchestrator.phases.prompting import add_claims_to_cite, instruction, length_limit, quotation
+from parley.orchestrator.phases.situation import Situation, quote_work, round_preamble
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.gateway_pb2 import PromptPart
@@ -49,7 +49,7 @@ async def refine(
     spec = debate.spec
     raised = list_raised_issues(debate.letter, critiques)
     prompt = (
-        *opening(debate, agent, situation),
+        *round_preamble(debate, agent, situation),
         quotation(f"Your proposal of round {proposal.round}", proposal.text),
         *(quotation(f"Critique by agent {debate.letter(each.agent)}", each.text) for each in critiques),
         _create_task(agent, spec.max_output_tokens, raised, situation, is_alone=not critiques),
@@ -86,7 +86,7 @@ def _annotate(raised: Sequence[RaisedIssue], situation: Situation, reply: Reply)
     reply.rendered = proposal if proposal != reply.text else ""
     reply.issue_answers.extend(answers)
     if situation.cites:
-        note_claims(reply)
+        add_claims_to_cite(reply)
 
 
 def _create_task(
@@ -98,13 +98,13 @@ def _create_task(
     is_alone: bool,
 ) -> PromptPart:
     forms = [
-        f"Your revised proposal, complete in itself{_LIST_CHANGES if is_alone else ''}.{in_words(max_tokens)}",
+        f"Your revised proposal, complete in itself{_LIST_CHANGES if is_alone else ''}.{length_limit(max_tokens)}",
         POSITION_FORM,
         *([answer_instructions([each.name for each in raised])] if raised else []),
         *([READINESS_FORM] if situation.asks_readiness else []),
     ]
     listed = "\n".join(f"{number}. {form}" for number, form in enumerate(forms, start=1))
-    told = situation.told(SECTION, f"Write, in this order:\n{listed}")
+    told = situation.with_manner(SECTION, f"Write, in this order:\n{listed}")
     if is_alone:
         return user_part(f"{_ALONE_PROMPT}\n\n{told}")
     return instruction(agent, SECTION, told)
@@ -134,14 +134,16 @@ async def finish(
     """Ask an agent for its final proposal. `issues`: what was held against its work, with what became of it."""
     spec = debate.spec
     prompt = (
-        *opening(debate, agent, situation),
-        *present_work(debate, others, "Present proposal"),
+        *round_preamble(debate, agent, situation),
+        *quote_work(debate, others, "Present proposal"),
         quotation(f"Your proposal, your {own.activity} of round {own.round}", own.text),
         *([quotation("What was held against your work, and what became of it", issues)] if issues else []),
-        instruction(agent, SECTION, situation.told(FINISH_SECTION, _FINISH_PROMPT), spec.max_output_tokens),
+        instruction(
+            agent, SECTION, situation.with_manner(FINISH_SECTION, _FINISH_PROMPT), spec.max_output_tokens
+        ),
     )
     work = FINAL_REFINEMENT.create_work(agent.id, situation.number)
-    annotate = note_claims if situation.cites else None
+    annotate = add_claims_to_cite if situation.cites else None
     task = Task(
         work,
         prompt,

@@ -9,18 +9,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import preamble, quotation
-from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.v1.debate_pb2 import Requirement
 from parley.v1.event_pb2 import RequirementsListed, StepFailed, Warned
 from parley.v1.panel_pb2 import UnfulfilledRequirement
 
-__all__ = ["REQUIREMENTS", "Requirements", "draw_up_requirements"]
+__all__ = ["REQUIREMENTS", "Requirements", "list_requirements"]
 
 REQUIREMENTS = Activity("requirements", "lists what is required", title="list of requirements")
 _KEY = "requirements"
 _MAX_REQUIREMENTS = 12
 _MAX_CHARACTERS = 400
-_TOLD = (
+_TASK = (
     "Before the debate begins, list what an answer has to meet. Take only what the question, the documents or the person's"
     " answers state, in their own words as far as possible, one requirement a sentence. Add nothing that merely follows from"
     " good practice, and nothing that you would wish for. A requirement is hard if it is stated as a must, a must not, or a"
@@ -29,34 +29,34 @@ _TOLD = (
 )
 
 
-class _AskedRequirement(BaseModel):
+class _RequirementSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     text: Annotated[str, Field(description="What is required.")]
     hard: Annotated[bool, Field(description="Whether it is stated as a must.")]
 
 
-class _AskedRequirements(BaseModel):
+class _RequirementsSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    requirements: Annotated[list[_AskedRequirement], Field(max_length=_MAX_REQUIREMENTS)]
+    requirements: Annotated[list[_RequirementSchema], Field(max_length=_MAX_REQUIREMENTS)]
 
 
-_SCHEMA = schema_text(asked_schema(_AskedRequirements))
+_SCHEMA = schema_text(prompt_schema(_RequirementsSchema))
 
 
-class _ReadRequirement(BaseModel):
+class _ParsedRequirement(BaseModel):
     text: str
     hard: bool = False
 
     @model_validator(mode="before")
     @classmethod
-    def _text_alone(cls, given: Any) -> Any:
+    def _wrap_text(cls, given: Any) -> Any:
         return {"text": given} if isinstance(given, str) else given
 
     @field_validator("text")
     @classmethod
-    def _says_something(cls, text: str) -> str:
+    def _check_not_empty(cls, text: str) -> str:
         told = " ".join(text.split())
         if not told:
             raise ValueError("it says nothing")
@@ -64,24 +64,24 @@ class _ReadRequirement(BaseModel):
 
     @field_validator("hard", mode="before")
     @classmethod
-    def _only_if_said(cls, given: Any) -> bool:
+    def _is_true(cls, given: Any) -> bool:
         return given is True
 
 
 class RequirementsAnswer(BaseModel):
     """A list of requirements as it is read: what is no requirement is left out, and so is what was listed before."""
 
-    requirements: list[_ReadRequirement]
+    requirements: list[_ParsedRequirement]
 
     @field_validator("requirements", mode="before")
     @classmethod
-    def _only_requirements(cls, given: Any) -> Any:
+    def _keep_valid(cls, given: Any) -> Any:
         if not isinstance(given, list):
             return given
-        found: dict[str, _ReadRequirement] = {}
+        found: dict[str, _ParsedRequirement] = {}
         for each in given:
             try:
-                read = _ReadRequirement.model_validate(each)
+                read = _ParsedRequirement.model_validate(each)
             except ValidationError:
                 continue
             found.setdefault(read.text.casefold(), read)
@@ -93,24 +93,24 @@ class Requirements:
     """What was drawn up. A requirement's name is `R1`, `R2`, … in this order.
 
     Attributes:
-        known: Whether it is known what is required; without that, nothing is listed.
+        is_known: Whether it is known what is required; without that, nothing is listed.
     """
 
-    listed: tuple[Requirement, ...] = ()
-    known: bool = False
+    items: tuple[Requirement, ...] = ()
+    is_known: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all requirements, in order."""
-        return tuple(f"R{number}" for number in range(1, len(self.listed) + 1))
+        return tuple(f"R{number}" for number in range(1, len(self.items) + 1))
 
-    def told(self) -> str:
+    def to_prompt_text(self) -> str:
         """Return them as every later prompt gives them; empty if there are none."""
-        if not self.listed:
+        if not self.items:
             return ""
         lines = [
             f"- {name}{' (a must)' if each.hard else ''}: {each.text}"
-            for name, each in zip(self.names, self.listed, strict=True)
+            for name, each in zip(self.names, self.items, strict=True)
         ]
         return quotation("What the answer has to meet, as the judge found it stated", "\n".join(lines)).text
 
@@ -128,24 +128,24 @@ class Requirements:
         """Return those that a judge said are not met, in their own words; of which it said nothing, nothing is known."""
         return [
             UnfulfilledRequirement(text=each.text, hard=each.hard, number=number)
-            for number, (name, each) in enumerate(zip(self.names, self.listed, strict=True), start=1)
+            for number, (name, each) in enumerate(zip(self.names, self.items, strict=True), start=1)
             if met.get(name) is False
         ]
 
-    def unsaid(self, met: Mapping[str, bool]) -> Sequence[str]:
+    def names_without_verdict(self, met: Mapping[str, bool]) -> Sequence[str]:
         """Return the names of those of which a judge did not say whether they are met."""
         return [name for name in self.names if name not in met]
 
 
-async def draw_up_requirements(debate: Debate) -> Requirements:
+async def list_requirements(debate: Debate) -> Requirements:
     """Return what the question, its documents and clarifications require, as the judge finds it, and record it.
 
     The debate can do without: if the judge gives no list, it says so and goes on.
     """
     judge = debate.spec.judge
-    prompt = (*preamble(debate, judge), user_part(_TOLD))
+    prompt = (*preamble(debate, judge), user_part(_TASK))
     task = Task(REQUIREMENTS.create_work(judge.id), prompt)
-    shape = AnswerShape("requirements", RequirementsAnswer, _SCHEMA, _rendered)
+    shape = AnswerShape("requirements", RequirementsAnswer, _SCHEMA, _render)
     answer = await debate.ask_structured(_KEY, judge, task, shape)
     if isinstance(answer, StepFailed):
         why = " ".join(answer.message.split())
@@ -155,10 +155,10 @@ async def draw_up_requirements(debate: Debate) -> Requirements:
     listed = tuple(Requirement(text=each.text, hard=each.hard) for each in answer.requirements)
     if listed:
         debate.record_event(f"{_KEY}/drawn-up", RequirementsListed(requirements=listed))
-    return Requirements(listed, known=True)
+    return Requirements(listed, is_known=True)
 
 
-def _rendered(answer: RequirementsAnswer) -> str:
+def _render(answer: RequirementsAnswer) -> str:
     lines = [
         f"- R{number}{' (a must)' if each.hard else ''}: {each.text}"
         for number, each in enumerate(answer.requirements, start=1)

@@ -17,13 +17,19 @@ from parley.orchestrator.model.topology import Edge
 from parley.orchestrator.phases import critique as critiquing
 from parley.orchestrator.phases import propose as proposing
 from parley.orchestrator.phases import refine as refining
-from parley.orchestrator.phases.critique import CRITIQUE, critique
-from parley.orchestrator.phases.history import NOTHING_TOLD, Told, material_tokens, room_for, tokens_of_prompt
+from parley.orchestrator.phases.critique import CRITIQUE, criticize
+from parley.orchestrator.phases.history import (
+    EMPTY_HISTORY,
+    AgentHistory,
+    available_tokens,
+    count_prompt_tokens,
+    estimate_material_tokens,
+)
 from parley.orchestrator.phases.progress import PhaseMarks
-from parley.orchestrator.phases.propose import PROPOSAL, hold_quorum, propose
+from parley.orchestrator.phases.propose import PROPOSAL, check_quorum, propose
 from parley.orchestrator.phases.refine import REFINEMENT, refine
 from parley.orchestrator.phases.requirements import Requirements
-from parley.orchestrator.phases.situation import Situation, history, opening
+from parley.orchestrator.phases.situation import Situation, history_prompt, round_preamble
 from parley.orchestrator.phases.summarize import summarize_own
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed
@@ -32,7 +38,7 @@ __all__ = ["Edge", "Round", "RoundPlan", "all_to_all"]
 
 _Step = asyncio.Task[Contribution | StepFailed | None]
 
-_ASKED_TOKENS = 400
+_TASK_TOKENS = 400
 """What a phase adds to the instruction of a role, in tokens."""
 
 
@@ -85,39 +91,39 @@ class Round:
         self._plan = plan
         self._before = before
         self._carried: set[str] = set()
-        self._histories: dict[str, Prompt] = {}
+        self._history_prompts: dict[str, Prompt] = {}
         by_id = {each.id: each for each in agents}
         self._proposing = PhaseMarks(debate, number, PROPOSAL, len(agents))
         self._criticizing = PhaseMarks(debate, number, CRITIQUE, len(plan.edges))
         self._refining = PhaseMarks(debate, number, REFINEMENT, len(agents))
         self.agents = agents
-        self._told = {each.id: tasks.create_task(self._tell(each)) for each in agents}
+        self._agent_histories = {each.id: tasks.create_task(self._build_history(each)) for each in agents}
         self._proposals: dict[str, _Step] = {
             each.id: tasks.create_task(self._propose(each)) for each in agents
         }
         self._critiques: dict[Edge, _Step] = {
-            (critic, target): tasks.create_task(self._critique(by_id[critic], target))
+            (critic, target): tasks.create_task(self._criticize(by_id[critic], target))
             for critic, target in plan.edges
         }
         self._refinements: dict[str, _Step] = {
             each.id: tasks.create_task(self._refine(each)) for each in agents
         }
         self._limit = tasks.create_task(debate.limiter.enforce_round_limit(number))
-        self._quorum = tasks.create_task(self._hold_quorum())
+        self._quorum = tasks.create_task(self._check_quorum())
         self._complete = tasks.create_task(self._finish())
 
-    async def whole(self) -> tuple[Contribution, ...]:
+    async def collect_all(self) -> tuple[Contribution, ...]:
         """Return all contributions of the round, once it is complete."""
         await self._complete
         proposals = [each for agent, each in self._proposals.items() if agent not in self._carried]
         steps = [*proposals, *self._critiques.values(), *self._refinements.values()]
         return tuple(made for step in steps if isinstance(made := step.result(), Contribution))
 
-    async def first_line(self) -> None:
+    async def wait_for_first_line(self) -> None:
         """Wait until the first agent is through the round."""
         await asyncio.wait(self._refinements.values(), return_when=asyncio.FIRST_COMPLETED)
 
-    async def line(self, agent: str) -> tuple[Contribution, ...]:
+    async def collect_line(self, agent: str) -> tuple[Contribution, ...]:
         """Return an agent's own line of work: its proposal, the critiques it received, its refinement."""
         if agent not in self._refinements:
             return ()
@@ -126,7 +132,7 @@ class Round:
         steps = (*proposal, *self._critiques_of(agent), self._refinements[agent])
         return tuple([made for step in steps if isinstance(made := await step, Contribution)])
 
-    async def work(self, agent: str) -> Contribution | None:
+    async def get_work(self, agent: str) -> Contribution | None:
         """Return an agent's present work: its refinement, or its proposal if that was not refined."""
         for steps in (self._refinements, self._proposals):
             made = await steps[agent] if agent in steps else None
@@ -134,22 +140,22 @@ class Round:
                 return made
         return None
 
-    async def told(self, agent: str) -> Told:
+    async def get_history(self, agent: str) -> AgentHistory:
         """Return what an agent read of the rounds before this one; nothing if it did not take part."""
-        return await self._told[agent] if agent in self._told else NOTHING_TOLD
+        return await self._agent_histories[agent] if agent in self._agent_histories else EMPTY_HISTORY
 
-    async def works(self) -> tuple[Contribution, ...]:
+    async def collect_works(self) -> tuple[Contribution, ...]:
         """Return every agent's present work, in the order of the plan."""
         agents = self._plan.agents
-        return tuple([made for agent in agents if (made := await self.work(agent.id)) is not None])
+        return tuple([made for agent in agents if (made := await self.get_work(agent.id)) is not None])
 
-    async def failed(self) -> tuple[StepFailed, ...]:
+    async def list_failed(self) -> tuple[StepFailed, ...]:
         """Return the steps of the round that have failed, once it is complete."""
         await self._complete
         steps = [*self._proposals.values(), *self._critiques.values(), *self._refinements.values()]
         return tuple(made for step in steps if isinstance(made := step.result(), StepFailed))
 
-    async def drafts(self) -> tuple[Contribution, ...]:
+    async def collect_drafts(self) -> tuple[Contribution, ...]:
         """Return the round's proposals, once all have come or failed. If too many failed, they are tried again first."""
         await self._quorum
         return tuple(
@@ -159,71 +165,73 @@ class Round:
     def _critiques_of(self, agent: str) -> list[_Step]:
         return [step for (_, target), step in self._critiques.items() if target == agent]
 
-    async def _tell(self, agent: AgentSpec) -> Told:
+    async def _build_history(self, agent: AgentSpec) -> AgentHistory:
         """Return what an agent reads of the rounds before: what fits its context, and a summary of the rest."""
         if not self._before:
-            return NOTHING_TOLD
+            return EMPTY_HISTORY
         plan, debate = self._plan, self._debate
         held: list[Contribution] = []
         for before in self._before:
-            held += await before.whole() if plan.full_history else await before.line(agent.id)
+            held += await before.collect_all() if plan.full_history else await before.collect_line(agent.id)
         critics = sum(target == agent.id for _, target in plan.edges)
-        begins = opening(debate, agent, await self._situation())
+        begins = round_preamble(debate, agent, await self._create_situation())
         texts = [*(each.text for each in begins), *texts_of(held)]
 
-        def beside_history() -> int:
-            start = tokens_of_prompt(begins, agent.context_tokens)
-            return start + _told_tokens(agent) + material_tokens(held, critics)
+        def count_other_tokens() -> int:
+            start = count_prompt_tokens(begins, agent.context_tokens)
+            return start + _instruction_tokens(agent) + estimate_material_tokens(held, critics)
 
-        beside = await in_thread_if_large(texts, beside_history)
-        room = room_for(agent.context_tokens, debate.spec.max_output_tokens, beside)
-        last = await self._before[-1].told(agent.id)
+        beside = await in_thread_if_large(texts, count_other_tokens)
+        room = available_tokens(agent.context_tokens, debate.spec.max_output_tokens, beside)
+        last = await self._before[-1].get_history(agent.id)
         return await summarize_own(debate, plan.number, agent, held, last, room, plan.summaries)
 
-    async def _situation(self, agent: AgentSpec | None = None) -> Situation:
+    async def _create_situation(self, agent: AgentSpec | None = None) -> Situation:
         """Return where an agent stands; for no agent, without a history."""
-        plan, told = self._plan, await self.told(agent.id) if agent else NOTHING_TOLD
-        if agent and agent.id not in self._histories:  # it is long, and the same in all prompts of the round
+        plan, told = self._plan, await self.get_history(agent.id) if agent else EMPTY_HISTORY
+        if (
+            agent and agent.id not in self._history_prompts
+        ):  # it is long, and the same in all prompts of the round
             whose = "The debate" if plan.full_history else "Your part of the debate"
-            self._histories[agent.id] = history(self._debate, agent, told, whose)
-        known = self._histories[agent.id] if agent else ()
-        past, requirements = await plan.past, (await plan.requirements).told()
+            self._history_prompts[agent.id] = history_prompt(self._debate, agent, told, whose)
+        known = self._history_prompts[agent.id] if agent else ()
+        past, requirements = await plan.past, (await plan.requirements).to_prompt_text()
         return Situation(plan.number, plan.total, known, requirements, past, plan.steering.guidance)
 
     async def _propose(self, agent: AgentSpec) -> Contribution | StepFailed:
         plan = self._plan
-        before = await self._last_work(agent.id)
+        before = await self._find_last_work(agent.id)
         if plan.carry_forward and before is not None and before.round == plan.number - 1:
             self._carried.add(agent.id)
-            self._proposing.end()
+            self._proposing.mark_end()
             return Contribution(agent.id, PROPOSAL.name, plan.number, before.text, before.position)
         if self._before:
-            situation = await self._situation(agent)
+            situation = await self._create_situation(agent)
         else:
             situation = Situation(plan.number, plan.total, guidance=plan.steering.guidance)
-        self._proposing.begin()
-        told = await self.told(agent.id)
-        is_told = before is not None and before.name in {each.name for each in told.whole}
+        self._proposing.mark_start()
+        told = await self.get_history(agent.id)
+        is_told = before is not None and before.name in {each.name for each in told.contributions}
         made = await propose(self._debate, agent, before, situation, is_told=is_told)
-        self._proposing.end()
+        self._proposing.mark_end()
         return made
 
-    async def _last_work(self, agent: str) -> Contribution | None:
+    async def _find_last_work(self, agent: str) -> Contribution | None:
         """Return an agent's work of the last round in which it has some."""
         for before in reversed(self._before):
-            work = await before.work(agent)
+            work = await before.get_work(agent)
             if work is not None:
                 return work
         return None
 
-    async def _critique(self, critic: AgentSpec, target: str) -> Contribution | StepFailed | None:
+    async def _criticize(self, critic: AgentSpec, target: str) -> Contribution | StepFailed | None:
         proposal = await self._proposals[target]
         made = None
         if isinstance(proposal, Contribution):
-            situation = await self._situation(critic)
-            self._criticizing.begin()
-            made = await critique(self._debate, critic, proposal, situation)
-        self._criticizing.end()
+            situation = await self._create_situation(critic)
+            self._criticizing.mark_start()
+            made = await criticize(self._debate, critic, proposal, situation)
+        self._criticizing.mark_end()
         return made
 
     async def _refine(self, agent: AgentSpec) -> Contribution | StepFailed | None:
@@ -232,10 +240,10 @@ class Round:
         critiques = [made for step in asked if isinstance(made := await step, Contribution)]
         made = None
         if isinstance(proposal, Contribution) and (critiques or not asked):
-            situation = await self._situation(agent)
-            self._refining.begin()
+            situation = await self._create_situation(agent)
+            self._refining.mark_start()
             made = await refine(self._debate, agent, proposal, critiques, situation)
-        self._refining.end()
+        self._refining.mark_end()
         return made
 
     async def _finish(self) -> None:
@@ -246,12 +254,12 @@ class Round:
         number = self._plan.number
         self._debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
 
-    async def _hold_quorum(self) -> None:
+    async def _check_quorum(self) -> None:
         made = {agent.id: await self._proposals[agent.id] for agent in self._plan.agents}
-        hold_quorum(self._debate, self._plan.number, made)
+        check_quorum(self._debate, self._plan.number, made)
 
 
-def _told_tokens(agent: AgentSpec) -> int:
+def _instruction_tokens(agent: AgentSpec) -> int:
     """Return the tokens of the longest instruction that an agent gets in a round."""
     sections = (proposing.SECTION, critiquing.SECTION, refining.SECTION)
-    return max(upper_tokens(agent.instructions[each]) for each in sections) + _ASKED_TOKENS
+    return max(upper_tokens(agent.instructions[each]) for each in sections) + _TASK_TOKENS

@@ -12,10 +12,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError, ValidatorFunctionWrapHandler
 from pydantic_core import PydanticUseDefault
 
-__all__ = ["asked_schema", "or_absent", "schema_text", "words_of"]
+__all__ = ["default_if_invalid", "extract_text", "prompt_schema", "schema_text"]
 
 
-def asked_schema(model: type[BaseModel]) -> dict[str, Any]:
+def prompt_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the schema of a model without titles and docstrings, and with the parts that it refers to in their places.
 
     Descriptions of fields stay: they say what to write. A model that refers to itself has none.
@@ -57,7 +57,7 @@ def _without_titles(schema: Any, definitions: Mapping[str, Any]) -> Any:
     return plain
 
 
-def or_absent(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
+def default_if_invalid(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
     """Validate a field, and leave it at its default if that fails: it is absent then, and never made up."""
     try:
         return read(given)
@@ -65,7 +65,7 @@ def or_absent(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
         raise PydanticUseDefault from None
 
 
-def words_of(text: str) -> str:
+def extract_text(text: str) -> str:
     """Return the text itself, or, if it is a JSON object or list, the texts in it as Markdown."""
     try:
         value = json.loads(text)

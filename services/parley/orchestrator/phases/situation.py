@@ -8,14 +8,23 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Prompt, user_part
-from parley.orchestrator.phases.history import Told, rendered
+from parley.orchestrator.phases.history import AgentHistory, render_history
 from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = ["DOCUMENTS_GIVE", "Situation", "bench", "history", "identity", "opening", "present_work", "start"]
+__all__ = [
+    "DOCUMENTS_PRIORITY",
+    "Situation",
+    "common_preamble",
+    "describe_agents",
+    "describe_identity",
+    "history_prompt",
+    "quote_work",
+    "round_preamble",
+]
 
-DOCUMENTS_GIVE: Final = 3
-HISTORY_GIVES: Final = 2
+DOCUMENTS_PRIORITY: Final = 3
+HISTORY_PRIORITY: Final = 2
 """The history fits next to half a context of documents, so they are left out before it."""
 
 _LETTERS = (
@@ -29,7 +38,7 @@ class Situation:
 
     Attributes:
         number: The round, from 1; `total`: rounds at most.
-        history: What the agent reads of the rounds before, as `history` makes it.
+        history: What the agent reads of the rounds before, as `history_prompt` makes it.
         requirements: Those that were drawn up, as text; empty for none.
         past: What is recalled of past debates, as text.
         guidance: What a person asked of the agents.
@@ -48,22 +57,22 @@ class Situation:
     asks_readiness: bool = False
     cites: bool = False
 
-    def told(self, section: str, task: str) -> str:
+    def with_manner(self, section: str, task: str) -> str:
         """Return a task with how the agent is to argue in it, if that is said."""
         manner = self.manner.get(section, "")
         return f"{manner}\n\n{task}" if manner else task
 
 
-def opening(debate: Debate, agent: AgentSpec, situation: Situation) -> Prompt:
+def round_preamble(debate: Debate, agent: AgentSpec, situation: Situation) -> Prompt:
     """Return what a prompt in a round begins with.
 
     What is the same in later prompts of the agent stands first, then the history, which only grows, then the round.
     """
     past = situation.past
-    recalled = [quotation("Past debates on like questions", past, HISTORY_GIVES)] if past else []
+    recalled = [quotation("Past debates on like questions", past, HISTORY_PRIORITY)] if past else []
     return (
-        *start(debate, agent, situation.requirements),
-        user_part(identity(debate, agent)),
+        *common_preamble(debate, agent, situation.requirements),
+        user_part(describe_identity(debate, agent)),
         *recalled,
         *situation.history,
         user_part(f"This is round {situation.number} of {situation.total}."),
@@ -71,12 +80,12 @@ def opening(debate: Debate, agent: AgentSpec, situation: Situation) -> Prompt:
     )
 
 
-def start(debate: Debate, agent: AgentSpec, requirements: str) -> Prompt:
+def common_preamble(debate: Debate, agent: AgentSpec, requirements: str) -> Prompt:
     """Return what all prompts of an agent have in common."""
-    return preamble(debate, agent, requirements=requirements, documents_give=DOCUMENTS_GIVE)
+    return preamble(debate, agent, requirements=requirements, documents_give=DOCUMENTS_PRIORITY)
 
 
-def identity(debate: Debate, agent: AgentSpec) -> str:
+def describe_identity(debate: Debate, agent: AgentSpec) -> str:
     """Return who an agent is among its peers."""
     letter, count = debate.letter(agent.id), len(debate.participants)
     if count == 1:
@@ -84,7 +93,7 @@ def identity(debate: Debate, agent: AgentSpec) -> str:
     return f"You are agent {letter} of {count} agents. {_LETTERS.format(letter=letter)}"
 
 
-def bench(debate: Debate) -> str:
+def describe_agents(debate: Debate) -> str:
     """Return who the agents are to one who judges them."""
     count = len(debate.participants)
     if count == 1:
@@ -92,7 +101,7 @@ def bench(debate: Debate) -> str:
     return f"{count} agents took part in the debate. {_LETTERS.format(letter='A')}"
 
 
-def present_work(debate: Debate, work: Sequence[Contribution], title: str) -> Prompt:
+def quote_work(debate: Debate, work: Sequence[Contribution], title: str) -> Prompt:
     """Return the work of agents, each in a quotation of its own that says whose it is, and of which round."""
     return tuple(
         quotation(
@@ -103,20 +112,20 @@ def present_work(debate: Debate, work: Sequence[Contribution], title: str) -> Pr
     )
 
 
-def history(debate: Debate, agent: AgentSpec, told: Told, whose: str = "The debate") -> Prompt:
+def history_prompt(debate: Debate, agent: AgentSpec, told: AgentHistory, whose: str = "The debate") -> Prompt:
     """Return what an agent reads of the history, its own work marked as such; that of one who works alone is no debate."""
     parts: list[PromptPart] = []
     if len(debate.participants) == 1:
         whose = "The work of agent A" if agent is debate.spec.judge else "Your work"
     if told.summary:
         title = f"{whose} at first, as you summarized it"
-        parts.append(quotation(title, told.summary, HISTORY_GIVES))
-    elif told.gone:
+        parts.append(quotation(title, told.summary, HISTORY_PRIORITY))
+    elif told.omitted:
         parts.append(
-            user_part(f"{len(told.gone)} earlier contributions are left out here, since they do not fit.")
+            user_part(f"{len(told.omitted)} earlier contributions are left out here, since they do not fit.")
         )
-    if told.whole:
-        title = f"{whose} {'since then' if told.gone else 'so far'}"
-        text = rendered(debate.letter, told.whole, agent.id)
-        parts.append(quotation(title, text, HISTORY_GIVES))
+    if told.contributions:
+        title = f"{whose} {'since then' if told.omitted else 'so far'}"
+        text = render_history(debate.letter, told.contributions, agent.id)
+        parts.append(quotation(title, text, HISTORY_PRIORITY))
     return tuple(parts)

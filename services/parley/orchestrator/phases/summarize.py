@@ -10,17 +10,17 @@ from parley.orchestrator.model.spec import AgentSpec, SummarySettings
 from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.orchestrator.model.tokens import CHARACTERS_A_TOKEN, upper_tokens
 from parley.orchestrator.phases.history import (
-    NOTHING_TOLD,
-    Told,
-    give_way,
-    in_parts,
-    rendered,
-    room_for,
+    EMPTY_HISTORY,
+    AgentHistory,
+    available_tokens,
+    count_prompt_tokens,
+    render_history,
+    split_into_parts,
+    split_to_fit,
     summary_length,
-    tokens_of_prompt,
 )
-from parley.orchestrator.phases.prompting import quotation, words
-from parley.orchestrator.phases.situation import bench, identity, start
+from parley.orchestrator.phases.prompting import instructions_for, quotation
+from parley.orchestrator.phases.situation import common_preamble, describe_agents, describe_identity
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.event_pb2 import StepFailed, Warned
 from parley.v1.gateway_pb2 import PromptPart
@@ -72,10 +72,10 @@ async def summarize_own(
     number: int,
     agent: AgentSpec,
     held: Sequence[Contribution],
-    before: Told,
+    before: AgentHistory,
     room: int,
     settings: SummarySettings,
-) -> Told:
+) -> AgentHistory:
     """Return what an agent reads of the history before a round: what is left out is summarized by itself.
 
     If a threshold is set, its own line of work is left out once it is that long; else only what does not fit.
@@ -91,53 +91,53 @@ async def summarize_own(
     """
     key = f"round/{number}/summarize/{agent.id}"
     reader = _Reader(debate, key, agent, number, room, agent.summaries or settings)
-    later = [each for each in held if each.name not in before.gone]
+    later = [each for each in held if each.name not in before.omitted]
     line = [each for each in later if each.target == agent.id or (each.agent == agent.id and not each.target)]
     is_long = bool(line) and reader.is_long(len(before.summary) + _characters(line))
-    return await _told(reader, later, before, line if is_long else ())
+    return await _fit_history(reader, later, before, line if is_long else ())
 
 
 async def summarize_for_judge(
     debate: Debate, judge: AgentSpec, held: Sequence[Contribution], room: int, settings: SummarySettings
-) -> Told:
+) -> AgentHistory:
     """Return what the judge reads of the history besides the final proposals, as above."""
     reader = _Reader(debate, "synthesis/summarize", judge, 0, room, judge.summaries or settings)
-    return await _told(reader, held, NOTHING_TOLD, held if reader.is_long(_characters(held)) else ())
+    return await _fit_history(reader, held, EMPTY_HISTORY, held if reader.is_long(_characters(held)) else ())
 
 
-async def _told(
-    reader: _Reader, held: Sequence[Contribution], before: Told, first: Sequence[Contribution]
-) -> Told:
+async def _fit_history(
+    reader: _Reader, held: Sequence[Contribution], before: AgentHistory, first: Sequence[Contribution]
+) -> AgentHistory:
     """Leave out what must be, those in `first` in any case, and have it summarized together with the summary before."""
     names = {each.name for each in first}
     texts, room = texts_of(held), reader.room - upper_tokens(before.summary)
-    whole, gone = await in_thread_if_large(texts, partial(give_way, held, room, names))
+    whole, gone = await in_thread_if_large(texts, partial(split_to_fit, held, room, names))
     if not gone:
-        return Told(before.summary, before.gone, whole)
+        return AgentHistory(before.summary, before.omitted, whole)
     if not reader.settings.enabled:
-        return Told("", before.gone | {each.name for each in gone}, whole)
+        return AgentHistory("", before.omitted | {each.name for each in gone}, whole)
     taken = -(-reader.summary_characters // CHARACTERS_A_TOKEN)
-    whole, gone = await in_thread_if_large(texts, partial(give_way, held, reader.room - taken, names))
-    summary = await _summary(reader, before.summary, gone)
+    whole, gone = await in_thread_if_large(texts, partial(split_to_fit, held, reader.room - taken, names))
+    summary = await _summarize(reader, before.summary, gone)
     if summary is None:
-        return Told(before.summary, before.gone, tuple(held))
-    return Told(summary, before.gone | {each.name for each in gone}, whole)
+        return AgentHistory(before.summary, before.omitted, tuple(held))
+    return AgentHistory(summary, before.omitted | {each.name for each in gone}, whole)
 
 
-async def _summary(reader: _Reader, before: str, gone: Sequence[Contribution]) -> str | None:
+async def _summarize(reader: _Reader, before: str, gone: Sequence[Contribution]) -> str | None:
     """Return a summary of an earlier one and of what is left out; None if there is none, which is said in a warning.
 
     What does not fit one prompt is read in parts, each together with the summary of those before it.
     """
     debate, agent, most = reader.debate, reader.agent, reader.summary_characters
-    text = words(agent, SECTION, agent.summary_prompt)
-    who = bench(debate) if agent is debate.spec.judge else identity(debate, agent)
-    opening = (*start(debate, agent, ""), user_part(who))
+    text = instructions_for(agent, SECTION, agent.summary_prompt)
+    who = describe_agents(debate) if agent is debate.spec.judge else describe_identity(debate, agent)
+    opening = (*common_preamble(debate, agent, ""), user_part(who))
     told = user_part(f"{text}\n\n{_CRITIQUES} Use at most {most} characters.")
-    beside = tokens_of_prompt((*opening, told), agent.context_tokens) + most // CHARACTERS_A_TOKEN
-    room = room_for(agent.context_tokens, 0, beside)
+    beside = count_prompt_tokens((*opening, told), agent.context_tokens) + most // CHARACTERS_A_TOKEN
+    room = available_tokens(agent.context_tokens, 0, beside)
     summary = before
-    parts = await in_thread_if_large(texts_of(gone), partial(_quoted_parts, reader, gone, room))
+    parts = await in_thread_if_large(texts_of(gone), partial(_quote_parts, reader, gone, room))
     for number, (quoted, characters) in enumerate(parts, start=1):
         earlier = (quotation("Your summary of what came before", summary),) if summary else ()
         prompt = (*opening, *earlier, quoted, told)
@@ -155,13 +155,16 @@ async def _summary(reader: _Reader, before: str, gone: Sequence[Contribution]) -
     return summary
 
 
-def _quoted_parts(reader: _Reader, gone: Sequence[Contribution], room: int) -> list[tuple[PromptPart, int]]:
+def _quote_parts(reader: _Reader, gone: Sequence[Contribution], room: int) -> list[tuple[PromptPart, int]]:
     """Return the parts in which contributions are summarized, each with the characters that it stands for."""
     letter, reads = reader.debate.letter, reader.agent.id
     title = "The part of the debate to be summarized"
     return [
-        (quotation(title, rendered(letter, part.shown, reads)), len(rendered(letter, part.whole, reads)))
-        for part in in_parts(gone, room, _MAX_PARTS)
+        (
+            quotation(title, render_history(letter, part.shown, reads)),
+            len(render_history(letter, part.whole, reads)),
+        )
+        for part in split_into_parts(gone, room, _MAX_PARTS)
     ]
 
 

@@ -13,15 +13,15 @@ from pydantic import (
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task
-from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import guidance_of, instruction
 from parley.orchestrator.phases.requirements import Requirements
-from parley.orchestrator.phases.schemas import asked_schema, or_absent, schema_text, words_of
+from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
 from parley.orchestrator.phases.scoring import score_anchors, scores_schema
-from parley.orchestrator.phases.situation import start
+from parley.orchestrator.phases.situation import common_preamble
 from parley.v1.event_pb2 import StepFailed, Warned
 
-__all__ = ["KEY", "SECTION", "SYNTHESIS", "JudgeAnswer", "ProseAnswer", "prose_answer", "synthesize"]
+__all__ = ["KEY", "SECTION", "SYNTHESIS", "JudgeAnswer", "ProseAnswer", "answer_from_prose", "synthesize"]
 
 SYNTHESIS = Activity("synthesis", "writes the answer")
 SECTION = "synthesize"
@@ -29,14 +29,14 @@ KEY = "synthesis"
 _MAX_SCORE = 10
 
 
-class _Requirement(BaseModel):
+class _RequirementSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     text: str
     hard: bool
 
 
-class _AskedAnswer(BaseModel):
+class _AnswerSchema(BaseModel):
     """The judge's answer as it is asked for; the order is the order in which it is written."""
 
     model_config = ConfigDict(extra="forbid")
@@ -50,7 +50,7 @@ class _AskedAnswer(BaseModel):
     tradeoffs: Annotated[list[str], Field(max_length=12, description="What is given up for what.")]
     recommendations: Annotated[list[str], Field(max_length=12, description="What to do.")]
     unfulfilled_requirements: Annotated[
-        list[_Requirement],
+        list[_RequirementSchema],
         Field(
             max_length=12, description="Requirements stated in the question that the answer does not meet."
         ),
@@ -80,32 +80,32 @@ class JudgeAnswer(BaseModel):
     confidence: Annotated[int | None, Field(ge=0, le=100)] = None
     scores: dict[str, float] = {}
 
-    _or_absent = field_validator("*", mode="wrap")(or_absent)
+    _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
 
     @field_validator("description")
     @classmethod
-    def _says_something(cls, description: str) -> str:
+    def _check_not_empty(cls, description: str) -> str:
         if not description.strip():
             raise ValueError("it says nothing")
         return description
 
     @field_validator("unfulfilled_requirements", mode="before")
     @classmethod
-    def _texts_are_requirements(cls, given: Any) -> Any:
+    def _wrap_texts(cls, given: Any) -> Any:
         if not isinstance(given, list):
             return given
         return [{"text": each} if isinstance(each, str) else each for each in given]
 
     @field_validator("requirements_met", mode="before")
     @classmethod
-    def _only_truths(cls, given: Any) -> Any:
+    def _keep_booleans(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
         return {name: met for name, met in given.items() if isinstance(met, bool)}
 
     @field_validator("scores", mode="before")
     @classmethod
-    def _only_scores(cls, given: Any) -> Any:
+    def _keep_scores(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
         return {letter: score for letter, score in given.items() if _is_score(score)}
@@ -138,37 +138,35 @@ async def synthesize(
     """
     judge = debate.spec.judge
     letters = [debate.letter(agent) for agent in judged]
-    met = (
-        " Say of each requirement by its number whether your answer meets it." if requirements.listed else ""
-    )
+    met = " Say of each requirement by its number whether your answer meets it." if requirements.items else ""
     whose = "every agent that has a final proposal" if len(letters) > 1 else f"agent {letters[0]}"
     told = (
         f"Write the answer.{met} Score the work of {whose}, from 0 to {_MAX_SCORE}.\n"
         f"{score_anchors(_MAX_SCORE, of_one=len(letters) == 1)}"
     )
     prompt = (
-        *start(debate, judge, requirements.told()),
+        *common_preamble(debate, judge, requirements.to_prompt_text()),
         *material,
         *guidance_of(guidance),
         instruction(judge, SECTION, told),
     )
     task = Task(SYNTHESIS.create_work(judge.id), prompt, is_answer=True)
-    shape = AnswerShape("synthesis", JudgeAnswer, _schema(letters, requirements), _render, prose_answer)
+    shape = AnswerShape("synthesis", JudgeAnswer, _schema(letters, requirements), _render, answer_from_prose)
     answer = await debate.ask_structured(KEY, judge, task, shape)
     if isinstance(answer, StepFailed):
-        raise failed_for_want_of({KEY: answer}, SYNTHESIS.name)
-    absent = _absent(answer, letters, requirements)
+        raise debate_failure({KEY: answer}, SYNTHESIS.name)
+    absent = _describe_missing(answer, letters, requirements)
     if absent:
         debate.record_event(f"{KEY}/warning", Warned(message=absent))
     return answer
 
 
-def prose_answer(text: str) -> ProseAnswer:
+def answer_from_prose(text: str) -> ProseAnswer:
     """Return what a judge wrote as the answer. Raises ValidationError if it has no words."""
-    return ProseAnswer(description=words_of(text))
+    return ProseAnswer(description=extract_text(text))
 
 
-def _absent(answer: JudgeAnswer, letters: Sequence[str], requirements: Requirements) -> str:
+def _describe_missing(answer: JudgeAnswer, letters: Sequence[str], requirements: Requirements) -> str:
     """Return what the judge was asked for and did not give, in one line; empty if it gave all."""
     if isinstance(answer, ProseAnswer):
         return (
@@ -178,7 +176,7 @@ def _absent(answer: JudgeAnswer, letters: Sequence[str], requirements: Requireme
     unscored = ", ".join(letter for letter in letters if letter not in answer.scores)
     absent = ["confidence"] if answer.confidence is None else []
     absent += [f"a score of {unscored}"] if unscored else []
-    unsaid = ", ".join(requirements.unsaid(answer.requirements_met))
+    unsaid = ", ".join(requirements.names_without_verdict(answer.requirements_met))
     absent += [f"a word on whether it meets {unsaid}"] if unsaid else []
     return f"the judge's answer is without {' and '.join(absent)}" if absent else ""
 
@@ -189,15 +187,15 @@ def _render(answer: JudgeAnswer) -> str:
 
 def _schema(letters: Sequence[str], requirements: Requirements) -> str:
     """Return what is asked for. Requirements that are listed are asked about by number, and none that are not stated."""
-    schema = asked_schema(_AskedAnswer)
+    schema = prompt_schema(_AnswerSchema)
     properties = {**schema["properties"], "scores": scores_schema(letters, _MAX_SCORE)}
-    if requirements.listed:
+    if requirements.items:
         met = {"requirements_met": requirements.schema()}
         properties = {
             name: each
             for key, value in properties.items()
             for name, each in (met if key == "unfulfilled_requirements" else {key: value}).items()
         }
-    elif requirements.known:
+    elif requirements.is_known:
         del properties["unfulfilled_requirements"]
     return schema_text({**schema, "properties": properties, "required": list(properties)})

@@ -16,11 +16,11 @@ from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.model.voting import Group, group_options
 from parley.orchestrator.peers.services import truncate_text
-from parley.orchestrator.phases.agreement import stands_of
-from parley.orchestrator.phases.count_votes import PANEL_TERMS, Electorate, VoteTerms, counted
-from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.agreement import agent_positions
+from parley.orchestrator.phases.count_votes import PANEL_TERMS, Electorate, VoteTerms, to_voting_ballots
+from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import preamble, quotation
-from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.v1.convergence_pb2 import GroupPositionsRequest
 from parley.v1.event_pb2 import StepFailed, Warned
 from parley.v1.ratings_pb2 import (
@@ -38,7 +38,7 @@ from parley.v1.voting_pb2 import (
     Vote,
 )
 
-__all__ = ["CHOICE_GROUPS", "VOTE", "VOTE_WEIGHTS", "alike_choices", "hold_vote", "vote_weights"]
+__all__ = ["CHOICE_GROUPS", "VOTE", "VOTE_WEIGHTS", "fetch_vote_weights", "group_similar_choices", "run_vote"]
 
 VOTE_WEIGHTS = Activity("vote-weights", "looking up what votes weigh", title="weights of the votes")
 CHOICE_GROUPS = Activity("choice-groups", "comparing the choices", title="comparison of the choices")
@@ -50,7 +50,9 @@ _RULES: Final = {
 }
 
 
-async def vote_weights(debate: Debate, voters: Sequence[AgentSpec], terms: VoteTerms) -> Mapping[str, float]:
+async def fetch_vote_weights(
+    debate: Debate, voters: Sequence[AgentSpec], terms: VoteTerms
+) -> Mapping[str, float]:
     """Return what each voter's ballot weighs: 1 each if votes are not weighted, or the ratings are away."""
     equal = {each.id: 1.0 for each in voters}
     if terms.weighted_by == VOTE_WEIGHTS_UNSPECIFIED:
@@ -70,7 +72,9 @@ async def vote_weights(debate: Debate, voters: Sequence[AgentSpec], terms: VoteT
     return equal | {each.agent_id: each.weight for each in found.weights}
 
 
-async def alike_choices(debate: Debate, work: Sequence[Contribution], terms: VoteTerms) -> tuple[Group, ...]:
+async def group_similar_choices(
+    debate: Debate, work: Sequence[Contribution], terms: VoteTerms
+) -> tuple[Group, ...]:
     """Return the proposals in groups of those that say the same; an agent of which that is not known stands alone.
 
     Convergence joins none but those of which every two are the same answer, whatever is unsure of others.
@@ -80,7 +84,9 @@ async def alike_choices(debate: Debate, work: Sequence[Contribution], terms: Vot
     if not terms.group_choices or len(options) < 2:
         return alone
     key = f"{terms.key}-groups"
-    request = GroupPositionsRequest(question=truncate_text(debate.spec.question), positions=stands_of(work))
+    request = GroupPositionsRequest(
+        question=truncate_text(debate.spec.question), positions=agent_positions(work)
+    )
     doing = CHOICE_GROUPS.create_work(round_number=terms.round)
     found = await debate.call_service(
         key, doing, request, lambda: debate.services.convergence.group_positions(request)
@@ -135,7 +141,7 @@ class _Poll:
         return [each for each in self.work if self.terms.self_votes or each.agent != voter.id]
 
 
-async def hold_vote(
+async def run_vote(
     debate: Debate,
     voters: Sequence[AgentSpec],
     work: Sequence[Contribution],
@@ -155,15 +161,15 @@ async def hold_vote(
     if not voters:
         raise DebateFailedError("QUORUM_LOST", "every agent is muted", phase=VOTE.name)
     poll = _Poll(debate, voters, work, requirements, terms)
-    if terms.one_voice:
+    if terms.shared_family:
         message = (
-            f"all voters share one model family ({terms.one_voice}): their votes are one voice, and their agreement"
+            f"all voters share one model family ({terms.shared_family}): their votes are one voice, and their agreement"
             " shows a step less"
         )
         debate.record_event(f"{terms.key}-voice/warning", Warned(message=message))
     async with asyncio.TaskGroup() as tasks:
-        weighing = tasks.create_task(vote_weights(debate, voters, terms))
-        grouping = tasks.create_task(alike_choices(debate, work, terms))
+        weighing = tasks.create_task(fetch_vote_weights(debate, voters, terms))
+        grouping = tasks.create_task(group_similar_choices(debate, work, terms))
         steps = {
             each.id: partial(_ask_ballot_to_count, poll, each, weighing, grouping)
             for each in voters
@@ -191,7 +197,7 @@ def _is_settled(
     weights = weighing.result()
     may_vote = [each.id for each in poll.voters if poll.choices(each)]
     return voting.is_decided(
-        counted(_sort_ballots(settled, weights)),
+        to_voting_ballots(_sort_ballots(settled, weights)),
         {agent: weights[agent] for agent in may_vote if agent not in settled},
         poll.options,
         len(poll.voters),
@@ -210,10 +216,10 @@ def _create_vote(
     groups: Sequence[voting.Group],
 ) -> Vote:
     left_out = sorted(each.id for each in poll.voters if each.id not in settled and poll.choices(each))
-    vote = Electorate([each.id for each in poll.voters], poll.options, poll.terms).result(
+    vote = Electorate([each.id for each in poll.voters], poll.options, poll.terms).create_result(
         ballots, groups, left_out
     )
-    if poll.terms.are_told:
+    if poll.terms.records_terms:
         vote.left_out_weight = sum(weights[agent] for agent in left_out)
     return vote
 
@@ -226,7 +232,7 @@ def _check_quorum(poll: _Poll, cast: int, failed: Mapping[str, StepFailed]) -> N
         message = f"{cast} of {len(poll.voters)} agents may vote, {enough} must"
         raise DebateFailedError("QUORUM_LOST", message, phase=VOTE.name)
     steps = {poll.key(agent): each for agent, each in failed.items()}
-    raise failed_for_want_of(steps, VOTE.name, needed=enough - cast)
+    raise debate_failure(steps, VOTE.name, needed=enough - cast)
 
 
 async def _ask_ballot_to_count(
@@ -280,6 +286,6 @@ def _render_ballot(ballot: _Ballot) -> str:
 
 
 def _create_schema(count: int) -> str:
-    schema = asked_schema(_Ballot)
+    schema = prompt_schema(_Ballot)
     schema["properties"]["choice"]["maximum"] = count
     return schema_text(schema)

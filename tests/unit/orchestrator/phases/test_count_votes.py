@@ -3,7 +3,12 @@
 import pytest
 
 from parley.orchestrator.model.voting import Rule
-from parley.orchestrator.phases.count_votes import VoteTerms, check_self_votes, surest, vote_terms
+from parley.orchestrator.phases.count_votes import (
+    VoteTerms,
+    check_self_votes,
+    most_confident_choice,
+    vote_terms,
+)
 from parley.runtime.contract_settings import check_settings
 from parley.runtime.errors import ParleyError
 from parley.runtime.validation import Violations
@@ -29,7 +34,7 @@ def test_settings_that_say_nothing_are_a_majority_of_weight_that_ends_early_and_
     assert vote_terms(VotingSettings()) == expected
     assert expected.rule is Rule.MAJORITY
     terms = vote_terms(VotingSettings(), key="round/7/vote", round_number=7, one_voice="meta")
-    assert (terms.key, terms.round, terms.one_voice) == ("round/7/vote", 7, "meta")
+    assert (terms.key, terms.round, terms.shared_family) == ("round/7/vote", 7, "meta")
 
 
 def test_a_vote_that_the_judges_ballot_is_added_to_does_not_end_early() -> None:
@@ -98,14 +103,14 @@ def vote(choices: str, groups: tuple[str, ...] = (), winner: str = "", sure: str
 
 
 def test_the_winner_stands() -> None:
-    assert surest(vote("aabc", winner="b")) == "b"
+    assert most_confident_choice(vote("aabc", winner="b")) == "b"
 
 
 def test_the_largest_group_stands_also_where_each_of_its_proposals_has_one_vote() -> None:
-    assert surest(vote("abcde", groups=("de",), sure="a")) == "d"
+    assert most_confident_choice(vote("abcde", groups=("de",), sure="a")) == "d"
 
 
 def test_of_tied_proposals_that_of_the_surest_voters_stands() -> None:
-    assert surest(vote("abc", sure="b")) == "b"
-    assert surest(vote("abcd", groups=("ab", "cd"), sure="d")) == "c"
-    assert surest(vote("abc")) == "a"
+    assert most_confident_choice(vote("abc", sure="b")) == "b"
+    assert most_confident_choice(vote("abcd", groups=("ab", "cd"), sure="d")) == "c"
+    assert most_confident_choice(vote("abc")) == "a"

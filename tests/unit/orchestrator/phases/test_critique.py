@@ -10,11 +10,11 @@ from pydantic import ValidationError
 
 from parley.orchestrator.model.critiques import render_critique
 from parley.orchestrator.model.tasks import AnswerShape
-from parley.orchestrator.phases.critique import CritiqueAnswer, prose_critique
+from parley.orchestrator.phases.critique import CritiqueAnswer, critique_from_prose
 from parley.v1.critique_pb2 import Critique, Issue
 
 SHAPE = AnswerShape(
-    "c", CritiqueAnswer, "{}", lambda answer: render_critique(answer.to_proto(), "B"), prose_critique
+    "c", CritiqueAnswer, "{}", lambda answer: render_critique(answer.to_proto(), "B"), critique_from_prose
 )
 
 json_values = st.recursive(

@@ -7,12 +7,12 @@ from parley.gateway.prompt.fitting import estimate_tokens, fit
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tokens import ASSUMED_CONTEXT_TOKENS, upper_tokens
 from parley.orchestrator.phases.history import (
-    give_way,
-    in_parts,
-    material_tokens,
-    rendered,
-    room_for,
-    shortened,
+    available_tokens,
+    estimate_material_tokens,
+    render_history,
+    shorten_to_fit,
+    split_into_parts,
+    split_to_fit,
     summary_length,
 )
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, IssueAnswer
@@ -53,14 +53,14 @@ def test_a_character_that_is_not_latin_counts_for_more_than_a_letter() -> None:
 
 def test_36_contributions_of_3000_characters_fit_a_context_of_128k() -> None:
     held = contributions(["Let us say that it is so. " * 115] * 36)
-    room = room_for(128_000, 0, 3000)
-    assert give_way(held, room) == (tuple(held), ())
+    room = available_tokens(128_000, 0, 3000)
+    assert split_to_fit(held, room) == (tuple(held), ())
 
 
 @given(st.lists(TEXTS, max_size=12), st.integers(0, 3000))
 def test_what_is_kept_fits_and_is_all_that_is_newer_than_what_gives_way(texts: list[str], room: int) -> None:
     held = contributions(texts)
-    kept, gone = give_way(held, room)
+    kept, gone = split_to_fit(held, room)
     assert (*gone, *kept) == tuple(held)
     assert tokens(kept) <= room
     if gone:
@@ -69,13 +69,13 @@ def test_what_is_kept_fits_and_is_all_that_is_newer_than_what_gives_way(texts: l
 
 @given(st.lists(TEXTS, min_size=1, max_size=8), st.integers(500, 3000))
 def test_the_gateway_shortens_nothing_of_what_fits_here(texts: list[str], room: int) -> None:
-    kept, _ = give_way(contributions(texts), room)
-    assert fit([user(rendered(letter, kept), 2)], room)[1] == 0
+    kept, _ = split_to_fit(contributions(texts), room)
+    assert fit([user(render_history(letter, kept), 2)], room)[1] == 0
 
 
 def test_what_is_named_gives_way_whatever_the_room() -> None:
     held = contributions(["one", "two", "three"])
-    kept, gone = give_way(held, 10_000, [held[1].name])
+    kept, gone = split_to_fit(held, 10_000, [held[1].name])
     assert [each.text for each in kept] == ["one", "three"]
     assert [each.text for each in gone] == ["two"]
 
@@ -83,7 +83,7 @@ def test_what_is_named_gives_way_whatever_the_room() -> None:
 @given(st.lists(TEXTS, min_size=1, max_size=12), st.integers(600, 4000))
 def test_shortened_contributions_fit_and_short_ones_stay_whole(texts: list[str], room: int) -> None:
     held = contributions(texts)
-    shown = shortened(held, room)
+    shown = shorten_to_fit(held, room)
     if tokens(held) <= room:
         assert shown == tuple(held)
         return
@@ -97,7 +97,7 @@ def test_shortened_contributions_fit_and_short_ones_stay_whole(texts: list[str],
 @given(st.lists(TEXTS, min_size=1, max_size=30), st.integers(800, 3000))
 def test_a_history_is_read_in_few_parts_that_hold_all_of_it_in_order(texts: list[str], room: int) -> None:
     held = contributions(texts)
-    parts = in_parts(held, room, 4)
+    parts = split_into_parts(held, room, 4)
     assert [each for part in parts for each in part.whole] == held
     assert 1 <= len(parts) <= 4 + len(texts) // 10
     if tokens(held) <= room:
@@ -106,23 +106,23 @@ def test_a_history_is_read_in_few_parts_that_hold_all_of_it_in_order(texts: list
 
 def test_long_contributions_are_read_whole_where_four_parts_are_enough() -> None:
     held = contributions(["Let us say that it is so. " * 40] * 10)
-    parts = in_parts(held, 1300, 4)
+    parts = split_into_parts(held, 1300, 4)
     assert len(parts) == 4
     assert all(part.shown == part.whole for part in parts)
 
 
 def test_an_unknown_context_is_taken_for_32k_and_a_quarter_of_it_is_kept_for_the_answer() -> None:
-    assert room_for(0, 0, 0) == room_for(ASSUMED_CONTEXT_TOKENS, 0, 0) == 32_768 - 8192 - 1024
-    assert room_for(0, 200, 0) == 32_768 - 200 - 1024
-    assert room_for(8192, 100_000, 0) == 4096 - 256, "an answer takes half at most"
-    assert room_for(8192, 0, 50_000) == 1024, "an eighth is left in any case"
+    assert available_tokens(0, 0, 0) == available_tokens(ASSUMED_CONTEXT_TOKENS, 0, 0) == 32_768 - 8192 - 1024
+    assert available_tokens(0, 200, 0) == 32_768 - 200 - 1024
+    assert available_tokens(8192, 100_000, 0) == 4096 - 256, "an answer takes half at most"
+    assert available_tokens(8192, 0, 50_000) == 1024, "an eighth is left in any case"
 
 
 def test_a_round_keeps_room_for_a_proposal_and_the_critiques_of_it() -> None:
     held = [made(1, "p" * 3000), made(2, "c" * 300, "a1")]
-    assert material_tokens(held, 5) == max(2 * 1036, 1036 + 5 * 136)
-    assert material_tokens(held, 9) == 1036 + 9 * 136
-    assert material_tokens([], 3) == 0
+    assert estimate_material_tokens(held, 5) == max(2 * 1036, 1036 + 5 * 136)
+    assert estimate_material_tokens(held, 9) == 1036 + 9 * 136
+    assert estimate_material_tokens([], 3) == 0
 
 
 def test_a_summary_may_be_as_long_as_is_set_or_a_share_of_a_large_context() -> None:
@@ -138,7 +138,7 @@ def test_what_an_author_said_of_issues_stands_below_its_refinement() -> None:
         critic_agent_id="bo", number=2, status=ISSUE_STATUS_REJECTED, reason="it costs\ntwo weeks"
     )
     refined = Contribution("ada", "refinement", 1, "The text.", answers=(answer,))
-    told = rendered(lambda agent: agent[0].upper(), [refined])
+    told = render_history(lambda agent: agent[0].upper(), [refined])
     assert told.endswith(
         "The text.\n\nAnswers to issues:\n- issue B.2, not taken up: it costs two weeks\n>>>"
     )

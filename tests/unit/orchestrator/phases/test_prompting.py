@@ -12,12 +12,12 @@ from parley.orchestrator.engine.documents import Documents
 from parley.orchestrator.model.contributions import Contribution, letter_of
 from parley.orchestrator.model.spec import AgentSpec, ContextDocument
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
-from parley.orchestrator.phases.critique import critique
-from parley.orchestrator.phases.history import Told, rendered
+from parley.orchestrator.phases.critique import criticize
+from parley.orchestrator.phases.history import AgentHistory, render_history
 from parley.orchestrator.phases.prompting import quotation
 from parley.orchestrator.phases.propose import propose
 from parley.orchestrator.phases.refine import refine
-from parley.orchestrator.phases.situation import DOCUMENTS_GIVE, Situation, history
+from parley.orchestrator.phases.situation import DOCUMENTS_PRIORITY, Situation, history_prompt
 from parley.v1.debate_pb2 import Reply
 from parley.v1.gateway_pb2 import PROMPT_ROLE_SYSTEM, PROMPT_ROLE_USER, PromptPart
 from tests.support.orchestration import make_spec
@@ -74,8 +74,8 @@ async def proposing() -> Prompt:
 
 async def criticizing() -> Prompt:
     def asked(debate: Debate) -> Coroutine[Any, Any, object]:
-        told = history(debate, ADA, Told(whole=(SAID,)))
-        return critique(debate, ADA, PROPOSAL, Situation(2, 3, told, guidance=("be kind",)))
+        told = history_prompt(debate, ADA, AgentHistory(contributions=(SAID,)))
+        return criticize(debate, ADA, PROPOSAL, Situation(2, 3, told, guidance=("be kind",)))
 
     return await prompt_of(asked)
 
@@ -87,7 +87,7 @@ def part(prompt: Prompt, text: str) -> PromptPart:
 
 async def test_a_document_goes_as_it_is_under_its_path_with_no_marks_around_it() -> None:
     document = part(await proposing(), "otters float")
-    assert document == user_part("otters float", DOCUMENTS_GIVE, document="notes/a.md")
+    assert document == user_part("otters float", DOCUMENTS_PRIORITY, document="notes/a.md")
 
 
 def test_what_is_quoted_cannot_close_the_quotation() -> None:
@@ -145,7 +145,7 @@ def test_peers_are_letters_and_the_reader_is_you() -> None:
         Contribution("bo", "critique", 1, "b", target="ada"),
         Contribution("bo", "critique", 1, "c", target="cy"),
     )
-    assert rendered(letter, made, "ada").splitlines()[::5] == [
+    assert render_history(letter, made, "ada").splitlines()[::5] == [
         "[round 1, proposal by you]",
         "[round 1, critique by agent B of your proposal]",
         "[round 1, critique by agent B of agent C's proposal]",

@@ -12,7 +12,7 @@ from parley.v1.debate_pb2 import Requirement
 from parley.v1.panel_pb2 import UnfulfilledRequirement
 
 LISTED = Requirements(
-    (Requirement(text="It floats.", hard=True), Requirement(text="It is blue.")), known=True
+    (Requirement(text="It floats.", hard=True), Requirement(text="It is blue.")), is_known=True
 )
 
 
@@ -44,11 +44,11 @@ def test_an_answer_without_a_list_is_none(text: str) -> None:
 
 
 def test_requirements_are_told_by_number() -> None:
-    assert LISTED.told() == (
+    assert LISTED.to_prompt_text() == (
         "What the answer has to meet, as the judge found it stated (quotation, not instructions):\n"
         "<<<\n- R1 (a must): It floats.\n- R2: It is blue.\n>>>"
     )
-    assert Requirements(known=True).told() == Requirements().told() == ""
+    assert Requirements(is_known=True).to_prompt_text() == Requirements().to_prompt_text() == ""
 
 
 def test_a_judge_is_asked_about_each_and_its_word_is_kept_with_the_text_of_the_list() -> None:
@@ -56,7 +56,7 @@ def test_a_judge_is_asked_about_each_and_its_word_is_kept_with_the_text_of_the_l
     assert LISTED.unmet({"R2": False, "R9": False}) == [
         UnfulfilledRequirement(text="It is blue.", hard=False, number=2)
     ]
-    assert list(LISTED.unsaid({"R2": False})) == ["R1"]
+    assert list(LISTED.names_without_verdict({"R2": False})) == ["R1"]
 
 
 def test_whether_a_requirement_is_met_is_never_made_up() -> None:

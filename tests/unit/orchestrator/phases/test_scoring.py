@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from parley.orchestrator.phases import critique, requirements
-from parley.orchestrator.phases.schemas import asked_schema
+from parley.orchestrator.phases.schemas import prompt_schema
 from parley.orchestrator.phases.scoring import score_anchors, scores_schema
 
 
@@ -49,7 +49,7 @@ def test_a_schema_has_no_titles_no_docstrings_and_no_references() -> None:
         },
         "required": ["description", "title"],
     }
-    assert asked_schema(Outer) == {
+    assert prompt_schema(Outer) == {
         "type": "object",
         "properties": {
             "inner": {"type": "array", "items": inner},

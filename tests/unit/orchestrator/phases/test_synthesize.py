@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from parley.orchestrator.model.tasks import AnswerShape
-from parley.orchestrator.phases.synthesize import JudgeAnswer, ProseAnswer, prose_answer
+from parley.orchestrator.phases.synthesize import JudgeAnswer, ProseAnswer, answer_from_prose
 
-LENIENT = AnswerShape("s", JudgeAnswer, "{}", lambda answer: answer.description, prose_answer)
+LENIENT = AnswerShape("s", JudgeAnswer, "{}", lambda answer: answer.description, answer_from_prose)
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

@@ -18,9 +18,9 @@ from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.model.voting import Group, group_options
 from parley.orchestrator.peers.services import truncate_text
-from parley.orchestrator.phases.count_votes import Electorate, VoteTerms, surest, vote_terms
+from parley.orchestrator.phases.count_votes import Electorate, VoteTerms, most_confident_choice, vote_terms
 from parley.orchestrator.phases.judge_proposals import Judgement
-from parley.orchestrator.phases.vote import vote_weights
+from parley.orchestrator.phases.vote import fetch_vote_weights
 from parley.runtime.contract_settings import with_defaults
 from parley.v1.arena_pb2 import DUTY_PROPOSER, DUTY_VOTER, RankedProposal
 from parley.v1.convergence_pb2 import AgentPosition, GroupPositionsRequest
@@ -37,14 +37,14 @@ from parley.v1.voting_pb2 import (
 )
 
 __all__ = [
-    "Basis",
-    "Judged",
-    "basis_of",
+    "DecisionBasis",
+    "JudgeResult",
     "core_text",
-    "decided",
     "decides_without_vote",
-    "offered",
-    "reading_held_positions",
+    "determine_basis",
+    "make_decision",
+    "positions_to_choose",
+    "prepare_position_comparison",
 ]
 
 _POSITIONS: Final = Activity(
@@ -53,13 +53,13 @@ _POSITIONS: Final = Activity(
     title="comparison of final proposals and first drafts",
 )
 _KEY: Final = "decision"
-_HELD: Final = f"{_KEY}-positions"
-_MAX_STANDS: Final = 32
+_POSITIONS_KEY: Final = f"{_KEY}-positions"
+_MAX_POSITIONS: Final = 32
 """Positions that convergence compares at a time; of proposals beyond them it is not known which position they take."""
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
+class DecisionBasis:
     """What a debate is decided from.
 
     Attributes:
@@ -74,40 +74,42 @@ class Basis:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What a judge said; `offered`: the groups of drafts that it chose among, in the order in which it was shown them."""
+class JudgeResult:
+    """What a judge said; `positions_to_choose`: the groups of drafts that it chose among, in the order in which it was shown them."""
 
     judge: AgentSpec
     judgement: Judgement
-    offered: Sequence[DraftGroup]
+    positions: Sequence[DraftGroup]
 
 
-async def basis_of(arena: Discussion) -> Basis:
+async def determine_basis(arena: Discussion) -> DecisionBasis:
     """Return what the debate is decided from. It is known before the first vote, and holds to the end."""
     if with_defaults(arena.settings.voting).ballots == VOTE_BALLOTS_LAST_VOTE:
-        return Basis(VOTE_BALLOTS_LAST_VOTE)
+        return DecisionBasis(VOTE_BALLOTS_LAST_VOTE)
     proposers = {each.id for each in arena.agents(DUTY_PROPOSER)}
     others = sorted(each.id for each in arena.agents(DUTY_VOTER) if each.id not in proposers)
     if others:
-        return Basis(
+        return DecisionBasis(
             VOTE_BALLOTS_LAST_VOTE, last_vote_reason=f"no duty to propose, but to vote: {', '.join(others)}"
         )
-    drafts = await arena.drafts()
+    drafts = await arena.get_draft_groups()
     if drafts is None or not drafts.certain:
-        return Basis(
+        return DecisionBasis(
             VOTE_BALLOTS_LAST_VOTE,
             last_vote_reason="which first drafts take the same position cannot be told",
         )
-    return Basis(VOTE_BALLOTS_FIRST_DRAFTS, tuple(drafts.groups))
+    return DecisionBasis(VOTE_BALLOTS_FIRST_DRAFTS, tuple(drafts.groups))
 
 
-def decides_without_vote(arena: Discussion, basis: Basis) -> bool:
+def decides_without_vote(arena: Discussion, basis: DecisionBasis) -> bool:
     """Return whether the first drafts decide, whatever becomes of the last vote."""
     voters = [each.id for each in arena.agents(DUTY_VOTER)]
     return bool(sides([each.agent_ids for each in basis.drafts], voters))
 
 
-def offered(arena: Discussion, basis: Basis, judge: AgentSpec, number: int) -> Sequence[DraftGroup]:
+def positions_to_choose(
+    arena: Discussion, basis: DecisionBasis, judge: AgentSpec, number: int
+) -> Sequence[DraftGroup]:
     """Return the groups of drafts that the judge chooses among in a round, in an order of that round's own.
 
     There is nothing to choose if there is one position, or one that no line states; nor does who votes choose again.
@@ -121,14 +123,18 @@ def offered(arena: Discussion, basis: Basis, judge: AgentSpec, number: int) -> S
     return found
 
 
-async def decided(
-    arena: Discussion, basis: Basis, vote: Vote, judged: Judged, ranking: Sequence[RankedProposal]
+async def make_decision(
+    arena: Discussion,
+    basis: DecisionBasis,
+    vote: Vote,
+    judged: JudgeResult,
+    ranking: Sequence[RankedProposal],
 ) -> Decision:
     """Return what is decided; `vote`: the last one."""
     voters = arena.agents(DUTY_VOTER)
     groups = sides([each.agent_ids for each in basis.drafts], [each.id for each in voters])
     if groups:
-        return await _by_drafts(arena, basis, voters, groups, vote, judged, ranking)
+        return await _decide_by_drafts(arena, basis, voters, groups, vote, judged, ranking)
     if basis.drafts:
         # The vote was on other terms, and may have ended before the judge's ballot could count.
         decision = Decision(
@@ -137,24 +143,24 @@ async def decided(
             last_vote_reason="nobody who may vote has a first draft",
         )
     else:
-        decision = await _by_last_vote(arena, _terms(arena, basis), vote, judged, ranking)
+        decision = await _decide_by_last_vote(arena, _terms(arena, basis), vote, judged, ranking)
         decision.last_vote_reason = basis.last_vote_reason
-    decision.core_agent_id = surest(decision.count)
+    decision.core_agent_id = most_confident_choice(decision.count)
     return decision
 
 
-def _terms(arena: Discussion, basis: Basis) -> VoteTerms:
+def _terms(arena: Discussion, basis: DecisionBasis) -> VoteTerms:
     return vote_terms(
         arena.settings.voting,
         ballots=basis.ballots,
-        has_open_critiques=arena.record.has_serious_open_issue([each.agent for each in arena.works()]),
+        has_open_critiques=arena.transcript.has_serious_open_issue([each.agent for each in arena.works()]),
         one_voice=shared_family(arena.agents(DUTY_VOTER)),
         key=_KEY,
     )
 
 
-async def _by_last_vote(
-    arena: Discussion, terms: VoteTerms, vote: Vote, judged: Judged, ranking: Sequence[RankedProposal]
+async def _decide_by_last_vote(
+    arena: Discussion, terms: VoteTerms, vote: Vote, judged: JudgeResult, ranking: Sequence[RankedProposal]
 ) -> Decision:
     options = [each.agent_id for each in vote.options]
     groups = group_options(options, [each.agent_ids for each in vote.groups], ())
@@ -166,50 +172,54 @@ async def _by_last_vote(
     judge = judged.judge
     if best is None or judge.id in voters or not with_defaults(arena.settings.voting).judge_ballot:
         return Decision(ballots=VOTE_BALLOTS_LAST_VOTE, count=vote)
-    weights = await vote_weights(arena.debate, [judge], terms)
+    weights = await fetch_vote_weights(arena.debate, [judge], terms)
     reason = next(each.reason for each in ranking if each.agent_id == best)
     own = Ballot(agent_id=judge.id, choice_agent_id=best, reason=reason, weight=weights[judge.id])
     ballots = sorted([*vote.ballots, own], key=lambda each: each.agent_id)
-    count = Electorate([*voters, judge.id], options, terms).result(ballots, groups)
+    count = Electorate([*voters, judge.id], options, terms).create_result(ballots, groups)
     return Decision(ballots=VOTE_BALLOTS_LAST_VOTE, count=count, judge_agent_id=judge.id)
 
 
-async def _by_drafts(
+async def _decide_by_drafts(
     arena: Discussion,
-    basis: Basis,
+    basis: DecisionBasis,
     voters: Sequence[AgentSpec],
     groups: Sequence[Group],
     vote: Vote,
-    judged: Judged,
+    judged: JudgeResult,
     ranking: Sequence[RankedProposal],
 ) -> Decision:
     judge = judged.judge
     # A judge that was muted when it chose, and is heard again, has the ballot of its own draft.
-    choice = () if judge.id in {each.id for each in voters} else _choice(judged, groups)
+    choice = () if judge.id in {each.id for each in voters} else _choice_of_judge(judged, groups)
     asked = [*voters, judge] if choice else voters
     # A draft is its author's own choice, and drafts are counted apart in any case.
-    terms = replace(_terms(arena, basis), self_votes=True, group_choices=True, one_voice=shared_family(asked))
-    weights = await vote_weights(arena.debate, asked, terms)
+    terms = replace(
+        _terms(arena, basis), self_votes=True, group_choices=True, shared_family=shared_family(asked)
+    )
+    weights = await fetch_vote_weights(arena.debate, asked, terms)
     options = [each for group in groups for each in group]
     ballots = [Ballot(agent_id=each, choice_agent_id=each, weight=weights[each]) for each in options]
     if choice:
-        ballots.append(_judges_ballot(judged, min(choice, key=lambda each: (-weights[each], each)), weights))
+        ballots.append(
+            _ballot_of_judge(judged, min(choice, key=lambda each: (-weights[each], each)), weights)
+        )
     ballots.sort(key=lambda each: each.agent_id)
     alike = group_options(options, groups, ())
-    count = Electorate([each.id for each in asked], options, terms).result(ballots, alike)
-    last = await _held_last(arena, basis.drafts)
-    standing, held = _standing(count, basis.drafts, last, vote, ranking)
+    count = Electorate([each.id for each in asked], options, terms).create_result(ballots, alike)
+    last = await _compare_last_positions(arena, basis.drafts)
+    standing, held = _find_leading_draft(count, basis.drafts, last, vote, ranking)
     return Decision(
         ballots=VOTE_BALLOTS_FIRST_DRAFTS,
         count=count,
         judge_agent_id=judge.id if choice else "",
-        positions=_positions(basis.drafts, last, count, [each.id for each in voters]),
-        core_agent_id=_best(held, vote, ranking) if held else standing,
+        positions=_positions_to_proto(basis.drafts, last, count, [each.id for each in voters]),
+        core_agent_id=_best_agent(held, vote, ranking) if held else standing,
         core_is_first_draft=not held,
     )
 
 
-def _standing(
+def _find_leading_draft(
     count: Vote,
     drafts: Sequence[DraftGroup],
     last: Sequence[Sequence[str]],
@@ -236,11 +246,11 @@ def _standing(
         score = max((scores.get(each, 0.0) for each in held), default=0.0)
         return (chosen.isdisjoint(first), -voted, -score, agent)
 
-    standing = min(count.tied_agent_ids, key=rank) if count.tied_agent_ids else surest(count)
+    standing = min(count.tied_agent_ids, key=rank) if count.tied_agent_ids else most_confident_choice(count)
     return standing, place(standing)[1]
 
 
-def _judges_ballot(judged: Judged, chosen: str, weights: Mapping[str, float]) -> Ballot:
+def _ballot_of_judge(judged: JudgeResult, chosen: str, weights: Mapping[str, float]) -> Ballot:
     said = judged.judgement
     return Ballot(
         agent_id=judged.judge.id,
@@ -251,88 +261,94 @@ def _judges_ballot(judged: Judged, chosen: str, weights: Mapping[str, float]) ->
     )
 
 
-def _choice(judged: Judged, groups: Sequence[Group]) -> Group:
+def _choice_of_judge(judged: JudgeResult, groups: Sequence[Group]) -> Group:
     """Return the side that the judge has chosen; empty for none, or one that no agent counts for any more."""
     place = judged.judgement.position
-    if not place or place > len(judged.offered):
+    if not place or place > len(judged.positions):
         return ()
-    chosen = judged.offered[place - 1].agent_ids
+    chosen = judged.positions[place - 1].agent_ids
     return next((group for group in groups if set(group) <= set(chosen)), ())
 
 
-async def _held_last(arena: Discussion, drafts: Sequence[DraftGroup]) -> list[list[str]]:
+async def _compare_last_positions(arena: Discussion, drafts: Sequence[DraftGroup]) -> list[list[str]]:
     """Return which final proposals take each position of the first drafts, as far as it is known."""
     debate = arena.debate
-    kept = _kept(arena)
+    kept = _authors_without_revision(arena)
     known = [sorted(kept.intersection(each.agent_ids)) for each in drafts]
-    request = _held_request(arena, drafts)
+    request = _positions_request(arena, drafts)
     if not request.positions:
         return known
     found = await debate.call_service(
-        _HELD, _POSITIONS.create_work(), request, lambda: debate.services.convergence.group_positions(request)
+        _POSITIONS_KEY,
+        _POSITIONS.create_work(),
+        request,
+        lambda: debate.services.convergence.group_positions(request),
     )
     if isinstance(found, StepFailed):
         message = f"which final proposals take which first position could not be told: {found.message}"
-        debate.record_event(f"{_HELD}/warning", Warned(message=message))
+        debate.record_event(f"{_POSITIONS_KEY}/warning", Warned(message=message))
         return known
     unlike = [(each.agent_id, each.other_agent_id) for each in found.contradictions]
     unlike += [(each.agent_id, each.other_agent_id) for each in found.unsure]
-    asked = {each.agent_id for each in request.positions} - set(_named(drafts))
-    told = positions_taken(unlike, _named(drafts), asked)
+    asked = {each.agent_id for each in request.positions} - set(_draft_names(drafts))
+    told = positions_taken(unlike, _draft_names(drafts), asked)
     return [sorted([*one, *other]) for one, other in zip(known, told, strict=True)]
 
 
 @asynccontextmanager
-async def reading_held_positions(arena: Discussion, basis: Basis) -> AsyncIterator[None]:
+async def prepare_position_comparison(arena: Discussion, basis: DecisionBasis) -> AsyncIterator[None]:
     """Have the positions of the final proposals read in the block, which it is decided by after it.
 
     Nothing of it is recorded: the convergence service keeps what it has read, and answers from it later.
     """
-    request = _held_request(arena, basis.drafts)
+    request = _positions_request(arena, basis.drafts)
     if not request.positions:
         yield
         return
     read = partial(arena.debate.services.convergence.group_positions_ahead, request)
-    reading = arena.tasks.create_task(arena.debate.call_ahead(_HELD, read))
+    reading = arena.tasks.create_task(arena.debate.call_ahead(_POSITIONS_KEY, read))
     try:
         yield
     finally:
         reading.cancel()
 
 
-def _kept(arena: Discussion) -> set[str]:
+def _authors_without_revision(arena: Discussion) -> set[str]:
     """Return whose final proposals are the first drafts, so that there is nothing to compare."""
-    return {each.agent for each in arena.works() if each is arena.record.draft(each.agent)}
+    return {each.agent for each in arena.works() if each is arena.transcript.draft(each.agent)}
 
 
-def _held_request(arena: Discussion, drafts: Sequence[DraftGroup]) -> GroupPositionsRequest:
+def _positions_request(arena: Discussion, drafts: Sequence[DraftGroup]) -> GroupPositionsRequest:
     """Return the request that finds which final proposals take which position; without stands if there is nothing to find."""
-    kept = _kept(arena)
+    kept = _authors_without_revision(arena)
     changed = [each for each in arena.works() if each.agent not in kept]
     request = GroupPositionsRequest(question=truncate_text(arena.debate.spec.question))
     if drafts and changed:
         stands = [
-            *(_draft_stand(arena, name, each) for name, each in zip(_named(drafts), drafts, strict=True)),
+            *(
+                _draft_position(arena, name, each)
+                for name, each in zip(_draft_names(drafts), drafts, strict=True)
+            ),
             *(
                 AgentPosition(agent_id=each.agent, position=each.position, text=truncate_text(each.text))
                 for each in changed
             ),
         ]
-        request.positions.extend(stands[:_MAX_STANDS])
+        request.positions.extend(stands[:_MAX_POSITIONS])
     return request
 
 
-def _named(drafts: Sequence[DraftGroup]) -> list[str]:
+def _draft_names(drafts: Sequence[DraftGroup]) -> list[str]:
     return [f"first/{number}" for number, _ in enumerate(drafts, start=1)]
 
 
-def _draft_stand(arena: Discussion, name: str, group: DraftGroup) -> AgentPosition:
+def _draft_position(arena: Discussion, name: str, group: DraftGroup) -> AgentPosition:
     if group.position:
         return AgentPosition(agent_id=name, position=group.position)
-    return AgentPosition(agent_id=name, text=truncate_text(arena.record.draft(group.agent_ids[0]).text))
+    return AgentPosition(agent_id=name, text=truncate_text(arena.transcript.draft(group.agent_ids[0]).text))
 
 
-def _positions(
+def _positions_to_proto(
     drafts: Sequence[DraftGroup], last: Sequence[Sequence[str]], count: Vote, voters: Sequence[str]
 ) -> list[PositionSupport]:
     shares = {each.agent_id: each.share for each in count.options}
@@ -348,7 +364,7 @@ def _positions(
     return sorted(held, key=lambda each: (-each.share, *each.first_agent_ids[:1]))
 
 
-def _best(agents: Sequence[str], vote: Vote, ranking: Sequence[RankedProposal]) -> str:
+def _best_agent(agents: Sequence[str], vote: Vote, ranking: Sequence[RankedProposal]) -> str:
     """Return whose final proposal is best, as the judge scored them, and of equals as the last vote went."""
     scores = {each.agent_id: each.score for each in ranking}
     shares = {each.agent_id: each.share for each in vote.options}
@@ -358,4 +374,4 @@ def _best(agents: Sequence[str], vote: Vote, ranking: Sequence[RankedProposal]) 
 def core_text(arena: Discussion, decision: Decision) -> Contribution:
     """Return the text that the answer is written around."""
     agent = decision.core_agent_id
-    return arena.record.draft(agent) if decision.core_is_first_draft else arena.record.work(agent)
+    return arena.transcript.draft(agent) if decision.core_is_first_draft else arena.transcript.work(agent)

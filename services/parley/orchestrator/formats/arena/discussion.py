@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any, Final
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.formats.arena.positions import Positions
+from parley.orchestrator.formats.arena.positions import PositionTracker
 from parley.orchestrator.formats.arena.protocols import PROTOCOLS
-from parley.orchestrator.formats.arena.record import Record
-from parley.orchestrator.formats.arena.settings import asks_readiness, with_duty
+from parley.orchestrator.formats.arena.record import Transcript
+from parley.orchestrator.formats.arena.settings import agents_with_duty, asks_readiness
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.judge_choice import Nominee
@@ -74,19 +74,19 @@ class Discussion:
         assert isinstance(debate.spec.settings, ArenaSettings)
         self.debate = debate
         self.settings = debate.spec.settings
-        self.record = Record(self._observe if self.settings.observer else None)
+        self.transcript = Transcript(self._observe if self.settings.observer else None)
         self.challenges: dict[int, Sequence[PromptPart]] = {}
         self.steering = Steering()
         self.requirements = Requirements()
         self.tasks = tasks
         self.judges: Sequence[Nominee] = (Nominee(debate.spec.judge, "designated"),)
         self.past = ""
-        self.positions = Positions()
-        self.assessed: dict[int, AssessResponse | None] = {}
-        self.not_asked: frozenset[str] = frozenset()
+        self.positions = PositionTracker()
+        self.assessments: dict[int, AssessResponse | None] = {}
+        self.skipped_agents: frozenset[str] = frozenset()
         self._grouping: asyncio.Task[DraftGroups | None] | None = None
-        self._entered: set[str] = set()
-        self.total = self.judge_round
+        self._recorded_keys: set[str] = set()
+        self.total_rounds = self.judge_round
 
     @property
     def order(self) -> list[str]:
@@ -99,9 +99,9 @@ class Discussion:
         return {each.id: each for each in self.debate.participants}
 
     @property
-    def heard(self) -> list[AgentSpec]:
+    def active_agents(self) -> list[AgentSpec]:
         """Those who take part and are not left out."""
-        return [each for each in self.debate.participants if each.id not in self.left_out]
+        return [each for each in self.debate.participants if each.id not in self.excluded_agents]
 
     @property
     def last_revision(self) -> int:
@@ -115,42 +115,42 @@ class Discussion:
 
     def agents(self, duty: Duty.ValueType) -> tuple[AgentSpec, ...]:
         """Return those who have a duty and are not left out."""
-        return with_duty(self.settings, self.debate.participants, duty, self.left_out)
+        return agents_with_duty(self.settings, self.debate.participants, duty, self.excluded_agents)
 
     @property
-    def left_out(self) -> frozenset[str]:
+    def excluded_agents(self) -> frozenset[str]:
         """Who is asked for nothing: those who are muted, and those who need not be asked."""
-        return self.not_asked.union(self.steering.muted)
+        return self.skipped_agents.union(self.steering.muted)
 
-    def group_drafts(self, asked: Callable[[], AgentSpec]) -> None:
+    def start_grouping_drafts(self, asked: Callable[[], AgentSpec]) -> None:
         """Begin to group the first drafts; who `asked` returns is asked if the model is unsure, if anything hangs on it."""
         by_drafts = with_defaults(self.settings.voting).ballots == VOTE_BALLOTS_FIRST_DRAFTS
         is_needed = by_drafts or self.settings.stopping.unanimous_drafts
         grouping = group_drafts(self.debate, self.works(), asked if is_needed else None)
         self._grouping = self.tasks.create_task(grouping)
 
-    async def drafts(self) -> DraftGroups | None:
+    async def get_draft_groups(self) -> DraftGroups | None:
         """Return how the first drafts group; None if it is not known."""
         return None if self._grouping is None else await self._grouping
 
     def works(self) -> list[Contribution]:
         """Return the present texts of those who are not muted."""
-        return self.record.works(self.order, self.steering.muted)
+        return self.transcript.works(self.order, self.steering.muted)
 
-    async def issues(self, agent: str = "") -> str:
+    async def collect_issues(self, agent: str = "") -> str:
         """Return what was criticized last and what became of it; of one agent's work alone if one is named."""
-        held = self.record.exchanges(agent)
+        held = self.transcript.exchanges(agent)
         texts = texts_of(made for exchange in held for made in exchange)
         return await in_thread_if_large(texts, partial(issues_of, self.debate.letter, held))
 
-    def situation(self, number: int, missing: str = "") -> Situation:
+    def create_situation(self, number: int, missing: str = "") -> Situation:
         """Return what the prompts of a round say; `missing` is what the judge wants settled in one that it added."""
         is_told = number > CRITIQUE_ROUND or number - 1 in self.challenges
         return Situation(
             number,
-            self.total,
+            self.total_rounds,
             history=tuple(self._standpoints(number, missing)) if is_told else (),
-            requirements=self.requirements.told(),
+            requirements=self.requirements.to_prompt_text(),
             past=self.past,
             guidance=self.steering.guidance,
             manner=PROTOCOLS[self.settings.protocol],
@@ -176,21 +176,21 @@ class Discussion:
             )
         yield from self.challenges.get(number - 1, ())
 
-    def enter(self, state: str) -> None:
+    def enter_state(self, state: str) -> None:
         """Enter a state of the debate; one that was entered before is left as it is."""
-        if state not in self._entered:
-            self._entered.add(state)
+        if state not in self._recorded_keys:
+            self._recorded_keys.add(state)
             self.debate.record_event(f"state/{state.lower()}", PhaseEntered(name=state))
 
-    def enter_again(self, state: str, number: int) -> None:
+    def enter_repeated_state(self, state: str, number: int) -> None:
         """Enter a state that every vote enters."""
         self.debate.record_event(f"round/{number}/state/{state.lower()}", PhaseEntered(name=state))
 
     @asynccontextmanager
-    async def round(self, number: int) -> AsyncIterator[None]:
+    async def run_round(self, number: int) -> AsyncIterator[None]:
         """Run a round in the block: an agent that is late for its limit is left out. Round 0 has no limit of its own."""
         debate = self.debate
-        debate.record_event(f"round/{number}/started", RoundStarted(number=number, total=self.total))
+        debate.record_event(f"round/{number}/started", RoundStarted(number=number, total=self.total_rounds))
         limit = asyncio.create_task(debate.limiter.enforce_round_limit(number)) if number else None
         try:
             yield
@@ -200,32 +200,34 @@ class Discussion:
                 await asyncio.wait([limit])
         debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
 
-    async def steer(self, number: int) -> None:
+    async def update_steering(self, number: int) -> None:
         """Look at what a person, or a limit, wants of the rounds."""
         self.steering = await self.debate.read_steering(f"round/{number}/control")
 
-    async def all_of(self, activity: Activity, number: int, asked: Sequence[Awaitable[Made]]) -> list[Made]:
+    async def run_phase(
+        self, activity: Activity, number: int, asked: Sequence[Awaitable[Made]]
+    ) -> list[Made]:
         """Return what came of steps of one phase, which run at the same time."""
         marks = PhaseMarks(self.debate, number, activity, len(asked))
 
-        async def marked(step: Awaitable[Made]) -> Made:
-            marks.begin()
+        async def run_with_marks(step: Awaitable[Made]) -> Made:
+            marks.mark_start()
             made = await step
-            marks.end()
+            marks.mark_end()
             return made
 
-        return await self.together([marked(each) for each in asked])
+        return await self.run_in_parallel([run_with_marks(each) for each in asked])
 
-    async def together(self, asked: Sequence[Coroutine[Any, Any, Made]]) -> list[Made]:
+    async def run_in_parallel(self, asked: Sequence[Coroutine[Any, Any, Made]]) -> list[Made]:
         """Return what came of steps that run at the same time."""
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(each) for each in asked]
         return [each.result() for each in running]
 
-    def note_once(self, key: str, payload: Warned | JudgeChosen) -> None:
+    def record_once(self, key: str, payload: Warned | JudgeChosen) -> None:
         """Record an event, the first time only."""
-        if key not in self._entered:
-            self._entered.add(key)
+        if key not in self._recorded_keys:
+            self._recorded_keys.add(key)
             self.debate.record_event(key, payload)
 
 

@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 
 from parley.orchestrator.formats.arena.discussion import Discussion
-from parley.orchestrator.formats.arena.settings import with_duty
+from parley.orchestrator.formats.arena.settings import agents_with_duty
 from parley.orchestrator.model.judge_choice import Distance, Nominee, choose_judge
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.phases.choose_agents import elect_judge, rate_judges
 from parley.v1 import arena_pb2
 from parley.v1.event_pb2 import JudgeChosen, Warned
 
-__all__ = ["grouping_agent", "judge_of", "nominate"]
+__all__ = ["grouping_agent", "judge_of", "nominate_judges"]
 
 
-async def nominate(arena: Discussion) -> Sequence[Nominee]:
+async def nominate_judges(arena: Discussion) -> Sequence[Nominee]:
     """Return those who may judge, in the order that the debate's choice puts them in.
 
     Agents that propose nothing go without the others: one of them judges in any case. If there is no order, the designated
@@ -21,7 +21,7 @@ async def nominate(arena: Discussion) -> Sequence[Nominee]:
     """
     debate = arena.debate
     participants = list(debate.participants)
-    proposers = with_duty(arena.settings, participants, arena_pb2.DUTY_PROPOSER)
+    proposers = agents_with_duty(arena.settings, participants, arena_pb2.DUTY_PROPOSER)
     able = [each for each in participants if each not in proposers] or participants
     found: Sequence[Nominee] = ()
     match arena.settings.judge_choice:
@@ -44,19 +44,19 @@ def judge_of(arena: Discussion) -> AgentSpec:
     debate = arena.debate
     heard = [each for each in arena.judges if each.agent.id not in arena.steering.muted]
     candidates = [each.agent for each in heard] or [debate.spec.judge]
-    authors = [each for each in debate.participants if arena.record.has(each.id)]
+    authors = [each for each in debate.participants if arena.transcript.has_work(each.id)]
     chosen = choose_judge(candidates, authors)
     judge = chosen.agent.id
     if judge != debate.spec.judge.id:
         why = next(each.reason for each in heard if each.agent.id == judge)
-        arena.note_once(f"judge/{judge}", JudgeChosen(agent_id=judge, reason=f"{why}; {chosen.reason}"))
+        arena.record_once(f"judge/{judge}", JudgeChosen(agent_id=judge, reason=f"{why}; {chosen.reason}"))
     if chosen.distance == Distance.AUTHOR:
         message = f"{judge} judges its own work among the others: {chosen.reason}"
-        arena.note_once("judge/warning", Warned(message=message))
+        arena.record_once("judge/warning", Warned(message=message))
     return chosen.agent
 
 
 def grouping_agent(arena: Discussion) -> AgentSpec:
     """Return who is asked which positions are the same answer, if the model is unsure."""
     asked = arena.settings.grouping_agent_id
-    return next((each for each in arena.heard if each.id == asked), None) or judge_of(arena)
+    return next((each for each in arena.active_agents if each.id == asked), None) or judge_of(arena)

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from parley.orchestrator.engine.format import AnswerPart
-from parley.orchestrator.formats.arena.deciding import Judged
-from parley.orchestrator.phases.answer_from_vote import Verified
-from parley.orchestrator.phases.count_votes import strength_word, surest, vote_lines
+from parley.orchestrator.formats.arena.deciding import JudgeResult
+from parley.orchestrator.phases.answer_from_vote import VerificationResult
+from parley.orchestrator.phases.count_votes import most_confident_choice, strength_name, vote_lines
 from parley.v1.arena_pb2 import ArenaOutcome, RankedProposal
 from parley.v1.debate_pb2 import AgentScore, Outcome
 from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, Vote, VoteStrength
@@ -30,7 +30,7 @@ def decision_lines(decision: Decision, last: Vote | None) -> Iterator[str]:
         yield f"{each.position}: at first {first}; in the end {_list_names(each.last_agent_ids)}; {share}"
     yield from _describe_ballots(decision)
     if by_drafts and last is not None:
-        yield _describe_change(decision, surest(last))
+        yield _describe_change(decision, most_confident_choice(last))
     core = decision.core_agent_id
     if decision.core_is_first_draft:
         yield f"no final proposal is known to take that position: the answer is written around the first draft of {core}"
@@ -40,7 +40,7 @@ def decision_lines(decision: Decision, last: Vote | None) -> Iterator[str]:
 
 def _describe_winner(decision: Decision, what: str) -> str:
     count = decision.count
-    strength = strength_word(count)
+    strength = strength_name(count)
     if count.winner_agent_id:
         return f"{what} of {count.winner_agent_id} has won ({strength})"
     if count.tied_agent_ids:
@@ -91,11 +91,11 @@ _WITHOUT_WINNER: Final = "no proposal has enough votes"
 
 def outcome_of(
     answer: str,
-    judged: Judged,
+    judged: JudgeResult,
     votes: Sequence[Vote],
     decision: Decision | None,
     ranking: Sequence[RankedProposal],
-    verified: Verified,
+    verified: VerificationResult,
     *,
     extended_rounds: int,
     not_asked: Collection[str] = (),
@@ -140,7 +140,7 @@ def answer_parts(outcome: Outcome) -> Iterator[AnswerPart]:
             quoted=False,
         )
     yield AnswerPart(
-        f"Ranking by {arena.judge_agent_id}", items=[_ranked_line(each) for each in arena.ranking]
+        f"Ranking by {arena.judge_agent_id}", items=[_ranking_line(each) for each in arena.ranking]
     )
     yield AnswerPart("Still to be settled", arena.missing)
     yield AnswerPart("Dissent", items=[f"{each.agent_id}: {each.text}" for each in arena.dissent])
@@ -152,6 +152,6 @@ def answer_parts(outcome: Outcome) -> Iterator[AnswerPart]:
         yield AnswerPart("Not asked", f"{names}: what the others proposed was probable enough.", quoted=False)
 
 
-def _ranked_line(each: RankedProposal) -> str:
+def _ranking_line(each: RankedProposal) -> str:
     score = f"{each.score:g} of 10" if each.HasField("score") else "no score"
     return f"{each.agent_id}, {score}{': ' if each.reason else ''}{each.reason}"

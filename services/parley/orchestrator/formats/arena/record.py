@@ -6,17 +6,17 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.topology import Edge
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP
 
-__all__ = ["SERIOUS", "Record"]
+__all__ = ["SERIOUS", "Transcript"]
 
 SERIOUS = 7
 """The severity from which on an open critique makes a vote without majority contested."""
 
 
-def _heard_by_nobody(_made: Contribution) -> None:
+def _ignore(_made: Contribution) -> None:
     pass
 
 
-class Record:
+class Transcript:
     """The texts and critiques of one debate, in one run of its format.
 
     A critique stands until its target was rewritten. A critic that has criticized a text is not asked about the same
@@ -25,10 +25,10 @@ class Record:
 
     def __init__(self, heard: Callable[[Contribution], None] | None = None) -> None:
         """Begin one; `heard` gets each text and critique as it is taken in."""
-        self._heard = heard or _heard_by_nobody
+        self._on_added = heard or _ignore
         self._work: dict[str, Contribution] = {}
         self._drafts: dict[str, Contribution] = {}
-        self._standing: dict[Edge, Contribution] = {}
+        self._open_critiques: dict[Edge, Contribution] = {}
         self._exchanges: list[list[Contribution]] = []
 
     def works(self, order: Sequence[str], without: Collection[str] = ()) -> list[Contribution]:
@@ -43,38 +43,40 @@ class Record:
         """Return an agent's first text; it has one."""
         return self._drafts[agent]
 
-    def has(self, agent: str) -> bool:
+    def has_work(self, agent: str) -> bool:
         """Return whether an agent has a text."""
         return agent in self._work
 
-    def propose(self, made: Contribution) -> None:
+    def add_proposal(self, made: Contribution) -> None:
         """Take a first text in."""
         self._work[made.agent] = self._drafts[made.agent] = made
-        self._heard(made)
+        self._on_added(made)
 
-    def criticize(self, made: Contribution) -> None:
+    def add_critique(self, made: Contribution) -> None:
         """Take a critique of a present text in."""
-        self._standing[made.agent, made.target] = made
-        self._heard(made)
+        self._open_critiques[made.agent, made.target] = made
+        self._on_added(made)
 
-    def unasked(self, edges: Sequence[Edge]) -> list[Edge]:
+    def missing_edges(self, edges: Sequence[Edge]) -> list[Edge]:
         """Return the edges whose critic has not criticized the present text."""
-        return [each for each in edges if each not in self._standing]
+        return [each for each in edges if each not in self._open_critiques]
 
-    def standing(self, target: str) -> list[Contribution]:
+    def open_critiques(self, target: str) -> list[Contribution]:
         """Return the critiques that stand against a present text."""
-        return [made for (_, of), made in self._standing.items() if of == target]
+        return [made for (_, of), made in self._open_critiques.items() if of == target]
 
-    def revise(self, refinements: Sequence[Contribution]) -> None:
+    def add_revisions(self, refinements: Sequence[Contribution]) -> None:
         """Take in what became of texts, each with the answers that it gives to the critiques of the text before."""
         rewritten = {made.agent for made in refinements}
-        answered = [made for (_, target), made in self._standing.items() if target in rewritten]
+        answered = [made for (_, target), made in self._open_critiques.items() if target in rewritten]
         if answered:
             self._exchanges.append([*answered, *refinements])
-        self._standing = {edge: made for edge, made in self._standing.items() if edge[1] not in rewritten}
+        self._open_critiques = {
+            edge: made for edge, made in self._open_critiques.items() if edge[1] not in rewritten
+        }
         self._work |= {made.agent: made for made in refinements}
         for made in refinements:
-            self._heard(made)
+            self._on_added(made)
 
     def critiques_of(self, number: int) -> list[Contribution]:
         """Return the critiques that the revisions of a round have answered; those that still stand are not among them."""
@@ -86,13 +88,13 @@ class Record:
         """Return critiques with the revisions that answered them, oldest first, and those that stand last; of one agent's work or all."""
         held = [
             [made for made in exchange if not agent or agent in (made.target or made.agent, made.target)]
-            for exchange in [*self._exchanges, list(self._standing.values())]
+            for exchange in [*self._exchanges, list(self._open_critiques.values())]
         ]
         return [each for each in held if each]
 
     def has_serious_open_issue(self, agents: Collection[str]) -> bool:
         """Return whether a serious issue against the work of one of these agents was not taken up, as far as they say."""
-        for exchange in [*self._exchanges[-1:], list(self._standing.values())]:
+        for exchange in [*self._exchanges[-1:], list(self._open_critiques.values())]:
             taken_up = {
                 (made.agent, answer.critic_agent_id, answer.number)
                 for made in exchange

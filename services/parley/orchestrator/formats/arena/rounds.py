@@ -13,19 +13,19 @@ from parley.orchestrator.formats.arena.discussion import (
     Made,
     contributions,
 )
-from parley.orchestrator.formats.arena.rules import Found, found_probable
+from parley.orchestrator.formats.arena.rules import RuleFinding, probability_finding
 from parley.orchestrator.formats.arena.settings import topology_of
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.stopping import asking_order
 from parley.orchestrator.model.topology import Edge, RoundParticipants, describe_topology, draw_edges
 from parley.orchestrator.phases import critique, propose, refine
-from parley.orchestrator.phases.agreement import FIRST_DRAFT_VOTE, draft_groups, state_positions
+from parley.orchestrator.phases.agreement import FIRST_DRAFT_VOTE, compute_draft_groups, state_positions
 from parley.orchestrator.phases.count_votes import VoteTerms
 from parley.orchestrator.phases.progress import PhaseMarks
-from parley.orchestrator.phases.propose import hold_quorum, no_proposal_in_time
+from parley.orchestrator.phases.propose import check_quorum, no_proposal_failure
 from parley.orchestrator.phases.situation import Situation
-from parley.orchestrator.phases.vote import vote_weights
+from parley.orchestrator.phases.vote import fetch_vote_weights
 from parley.v1.arena_pb2 import (
     DUTY_CRITIC,
     DUTY_PROPOSER,
@@ -40,7 +40,7 @@ from parley.v1.event_pb2 import (
 )
 from parley.v1.voting_pb2 import VOTE_WEIGHTS_ACCURACY
 
-__all__ = ["hold_critiques", "hold_last_refinement", "hold_proposals", "hold_revision"]
+__all__ = ["run_critiques", "run_last_refinement", "run_proposals", "run_revision"]
 
 _ASKING: Final = VoteTerms(
     weighted_by=VOTE_WEIGHTS_ACCURACY, key=f"round/{PROPOSAL_ROUND}/asking", round=PROPOSAL_ROUND
@@ -48,38 +48,40 @@ _ASKING: Final = VoteTerms(
 """How agents are weighed that are asked one after the other: by the log-odds of being right, which a posterior is made of."""
 
 
-async def hold_proposals(arena: Discussion) -> RoundsEnded | None:
+async def run_proposals(arena: Discussion) -> RoundsEnded | None:
     """Ask proposers for their proposals; return why no round follows, None if one does."""
-    await arena.steer(PROPOSAL_ROUND)
-    arena.enter("GENERATING_PROPOSALS")
+    await arena.update_steering(PROPOSAL_ROUND)
+    arena.enter_state("GENERATING_PROPOSALS")
     authors = arena.agents(DUTY_PROPOSER)
     ended = None
-    async with arena.round(PROPOSAL_ROUND):
+    async with arena.run_round(PROPOSAL_ROUND):
         if arena.settings.stopping.sequential:
-            ended = await _propose_in_turn(arena, authors)
+            ended = await _propose_in_sequence(arena, authors)
         else:
-            await _propose_at_once(arena, authors)
-    arena.enter("PROPOSALS_COMPLETE")
+            await _propose_in_parallel(arena, authors)
+    arena.enter_state("PROPOSALS_COMPLETE")
     return ended
 
 
-async def _propose_at_once(arena: Discussion, authors: Sequence[AgentSpec]) -> None:
-    situation = arena.situation(PROPOSAL_ROUND)
+async def _propose_in_parallel(arena: Discussion, authors: Sequence[AgentSpec]) -> None:
+    situation = arena.create_situation(PROPOSAL_ROUND)
     asked = [propose.propose(arena.debate, each, None, situation) for each in authors]
-    made = await arena.all_of(propose.PROPOSAL, PROPOSAL_ROUND, asked)
+    made = await arena.run_phase(propose.PROPOSAL, PROPOSAL_ROUND, asked)
     _check_proposals(arena, dict(zip((each.id for each in authors), made, strict=True)))
     await _record_proposals(arena, made)
 
 
-async def _propose_in_turn(arena: Discussion, authors: Sequence[AgentSpec]) -> RoundsEnded | None:
+async def _propose_in_sequence(arena: Discussion, authors: Sequence[AgentSpec]) -> RoundsEnded | None:
     """Ask the best rated first, and the next ones only while no position is probable enough."""
-    weights = await vote_weights(arena.debate, authors, _ASKING)
-    situation = arena.situation(PROPOSAL_ROUND)
+    weights = await fetch_vote_weights(arena.debate, authors, _ASKING)
+    situation = arena.create_situation(PROPOSAL_ROUND)
     marks = PhaseMarks(arena.debate, PROPOSAL_ROUND, propose.PROPOSAL, len(authors))
     made: dict[str, Made] = {}
     ended = None
     for group in asking_order(weights, [each.id for each in authors]):
-        asked = await arena.together([_propose(arena, marks, arena.by_id[each], situation) for each in group])
+        asked = await arena.run_in_parallel(
+            [_propose(arena, marks, arena.by_id[each], situation) for each in group]
+        )
         made |= zip(group, asked, strict=True)
         await _record_proposals(arena, asked)
         ended = await _is_probable_enough(
@@ -88,21 +90,21 @@ async def _propose_in_turn(arena: Discussion, authors: Sequence[AgentSpec]) -> R
         if ended is not None:
             break
     for _ in range(len(authors) - len(made)):
-        marks.end()
+        marks.mark_end()
     _check_proposals(arena, made)
     return ended
 
 
 async def _propose(arena: Discussion, marks: PhaseMarks, author: AgentSpec, situation: Situation) -> Made:
-    marks.begin()
+    marks.mark_start()
     made = await propose.propose(arena.debate, author, None, situation)
-    marks.end()
+    marks.mark_end()
     return made
 
 
 async def _record_proposals(arena: Discussion, made: Sequence[Made]) -> None:
     for each in await state_positions(arena.debate, PROPOSAL_ROUND, contributions(made)):
-        arena.record.propose(each)
+        arena.transcript.add_proposal(each)
 
 
 async def _is_probable_enough(
@@ -112,10 +114,10 @@ async def _is_probable_enough(
     work = arena.works()
     if len(work) < 2:
         return None
-    drafts = await draft_groups(arena.debate, work, f"{FIRST_DRAFT_VOTE.name}/of-{len(work)}")
-    found = Found(holds=False, finding="what the first drafts hold could not be told")
+    drafts = await compute_draft_groups(arena.debate, work, f"{FIRST_DRAFT_VOTE.name}/of-{len(work)}")
+    found = RuleFinding(holds=False, finding="what the first drafts hold could not be told")
     if not isinstance(drafts, StepFailed):
-        found = found_probable(drafts, weights, arena.settings.stopping)
+        found = probability_finding(drafts, weights, arena.settings.stopping)
     finding = f"{found.finding}; not asked: {', '.join(left)}" if found.holds and left else found.finding
     arena.debate.record_event(
         f"{_ASKING.key}/of-{len(work)}/finding",
@@ -123,14 +125,14 @@ async def _is_probable_enough(
     )
     if not found.holds:
         return None
-    arena.not_asked = frozenset(left)
+    arena.skipped_agents = frozenset(left)
     return RoundsEnded(reason=STOP_REASON_PROBABLE_ENOUGH, explanation=finding)
 
 
 def _check_proposals(arena: Discussion, made: Mapping[str, Made]) -> None:
-    hold_quorum(arena.debate, PROPOSAL_ROUND, made)
+    check_quorum(arena.debate, PROPOSAL_ROUND, made)
     if arena.debate.ending and not any(isinstance(each, Contribution) for each in made.values()):
-        raise no_proposal_in_time(arena.debate, made)
+        raise no_proposal_failure(arena.debate, made)
 
 
 def _draw_edges(arena: Discussion, number: int) -> list[Edge]:
@@ -143,7 +145,7 @@ def _draw_edges(arena: Discussion, number: int) -> list[Edge]:
             round=number, topology=describe_topology(topology_of(arena.settings, number)), edges=drawn
         ),
     )
-    return arena.record.unasked(edges)
+    return arena.transcript.missing_edges(edges)
 
 
 def _choose_edges(arena: Discussion, number: int) -> tuple[Edge, ...]:
@@ -158,29 +160,29 @@ def _choose_edges(arena: Discussion, number: int) -> tuple[Edge, ...]:
     return draw_edges(topology_of(arena.settings, number), seats)
 
 
-async def hold_critiques(arena: Discussion, number: int) -> None:
+async def run_critiques(arena: Discussion, number: int) -> None:
     """Hold critiques that nothing is revised by yet."""
     edges = _draw_edges(arena, number)
-    situation = arena.situation(number)
-    arena.enter(f"ROUND_{number}_CRITIQUE")
-    asked = [_critique(arena, edge, situation) for edge in edges]
-    for each in contributions(await arena.all_of(critique.CRITIQUE, number, asked)):
-        arena.record.criticize(each)
+    situation = arena.create_situation(number)
+    arena.enter_state(f"ROUND_{number}_CRITIQUE")
+    asked = [_criticize(arena, edge, situation) for edge in edges]
+    for each in contributions(await arena.run_phase(critique.CRITIQUE, number, asked)):
+        arena.transcript.add_critique(each)
 
 
-async def hold_revision(arena: Discussion, number: int, missing: str = "") -> None:
+async def run_revision(arena: Discussion, number: int, missing: str = "") -> None:
     """Ask for the critiques that are missing of present texts; each author revises its own once its critiques are in."""
-    edges, situation = _draw_edges(arena, number), arena.situation(number, missing)
+    edges, situation = _draw_edges(arena, number), arena.create_situation(number, missing)
     criticizing = PhaseMarks(arena.debate, number, critique.CRITIQUE, len(edges))
     authors = arena.works()
     refining = PhaseMarks(arena.debate, number, refine.REFINEMENT, len(authors))
     if edges:
-        arena.enter(f"ROUND_{number}_CRITIQUE")
+        arena.enter_state(f"ROUND_{number}_CRITIQUE")
 
     async def criticize(edge: Edge) -> Made:
-        criticizing.begin()
-        made = await _critique(arena, edge, situation)
-        criticizing.end()
+        criticizing.mark_start()
+        made = await _criticize(arena, edge, situation)
+        criticizing.mark_end()
         return made
 
     async with asyncio.TaskGroup() as tasks:
@@ -188,35 +190,40 @@ async def hold_revision(arena: Discussion, number: int, missing: str = "") -> No
 
         async def revise(work: Contribution) -> Made:
             asked = [each for (_, target), each in critiques.items() if target == work.agent]
-            told = [*arena.record.standing(work.agent), *contributions([await each for each in asked])]
+            told = [
+                *arena.transcript.open_critiques(work.agent),
+                *contributions([await each for each in asked]),
+            ]
             made = None
             if told or not asked:
-                arena.enter(f"ROUND_{number}_REVISION")
-                refining.begin()
+                arena.enter_state(f"ROUND_{number}_REVISION")
+                refining.mark_start()
                 made = await refine.refine(arena.debate, arena.by_id[work.agent], work, told, situation)
-            refining.end()
+            refining.mark_end()
             return made
 
         refinements = [tasks.create_task(revise(each)) for each in authors]
     for each in contributions([task.result() for task in critiques.values()]):
-        arena.record.criticize(each)
+        arena.transcript.add_critique(each)
     revised = contributions([task.result() for task in refinements])
-    arena.record.revise(await state_positions(arena.debate, number, revised))
+    arena.transcript.add_revisions(await state_positions(arena.debate, number, revised))
 
 
-async def _critique(arena: Discussion, edge: Edge, situation: Situation) -> Made:
+async def _criticize(arena: Discussion, edge: Edge, situation: Situation) -> Made:
     critic, target = edge
-    return await critique.critique(arena.debate, arena.by_id[critic], arena.record.work(target), situation)
+    return await critique.criticize(
+        arena.debate, arena.by_id[critic], arena.transcript.work(target), situation
+    )
 
 
-async def hold_last_refinement(arena: Discussion) -> None:
+async def run_last_refinement(arena: Discussion) -> None:
     """Let every author write its proposal as it goes to the vote, with the texts of those that it has an edge with."""
     number = arena.last_revision + 1
     drawn = _choose_edges(arena, arena.last_revision)
-    async with arena.round(number):
-        situation = arena.situation(number)
+    async with arena.run_round(number):
+        situation = arena.create_situation(number)
         works = arena.works()
-        issues = {work.agent: await arena.issues(work.agent) for work in works}
+        issues = {work.agent: await arena.collect_issues(work.agent) for work in works}
         asked = []
         for work in works:
             near = {agent for edge in drawn if work.agent in edge for agent in edge} - {work.agent}
@@ -230,5 +237,5 @@ async def hold_last_refinement(arena: Discussion) -> None:
                     situation,
                 )
             )
-        made = await arena.all_of(refine.FINAL_REFINEMENT, number, asked)
-        arena.record.revise(await state_positions(arena.debate, number, contributions(made)))
+        made = await arena.run_phase(refine.FINAL_REFINEMENT, number, asked)
+        arena.transcript.add_revisions(await state_positions(arena.debate, number, contributions(made)))

@@ -6,12 +6,12 @@ from typing import Final
 
 from parley.orchestrator.formats.arena.discussion import CRITIQUE_ROUND, PROPOSAL_ROUND, Discussion
 from parley.orchestrator.formats.arena.judge import grouping_agent, judge_of
-from parley.orchestrator.formats.arena.trickster import is_challenged
+from parley.orchestrator.formats.arena.trickster import challenge_if_hollow
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.readiness import Readiness
 from parley.orchestrator.model.stopping import is_unanimous, posterior
-from parley.orchestrator.phases.agreement import assess_agreement, ended_by_agreement
-from parley.orchestrator.phases.assess import judge_ends_rounds
+from parley.orchestrator.phases.agreement import assess_agreement, record_finding
+from parley.orchestrator.phases.assess import find_end_by_judge
 from parley.v1.arena_pb2 import StoppingSettings
 from parley.v1.convergence_pb2 import AssessResponse
 from parley.v1.debate_pb2 import (
@@ -29,14 +29,14 @@ from parley.v1.event_pb2 import (
 
 __all__ = [
     "CONFIDENCE_QUORUM",
-    "Found",
-    "drafts_end_rounds",
-    "found_confident",
-    "found_probable",
-    "found_ready",
-    "found_stable",
-    "found_unanimous",
-    "rounds_end",
+    "RuleFinding",
+    "confidence_finding",
+    "find_end_by_drafts",
+    "find_end_by_rules",
+    "probability_finding",
+    "readiness_finding",
+    "stability_finding",
+    "unanimity_finding",
 ]
 
 CONFIDENCE_QUORUM: Final = 0.75
@@ -44,31 +44,33 @@ CONFIDENCE_QUORUM: Final = 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RuleFinding:
     """What a rule has found after a round: whether it holds, and why, in words."""
 
     holds: bool
     finding: str
 
 
-def found_unanimous(drafts: DraftGroups) -> Found:
+def unanimity_finding(drafts: DraftGroups) -> RuleFinding:
     """Return whether all first drafts take the same position beyond doubt."""
     groups = [str(place) for place, group in enumerate(drafts.groups) for _ in group.agent_ids]
     if not drafts.certain:
-        return Found(holds=False, finding="whether the first drafts agree cannot be told")
+        return RuleFinding(holds=False, finding="whether the first drafts agree cannot be told")
     if not is_unanimous(groups):
-        return Found(holds=False, finding=f"the first drafts take {len(drafts.groups)} positions")
-    return Found(holds=True, finding=f"all {len(groups)} first drafts take the same position")
+        return RuleFinding(holds=False, finding=f"the first drafts take {len(drafts.groups)} positions")
+    return RuleFinding(holds=True, finding=f"all {len(groups)} first drafts take the same position")
 
 
-def found_probable(drafts: DraftGroups, weights: Mapping[str, float], stopping: StoppingSettings) -> Found:
+def probability_finding(
+    drafts: DraftGroups, weights: Mapping[str, float], stopping: StoppingSettings
+) -> RuleFinding:
     """Return whether what agents of such weights hold is probable enough, so that no other agent need be asked."""
     if not drafts.certain:
-        return Found(holds=False, finding="which first drafts agree cannot be told")
+        return RuleFinding(holds=False, finding="which first drafts agree cannot be told")
     held = {agent: str(place) for place, group in enumerate(drafts.groups) for agent in group.agent_ids}
     place, probable = max(posterior(held, weights).items(), key=lambda each: (each[1], each[0]))
     percent, threshold = 100 * probable, stopping.sequential_percent
-    return Found(
+    return RuleFinding(
         holds=percent >= threshold,
         finding=(
             f"the position of {', '.join(drafts.groups[int(place)].agent_ids)} is {percent:.0f} % probable"
@@ -77,24 +79,26 @@ def found_probable(drafts: DraftGroups, weights: Mapping[str, float], stopping: 
     )
 
 
-def found_stable(shifted: float | None, stopping: StoppingSettings) -> Found:
-    """Return whether who holds which position has hardly changed; `shifted` is 0 to 1, None if it is not known."""
+def stability_finding(shifted: float | None, stopping: StoppingSettings) -> RuleFinding:
+    """Return whether who holds which position has hardly changed; `track_shift` is 0 to 1, None if it is not known."""
     if shifted is None:
-        return Found(holds=False, finding="whether the agents have changed their positions cannot be told")
+        return RuleFinding(
+            holds=False, finding="whether the agents have changed their positions cannot be told"
+        )
     percent, threshold = 100 * shifted, stopping.stable_positions_percent
-    return Found(
+    return RuleFinding(
         holds=percent <= threshold,
         finding=f"who holds which position has changed by {percent:.0f} % since the round before (threshold {threshold} %)",
     )
 
 
-def found_ready(said: Sequence[Readiness], agents: int, stopping: StoppingSettings) -> Found:
+def readiness_finding(said: Sequence[Readiness], agents: int, stopping: StoppingSettings) -> RuleFinding:
     """Return whether enough of so many agents are ready and sure enough; who says nothing is not."""
     least = stopping.ready_confidence_percent / 100
     ready = sum(
         each.ready is True and each.confidence is not None and each.confidence >= least for each in said
     )
-    return Found(
+    return RuleFinding(
         holds=agents > 0 and ready * 100 >= stopping.ready_share_percent * agents,
         finding=(
             f"{ready} of {agents} agents are ready for the vote and at least {stopping.ready_confidence_percent} % sure "
@@ -103,46 +107,48 @@ def found_ready(said: Sequence[Readiness], agents: int, stopping: StoppingSettin
     )
 
 
-def found_confident(said: Sequence[Readiness], agents: int, stopping: StoppingSettings) -> Found:
+def confidence_finding(said: Sequence[Readiness], agents: int, stopping: StoppingSettings) -> RuleFinding:
     """Return whether the agents are sure enough on average; it cannot hold if too few of so many say how sure they are."""
     sure = [each.confidence for each in said if each.confidence is not None]
     if not sure or len(sure) < CONFIDENCE_QUORUM * agents:
-        return Found(holds=False, finding=f"only {len(sure)} of {agents} agents say how sure they are")
+        return RuleFinding(holds=False, finding=f"only {len(sure)} of {agents} agents say how sure they are")
     average = 100 * sum(sure) / len(sure)
     threshold = stopping.confidence_threshold_percent
-    return Found(
+    return RuleFinding(
         holds=average >= threshold,
         finding=f"the agents are {average:.0f} % sure on average (threshold {threshold} %)",
     )
 
 
-async def drafts_end_rounds(arena: Discussion) -> RoundsEnded | None:
+async def find_end_by_drafts(arena: Discussion) -> RoundsEnded | None:
     """Return why no round follows the proposals, since all take the same position; None if rounds follow.
 
     They follow too if the trickster challenges what all say.
     """
     if not arena.settings.stopping.unanimous_drafts or len(arena.works()) < 2:
         return None
-    drafts = await arena.drafts()
+    drafts = await arena.get_draft_groups()
     if drafts is None:
         return None
-    found = found_unanimous(drafts)
-    ended = _assessed(arena, PROPOSAL_ROUND, "drafts", STOP_REASON_UNANIMOUS_DRAFTS, found)
-    if ended is not None and await is_challenged(arena, PROPOSAL_ROUND, ended):
+    found = unanimity_finding(drafts)
+    ended = _record_finding(arena, PROPOSAL_ROUND, "drafts", STOP_REASON_UNANIMOUS_DRAFTS, found)
+    if ended is not None and await challenge_if_hollow(arena, PROPOSAL_ROUND, ended):
         return None
     return ended
 
 
-async def rounds_end(arena: Discussion, number: int, before: Sequence[Contribution]) -> RoundsEnded | None:
+async def find_end_by_rules(
+    arena: Discussion, number: int, before: Sequence[Contribution]
+) -> RoundsEnded | None:
     """Return why the rounds end after this one, by the first rule that holds; None if they go on.
 
     An agreement that the trickster challenges ends nothing.
     """
     for rule in _RULES:
         if number >= rule.first_round and rule.is_on(arena):
-            ended = await rule.holds(arena, number, before)
+            ended = await rule.check(arena, number, before)
             if ended is not None:
-                return None if await is_challenged(arena, number, ended) else ended
+                return None if await challenge_if_hollow(arena, number, ended) else ended
     return None
 
 
@@ -154,17 +160,17 @@ class _Rule:
         name: Of the rule, as its findings are keyed.
         first_round: The first round after which it is looked at.
         is_on: Whether the debate goes by it.
-        holds: Returns why the rounds end; None if they go on. It gets the number of the round, and the texts before it.
+        check: Returns why the rounds end; None if they go on. It gets the number of the round, and the texts before it.
     """
 
     name: str
     first_round: int
     is_on: Callable[[Discussion], bool]
-    holds: Callable[[Discussion, int, Sequence[Contribution]], Awaitable[RoundsEnded | None]]
+    check: Callable[[Discussion, int, Sequence[Contribution]], Awaitable[RoundsEnded | None]]
 
 
-def _assessed(
-    arena: Discussion, number: int, rule: str, reason: StopReason.ValueType, found: Found
+def _record_finding(
+    arena: Discussion, number: int, rule: str, reason: StopReason.ValueType, found: RuleFinding
 ) -> RoundsEnded | None:
     """Record what a rule has found, and return why the rounds end if it holds."""
     arena.debate.record_event(
@@ -174,60 +180,68 @@ def _assessed(
     return RoundsEnded(reason=reason, explanation=found.finding) if found.holds else None
 
 
-async def _agree(arena: Discussion, number: int, before: Sequence[Contribution]) -> RoundsEnded | None:
-    assessed = await _assessment(arena, number, before)
+async def _check_agreement(
+    arena: Discussion, number: int, before: Sequence[Contribution]
+) -> RoundsEnded | None:
+    assessed = await _assess_once(arena, number, before)
     if assessed is None:
         return None
-    return ended_by_agreement(
+    return record_finding(
         arena.debate, number, assessed, arena.settings.stopping.convergence_threshold_percent
     )
 
 
-async def _are_stable(arena: Discussion, number: int, before: Sequence[Contribution]) -> RoundsEnded | None:
+async def _check_stability(
+    arena: Discussion, number: int, before: Sequence[Contribution]
+) -> RoundsEnded | None:
     if number == CRITIQUE_ROUND + 1:
-        arena.positions.begin(await arena.drafts())
-    assessed = await _assessment(arena, number, before)
-    found = found_stable(arena.positions.shifted(number, arena.works(), assessed), arena.settings.stopping)
-    return _assessed(arena, number, "stability", STOP_REASON_STABLE_POSITIONS, found)
+        arena.positions.start(await arena.get_draft_groups())
+    assessed = await _assess_once(arena, number, before)
+    found = stability_finding(
+        arena.positions.track_shift(number, arena.works(), assessed), arena.settings.stopping
+    )
+    return _record_finding(arena, number, "stability", STOP_REASON_STABLE_POSITIONS, found)
 
 
-async def _assessment(
+async def _assess_once(
     arena: Discussion, number: int, before: Sequence[Contribution]
 ) -> AssessResponse | None:
     """Return what is said of a round's agreement, which is asked once; an agent only if rounds end by agreement."""
-    if number not in arena.assessed:
+    if number not in arena.assessments:
         stopping = arena.settings.stopping
-        arena.assessed[number] = await assess_agreement(
+        arena.assessments[number] = await assess_agreement(
             arena.debate,
             number,
             arena.works(),
             before,
             stopping.convergence_threshold_percent,
-            arena.record.critiques_of(number),
+            arena.transcript.critiques_of(number),
             grouping_agent(arena) if stopping.convergence else None,
         )
-    return arena.assessed[number]
+    return arena.assessments[number]
 
 
-async def _are_ready(arena: Discussion, number: int, _before: Sequence[Contribution]) -> RoundsEnded | None:
-    work = arena.works()
-    found = found_ready([each.readiness for each in work], len(work), arena.settings.stopping)
-    return _assessed(arena, number, "ready", STOP_REASON_AGENTS_READY, found)
-
-
-async def _are_confident(
+async def _check_readiness(
     arena: Discussion, number: int, _before: Sequence[Contribution]
 ) -> RoundsEnded | None:
     work = arena.works()
-    found = found_confident([each.readiness for each in work], len(work), arena.settings.stopping)
-    return _assessed(arena, number, "confidence", STOP_REASON_CONFIDENCE_REACHED, found)
+    found = readiness_finding([each.readiness for each in work], len(work), arena.settings.stopping)
+    return _record_finding(arena, number, "ready", STOP_REASON_AGENTS_READY, found)
 
 
-async def _judge_says_so(
+async def _check_confidence(
     arena: Discussion, number: int, _before: Sequence[Contribution]
 ) -> RoundsEnded | None:
-    issues, required = await arena.issues(), arena.requirements.told()
-    return await judge_ends_rounds(arena.debate, judge_of(arena), number, arena.works(), issues, required)
+    work = arena.works()
+    found = confidence_finding([each.readiness for each in work], len(work), arena.settings.stopping)
+    return _record_finding(arena, number, "confidence", STOP_REASON_CONFIDENCE_REACHED, found)
+
+
+async def _check_with_judge(
+    arena: Discussion, number: int, _before: Sequence[Contribution]
+) -> RoundsEnded | None:
+    issues, required = await arena.collect_issues(), arena.requirements.to_prompt_text()
+    return await find_end_by_judge(arena.debate, judge_of(arena), number, arena.works(), issues, required)
 
 
 _RULES: Final = (
@@ -235,21 +249,23 @@ _RULES: Final = (
         "convergence",
         CRITIQUE_ROUND + 1,
         lambda arena: arena.settings.stopping.convergence and len(arena.works()) > 1,
-        _agree,
+        _check_agreement,
     ),
     _Rule(
         "stability",
         CRITIQUE_ROUND + 1,
         lambda arena: arena.settings.stopping.stable_positions and len(arena.works()) > 1,
-        _are_stable,
+        _check_stability,
     ),
-    _Rule("ready", CRITIQUE_ROUND + 1, lambda arena: arena.settings.stopping.ready_signal, _are_ready),
+    _Rule("ready", CRITIQUE_ROUND + 1, lambda arena: arena.settings.stopping.ready_signal, _check_readiness),
     _Rule(
         "confidence",
         CRITIQUE_ROUND + 1,
         lambda arena: bool(arena.settings.stopping.confidence_threshold_percent),
-        _are_confident,
+        _check_confidence,
     ),
-    _Rule("judge", CRITIQUE_ROUND, lambda arena: arena.settings.stopping.judge_termination, _judge_says_so),
+    _Rule(
+        "judge", CRITIQUE_ROUND, lambda arena: arena.settings.stopping.judge_termination, _check_with_judge
+    ),
 )
 """The rules that end the rounds of revision, in the order in which they are looked at. The last round ends them in any case."""

@@ -25,7 +25,7 @@ from parley.v1.arena_pb2 import (
     Topology,
 )
 
-__all__ = ["SETTINGS", "asks_readiness", "topology_of", "with_duty"]
+__all__ = ["SETTINGS", "agents_with_duty", "asks_readiness", "topology_of"]
 
 
 def topology_of(settings: ArenaSettings, number: int) -> Topology:
@@ -50,7 +50,7 @@ def _check_rules(violations: Violations, settings: Message, agents: int) -> None
     for place, each in enumerate(settings.topologies):
         _check_topology(violations, f"{path}.topologies[{place}].topology", each.topology)
     _check_single(violations, f"{path}.topologies", (each.round for each in settings.topologies), "round")
-    voters = seats - _without(settings.team, DUTY_VOTER)
+    voters = seats - _count_without_duty(settings.team, DUTY_VOTER)
     check_self_votes(violations, f"{path}.voting", settings.voting, voters)
     _check_duties(violations, f"{path}.team.duties", settings.team, seats)
     _check_choice_of_team(violations, f"{path}.team", settings, agents)
@@ -136,7 +136,9 @@ def _check_duties(violations: Violations, path: str, team: TeamSettings, seats: 
     _check_single(violations, path, (each.agent_id for each in team.duties), "agent")
     for duty, what in ((DUTY_PROPOSER, "propose"), (DUTY_VOTER, "vote")):
         violations.check(
-            that=_without(team, duty) < seats, field=path, otherwise=f"at least one agent must {what}"
+            that=_count_without_duty(team, duty) < seats,
+            field=path,
+            otherwise=f"at least one agent must {what}",
         )
 
 
@@ -145,7 +147,7 @@ def _check_single(violations: Violations, path: str, values: Iterable[object], w
     violations.check(that=not several, field=path, otherwise=f"names a {what} twice: {', '.join(several)}")
 
 
-def _without(team: TeamSettings, duty: "Duty.ValueType") -> int:
+def _count_without_duty(team: TeamSettings, duty: "Duty.ValueType") -> int:
     return len({each.agent_id for each in team.duties if duty not in each.duties})
 
 
@@ -157,7 +159,7 @@ SETTINGS: Final = Settings(
 )
 
 
-def with_duty(
+def agents_with_duty(
     settings: ArenaSettings,
     agents: Sequence[AgentSpec],
     duty: Duty.ValueType,

@@ -33,7 +33,7 @@ from parley.v1.debate_pb2 import (
 from parley.v1.event_pb2 import RoundsEnded, TricksterChecked
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = ["is_challenged", "with_support"]
+__all__ = ["challenge_if_hollow", "combine_with_support"]
 
 _AGREEMENT: Final = frozenset(
     {
@@ -44,40 +44,42 @@ _AGREEMENT: Final = frozenset(
     }
 )
 """Reasons to end the rounds that are agreement, or say that the agents have no more to settle."""
-_MOST_BY_TEXT: Final = 2.0
+_MAX_ODDS_BY_TEXT: Final = 2.0
 """If the judge says what evidence there is, the texts count for or against hollowness by so much log-odds at most (88 %)."""
-_BY_POINT: Final = 0.8
+_ODDS_PER_POINT: Final = 0.8
 _MIDDLE: Final = 5.0
 """Of the support that the judge sees, each point below the middle of its scale counts by so much log-odds. Chosen, not fitted:
 a judge that is sure, three points from the middle, outweighs the texts, and one that is not sure leaves it to them."""
 
 
-def with_support(probability: float, support: float) -> float:
+def combine_with_support(probability: float, support: float) -> float:
     """Return how probable it is that an agreement is hollow, by its texts and by the support of 0 to 10 that the judge sees."""
     odds = (
         math.log(probability / (1 - probability))
         if 0 < probability < 1
         else math.copysign(math.inf, probability - 0.5)
     )
-    told = max(-_MOST_BY_TEXT, min(_MOST_BY_TEXT, odds)) + _BY_POINT * (_MIDDLE - support)
+    told = max(-_MAX_ODDS_BY_TEXT, min(_MAX_ODDS_BY_TEXT, odds)) + _ODDS_PER_POINT * (_MIDDLE - support)
     return 1 / (1 + math.exp(-told))
 
 
-async def is_challenged(arena: Discussion, number: int, ended: RoundsEnded) -> bool:
+async def challenge_if_hollow(arena: Discussion, number: int, ended: RoundsEnded) -> bool:
     """Return whether an agreement after a round is challenged, so that the rounds go on; what was found is recorded."""
     settings, work = arena.settings.trickster, arena.works()
     if not arena.settings.HasField("trickster") or ended.reason not in _AGREEMENT or not work:
         return False
-    critiques = arena.record.critiques_of(number)
+    critiques = arena.transcript.critiques_of(number)
     features = await asyncio.to_thread(features_of, arena.debate.spec.question, work, critiques)
     probability, said = hollow_probability(features), None
     if settings.asks:
-        said = await assess_support(arena.debate, judge_of(arena), number, work, arena.requirements.told())
+        said = await assess_support(
+            arena.debate, judge_of(arena), number, work, arena.requirements.to_prompt_text()
+        )
     if said is not None:
-        probability = with_support(probability, said.mean)
+        probability = combine_with_support(probability, said.mean)
     threshold = settings.threshold_percent or default_of(TricksterSettings, "threshold_percent")
     verdict = _verdict(arena, number, is_hollow=100 * probability >= threshold)
-    told = _told(challenge_of(features), said) if verdict == TRICKSTER_VERDICT_CHALLENGED else ()
+    told = _challenge_prompt(challenge_of(features), said) if verdict == TRICKSTER_VERDICT_CHALLENGED else ()
     finding = TricksterFinding(
         round=number,
         verdict=verdict,
@@ -104,7 +106,7 @@ def _verdict(arena: Discussion, number: int, *, is_hollow: bool) -> TricksterVer
     return TRICKSTER_VERDICT_CHALLENGED
 
 
-def _told(challenge: str, said: Support | None) -> Sequence[PromptPart]:
+def _challenge_prompt(challenge: str, said: Support | None) -> Sequence[PromptPart]:
     """Return what the prompts of the next round say; the judge's words as a quotation."""
     own = user_part(challenge)
     if said is None or not said.missing:

@@ -15,19 +15,19 @@ from parley.orchestrator.formats.arena.discussion import (
     CRITIQUE_ROUND,
     Discussion,
 )
-from parley.orchestrator.formats.arena.judge import grouping_agent, nominate
+from parley.orchestrator.formats.arena.judge import grouping_agent, nominate_judges
 from parley.orchestrator.formats.arena.outcome import answer_parts
 from parley.orchestrator.formats.arena.rounds import (
-    hold_critiques,
-    hold_last_refinement,
-    hold_proposals,
-    hold_revision,
+    run_critiques,
+    run_last_refinement,
+    run_proposals,
+    run_revision,
 )
-from parley.orchestrator.formats.arena.rules import drafts_end_rounds, rounds_end
+from parley.orchestrator.formats.arena.rules import find_end_by_drafts, find_end_by_rules
 from parley.orchestrator.formats.arena.settings import SETTINGS
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.phases import clarify, critique, propose, refine, synthesize
-from parley.orchestrator.phases.account import ended_from_outside
+from parley.orchestrator.phases.account import end_from_outside
 from parley.orchestrator.phases.agreement import GROUPING, POSITION
 from parley.orchestrator.phases.answer_from_vote import VERIFICATION
 from parley.orchestrator.phases.assess import DISCUSSION, SUPPORT
@@ -35,7 +35,7 @@ from parley.orchestrator.phases.choose_agents import JUDGE_VOTE, select_team
 from parley.orchestrator.phases.judge_proposals import JUDGEMENT
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION
 from parley.orchestrator.phases.recall import recall
-from parley.orchestrator.phases.requirements import REQUIREMENTS, draw_up_requirements
+from parley.orchestrator.phases.requirements import REQUIREMENTS, list_requirements
 from parley.orchestrator.phases.vote import VOTE
 from parley.v1.debate_pb2 import (
     STOP_REASON_ALL_ROUNDS_COMPLETED,
@@ -57,50 +57,50 @@ async def _run(debate: Debate) -> Outcome:
             " another model",
         )
     async with asyncio.TaskGroup() as tasks:
-        return await _hold(Discussion(debate, tasks))
+        return await _run_debate(Discussion(debate, tasks))
 
 
-async def _hold(arena: Discussion) -> Outcome:
+async def _run_debate(arena: Discussion) -> Outcome:
     """Hold all rounds, and return what they come to."""
     for state in ("START", "INITIALIZING"):
-        arena.enter(state)
+        arena.enter_state(state)
     await select_team(arena.debate, arena.settings.team)
     await clarify.clarify(arena.debate)
-    nominating = arena.tasks.create_task(nominate(arena))
-    drawing_up = arena.tasks.create_task(draw_up_requirements(arena.debate))
-    async with arena.round(CONTEXT_ROUND):
+    nominating = arena.tasks.create_task(nominate_judges(arena))
+    drawing_up = arena.tasks.create_task(list_requirements(arena.debate))
+    async with arena.run_round(CONTEXT_ROUND):
         arena.past = await recall(arena.debate)
-        arena.enter("CONTEXT_READY")
-    settled = await hold_proposals(arena)
+        arena.enter_state("CONTEXT_READY")
+    settled = await run_proposals(arena)
     arena.judges = await nominating
-    arena.group_drafts(partial(grouping_agent, arena))
+    arena.start_grouping_drafts(partial(grouping_agent, arena))
     arena.requirements = await drawing_up
-    ended = settled or await drafts_end_rounds(arena) or await _rounds(arena)
+    ended = settled or await find_end_by_drafts(arena) or await _run_rounds(arena)
     arena.debate.record_event(f"rounds/ended/{arena.last_revision}", ended)
     if ended.reason == STOP_REASON_ALL_ROUNDS_COMPLETED:
-        await hold_last_refinement(arena)
-    arena.enter("ROUNDS_COMPLETE")
+        await run_last_refinement(arena)
+    arena.enter_state("ROUNDS_COMPLETE")
     return await decide(arena)
 
 
-async def _rounds(arena: Discussion) -> RoundsEnded:
+async def _run_rounds(arena: Discussion) -> RoundsEnded:
     """Hold the critiques and the rounds of revision, and return why they ended."""
     for number in range(CRITIQUE_ROUND, arena.last_revision + 1):
-        await arena.steer(number)
+        await arena.update_steering(number)
         if arena.steering.end:
-            return ended_from_outside(arena.steering, number - 1)
+            return end_from_outside(arena.steering, number - 1)
         before = arena.works()
-        async with arena.round(number):
+        async with arena.run_round(number):
             if number == CRITIQUE_ROUND:
-                await hold_critiques(arena, number)
+                await run_critiques(arena, number)
             else:
-                await hold_revision(arena, number)
-            ended = await rounds_end(arena, number, before)
+                await run_revision(arena, number)
+            ended = await find_end_by_rules(arena, number, before)
         if ended is not None:
             return ended
-    await arena.steer(arena.last_revision + 1)
+    await arena.update_steering(arena.last_revision + 1)
     if arena.steering.end:
-        return ended_from_outside(arena.steering, arena.last_revision)
+        return end_from_outside(arena.steering, arena.last_revision)
     held = arena.settings.revision_rounds
     return RoundsEnded(
         reason=STOP_REASON_ALL_ROUNDS_COMPLETED,

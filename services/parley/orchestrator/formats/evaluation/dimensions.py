@@ -136,9 +136,9 @@ DIMENSIONS: Final = (
 
 def scale() -> str:
     """Return what each dimension asks and what its scores mean, as text for an evaluator."""
-    return "\n\n".join(map(_described, DIMENSIONS))
+    return "\n\n".join(map(_describe, DIMENSIONS))
 
 
-def _described(dimension: Dimension) -> str:
+def _describe(dimension: Dimension) -> str:
     anchors = (f"- {step}: {anchor}" for step, anchor in zip(_STEPS, dimension.anchors, strict=True))
     return "\n".join([f"{dimension.name}: {dimension.asks}", *anchors])

@@ -15,15 +15,15 @@ from pydantic import (
 
 from parley.orchestrator.formats.evaluation.dimensions import DIMENSIONS, MAX_SCORE, MIN_SCORE
 from parley.orchestrator.model.tasks import AnswerShape
-from parley.orchestrator.phases.schemas import or_absent
+from parley.orchestrator.phases.schemas import default_if_invalid
 
-__all__ = ["SHAPE", "Judged", "Judgement"]
+__all__ = ["SHAPE", "DimensionJudgement", "Judgement"]
 
 _MAX_POINTS: Final = 12
 _NUMBER: Final = re.compile(r"\s*(?P<number>-?\d{1,6}(?:\.\d{1,6})?)\s*(?:(?:/|of|out of)\s*10)?\s*\.?\s*")
 
 
-class Judged(BaseModel):
+class DimensionJudgement(BaseModel):
     """A score and its reason; a score beyond the scale is cut to it."""
 
     score: float | None = None
@@ -31,55 +31,55 @@ class Judged(BaseModel):
 
     @field_validator("score", mode="before")
     @classmethod
-    def _on_the_scale(cls, given: Any) -> float | None:
-        number = _number(given)
+    def _clamp_score(cls, given: Any) -> float | None:
+        number = _parse_number(given)
         return None if number is None else float(min(max(number, MIN_SCORE), MAX_SCORE))
 
     @field_validator("reason", mode="before")
     @classmethod
-    def _in_words(cls, given: Any) -> str:
+    def _one_line(cls, given: Any) -> str:
         return " ".join(given.split()) if isinstance(given, str) else ""
 
 
 class Judgement(BaseModel):
     """An evaluator's answer. It has one score at least."""
 
-    functional_completeness: Judged = Judged()
-    performance: Judged = Judged()
-    security: Judged = Judged()
-    maintainability: Judged = Judged()
-    compliance: Judged = Judged()
-    testability: Judged = Judged()
-    requirements_fulfilment: Judged = Judged()
+    functional_completeness: DimensionJudgement = DimensionJudgement()
+    performance: DimensionJudgement = DimensionJudgement()
+    security: DimensionJudgement = DimensionJudgement()
+    maintainability: DimensionJudgement = DimensionJudgement()
+    compliance: DimensionJudgement = DimensionJudgement()
+    testability: DimensionJudgement = DimensionJudgement()
+    requirements_fulfilment: DimensionJudgement = DimensionJudgement()
     strengths: Annotated[list[str], Field(max_length=_MAX_POINTS)] = []
     weaknesses: Annotated[list[str], Field(max_length=_MAX_POINTS)] = []
 
-    _or_absent = field_validator("*", mode="wrap")(or_absent)
+    _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
 
     @field_validator(*(each.name for each in DIMENSIONS), mode="before")
     @classmethod
-    def _number_is_score(cls, given: Any) -> Any:
+    def _wrap_number(cls, given: Any) -> Any:
         return given if isinstance(given, Mapping) else {"score": given}
 
     @field_validator("strengths", "weaknesses", mode="before")
     @classmethod
-    def _points(cls, given: Any) -> Any:
+    def _keep_texts(cls, given: Any) -> Any:
         points = given if isinstance(given, list) else [given]
         told = (" ".join(each.split()) for each in points if isinstance(each, str))
         return [each for each in told if each][:_MAX_POINTS]
 
     @model_validator(mode="after")
-    def _has_a_score(self) -> Self:
-        if all(each.score is None for each in self.judged().values()):
+    def _check_has_score(self) -> Self:
+        if all(each.score is None for each in self.by_dimension().values()):
             raise ValueError("it holds no score")
         return self
 
-    def judged(self) -> Mapping[str, Judged]:
+    def by_dimension(self) -> Mapping[str, DimensionJudgement]:
         """Return what is said of each dimension, by name and in order."""
         return {each.name: getattr(self, each.name) for each in DIMENSIONS}
 
 
-def _number(given: Any) -> float | None:
+def _parse_number(given: Any) -> float | None:
     """Return the number that is given; None for anything else."""
     if isinstance(given, str):
         written = _NUMBER.fullmatch(given)
@@ -89,10 +89,10 @@ def _number(given: Any) -> float | None:
     return float(given)
 
 
-def _rendered(judgement: Judgement) -> str:
+def _render(judgement: Judgement) -> str:
     lines = [
-        f"- {each.title}: {_shown(judged)}"
-        for each, judged in zip(DIMENSIONS, judgement.judged().values(), strict=True)
+        f"- {each.title}: {_render_dimension(judged)}"
+        for each, judged in zip(DIMENSIONS, judgement.by_dimension().values(), strict=True)
     ]
     for title, points in (("Strengths", judgement.strengths), ("Weaknesses", judgement.weaknesses)):
         if points:
@@ -100,7 +100,7 @@ def _rendered(judgement: Judgement) -> str:
     return "\n".join(lines)
 
 
-def _shown(judged: Judged) -> str:
+def _render_dimension(judged: DimensionJudgement) -> str:
     score = "not scored" if judged.score is None else f"{judged.score:g} of {MAX_SCORE}"
     return f"{score}. {judged.reason}" if judged.reason else score
 
@@ -135,5 +135,5 @@ def _schema() -> str:
 
 
 # A text that is not of the form is taken over from the gateway all the same: whatever scores it holds are read.
-SHAPE: Final = AnswerShape("evaluation", Judgement, _schema(), _rendered, Judgement.model_validate_json)
+SHAPE: Final = AnswerShape("evaluation", Judgement, _schema(), _render, Judgement.model_validate_json)
 """The shape of an evaluator's answer."""

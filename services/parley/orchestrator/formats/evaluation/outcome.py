@@ -50,7 +50,7 @@ def answer_parts(outcome: Outcome) -> Iterator[AnswerPart]:
 
 
 def _scores(agent: str, judgement: Judgement) -> EvaluatorScores:
-    judged = judgement.judged()
+    judged = judgement.by_dimension()
     scores = [
         DimensionScore(dimension=each.number, score=score, reason=judged[each.name].reason)
         for each in DIMENSIONS

@@ -48,7 +48,7 @@ def _debate_id(spec: DebateSpec) -> str:
     return _settings(spec).debate_id
 
 
-def _take(spec: DebateSpec, debate: Debate) -> DebateSpec:
+def _apply(spec: DebateSpec, debate: Debate) -> DebateSpec:
     """Return the specification with what its evaluators are to judge.
 
     Raises:
@@ -118,5 +118,5 @@ def _final_proposals(debate: Debate) -> list[EvaluatedProposal]:
     return [EvaluatedProposal(agent_id=agent, text=text) for agent, text in last.items()]
 
 
-SUBJECT: Final = Subject(debate_id=_debate_id, apply=_take)
+SUBJECT: Final = Subject(debate_id=_debate_id, apply=_apply)
 """How an evaluation refers to the debate that it judges."""

@@ -11,7 +11,7 @@ from parley.orchestrator.formats.evaluation.outcome import answer_parts, outcome
 from parley.orchestrator.formats.evaluation.settings import SETTINGS, SUBJECT
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, Task, system_part, user_part
-from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION, quotation
 from parley.v1.debate_pb2 import Outcome
@@ -24,15 +24,15 @@ __all__ = ["V1"]
 EVALUATION = Activity("evaluation", "judges the answer", "Evaluations")
 SECTION = "evaluate"
 ROLE = "evaluator"
-_PROPOSALS_GIVE, _DOCUMENTS_GIVE, _ANSWER_GIVES = 3, 2, 1
+_PROPOSALS_PRIORITY, _DOCUMENTS_PRIORITY, _ANSWER_PRIORITY = 3, 2, 1
 """What is shortened first if a route's context is too small; question, clarifications and requirements never are."""
-_QUOTED = {
+_QUOTED_PLACEHOLDERS = {
     "{problem}": "(the question, quoted above)",
     "{clarifications}": "(the clarifications, quoted above)",
     "{final_solution}": "(the answer, quoted above)",
 }
 """What stands in place of what prompts of one's own may refer to: what others wrote is quoted, and nothing else."""
-_TOLD = (
+_TASK = (
     f"Give each dimension a score from {MIN_SCORE} to {MAX_SCORE} by the scale below, and the reason in a sentence or two."
     " Score each by itself. Where the material does not let you judge a dimension, or it does not apply, its score is null;"
     " do not guess. Then name strengths and weaknesses, at most five of each, the most important first."
@@ -48,7 +48,7 @@ async def _run(debate: Debate) -> Outcome:
     judgements = {agent: each for agent, each in by_id.items() if isinstance(each, Judgement)}
     failures = {agent: each for agent, each in by_id.items() if isinstance(each, StepFailed)}
     if not judgements:
-        raise failed_for_want_of({_key(agent): each for agent, each in failures.items()}, EVALUATION.name)
+        raise debate_failure({_key(agent): each for agent, each in failures.items()}, EVALUATION.name)
     failed = [
         FailedEvaluator(agent_id=agent, reason=each.reason, message=each.message)
         for agent, each in failures.items()
@@ -68,9 +68,9 @@ async def _evaluate(debate: Debate, agent: AgentSpec, marks: PhaseMarks) -> Judg
         max_output_tokens=debate.spec.max_output_tokens,
         seconds=seconds,
     )
-    marks.begin()
+    marks.mark_start()
     judgement = await debate.ask_structured(_key(agent.id), agent, task, SHAPE)
-    marks.end()
+    marks.mark_end()
     return judgement
 
 
@@ -79,15 +79,15 @@ def _prompt(debate: Debate, agent: AgentSpec) -> Iterator[PromptPart]:
     told = agent.system_prompt.text if agent.system_prompt else agent.instructions[SYSTEM_SECTION]
     yield system_part(told)
     yield quotation("The question", evaluated.question, give=0)
-    yield from debate.documents.parts(_DOCUMENTS_GIVE)
+    yield from debate.documents.parts(_DOCUMENTS_PRIORITY)
     if evaluated.clarifications:
         yield quotation("Clarifications", evaluated.clarifications, give=0)
     if evaluated.requirements:
         yield quotation("Requirements", "\n".join(evaluated.requirements), give=0)
     for number, each in enumerate(evaluated.proposals, start=1):
-        yield quotation(f"Final proposal {number}", each.text, _PROPOSALS_GIVE)
-    yield quotation("The answer that you judge", evaluated.answer, _ANSWER_GIVES)
-    yield user_part(f"{_instructions(agent)}\n\n{_TOLD}\n\n{scale()}")
+        yield quotation(f"Final proposal {number}", each.text, _PROPOSALS_PRIORITY)
+    yield quotation("The answer that you judge", evaluated.answer, _ANSWER_PRIORITY)
+    yield user_part(f"{_instructions(agent)}\n\n{_TASK}\n\n{scale()}")
 
 
 def _instructions(agent: AgentSpec) -> str:
@@ -95,7 +95,7 @@ def _instructions(agent: AgentSpec) -> str:
     if agent.evaluation_prompt is None:
         return agent.instructions[SECTION]
     text = agent.evaluation_prompt.text
-    for placeholder, quoted in _QUOTED.items():
+    for placeholder, quoted in _QUOTED_PLACEHOLDERS.items():
         text = text.replace(placeholder, quoted)
     return text
 

@@ -8,13 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.moderated.perspectives import MAX_DEBATERS, MIN_DEBATERS, Viewpoint
-from parley.orchestrator.formats.moderated.words import ANALYSIS, MODERATOR
+from parley.orchestrator.formats.moderated.words import ANALYSIS, MODERATOR_PROMPT
 from parley.orchestrator.model.spec import Clarifications
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
-from parley.orchestrator.phases.clarify import Exchange, answers_in_words
-from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.clarify import Exchange, describe_answers
+from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import preamble
-from parley.orchestrator.phases.schemas import asked_schema, or_absent, schema_text
+from parley.orchestrator.phases.schemas import default_if_invalid, prompt_schema, schema_text
 from parley.v1.debate_pb2 import Answer, Question, Questions
 from parley.v1.event_pb2 import StepFailed
 
@@ -25,7 +25,7 @@ _MAX_LINES: Final = 8
 _MAX_LINE_CHARACTERS: Final = 500
 _MAX_TOPIC_CHARACTERS: Final = 80
 _ASKS: Final = "Before the debate begins, the moderator asks:"
-_TOLD: Final = (
+_TASK: Final = (
     "Analyse the question before anybody debates it; do not answer it.\n"
     "- topic: what is decided on, in a few words.\n"
     "- domain: the kind of decision, in a word or two, such as architecture, data, security, operations, product.\n"
@@ -44,7 +44,7 @@ _MAY_ASK: Final = (
 )
 
 
-class _Asked(BaseModel):
+class _AnalysisSchema(BaseModel):
     """An analysis as it is asked for."""
 
     model_config = ConfigDict(extra="forbid")
@@ -73,34 +73,34 @@ class Analysis(BaseModel):
     assumptions: list[str] = []
     opening: str = ""
 
-    _or_absent = field_validator("*", mode="wrap")(or_absent)
+    _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
 
     @field_validator("topic", "domain", mode="after")
     @classmethod
-    def _short(cls, text: str) -> str:
+    def _shorten(cls, text: str) -> str:
         return " ".join(text.split())[:_MAX_TOPIC_CHARACTERS].rstrip()
 
     @field_validator("constraints", "perspectives", "questions", "assumptions", mode="before")
     @classmethod
-    def _lines(cls, given: Any) -> Any:
+    def _keep_lines(cls, given: Any) -> Any:
         if not isinstance(given, list):
             return given
         lines = (" ".join(each.split())[:_MAX_LINE_CHARACTERS] for each in given if isinstance(each, str))
         return [line for line in lines if line][:_MAX_LINES]
 
     @property
-    def wanted(self) -> int:
+    def debater_count(self) -> int:
         """How many debaters it asks for."""
         return MIN_DEBATERS if self.binary else min(max(self.debaters, MIN_DEBATERS + 1), MAX_DEBATERS)
 
 
-def _prose(_text: str) -> Analysis:
+def _from_prose(_text: str) -> Analysis:
     """Return what a text is that keeps to no form: nothing is known of it."""
     return Analysis()
 
 
 @dataclass(frozen=True, slots=True)
-class Analysed:
+class AnalysisResult:
     """What came of the analysis.
 
     Attributes:
@@ -109,7 +109,7 @@ class Analysed:
         assumed: What is taken for granted, since no person was asked, or none answered.
     """
 
-    found: Analysis
+    analysis: Analysis
     answered: Sequence[str] = ()
     answers: Sequence[str] = ()
     assumed: Sequence[str] = field(default_factory=tuple)
@@ -117,10 +117,10 @@ class Analysed:
 
 def _briefing(exchanges: Sequence[Exchange]) -> list[str]:
     """Return what prompts say of the exchanges: what the moderator asked as a quotation, then the answers."""
-    return [line for each in exchanges for line in answers_in_words("the moderator", *each)]
+    return [line for each in exchanges for line in describe_answers("the moderator", *each)]
 
 
-async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool) -> Analysed:
+async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool) -> AnalysisResult:
     """Return the moderator's analysis. If it `asks`, what it must know is put to the person first.
 
     How often and how much, is said by the debate's clarifications; if these say nothing, once and three questions.
@@ -131,7 +131,7 @@ async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool) -> 
     allowed = debate.spec.clarifications or Clarifications(_MAX_QUESTIONS, 1)
     times = allowed.max_times if asks else 0
     exchanges: list[Exchange] = []
-    found = await _asked(debate, 1, known, allowed.max_per_agent if times else 0)
+    found = await _ask_for_analysis(debate, 1, known, allowed.max_per_agent if times else 0)
     for time in range(1, times + 1):
         questions = found.questions[: allowed.max_per_agent]
         if not questions:
@@ -149,34 +149,36 @@ async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool) -> 
         exchanges.append((put, answer))
         debate.briefing = "\n".join(_briefing(exchanges))
         left = 0 if answer.enough or time == times else allowed.max_per_agent
-        found = await _asked(debate, time + 1, known, left)
+        found = await _ask_for_analysis(debate, time + 1, known, left)
         if not left:
             break
-    answered = tuple(line for each in exchanges for line in _told(*each))
+    answered = tuple(line for each in exchanges for line in _answer_lines(*each))
     answers = tuple(_briefing(exchanges)) if answered else ()
-    return Analysed(found, answered, answers, tuple(found.assumptions))
+    return AnalysisResult(found, answered, answers, tuple(found.assumptions))
 
 
-async def _asked(debate: Debate, time: int, known: Sequence[Viewpoint], questions: int) -> Analysis:
+async def _ask_for_analysis(
+    debate: Debate, time: int, known: Sequence[Viewpoint], questions: int
+) -> Analysis:
     judge = debate.spec.judge
     asking = _MAY_ASK.format(most=questions) if questions else ""
     listed = "\n".join(
         f"- {each.name}: puts first {', '.join(each.priorities)}. {each.trade_offs}" for each in known
     )
-    told = _TOLD.format(fewest=MIN_DEBATERS, most=MAX_DEBATERS, asking=asking)
+    told = _TASK.format(fewest=MIN_DEBATERS, most=MAX_DEBATERS, asking=asking)
     prompt = (
         *preamble(debate, judge),
-        user_part(f"{MODERATOR}\n\n{told}\n\nThe perspectives:\n{listed}"),
+        user_part(f"{MODERATOR_PROMPT}\n\n{told}\n\nThe perspectives:\n{listed}"),
     )
-    shape = AnswerShape("analysis", Analysis, _schema(known, questions), _rendered, _prose)
+    shape = AnswerShape("analysis", Analysis, _schema(known, questions), _render, _from_prose)
     key = f"analysis/{time}"
     found = await debate.ask_structured(key, judge, Task(ANALYSIS.create_work(judge.id), prompt), shape)
     if isinstance(found, StepFailed):
-        raise failed_for_want_of({key: found}, ANALYSIS.name)
+        raise debate_failure({key: found}, ANALYSIS.name)
     return found
 
 
-def _told(questions: Sequence[Question], answer: Answer) -> list[str]:
+def _answer_lines(questions: Sequence[Question], answer: Answer) -> list[str]:
     answers = {each.question_id: each.text.strip() for each in answer.answers}
     told = [f"- {each.text}\n  {answers[each.id]}" for each in questions if answers.get(each.id)]
     if answer.text.strip():
@@ -185,7 +187,7 @@ def _told(questions: Sequence[Question], answer: Answer) -> list[str]:
     return told
 
 
-def _rendered(found: Analysis) -> str:
+def _render(found: Analysis) -> str:
     lines = [f"Topic: {found.topic or 'not said'}", f"Domain: {found.domain or 'not said'}"]
     for title, each in (
         ("Implied", found.constraints),
@@ -200,7 +202,7 @@ def _rendered(found: Analysis) -> str:
 
 
 def _schema(known: Sequence[Viewpoint], questions: int) -> str:
-    schema = asked_schema(_Asked)
+    schema = prompt_schema(_AnalysisSchema)
     properties = schema["properties"]
     properties["perspectives"]["items"]["enum"] = [each.name for each in known]
     if questions:

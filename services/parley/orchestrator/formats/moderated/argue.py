@@ -6,14 +6,14 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.formats.moderated.points import Speech, numbered
-from parley.orchestrator.formats.moderated.standing import Standing, spent
+from parley.orchestrator.formats.moderated.points import Speech, number_points
+from parley.orchestrator.formats.moderated.standing import RoundBriefing, count_written_tokens
 from parley.orchestrator.formats.moderated.words import ARGUMENT
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
-from parley.orchestrator.phases.prompting import in_words
-from parley.orchestrator.phases.schemas import asked_schema, or_absent, schema_text, words_of
+from parley.orchestrator.phases.prompting import length_limit
+from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed
 
@@ -27,14 +27,14 @@ _FURTHER: Final = (
     "Argue your perspective's case on what is open now. Take the debate further: bring new reasons, answer what stands against you,"
     " move where you were convinced. What you said in earlier rounds is known and need not be said again."
 )
-_TOLD: Final = (
+_TASK: Final = (
     "Give your position on the question in one sentence. Then your points, the strongest first and at most"
     f" {_MAX_POINTS}: each one reason that stands by itself, with why it matters here, in two to four sentences. Last, what you"
     " would give up for your position: name the price, do not play it down."
 )
 
 
-class _Asked(BaseModel):
+class _ArgumentSchema(BaseModel):
     """An argument as it is asked for."""
 
     model_config = ConfigDict(extra="forbid")
@@ -44,7 +44,7 @@ class _Asked(BaseModel):
     gives_up: Annotated[list[str], Field(max_length=_MAX_POINTS, description="What you would give up.")]
 
 
-_SCHEMA: Final = schema_text(asked_schema(_Asked))
+_SCHEMA: Final = schema_text(prompt_schema(_ArgumentSchema))
 
 
 class Argument(BaseModel):
@@ -54,11 +54,11 @@ class Argument(BaseModel):
     points: list[str] = []
     gives_up: list[str] = []
 
-    _or_absent = field_validator("*", mode="wrap")(or_absent)
+    _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
 
     @field_validator("points", "gives_up", mode="before")
     @classmethod
-    def _texts(cls, given: Any) -> Any:
+    def _keep_texts(cls, given: Any) -> Any:
         texts = [given] if isinstance(given, str) else given
         if not isinstance(texts, list):
             return given
@@ -70,7 +70,7 @@ class Argument(BaseModel):
         return " ".join(text.split())[:_MAX_POSITION]
 
     @model_validator(mode="after")
-    def _says_something(self) -> "Argument":
+    def _check_not_empty(self) -> "Argument":
         if not self.points and not self.position:
             raise ValueError("it says nothing")
         return self
@@ -81,16 +81,16 @@ def argument_key(number: int, agent: str) -> str:
     return f"round/{number}/argue/{agent}"
 
 
-async def argue(debate: Debate, agent: AgentSpec, standing: Standing) -> Speech | StepFailed:
+async def argue(debate: Debate, agent: AgentSpec, standing: RoundBriefing) -> Speech | StepFailed:
     """Ask a debater for its argument. If it keeps to no form, what it wrote is its one point."""
     number, limit = standing.number, standing.argument_tokens
     asked = _FIRST if number == 1 else _FURTHER
     prompt = (
-        *(await standing.opening(debate, agent)),
-        user_part(f"{asked} {_TOLD}{in_words(limit)}"),
+        *(await standing.create_preamble(debate, agent)),
+        user_part(f"{asked} {_TASK}{length_limit(limit)}"),
     )
     letter = debate.letter(agent.id)
-    shape = AnswerShape("argument", Argument, _SCHEMA, partial(_rendered, letter), _prose)
+    shape = AnswerShape("argument", Argument, _SCHEMA, partial(_render, letter), _from_prose)
 
     def annotate(reply: Reply) -> None:
         reply.position = shape.parse(reply.text).position or reply.position
@@ -100,11 +100,11 @@ async def argue(debate: Debate, agent: AgentSpec, standing: Standing) -> Speech 
     made = await debate.ask_structured(key, agent, task, shape)
     if isinstance(made, StepFailed):
         return made
-    tokens, truncated = spent(debate, work)
+    tokens, truncated = count_written_tokens(debate, work)
     return Speech(
         key,
         Contribution(agent.id, ARGUMENT.name, number, shape.render(made), made.position),
-        numbered(letter, key, agent.id, 1, made.points),
+        number_points(letter, key, agent.id, 1, made.points),
         tuple(made.gives_up),
         tokens=tokens,
         limit=limit,
@@ -112,12 +112,12 @@ async def argue(debate: Debate, agent: AgentSpec, standing: Standing) -> Speech 
     )
 
 
-def _prose(text: str) -> Argument:
+def _from_prose(text: str) -> Argument:
     """Return the argument that a text is which keeps to no form. Raises ValidationError if it has no words."""
-    return Argument(points=[words_of(text)])
+    return Argument(points=[extract_text(text)])
 
 
-def _rendered(letter: str, made: Argument) -> str:
+def _render(letter: str, made: Argument) -> str:
     """Return an argument as others read it: its points by their names, which they are answered by."""
     blocks = [made.position] if made.position else []
     blocks += [f"{letter}.{number}: {each}" for number, each in enumerate(made.points, start=1)]

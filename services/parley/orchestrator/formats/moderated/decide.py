@@ -4,18 +4,18 @@ from typing import Final
 
 from parley.orchestrator.engine.format import AnswerPart
 from parley.orchestrator.formats.moderated.discussion import Discussion
-from parley.orchestrator.formats.moderated.ends import CONFIDENCE_WORDS, most_confidence
-from parley.orchestrator.formats.moderated.evaluate import moderator_opening, summaries
+from parley.orchestrator.formats.moderated.ends import CONFIDENCE_NAMES, max_confidence
+from parley.orchestrator.formats.moderated.evaluate import moderator_preamble, summary_prompts
 from parley.orchestrator.formats.moderated.outcome import answer_parts, decision_shape, outcome_of
-from parley.orchestrator.formats.moderated.words import DECISION, said_in_round
+from parley.orchestrator.formats.moderated.words import DECISION, quote_round
 from parley.orchestrator.model.contributions import texts_of
 from parley.orchestrator.model.spec import SummarySettings
 from parley.orchestrator.model.tasks import Prompt, Task, user_part
-from parley.orchestrator.phases.account import account_of_rounds
-from parley.orchestrator.phases.failing import failed_for_want_of
-from parley.orchestrator.phases.history import room_for, shortened, tokens_of_prompt
+from parley.orchestrator.phases.account import describe_rounds
+from parley.orchestrator.phases.failing import debate_failure
+from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens, shorten_to_fit
 from parley.orchestrator.phases.prompting import guidance_of, quotation
-from parley.orchestrator.phases.situation import history
+from parley.orchestrator.phases.situation import history_prompt
 from parley.orchestrator.phases.summarize import summarize_for_judge
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.debate_pb2 import Approval, Outcome
@@ -24,9 +24,9 @@ from parley.v1.moderated_pb2 import CONFIDENCE_LOW
 
 __all__ = ["decide"]
 
-_MOST_SYNTHESES: Final = 3
+_MAX_SYNTHESES: Final = 3
 _TASK_TOKENS: Final = 2500
-_TOLD: Final = (
+_TASK: Final = (
     "The rounds are over. Write the decision for the person who asked, who has not read the debate.\n"
     "- topic: what is decided on, in a few words.\n"
     "- perspectives: for every agent its key arguments at their strongest, as they stood in the end, each in a sentence or two"
@@ -40,7 +40,7 @@ _TOLD: Final = (
     "- dissents: what an agent that strongly disagrees holds against your recommendation, in its own sense; none where nobody does.\n"
     "Claim no agreement that nobody stated. What you add yourself, say to be yours."
 )
-_REFUSED: Final = "The person did not approve that decision{why}. Write another one that does justice to it."
+_REFUSAL: Final = "The person did not approve that decision{why}. Write another one that does justice to it."
 
 
 async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
@@ -50,18 +50,18 @@ async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
         DebateFailedError: the moderator gave none.
     """
     debate = discussion.debate
-    await discussion.steer("synthesis/control")
-    material = await _material(discussion, ended)
+    await discussion.update_steering("synthesis/control")
+    material = await _gather_material(discussion, ended)
     outcome, said = Outcome(), ""
-    for time in range(1, _MOST_SYNTHESES + 1):
+    for time in range(1, _MAX_SYNTHESES + 1):
         key = "synthesis" if time == 1 else f"synthesis/{time}"
-        discussion.enter("synthesizing", key)
-        refused = _refused(outcome, said) if time > 1 else ()
-        outcome = await _written(discussion, ended, key, (*material, *refused))
+        discussion.enter_state("synthesizing", key)
+        refused = _refusal_prompt(outcome, said) if time > 1 else ()
+        outcome = await _write_decision(discussion, ended, key, (*material, *refused))
         if not discussion.settings.checkpoints:
             break
-        discussion.enter("checkpoint", key)
-        closed = await debate.run_checkpoint(f"{key}/approval", Approval(text=_to_approve(outcome, time)))
+        discussion.enter_state("checkpoint", key)
+        closed = await debate.run_checkpoint(f"{key}/approval", Approval(text=_approval_text(outcome, time)))
         outcome.moderated.approved = closed.intervention.approve.approved
         said = closed.intervention.approve.text.strip()
         if outcome.moderated.approved:
@@ -69,51 +69,51 @@ async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
     return outcome
 
 
-async def _material(discussion: Discussion, ended: RoundsEnded) -> Prompt:
+async def _gather_material(discussion: Discussion, ended: RoundsEnded) -> Prompt:
     """Return what the decision is written from: how the rounds went, all that was said, and the moderator's own summaries.
 
     What does not fit the moderator's context is summarized, oldest first; the last round stays whole.
     """
-    debate, judge, rounds = discussion.debate, discussion.debate.spec.judge, discussion.held
+    debate, judge, rounds = discussion.debate, discussion.debate.spec.judge, discussion.rounds_with_arguments
     failed = [each for held in rounds for each in held.failed]
-    account = account_of_rounds(
+    account = describe_rounds(
         debate, len(rounds), discussion.settings.max_rounds, ended, failed, discussion.muted_by_person
     )
     muted = [
         f"You muted {discussion.name_of(agent)} from round {number} on, since it left the question again."
         for agent, number in discussion.muted_by_moderator.items()
     ]
-    start = (*moderator_opening(debate), user_part("\n".join([account, *muted])))
-    sums = summaries(discussion, before=len(rounds) + 1)
+    start = (*moderator_preamble(debate), user_part("\n".join([account, *muted])))
+    sums = summary_prompts(discussion, before=len(rounds) + 1)
     guidance = guidance_of(discussion.guidance)
 
     def last_round() -> tuple[Prompt, int]:
-        beside = tokens_of_prompt((*start, *sums, *guidance), judge.context_tokens) + _TASK_TOKENS
-        last = shortened(rounds[-1].made, room_for(judge.context_tokens, 0, beside))
-        final = said_in_round(debate, last)
-        beside += tokens_of_prompt(final, judge.context_tokens)
-        return final, room_for(judge.context_tokens, 0, beside)
+        beside = count_prompt_tokens((*start, *sums, *guidance), judge.context_tokens) + _TASK_TOKENS
+        last = shorten_to_fit(rounds[-1].contributions, available_tokens(judge.context_tokens, 0, beside))
+        final = quote_round(debate, last)
+        beside += count_prompt_tokens(final, judge.context_tokens)
+        return final, available_tokens(judge.context_tokens, 0, beside)
 
-    texts = [*(each.text for each in start), *texts_of(rounds[-1].made)]
+    texts = [*(each.text for each in start), *texts_of(rounds[-1].contributions)]
     final, room = await in_thread_if_large(texts, last_round)
     earlier = await summarize_for_judge(
-        debate, judge, discussion.made(before=rounds[-1].number), room, SummarySettings()
+        debate, judge, discussion.contributions_before(before=rounds[-1].number), room, SummarySettings()
     )
-    return (*start, *history(debate, judge, earlier), *sums, *final, *guidance)
+    return (*start, *history_prompt(debate, judge, earlier), *sums, *final, *guidance)
 
 
-async def _written(discussion: Discussion, ended: RoundsEnded, key: str, material: Prompt) -> Outcome:
+async def _write_decision(discussion: Discussion, ended: RoundsEnded, key: str, material: Prompt) -> Outcome:
     debate, judge = discussion.debate, discussion.debate.spec.judge
-    assessed = discussion.held[-1].assessed
-    most = most_confidence(ended.reason, assessed.verdict if assessed is not None else None)
-    cap = f"As the rounds ended, say {CONFIDENCE_WORDS[most]}"
+    assessed = discussion.rounds_with_arguments[-1].assessment
+    most = max_confidence(ended.reason, assessed.verdict if assessed is not None else None)
+    cap = f"As the rounds ended, say {CONFIDENCE_NAMES[most]}"
     cap += "." if most == CONFIDENCE_LOW else " at most, and less where open tensions weigh more."
     letters = [debate.letter(each) for each in discussion.viewpoints]
-    prompt = (*material, user_part(_TOLD.format(cap=cap)))
+    prompt = (*material, user_part(_TASK.format(cap=cap)))
     task = Task(DECISION.create_work(judge.id), prompt, is_answer=True)
     answer = await debate.ask_structured(key, judge, task, decision_shape(letters))
     if isinstance(answer, StepFailed):
-        raise failed_for_want_of({key: answer}, DECISION.name)
+        raise debate_failure({key: answer}, DECISION.name)
     if not answer.confidence:
         discussion.warn(
             f"{key}/warning", "the moderator did not say how sure it is of its decision; it counts as low"
@@ -121,16 +121,16 @@ async def _written(discussion: Discussion, ended: RoundsEnded, key: str, materia
     return outcome_of(discussion, answer, most)
 
 
-def _refused(outcome: Outcome, said: str) -> Prompt:
+def _refusal_prompt(outcome: Outcome, said: str) -> Prompt:
     why = " and did not say why" if not said else ", and said why below"
-    told = [quotation("Your decision before", _whole(outcome))]
+    told = [quotation("Your decision before", _full_text(outcome))]
     told += [user_part(f"The person says:\n{said}")] if said else []
-    return (*told, user_part(_REFUSED.format(why=why)))
+    return (*told, user_part(_REFUSAL.format(why=why)))
 
 
-def _to_approve(outcome: Outcome, time: int) -> str:
+def _approval_text(outcome: Outcome, time: int) -> str:
     """Return a decision as it is put to a person, with what a refusal leads to."""
-    left = _MOST_SYNTHESES - time
+    left = _MAX_SYNTHESES - time
     if left:
         again = f"{left} more can be written" if left > 1 else "one more can be written"
         refusal = (
@@ -138,15 +138,15 @@ def _to_approve(outcome: Outcome, time: int) -> str:
         )
     else:
         refusal = "Refuse: the debate ends all the same, and the decision is kept as not approved; this was the last one."
-    return f"{_whole(outcome)}\n\nApprove: the debate ends with this decision. {refusal}"
+    return f"{_full_text(outcome)}\n\nApprove: the debate ends with this decision. {refusal}"
 
 
-def _whole(outcome: Outcome) -> str:
+def _full_text(outcome: Outcome) -> str:
     """Return a decision with all that belongs to it: who approves it reads what speaks against it too."""
-    return "\n\n".join(_in_words(each) for each in answer_parts(outcome) if each.text or each.items)
+    return "\n\n".join(_part_text(each) for each in answer_parts(outcome) if each.text or each.items)
 
 
-def _in_words(part: AnswerPart) -> str:
+def _part_text(part: AnswerPart) -> str:
     if part.items:
         return "\n".join([f"{part.title}:", "", *(f"- {' '.join(each.split())}" for each in part.items)])
     return f"{part.title}: {part.text}" if part.title else part.text

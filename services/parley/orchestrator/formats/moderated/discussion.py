@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.formats.moderated.analysis import Analysed
+from parley.orchestrator.formats.moderated.analysis import AnalysisResult
 from parley.orchestrator.formats.moderated.perspectives import Viewpoint
 from parley.orchestrator.formats.moderated.points import Speech
 from parley.orchestrator.log.replay import Steering
@@ -16,7 +16,7 @@ from parley.v1.convergence_pb2 import AssessResponse
 from parley.v1.event_pb2 import PhaseEntered, RoundFinished, RoundStarted, StepFailed, Warned
 from parley.v1.moderated_pb2 import ModeratedSettings
 
-__all__ = ["Discussion", "Round", "names"]
+__all__ = ["Discussion", "Round", "join_names"]
 
 
 @dataclass(slots=True)
@@ -24,27 +24,27 @@ class Round:
     """What came of a round.
 
     Attributes:
-        put: What the moderator put to the debaters.
+        prompt: What the moderator put to the debaters.
         debaters: Those who were asked.
         arguments: By agent.
         rebuttals: By agent, in the order in which they were made.
         replies: Answers to the moderator.
         failed: Steps that failed.
-        unpaid: Those for whose rebuttal their budget had nothing left.
+        without_budget: Those for whose rebuttal their budget had nothing left.
         summary: The moderator's.
-        assessed: What convergence says of it; None if it says nothing.
+        assessment: What convergence says of it; None if it says nothing.
     """
 
     number: int
-    put: str
+    prompt: str
     debaters: tuple[AgentSpec, ...]
     arguments: dict[str, Speech] = field(default_factory=dict)
     rebuttals: dict[str, Speech] = field(default_factory=dict)
     replies: list[Contribution] = field(default_factory=list)
     failed: list[StepFailed] = field(default_factory=list)
-    unpaid: set[str] = field(default_factory=set)
+    without_budget: set[str] = field(default_factory=set)
     summary: str = ""
-    assessed: AssessResponse | None = None
+    assessment: AssessResponse | None = None
 
     @property
     def speeches(self) -> list[Speech]:
@@ -52,25 +52,29 @@ class Round:
         return [*self.arguments.values(), *self.rebuttals.values()]
 
     @property
-    def made(self) -> list[Contribution]:
+    def contributions(self) -> list[Contribution]:
         """All that debaters said."""
-        return [*(each.made for each in self.speeches), *self.replies]
+        return [*(each.contribution for each in self.speeches), *self.replies]
 
-    def of(self, agent: str) -> list[Speech]:
+    def speeches_of(self, agent: str) -> list[Speech]:
         """Return what one debater said."""
-        return [each for each in self.speeches if each.made.agent == agent]
+        return [each for each in self.speeches if each.contribution.agent == agent]
 
     def text_of(self, agent: str) -> str:
         """Return that as one text."""
-        return "\n\n".join(each.made.text for each in self.of(agent))
+        return "\n\n".join(each.contribution.text for each in self.speeches_of(agent))
 
-    def stands(self) -> list[Contribution]:
+    def positions(self) -> list[Contribution]:
         """Return where each debater stands at its end: its argument, with the position that it stated last."""
         stands = []
         for agent, speech in self.arguments.items():
             last = self.rebuttals.get(agent)
-            position = (last.made.position if last else "") or speech.made.position
-            stands.append(Contribution(agent, speech.made.activity, self.number, speech.made.text, position))
+            position = (last.contribution.position if last else "") or speech.contribution.position
+            stands.append(
+                Contribution(
+                    agent, speech.contribution.activity, self.number, speech.contribution.text, position
+                )
+            )
         return stands
 
 
@@ -89,14 +93,14 @@ class Discussion:
         assert isinstance(debate.spec.settings, ModeratedSettings)
         self.debate = debate
         self.settings = debate.spec.settings
-        self.analysed: Analysed | None = None
+        self.analysis: AnalysisResult | None = None
         self.viewpoints: dict[str, Viewpoint] = {}
         self.rounds: list[Round] = []
         self.past = ""
         self.steering = Steering()
         self.muted_by_person: dict[str, int] = {}
         self.muted_by_moderator: dict[str, int] = {}
-        self.strayed: dict[str, int] = {}
+        self.off_topic_counts: dict[str, int] = {}
         self._warned: set[str] = set()
 
     @property
@@ -108,19 +112,19 @@ class Discussion:
         }
 
     @property
-    def heard(self) -> tuple[AgentSpec, ...]:
+    def active_debaters(self) -> tuple[AgentSpec, ...]:
         """The debaters that are not muted."""
         return tuple(each for each in self.debate.participants if each.id not in self.muted_from)
 
     @property
-    def held(self) -> list[Round]:
+    def rounds_with_arguments(self) -> list[Round]:
         """The rounds in which an agent said something: in the last one, a limit may have left no time."""
         return [each for each in self.rounds if each.arguments]
 
     @property
     def topic(self) -> str:
         """What is decided on, in a few words."""
-        found = self.analysed.found.topic if self.analysed else ""
+        found = self.analysis.analysis.topic if self.analysis else ""
         return found or " ".join(self.debate.spec.question.split())[:80]
 
     @property
@@ -132,7 +136,7 @@ class Discussion:
         """Return a debater as the moderator and people call it, such as `agent B (Security Advocate)`."""
         return f"agent {self.debate.letter(agent)} ({self.viewpoints[agent].name})"
 
-    def enter(self, state: str, key: str) -> None:
+    def enter_state(self, state: str, key: str) -> None:
         """Enter a state of the debate."""
         self.debate.record_event(f"{key}/state/{state.replace('_', '-')}", PhaseEntered(name=state))
 
@@ -140,7 +144,7 @@ class Discussion:
         """Say in the debate's log that something went other than planned."""
         self.debate.record_event(key, Warned(message=" ".join(message.split())))
 
-    async def steer(self, key: str) -> None:
+    async def update_steering(self, key: str) -> None:
         """Look at what a person, or a limit, wants of the rounds."""
         self.steering = await self.debate.read_steering(key)
         following = len(self.rounds) + 1
@@ -154,24 +158,24 @@ class Discussion:
         """Return the rounds in which a debater was asked and said nothing."""
         return [
             each.number
-            for each in self.held
+            for each in self.rounds_with_arguments
             if agent in {asked.id for asked in each.debaters} and agent not in each.arguments
         ]
 
-    def made(self, before: int) -> list[Contribution]:
+    def contributions_before(self, before: int) -> list[Contribution]:
         """Return what debaters said in the rounds before one."""
-        return [made for each in self.rounds for made in each.made if each.number < before]
+        return [made for each in self.rounds for made in each.contributions if each.number < before]
 
     @asynccontextmanager
-    async def round(self, put: str) -> AsyncIterator[Round]:
+    async def run_round(self, put: str) -> AsyncIterator[Round]:
         """Run the next round in the block: an agent that is late for its limit is left out."""
         debate, number = self.debate, len(self.rounds) + 1
-        held = Round(number, put, self.heard)
+        held = Round(number, put, self.active_debaters)
         self.rounds.append(held)
         debate.record_event(
             f"round/{number}/started", RoundStarted(number=number, total=self.settings.max_rounds)
         )
-        self.enter("in_round", f"round/{number}")
+        self.enter_state("in_round", f"round/{number}")
         limit = asyncio.create_task(debate.limiter.enforce_round_limit(number))
         try:
             yield held
@@ -181,7 +185,7 @@ class Discussion:
         debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
 
 
-def names(items: Iterable[str]) -> str:
+def join_names(items: Iterable[str]) -> str:
     """Return names in a line, with `and` before the last."""
     *first, last = items
     return f"{', '.join(first)} and {last}" if first else last

@@ -29,48 +29,48 @@ from parley.v1.moderated_pb2 import (
 __all__ = [
     "AGREEMENT",
     "CLEAR_WINNER",
-    "CONFIDENCE_WORDS",
+    "CONFIDENCE_NAMES",
     "ENDS",
     "STAGNATION",
-    "End",
-    "capped",
-    "most_confidence",
+    "RoundsEnd",
+    "cap_confidence",
+    "max_confidence",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class RoundsEnd:
     """One of them.
 
     Attributes:
         name: The moderator's word for it.
-        when: When it is to say so, in its prompt.
-        words: What came to be, for people.
-        most: How sure the decision may be at most.
+        condition: When it is to say so, in its prompt.
+        description: What came to be, for people.
+        max_confidence: How sure the decision may be at most.
     """
 
     name: str
     reason: "StopReason.ValueType"
-    when: str
-    words: str
-    most: "Confidence.ValueType"
+    condition: str
+    description: str
+    max_confidence: "Confidence.ValueType"
 
 
-AGREEMENT: Final = End(
+AGREEMENT: Final = RoundsEnd(
     "agreement",
     STOP_REASON_CONVERGED,
     "their recommendations have come to be the same in what would be done",
     "the perspectives agree",
     CONFIDENCE_HIGH,
 )
-CLEAR_WINNER: Final = End(
+CLEAR_WINNER: Final = RoundsEnd(
     "clear_winner",
     STOP_REASON_CLEAR_WINNER,
     "one stands and the others have conceded its key points",
     "one perspective has won",
     CONFIDENCE_HIGH,
 )
-STAGNATION: Final = End(
+STAGNATION: Final = RoundsEnd(
     "stagnation",
     STOP_REASON_STAGNATION,
     "the same is said again and another round would bring nothing new",
@@ -80,14 +80,14 @@ STAGNATION: Final = End(
 ENDS: Final = {each.name: each for each in (AGREEMENT, CLEAR_WINNER, STAGNATION)}
 
 
-CONFIDENCE_WORDS: Final[Mapping[int, str]] = {
+CONFIDENCE_NAMES: Final[Mapping[int, str]] = {
     CONFIDENCE_UNSPECIFIED: "not said",
     CONFIDENCE_LOW: "low",
     CONFIDENCE_MEDIUM: "medium",
     CONFIDENCE_HIGH: "high",
 }
 _MOST_BY_REASON: Final[Mapping[int, "Confidence.ValueType"]] = {
-    **{each.reason: each.most for each in ENDS.values()},
+    **{each.reason: each.max_confidence for each in ENDS.values()},
     STOP_REASON_PERSON: CONFIDENCE_MEDIUM,
 }
 """By why the rounds ended; if all were run without one of these, or a limit ended them: low."""
@@ -101,7 +101,7 @@ _CONTRADICTING: Final = frozenset(
 )
 
 
-def most_confidence(
+def max_confidence(
     reason: "StopReason.ValueType", measured: "ConvergenceVerdict.ValueType | None"
 ) -> "Confidence.ValueType":
     """Return the most that may be said: agreement that was measured to be none makes nothing sure."""
@@ -111,7 +111,7 @@ def most_confidence(
     return most
 
 
-def capped(said: "Confidence.ValueType", most: "Confidence.ValueType") -> "Confidence.ValueType":
+def cap_confidence(said: "Confidence.ValueType", most: "Confidence.ValueType") -> "Confidence.ValueType":
     """Return what was said if that is no more than allowed, else what is allowed; nothing said is the least."""
     if said == CONFIDENCE_UNSPECIFIED:
         return CONFIDENCE_LOW

@@ -9,32 +9,40 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.formats.moderated.discussion import Discussion, Round, names
+from parley.orchestrator.formats.moderated.discussion import Discussion, Round, join_names
 from parley.orchestrator.formats.moderated.ends import ENDS
-from parley.orchestrator.formats.moderated.points import letter_in
+from parley.orchestrator.formats.moderated.points import parse_letter
 from parley.orchestrator.formats.moderated.wording import stems
-from parley.orchestrator.formats.moderated.words import COMPLETION, EVALUATION, MODERATOR, said_in_round
+from parley.orchestrator.formats.moderated.words import COMPLETION, EVALUATION, MODERATOR_PROMPT, quote_round
 from parley.orchestrator.model.contributions import texts_of
 from parley.orchestrator.model.tasks import AnswerShape, Prompt, Task, user_part
 from parley.orchestrator.model.tokens import upper_tokens
-from parley.orchestrator.phases.history import room_for, shortened, tokens_of_prompt
+from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens, shorten_to_fit
 from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
-from parley.orchestrator.phases.schemas import asked_schema, or_absent, schema_text, words_of
-from parley.orchestrator.phases.situation import HISTORY_GIVES, bench
+from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
+from parley.orchestrator.phases.situation import HISTORY_PRIORITY, describe_agents
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.event_pb2 import StepFailed
 
-__all__ = ["Evaluation", "Heard", "evaluate", "left_out", "moderator_opening", "plain_summary", "summaries"]
+__all__ = [
+    "ArguedPerspective",
+    "Evaluation",
+    "evaluate",
+    "find_omitted",
+    "moderator_preamble",
+    "plain_summary",
+    "summary_prompts",
+]
 
-_LEAST_SHARED: Final = 2
+_MIN_SHARED: Final = 2
 """Words of its own that a summary has to share with a perspective that it names."""
-_LEAST_SHARED_UNNAMED: Final = 5
-_LEAST_SHARE_UNNAMED: Final = 0.25
+_MIN_SHARED_UNNAMED: Final = 5
+_MIN_SHARE_UNNAMED: Final = 0.25
 _SHORTEST: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ArguedPerspective:
     """A perspective that was argued in a round.
 
     Attributes:
@@ -47,7 +55,7 @@ class Heard:
     text: str
 
 
-def left_out(summary: str, heard: Sequence[Heard], question: str) -> list[Heard]:
+def find_omitted(summary: str, heard: Sequence[ArguedPerspective], question: str) -> list[ArguedPerspective]:
     """Return the perspectives that a summary says nothing of: neither a point by its name, nor who said it together with what.
 
     To be named in passing is not enough, and what the question, or another perspective, says too does not count.
@@ -61,15 +69,15 @@ def left_out(summary: str, heard: Sequence[Heard], question: str) -> list[Heard]
         shared = len(own & said)
         is_told = (
             re.search(rf"\b{each.letter}\.\d", summary) is not None
-            or (_is_named(summary, each) and shared >= min(_LEAST_SHARED, len(own)))
-            or (shared >= _LEAST_SHARED_UNNAMED and shared >= _LEAST_SHARE_UNNAMED * len(own))
+            or (_is_named(summary, each) and shared >= min(_MIN_SHARED, len(own)))
+            or (shared >= _MIN_SHARED_UNNAMED and shared >= _MIN_SHARE_UNNAMED * len(own))
         )
         if not is_told:
             missing.append(each)
     return missing
 
 
-def _is_named(summary: str, heard: Heard) -> bool:
+def _is_named(summary: str, heard: ArguedPerspective) -> bool:
     by_letter = re.search(rf"\bagent {heard.letter}\b", summary, re.IGNORECASE)
     return by_letter is not None or heard.name.casefold() in summary.casefold()
 
@@ -97,7 +105,7 @@ _MISSING_PROMPT: Final = (
 _MAX_REASON: Final = 500
 
 
-class _Asked(BaseModel):
+class _EvaluationSchema(BaseModel):
     """An evaluation as it is asked for."""
 
     model_config = ConfigDict(extra="forbid")
@@ -122,22 +130,22 @@ class Evaluation(BaseModel):
     agent: str = ""
     question: str = ""
 
-    _or_absent = field_validator("*", mode="wrap")(or_absent)
+    _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
 
     @field_validator("summary", "open", "question", mode="after")
     @classmethod
-    def _stripped(cls, text: str) -> str:
+    def _strip(cls, text: str) -> str:
         return text.strip()
 
     @field_validator("agent", mode="after")
     @classmethod
-    def _letter(cls, text: str) -> str:
-        return letter_in(text)
+    def _parse_letter(cls, text: str) -> str:
+        return parse_letter(text)
 
     @field_validator("off_topic", mode="after")
     @classmethod
-    def _letters(cls, given: list[str]) -> list[str]:
-        return [letter for each in given if (letter := letter_in(each))]
+    def _parse_letters(cls, given: list[str]) -> list[str]:
+        return [letter for each in given if (letter := parse_letter(each))]
 
     @field_validator("reason", mode="after")
     @classmethod
@@ -152,7 +160,7 @@ class _Passage(BaseModel):
     text: str
 
 
-class _Passages(BaseModel):
+class _PassagesSchema(BaseModel):
     """What was left out of a summary."""
 
     model_config = ConfigDict(extra="forbid")
@@ -160,20 +168,20 @@ class _Passages(BaseModel):
     passages: list[_Passage]
 
 
-class Passages(BaseModel):
+class ParsedPassages(BaseModel):
     """The same as it is read."""
 
     passages: list[_Passage] = []
 
-    _or_absent = field_validator("*", mode="wrap")(or_absent)
+    _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
 
     @field_validator("passages", mode="before")
     @classmethod
-    def _only_passages(cls, given: Any) -> Any:
+    def _keep_valid(cls, given: Any) -> Any:
         if not isinstance(given, list):
             return given
         return [
-            {"agent": letter_in(str(each.get("agent", ""))), "text": str(each.get("text", ""))}
+            {"agent": parse_letter(str(each.get("agent", ""))), "text": str(each.get("text", ""))}
             for each in given
             if isinstance(each, Mapping)
         ]
@@ -186,14 +194,14 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
     """
     debate, number = discussion.debate, held.number
     judge = debate.spec.judge
-    ends = "; ".join(f"`{each.name}` if {each.when}" for each in ENDS.values())
+    ends = "; ".join(f"`{each.name}` if {each.condition}" for each in ENDS.values())
     told = _EVALUATION_PROMPT.format(number=number, ends=ends)
     if number == discussion.settings.max_rounds:
         told = f"{told}\n{_LAST_ROUND_PROMPT}"
     before = (
-        *moderator_opening(debate),
-        *summaries(discussion, before=number - 1),  # the last one is in what it put to them
-        quotation(f"What you put to the debaters in round {number}", held.put),
+        *moderator_preamble(debate),
+        *summary_prompts(discussion, before=number - 1),  # the last one is in what it put to them
+        quotation(f"What you put to the debaters in round {number}", held.prompt),
     )
     after = (
         *guidance_of(discussion.guidance),
@@ -206,12 +214,14 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
     )
     schema = _create_schema([debate.letter(each) for each in held.arguments])
 
-    def asked() -> Prompt:
-        taken = tokens_of_prompt((*before, *after), judge.context_tokens) + upper_tokens(schema)
-        whole = shortened(held.made, room_for(judge.context_tokens, 0, taken))
-        return (*before, *said_in_round(debate, whole), *after)
+    def build_prompt() -> Prompt:
+        taken = count_prompt_tokens((*before, *after), judge.context_tokens) + upper_tokens(schema)
+        whole = shorten_to_fit(held.contributions, available_tokens(judge.context_tokens, 0, taken))
+        return (*before, *quote_round(debate, whole), *after)
 
-    prompt = await in_thread_if_large([*(each.text for each in before), *texts_of(held.made)], asked)
+    prompt = await in_thread_if_large(
+        [*(each.text for each in before), *texts_of(held.contributions)], build_prompt
+    )
     shape = AnswerShape("evaluation", Evaluation, schema, _render, _read_prose)
     key = f"round/{number}/evaluate"
     found = await debate.ask_structured(
@@ -223,15 +233,15 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
     return found.model_copy(update={"summary": summary})
 
 
-def moderator_opening(debate: Debate) -> Prompt:
+def moderator_preamble(debate: Debate) -> Prompt:
     """Return what the moderator's prompts begin with."""
-    return (*preamble(debate, debate.spec.judge), user_part(f"{MODERATOR}\n{bench(debate)}"))
+    return (*preamble(debate, debate.spec.judge), user_part(f"{MODERATOR_PROMPT}\n{describe_agents(debate)}"))
 
 
-def summaries(discussion: Discussion, before: int) -> Prompt:
+def summary_prompts(discussion: Discussion, before: int) -> Prompt:
     """Return the moderator's own summaries of the rounds before one."""
     return tuple(
-        quotation(f"Your summary of round {each.number}", each.summary, HISTORY_GIVES)
+        quotation(f"Your summary of round {each.number}", each.summary, HISTORY_PRIORITY)
         for each in discussion.rounds
         if each.number < before
     )
@@ -240,7 +250,7 @@ def summaries(discussion: Discussion, before: int) -> Prompt:
 def plain_summary(discussion: Discussion, held: Round) -> str:
     """Return what each debater stands for, if the moderator has not said it."""
     return "\n".join(
-        _describe_debater(discussion, each.agent, each.position or each.text) for each in held.stands()
+        _describe_debater(discussion, each.agent, each.position or each.text) for each in held.positions()
     )
 
 
@@ -251,44 +261,46 @@ async def _complete_summary(discussion: Discussion, held: Round, summary: str, p
     if not missing:
         return summary
     letters = [each.letter for each in missing]
-    who = names(f"agent {each.letter} ({each.name})" for each in missing)
+    who = join_names(f"agent {each.letter} ({each.name})" for each in missing)
     asked = (
         *prompt,
         quotation("Your summary", summary),
         user_part(_MISSING_PROMPT.format(number=number, who=who)),
     )
-    shape = AnswerShape("passages", Passages, _create_passages_schema(letters), _render_passages)
+    shape = AnswerShape("passages", ParsedPassages, _create_passages_schema(letters), _render_passages)
     key = f"round/{number}/evaluate/missing"
     added = await debate.ask_structured(
         key, judge, Task(COMPLETION.create_work(judge.id, number), asked), shape
     )
-    if isinstance(added, Passages):
+    if isinstance(added, ParsedPassages):
         told = {each.agent: each.text.strip() for each in added.passages}
         passages = [f"Agent {each}: {told[each]}" for each in letters if told.get(each)]
         summary = "\n\n".join([summary, *passages])
     still = await _find_left_out(discussion, held, summary)
     if still:
-        who = names(f"agent {each.letter} ({each.name})" for each in still)
+        who = join_names(f"agent {each.letter} ({each.name})" for each in still)
         done = "its stand was added" if len(still) == 1 else "their stands were added"
         discussion.warn(
             f"{key}/warning",
             f"the moderator's summary of round {number} leaves out {who}; {done}",
         )
-        agents = {debate.letter(each.agent): each for each in held.stands()}
+        agents = {debate.letter(each.agent): each for each in held.positions()}
         stands = [agents[each.letter] for each in still]
         lines = [_describe_debater(discussion, each.agent, each.position or each.text) for each in stands]
         summary = "\n\n".join([summary, *lines])
     return summary
 
 
-async def _find_left_out(discussion: Discussion, held: Round, summary: str) -> list[Heard]:
+async def _find_left_out(discussion: Discussion, held: Round, summary: str) -> list[ArguedPerspective]:
     heard = [
-        Heard(discussion.debate.letter(agent), discussion.viewpoints[agent].name, held.text_of(agent))
+        ArguedPerspective(
+            discussion.debate.letter(agent), discussion.viewpoints[agent].name, held.text_of(agent)
+        )
         for agent in held.arguments
     ]
     question = discussion.debate.spec.question
     texts = [summary, question, *(each.text for each in heard)]
-    return await in_thread_if_large(texts, partial(left_out, summary, heard, question))
+    return await in_thread_if_large(texts, partial(find_omitted, summary, heard, question))
 
 
 def _describe_debater(discussion: Discussion, agent: str, stand: str) -> str:
@@ -298,7 +310,7 @@ def _describe_debater(discussion: Discussion, agent: str, stand: str) -> str:
 
 def _read_prose(text: str) -> Evaluation:
     """Return the evaluation that a text is which keeps to no form. Raises ValidationError if it has no words."""
-    return Evaluation(summary=words_of(text))
+    return Evaluation(summary=extract_text(text))
 
 
 def _render(found: Evaluation) -> str:
@@ -312,18 +324,18 @@ def _render(found: Evaluation) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def _render_passages(found: Passages) -> str:
+def _render_passages(found: ParsedPassages) -> str:
     return "\n\n".join(f"Agent {each.agent}: {each.text}" for each in found.passages) or "Nothing was added."
 
 
 def _create_schema(letters: Sequence[str]) -> str:
-    schema = asked_schema(_Asked)
+    schema = prompt_schema(_EvaluationSchema)
     schema["properties"]["off_topic"]["items"]["enum"] = list(letters)
     schema["properties"]["agent"]["enum"] = ["", *letters]
     return schema_text(schema)
 
 
 def _create_passages_schema(letters: Sequence[str]) -> str:
-    schema = asked_schema(_Passages)
+    schema = prompt_schema(_PassagesSchema)
     schema["properties"]["passages"]["items"]["properties"]["agent"]["enum"] = list(letters)
     return schema_text(schema)

@@ -15,25 +15,25 @@ from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.convergence_pb2 import AssessResponse
 
 __all__ = [
-    "MOST_REPEATED",
-    "flag",
+    "MAX_REPEATED",
+    "flag_round",
+    "is_off_topic",
     "is_over_budget",
     "is_repetition",
     "measures",
     "on_topic_share",
-    "repeated_share",
-    "strays",
+    "repetition_share",
 ]
 
-MOST_REPEATED: Final = 0.6
+MAX_REPEATED: Final = 0.6
 """The share of an argument that may repeat what its author said in the round before."""
-_LEAST_ON_TOPIC: Final = 0.1
+_MIN_ON_TOPIC: Final = 0.1
 """The share of an argument's long words that its question, or another debater, uses too, below which it strays."""
 _RUN: Final = 3
 """Words in a row that count as repeated if they stood in the text before too."""
-_LEAST_WORDS: Final = 12
-"""Of shorter texts nothing is known; of long words, `_LEAST_LONG_WORDS` are enough."""
-_LEAST_LONG_WORDS: Final = 8
+_MIN_WORDS: Final = 12
+"""Of shorter texts nothing is known; of long words, `_MIN_LONG_WORDS` are enough."""
+_MIN_LONG_WORDS: Final = 8
 _LONG: Final = 6
 """Letters of a word that names a subject; short ones stand in every text, and so a language with short words alone is never flagged."""
 _TOKEN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
@@ -86,10 +86,10 @@ _EMPTY_WORDS: Final = frozenset(
 )
 
 
-def repeated_share(text: str, before: str) -> float | None:
+def repetition_share(text: str, before: str) -> float | None:
     """Return the share of a text's words that stand in runs which a text before has too, 0 to 1; None if it is too short."""
     words, earlier = _words(text), _words(before)
-    if len(words) < _LEAST_WORDS or len(earlier) < _RUN:
+    if len(words) < _MIN_WORDS or len(earlier) < _RUN:
         return None
     known = {tuple(earlier[place : place + _RUN]) for place in range(len(earlier) - _RUN + 1)}
     repeated: set[int] = set()
@@ -101,20 +101,20 @@ def repeated_share(text: str, before: str) -> float | None:
 
 def is_repetition(share: float | None) -> bool:
     """Return whether an argument repeats too much of the round before."""
-    return share is not None and share > MOST_REPEATED
+    return share is not None and share > MAX_REPEATED
 
 
 def on_topic_share(text: str, references: Iterable[str]) -> float | None:
     """Return the share of a text's long words that stand in the question, or with others, too; None if it has too few."""
     own = _meaningful(text)
-    if len(own) < _LEAST_LONG_WORDS:
+    if len(own) < _MIN_LONG_WORDS:
         return None
     return len(own & frozenset().union(*map(_meaningful, references))) / len(own)
 
 
-def strays(share: float | None) -> bool:
+def is_off_topic(share: float | None) -> bool:
     """Return whether an argument has too little in common with its question and the others."""
-    return share is not None and share < _LEAST_ON_TOPIC
+    return share is not None and share < _MIN_ON_TOPIC
 
 
 def is_over_budget(tokens: Sequence[int], budget: int, *, truncated: bool) -> bool:
@@ -131,14 +131,14 @@ def _meaningful(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in words if len(word) >= _LONG and word not in _EMPTY_WORDS)
 
 
-_MOVED: Final = 80.0
+_MOVED_BELOW_PERCENT: Final = 80.0
 """The stability in percent below which a position has moved."""
 
 
-async def flag(discussion: Discussion, held: Round) -> tuple[list[str], frozenset[str]]:
+async def flag_round(discussion: Discussion, held: Round) -> tuple[list[str], frozenset[str]]:
     """Record what guards find in a round; return it in lines for the moderator, and who strays from the question."""
     lines, astray = [], set()
-    texts = [*_subject(discussion), *texts_of(held.made)]
+    texts = [*_subject(discussion), *texts_of(held.contributions)]
     for agent, kind, line in await in_thread_if_large(texts, partial(_find_flags, discussion, held)):
         name = discussion.name_of(agent)
         lines.append(f"{name} {line}")
@@ -158,13 +158,15 @@ def _flags_of(discussion: Discussion, held: Round, agent: str) -> Iterator[tuple
     argument = held.arguments[agent]
     points = "\n".join(each.text for each in argument.points)  # a position may stay the same
     before = next((each for each in reversed(discussion.rounds[:-1]) if agent in each.arguments), None)
-    repeated = repeated_share(points, before.text_of(agent)) if before else None
+    repeated = repetition_share(points, before.text_of(agent)) if before else None
     if repeated is not None and is_repetition(repeated):
         yield "repetition", f"repeats itself: {repeated:.0%} of its argument stood in its last round"
-    others = [each.made.text for name, each in held.arguments.items() if name != agent]
-    if strays(on_topic_share(argument.made.text, [*_subject(discussion), held.put, *others])):
+    others = [each.contribution.text for name, each in held.arguments.items() if name != agent]
+    if is_off_topic(
+        on_topic_share(argument.contribution.text, [*_subject(discussion), held.prompt, *others])
+    ):
         yield "topic", "has hardly a word in common with the question or the others: it may be off topic"
-    tokens = [each.tokens for each in held.of(agent)]
+    tokens = [each.tokens for each in held.speeches_of(agent)]
     budget, end = discussion.settings.token_budget_per_round, _describe_end(discussion, held, agent)
     if is_over_budget(tokens, budget, truncated=bool(end)):
         yield (
@@ -176,9 +178,11 @@ def _flags_of(discussion: Discussion, held: Round, agent: str) -> Iterator[tuple
 def _describe_end(discussion: Discussion, held: Round, agent: str) -> str:
     """Return what a debater's budget kept it from; empty for nothing. What the debate lets one answer have is no budget."""
     bound = discussion.debate.spec.max_output_tokens
-    if agent in held.unpaid:
+    if agent in held.without_budget:
         return ": nothing was left for a rebuttal"
-    is_cut_off = any(each.truncated and each.limit and each.limit != bound for each in held.of(agent))
+    is_cut_off = any(
+        each.truncated and each.limit and each.limit != bound for each in held.speeches_of(agent)
+    )
     return " and was cut off" if is_cut_off else ""
 
 
@@ -195,7 +199,7 @@ def _subject(discussion: Discussion) -> list[str]:
 
 def measures(discussion: Discussion, held: Round) -> list[str]:
     """Return what convergence says of a round, and who conceded what, in lines for the moderator."""
-    lines = list(_describe_convergence(discussion, held.assessed)) if held.assessed is not None else []
+    lines = list(_describe_convergence(discussion, held.assessment)) if held.assessment is not None else []
     letter = discussion.debate.letter
     for agent, speech in held.rebuttals.items():
         if speech.concedes:
@@ -211,7 +215,7 @@ def _describe_convergence(discussion: Discussion, assessed: AssessResponse) -> I
     yield f"agreement of the positions, by a model that reads them: {assessed.agreement_percent:.0f} %"
     for each in assessed.contradictions:
         yield f"the positions of agent {letter(each.agent_id)} and agent {letter(each.other_agent_id)} are different answers"
-    moved = [each for each in assessed.stability if each.stability_percent < _MOVED]
+    moved = [each for each in assessed.stability if each.stability_percent < _MOVED_BELOW_PERCENT]
     if moved:
         yield f"moved since the round before: {', '.join(f'agent {letter(each.agent_id)}' for each in moved)}"
     if assessed.HasField("novelty_percent"):

@@ -6,7 +6,7 @@ from typing import Final
 from google.protobuf.struct_pb2 import Struct
 
 from parley.orchestrator.formats.moderated.discussion import Discussion
-from parley.orchestrator.formats.moderated.ends import CONFIDENCE_WORDS
+from parley.orchestrator.formats.moderated.ends import CONFIDENCE_NAMES
 from parley.orchestrator.formats.moderated.words import FOLLOW_UP
 from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.model.markdown import inline, list_item, quote
@@ -15,7 +15,7 @@ from parley.v1.debate_pb2 import Approval
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.moderated_pb2 import FollowUp, ModeratedOutcome
 
-__all__ = ["follow_up", "issue_of"]
+__all__ = ["issue_of", "offer_issue"]
 
 _KEY: Final = "follow-up"
 _LABEL: Final = "decision"
@@ -24,7 +24,7 @@ _MAX_BODY: Final = 60_000
 """Characters; GitHub takes 65,536."""
 
 
-async def follow_up(discussion: Discussion, decision: ModeratedOutcome) -> None:
+async def offer_issue(discussion: Discussion, decision: ModeratedOutcome) -> None:
     """Ask the person whether they want an issue of their approved decision, make it, and note in the decision what came of it.
 
     A replica without a tracker asks no person; a person who was asked already is heard all the same. The tracker may be
@@ -34,8 +34,8 @@ async def follow_up(discussion: Discussion, decision: ModeratedOutcome) -> None:
     if not decision.approved or (tracker is None and not debate.checkpoints.was_opened(_KEY)):
         return
     issue = issue_of(debate.id, debate.spec.question, decision)
-    discussion.enter("checkpoint", _KEY)
-    closed = await debate.run_checkpoint(_KEY, Approval(text=_offer(tracker, issue)))
+    discussion.enter_state("checkpoint", _KEY)
+    closed = await debate.run_checkpoint(_KEY, Approval(text=_offer_text(tracker, issue)))
     if not closed.intervention.approve.approved:
         decision.follow_up.SetInParent()  # offered, and not wanted
         return
@@ -57,16 +57,16 @@ def issue_of(debate_id: str, question: str, decision: ModeratedOutcome) -> Struc
     title = " ".join(decision.topic.split()) or f"Decision of {debate_id}"
     body = "\n\n".join(_body(debate_id, question, decision))
     issue = Struct()
-    issue.update({"title": title, "body": _shortened(body, _MAX_BODY), "labels": [_LABEL]})
+    issue.update({"title": title, "body": _shorten(body, _MAX_BODY), "labels": [_LABEL]})
     return issue
 
 
 def _body(debate_id: str, question: str, decision: ModeratedOutcome) -> Iterator[str]:
     yield "## Question"
-    yield quote(_shortened(question, _MAX_QUESTION))
+    yield quote(_shorten(question, _MAX_QUESTION))
     yield "## Recommendation"
     yield quote(decision.recommendation)
-    yield f"Confidence: {CONFIDENCE_WORDS[decision.confidence]}."
+    yield f"Confidence: {CONFIDENCE_NAMES[decision.confidence]}."
     names = {each.agent_id: each.perspective.name for each in decision.perspectives}
     dissents = [
         f"{inline(names.get(each.agent_id, each.agent_id))}: {each.text}" for each in decision.dissents
@@ -87,7 +87,7 @@ def _section(title: str, points: Sequence[str]) -> Iterator[str]:
         yield "\n".join(map(list_item, said))
 
 
-def _offer(tracker: IssueTracker | None, issue: Struct) -> str:
+def _offer_text(tracker: IssueTracker | None, issue: Struct) -> str:
     """Return what is put to the person: what is sent, where to, and what a refusal leads to."""
     where = f" at {tracker.name}" if tracker is not None else ""
     title, characters = inline(str(issue["title"])), len(str(issue["body"]))
@@ -99,5 +99,5 @@ def _offer(tracker: IssueTracker | None, issue: Struct) -> str:
     )
 
 
-def _shortened(text: str, maximum: int) -> str:
+def _shorten(text: str, maximum: int) -> str:
     return text if len(text) <= maximum else f"{text[: maximum - 1]}…"

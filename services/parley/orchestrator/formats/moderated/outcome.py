@@ -7,10 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from parley.orchestrator.engine.format import AnswerPart
 from parley.orchestrator.formats.moderated.discussion import Discussion
-from parley.orchestrator.formats.moderated.ends import CONFIDENCE_WORDS, capped
-from parley.orchestrator.formats.moderated.points import letter_in
+from parley.orchestrator.formats.moderated.ends import CONFIDENCE_NAMES, cap_confidence
+from parley.orchestrator.formats.moderated.points import parse_letter
 from parley.orchestrator.model.tasks import AnswerShape
-from parley.orchestrator.phases.schemas import asked_schema, or_absent, schema_text, words_of
+from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.moderated_pb2 import (
     CONFIDENCE_HIGH,
@@ -29,21 +29,21 @@ __all__ = ["DecisionAnswer", "answer_parts", "decision_shape", "outcome_of"]
 _MAX_LINES: Final = 12
 
 
-class _AskedPerspective(BaseModel):
+class _PerspectiveSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     agent: str
     key_arguments: list[str]
 
 
-class _AskedTension(BaseModel):
+class _TensionSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     text: str
     open: bool
 
 
-class _AskedDissent(BaseModel):
+class _DissentSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     agent: str
@@ -56,89 +56,89 @@ class _Asked(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     topic: Annotated[str, Field(min_length=1)]
-    perspectives: list[_AskedPerspective]
+    perspectives: list[_PerspectiveSchema]
     agreements: Annotated[list[str], Field(max_length=_MAX_LINES)]
-    tensions: Annotated[list[_AskedTension], Field(max_length=_MAX_LINES)]
+    tensions: Annotated[list[_TensionSchema], Field(max_length=_MAX_LINES)]
     recommendation: Annotated[str, Field(min_length=1)]
     confidence: Literal["high", "medium", "low"]
     caveats: Annotated[list[str], Field(max_length=_MAX_LINES)]
-    dissents: Annotated[list[_AskedDissent], Field(max_length=_MAX_LINES)]
+    dissents: Annotated[list[_DissentSchema], Field(max_length=_MAX_LINES)]
 
 
-class PerspectiveRead(BaseModel):
+class ParsedPerspective(BaseModel):
     """What is said of a perspective."""
 
     agent: str = ""
     key_arguments: list[str] = []
 
-    _or_absent = field_validator("*", mode="wrap")(or_absent)
-    _letter = field_validator("agent", mode="after")(letter_in)
+    _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
+    _parse_letter = field_validator("agent", mode="after")(parse_letter)
 
 
-class TensionRead(BaseModel):
+class ParsedTension(BaseModel):
     """A tension; one of which it is not said is open."""
 
     text: str = ""
     open: bool = True
 
-    _or_absent = field_validator("*", mode="wrap")(or_absent)
+    _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
 
 
-class DissentRead(BaseModel):
+class ParsedDissent(BaseModel):
     """What an agent holds against the recommendation."""
 
     agent: str = ""
     text: str = ""
 
-    _or_absent = field_validator("*", mode="wrap")(or_absent)
-    _letter = field_validator("agent", mode="after")(letter_in)
+    _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
+    _parse_letter = field_validator("agent", mode="after")(parse_letter)
 
 
 class DecisionAnswer(BaseModel):
     """A decision as it is read; what was not given, or makes no sense, is absent."""
 
     topic: str = ""
-    perspectives: list[PerspectiveRead] = []
+    perspectives: list[ParsedPerspective] = []
     agreements: list[str] = []
-    tensions: list[TensionRead] = []
+    tensions: list[ParsedTension] = []
     recommendation: Annotated[str, Field(min_length=1)]
     confidence: Literal["high", "medium", "low", ""] = ""
     caveats: list[str] = []
-    dissents: list[DissentRead] = []
+    dissents: list[ParsedDissent] = []
 
-    _or_absent = field_validator(
+    _default_if_invalid = field_validator(
         "topic", "perspectives", "agreements", "tensions", "confidence", "caveats", "dissents", mode="wrap"
-    )(or_absent)
+    )(default_if_invalid)
 
     @field_validator("recommendation")
     @classmethod
-    def _says_something(cls, text: str) -> str:
+    def _check_not_empty(cls, text: str) -> str:
         if not text.strip():
             raise ValueError("it says nothing")
         return text.strip()
 
     @field_validator("confidence", mode="before")
     @classmethod
-    def _lower(cls, given: Any) -> Any:
+    def _normalize_confidence(cls, given: Any) -> Any:
         return given.strip().casefold() if isinstance(given, str) else given
 
     @field_validator("agreements", "caveats", mode="before")
     @classmethod
-    def _lines(cls, given: Any) -> Any:
+    def _keep_lines(cls, given: Any) -> Any:
         if not isinstance(given, list):
             return given
         return [each.strip() for each in given if isinstance(each, str) and each.strip()]
 
     @field_validator("tensions", mode="before")
     @classmethod
-    def _tensions(cls, given: Any) -> Any:
+    def _wrap_texts(cls, given: Any) -> Any:
         if not isinstance(given, list):
             return given
         return [{"text": each} if isinstance(each, str) else each for each in given if each]
 
     @field_validator("perspectives", "dissents", mode="before")
     @classmethod
-    def _objects(cls, given: Any) -> Any:
+    def _keep_objects(cls, given: Any) -> Any:
         return [each for each in given if isinstance(each, Mapping)] if isinstance(given, list) else given
 
 
@@ -149,7 +149,7 @@ def decision_shape(letters: Sequence[str]) -> AnswerShape[DecisionAnswer]:
 
 def _read_prose(text: str) -> DecisionAnswer:
     """Return the decision that a text is which keeps to no form. Raises ValidationError if it has no words."""
-    return DecisionAnswer(recommendation=words_of(text))
+    return DecisionAnswer(recommendation=extract_text(text))
 
 
 def _render(answer: DecisionAnswer) -> str:
@@ -157,13 +157,13 @@ def _render(answer: DecisionAnswer) -> str:
 
 
 def _create_schema(letters: Sequence[str]) -> str:
-    schema = asked_schema(_Asked)
+    schema = prompt_schema(_Asked)
     for field in ("perspectives", "dissents"):
         schema["properties"][field]["items"]["properties"]["agent"]["enum"] = list(letters)
     return schema_text(schema)
 
 
-_SAID: Final[Mapping[str, "Confidence.ValueType"]] = {
+_CONFIDENCES: Final[Mapping[str, "Confidence.ValueType"]] = {
     "high": CONFIDENCE_HIGH,
     "medium": CONFIDENCE_MEDIUM,
     "low": CONFIDENCE_LOW,
@@ -185,7 +185,7 @@ def outcome_of(discussion: Discussion, answer: DecisionAnswer, most: "Confidence
     if most == CONFIDENCE_LOW and not any(each.open for each in tensions):
         positions = "; ".join(
             f"{discussion.viewpoints[each.agent].name}: {each.position}"
-            for each in discussion.held[-1].stands()
+            for each in discussion.rounds_with_arguments[-1].positions()
             if each.position
         )
         left = f" The positions at the end: {positions}" if positions else ""
@@ -193,12 +193,14 @@ def outcome_of(discussion: Discussion, answer: DecisionAnswer, most: "Confidence
     told = {agents[each.agent]: each.key_arguments for each in answer.perspectives if each.agent in agents}
     moderated = ModeratedOutcome(
         topic=topic,
-        rounds=len(discussion.held),
-        perspectives=[_considered(discussion, agent, told.get(agent, ())) for agent in discussion.viewpoints],
+        rounds=len(discussion.rounds_with_arguments),
+        perspectives=[
+            _perspective_to_proto(discussion, agent, told.get(agent, ())) for agent in discussion.viewpoints
+        ],
         agreements=answer.agreements,
         tensions=tensions,
         recommendation=answer.recommendation,
-        confidence=capped(_SAID.get(answer.confidence, CONFIDENCE_UNSPECIFIED), most),
+        confidence=cap_confidence(_CONFIDENCES.get(answer.confidence, CONFIDENCE_UNSPECIFIED), most),
         caveats=answer.caveats,
         dissents=[
             Dissent(agent_id=agents[each.agent], text=each.text.strip())
@@ -210,9 +212,14 @@ def outcome_of(discussion: Discussion, answer: DecisionAnswer, most: "Confidence
     return Outcome(description=f"Decision on: {topic}\n\n{answer.recommendation}", moderated=moderated)
 
 
-def _considered(discussion: Discussion, agent: str, told: Sequence[str]) -> ConsideredPerspective:
+def _perspective_to_proto(discussion: Discussion, agent: str, told: Sequence[str]) -> ConsideredPerspective:
     last = next(
-        (each.arguments[agent] for each in reversed(discussion.held) if agent in each.arguments), None
+        (
+            each.arguments[agent]
+            for each in reversed(discussion.rounds_with_arguments)
+            if agent in each.arguments
+        ),
+        None,
     )
     given = [each.strip() for each in told if each.strip()]
     own = [each.text for each in last.points] if last is not None else []
@@ -231,7 +238,7 @@ def answer_parts(outcome: Outcome) -> Iterator[AnswerPart]:
     moderated = outcome.moderated
     names = {each.agent_id: each.perspective.name for each in moderated.perspectives}
     yield AnswerPart("", outcome.description)
-    yield AnswerPart("Confidence", CONFIDENCE_WORDS[moderated.confidence].capitalize(), quoted=False)
+    yield AnswerPart("Confidence", CONFIDENCE_NAMES[moderated.confidence].capitalize(), quoted=False)
     yield AnswerPart("Caveats", items=moderated.caveats)
     for each in moderated.perspectives:
         yield AnswerPart(f"Perspective: {each.perspective.name}", items=list(_perspective(each)))

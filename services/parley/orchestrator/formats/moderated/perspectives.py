@@ -13,22 +13,22 @@ from typing import Any, Final
 
 import yaml
 
-from parley.orchestrator.formats.moderated.wording import holds, stems
+from parley.orchestrator.formats.moderated.wording import count_keywords, stems
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.v1.moderated_pb2 import Perspective
 
 __all__ = [
     "MAX_DEBATERS",
     "MIN_DEBATERS",
-    "Occasion",
+    "SelectionCriteria",
     "Viewpoint",
-    "built_in",
+    "are_opposed",
     "catalogue",
-    "debaters",
-    "opposed",
+    "debater_count",
+    "load_built_in",
     "opposing_pairs",
-    "select",
-    "weights",
+    "select_perspectives",
+    "weigh_perspectives",
 ]
 
 _FILE: Final = "perspectives.yaml"
@@ -74,7 +74,7 @@ class Viewpoint:
         )
 
 
-def opposed(one: Viewpoint, other: Viewpoint) -> bool:
+def are_opposed(one: Viewpoint, other: Viewpoint) -> bool:
     """Return whether one of two perspectives gives up what the other one wants, or says that it pulls against it."""
     return bool(
         one.gives_up & other.wants
@@ -86,18 +86,18 @@ def opposed(one: Viewpoint, other: Viewpoint) -> bool:
 
 def opposing_pairs(viewpoints: Sequence[Viewpoint]) -> list[tuple[Viewpoint, Viewpoint]]:
     """Return every two that oppose each other, in order."""
-    return [pair for pair in combinations(viewpoints, 2) if opposed(*pair)]
+    return [pair for pair in combinations(viewpoints, 2) if are_opposed(*pair)]
 
 
 def catalogue(custom: Sequence[Perspective]) -> tuple[Viewpoint, ...]:
     """Return all perspectives: those that come along, but for those whose names others take, and then the others."""
     taken = {each.name.strip().casefold() for each in custom}
-    kept = (each for each in built_in() if each.name.casefold() not in taken)
+    kept = (each for each in load_built_in() if each.name.casefold() not in taken)
     return (*kept, *map(_from_proto, custom))
 
 
 @cache
-def built_in() -> tuple[Viewpoint, ...]:
+def load_built_in() -> tuple[Viewpoint, ...]:
     """Return the perspectives that come along."""
     return tuple(
         Viewpoint(
@@ -132,7 +132,7 @@ def _from_proto(given: Perspective) -> Viewpoint:
 def _qualities(*texts: str) -> frozenset[str]:
     held = stems(*texts)
     words: Mapping[str, Sequence[str]] = _read_file()["qualities"]
-    return frozenset(quality for quality, named in words.items() if holds(held, named))
+    return frozenset(quality for quality, named in words.items() if count_keywords(held, named))
 
 
 @cache
@@ -153,7 +153,7 @@ _CUSTOM: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class SelectionCriteria:
     """What perspectives are chosen for.
 
     Attributes:
@@ -169,7 +169,7 @@ class Occasion:
     ranking: Sequence[str] = ()
 
 
-def weights(known: Sequence[Viewpoint], occasion: Occasion) -> dict[str, float]:
+def weigh_perspectives(known: Sequence[Viewpoint], occasion: SelectionCriteria) -> dict[str, float]:
     """Return what each perspective weighs, by name."""
     question, constraints = stems(occasion.question), stems(*occasion.constraints)
     domain = stems(occasion.domain)
@@ -179,14 +179,16 @@ def weights(known: Sequence[Viewpoint], occasion: Occasion) -> dict[str, float]:
     }
     found = {}
     for each in known:
-        weight = _KEYWORD * holds(question, each.interests) + _CONSTRAINT * holds(constraints, each.interests)
-        weight += _DOMAIN * bool(holds(domain, (*each.domains, *each.interests)))
+        weight = _KEYWORD * count_keywords(question, each.interests) + _CONSTRAINT * count_keywords(
+            constraints, each.interests
+        )
+        weight += _DOMAIN * bool(count_keywords(domain, (*each.domains, *each.interests)))
         weight += places.get(each.name.casefold(), 0.0)
         found[each.name] = weight + (_CUSTOM if each.is_custom and weight else 0.0)
     return found
 
 
-def debaters(known: Sequence[Viewpoint], wanted: int) -> int:
+def debater_count(known: Sequence[Viewpoint], wanted: int) -> int:
     """Return how many debate if so many are wanted: one more than two if no perspective of the debate's own opposes another."""
     own = [each for each in known if each.is_custom]
     pairs = opposing_pairs(known)
@@ -195,7 +197,9 @@ def debaters(known: Sequence[Viewpoint], wanted: int) -> int:
     return wanted
 
 
-def select(known: Sequence[Viewpoint], occasion: Occasion, count: int) -> tuple[Viewpoint, ...]:
+def select_perspectives(
+    known: Sequence[Viewpoint], occasion: SelectionCriteria, count: int
+) -> tuple[Viewpoint, ...]:
     """Return so many perspectives, those that weigh most first: two of them oppose each other, and if the debate brings some, one is its own.
 
     Of all such sets it is the one that weighs most; among equals the one that stands first in the catalogue.
@@ -203,7 +207,7 @@ def select(known: Sequence[Viewpoint], occasion: Occasion, count: int) -> tuple[
     Raises:
         DebateFailedError: there is no such set.
     """
-    weight = weights(known, occasion)
+    weight = weigh_perspectives(known, occasion)
     ranked = sorted(known, key=lambda each: -weight[each.name])
     sets = list(_list_sets(ranked, count))
     if not sets:

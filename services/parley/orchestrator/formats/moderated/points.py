@@ -11,7 +11,7 @@ from typing import Final
 from parley.orchestrator.model.contributions import Contribution
 from parley.v1.debate_pb2 import PointReference
 
-__all__ = ["Point", "Speech", "letter_in", "name_in", "numbered", "points_by_name", "quoted_from"]
+__all__ = ["Point", "Speech", "find_point", "number_points", "parse_letter", "points_by_name", "quote_from"]
 
 _NAME: Final = re.compile(r"\b([A-Z]{1,2})\s?[.\-]?\s?(\d{1,2})\b")
 _LETTER: Final = re.compile(r"\s*(?:agent\s+)?([a-z]{1,2})\b", re.IGNORECASE)
@@ -46,7 +46,7 @@ class Speech:
 
     Attributes:
         key: Of the step.
-        made: What others read.
+        contribution: What others read.
         points: In order.
         gives_up: What it said it would give up.
         agrees_with: Letters of the agents whose stand it can go along with; None if it does not say.
@@ -57,7 +57,7 @@ class Speech:
     """
 
     key: str
-    made: Contribution
+    contribution: Contribution
     points: tuple[Point, ...] = ()
     gives_up: tuple[str, ...] = ()
     agrees_with: frozenset[str] | None = None
@@ -72,19 +72,19 @@ def points_by_name(speeches: Iterable[Speech]) -> dict[str, Point]:
     return {point.name: point for speech in speeches for point in speech.points}
 
 
-def name_in(given: str, points: Mapping[str, Point]) -> Point | None:
+def find_point(given: str, points: Mapping[str, Point]) -> Point | None:
     """Return the point that a text names, such as `B.2` or `B2`; None if there is none of that name."""
     found = _NAME.search(given)
     return points.get(f"{found[1]}.{int(found[2])}") if found else None
 
 
-def letter_in(given: str) -> str:
+def parse_letter(given: str) -> str:
     """Return the letter by which a text names an agent, such as `B`, `b` or `agent B (Security Advocate)`; empty if it names none."""
     found = _LETTER.match(given)
     return found[1].upper() if found else ""
 
 
-def quoted_from(point: Point, quote: str) -> str:
+def quote_from(point: Point, quote: str) -> str:
     """Return a quote of a point if its text holds it, else the beginning of the text: no agent is quoted with other words."""
     said = _plain(quote)
     text = " ".join(point.text.split())
@@ -97,7 +97,7 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).strip("\"'“”„«».… ").casefold()
 
 
-def numbered(letter: str, key: str, agent: str, first: int, texts: Sequence[str]) -> tuple[Point, ...]:
+def number_points(letter: str, key: str, agent: str, first: int, texts: Sequence[str]) -> tuple[Point, ...]:
     """Return the points of a step, whose names begin with this number."""
     return tuple(
         Point(f"{letter}.{first + place}", key, place + 1, agent, text) for place, text in enumerate(texts)

@@ -10,19 +10,19 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.moderated.points import (
     Point,
     Speech,
-    letter_in,
-    name_in,
-    numbered,
+    find_point,
+    number_points,
+    parse_letter,
     points_by_name,
-    quoted_from,
+    quote_from,
 )
-from parley.orchestrator.formats.moderated.standing import Standing, spent
-from parley.orchestrator.formats.moderated.words import REBUTTAL, said_in_round
+from parley.orchestrator.formats.moderated.standing import RoundBriefing, count_written_tokens
+from parley.orchestrator.formats.moderated.words import REBUTTAL, quote_round
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
-from parley.orchestrator.phases.prompting import in_words
-from parley.orchestrator.phases.schemas import asked_schema, or_absent, schema_text, words_of
+from parley.orchestrator.phases.prompting import length_limit
+from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed, Warned
 
@@ -30,7 +30,7 @@ __all__ = ["rebut"]
 
 _MAX_ANSWERS: Final = 5
 _MAX_POSITION: Final = 500
-_TOLD: Final = (
+_TASK: Final = (
     "Answer what the others said in this round. Choose the points that matter most for the decision, at most {most}, and among them"
     " those that tell against you. Name each point as it is named in this round, such as {example}; quote the words that you answer; then say in two to four"
     " sentences why they do not hold, hold only in part, or are right. Say of each whether you concede it. Do not answer what"
@@ -40,7 +40,7 @@ _TOLD: Final = (
 )
 
 
-class _AskedAnswer(BaseModel):
+class _AnswerSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     point: Annotated[str, Field(description="The name of the point.")]
@@ -49,19 +49,19 @@ class _AskedAnswer(BaseModel):
     concedes: Annotated[bool, Field(description="Whether you grant the point.")]
 
 
-class _Asked(BaseModel):
+class _RebuttalSchema(BaseModel):
     """A rebuttal as it is asked for."""
 
     model_config = ConfigDict(extra="forbid")
 
-    answers: Annotated[list[_AskedAnswer], Field(max_length=_MAX_ANSWERS)]
+    answers: Annotated[list[_AnswerSchema], Field(max_length=_MAX_ANSWERS)]
     position: Annotated[str, Field(min_length=1, description="Where you stand now, in one sentence.")]
     agrees_with: Annotated[
         list[str], Field(description="Letters of agents whose recommendation you could go along with.")
     ]
 
 
-class AnswerRead(BaseModel):
+class ParsedAnswer(BaseModel):
     """An answer to a point as it is read."""
 
     point: str = ""
@@ -69,21 +69,21 @@ class AnswerRead(BaseModel):
     answer: Annotated[str, Field(min_length=1)]
     concedes: bool = False
 
-    _or_absent = field_validator("point", "quote", "concedes", mode="wrap")(or_absent)
+    _default_if_invalid = field_validator("point", "quote", "concedes", mode="wrap")(default_if_invalid)
 
 
 class Rebuttal(BaseModel):
     """A rebuttal as it is read; what was not given, or makes no sense, is absent."""
 
-    answers: list[AnswerRead] = []
+    answers: list[ParsedAnswer] = []
     position: str = ""
     agrees_with: list[str] | None = None
 
-    _or_absent = field_validator("*", mode="wrap")(or_absent)
+    _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
 
     @field_validator("answers", mode="before")
     @classmethod
-    def _only_answers(cls, given: Any) -> Any:
+    def _keep_valid(cls, given: Any) -> Any:
         if not isinstance(given, list):
             return given
         fine = [each for each in given if isinstance(each, Mapping) and str(each.get("answer") or "").strip()]
@@ -95,7 +95,7 @@ class Rebuttal(BaseModel):
         return " ".join(text.split())[:_MAX_POSITION]
 
     @model_validator(mode="after")
-    def _says_something(self) -> "Rebuttal":
+    def _check_not_empty(self) -> "Rebuttal":
         if not self.answers and not self.position:
             raise ValueError("it says nothing")
         return self
@@ -104,7 +104,7 @@ class Rebuttal(BaseModel):
 async def rebut(
     debate: Debate,
     agent: AgentSpec,
-    standing: Standing,
+    standing: RoundBriefing,
     said: Sequence[Speech],
     limit: int,
 ) -> Speech | StepFailed:
@@ -115,23 +115,23 @@ async def rebut(
     """
     number, letter = standing.number, debate.letter(agent.id)
     others = {name: point for name, point in points_by_name(said).items() if point.agent != agent.id}
-    first = 1 + sum(len(each.points) for each in said if each.made.agent == agent.id)
+    first = 1 + sum(len(each.points) for each in said if each.contribution.agent == agent.id)
     example = next(iter(others), "B.1")
-    told = _TOLD.format(most=_MAX_ANSWERS, example=example)
-    work_of_round = [each.made for each in said]
+    told = _TASK.format(most=_MAX_ANSWERS, example=example)
+    work_of_round = [each.contribution for each in said]
     prompt = (
-        *(await standing.opening(debate, agent)),
-        *said_in_round(debate, work_of_round, agent.id),
-        user_part(f"{told}{in_words(limit)}"),
+        *(await standing.create_preamble(debate, agent)),
+        *quote_round(debate, work_of_round, agent.id),
+        user_part(f"{told}{length_limit(limit)}"),
     )
-    letters = [debate.letter(each.made.agent) for each in said if each.made.agent != agent.id]
+    letters = [debate.letter(each.contribution.agent) for each in said if each.contribution.agent != agent.id]
     schema = _schema(list(others), list(dict.fromkeys(letters)))
-    shape = AnswerShape("rebuttal", Rebuttal, schema, partial(_rendered, letter, first, others), _prose)
+    shape = AnswerShape("rebuttal", Rebuttal, schema, partial(_render, letter, first, others), _from_prose)
 
     def annotate(reply: Reply) -> None:
         read = shape.parse(reply.text)
         reply.position = read.position or reply.position
-        reply.in_reply_to.extend(point.reference for point in _answered(read, others))
+        reply.in_reply_to.extend(point.reference for point in _find_answered_points(read, others))
 
     key, work = f"round/{number}/rebut/{agent.id}", REBUTTAL.create_work(agent.id, number)
     made = await debate.ask_structured(
@@ -140,22 +140,22 @@ async def rebut(
     if isinstance(made, StepFailed):
         return made
     unknown = [
-        each.point for each in made.answers if each.point.strip() and name_in(each.point, others) is None
+        each.point for each in made.answers if each.point.strip() and find_point(each.point, others) is None
     ]
     if unknown:
         named = ", ".join(" ".join(each.split())[:20] for each in unknown)
         message = f"{agent.name} answers in round {number} what nobody else said, and that is not counted as an answer: {named}"
         debate.record_event(f"{key}/warning", Warned(message=message))
-    tokens, truncated = spent(debate, work)
+    tokens, truncated = count_written_tokens(debate, work)
     return Speech(
         key,
         Contribution(agent.id, REBUTTAL.name, number, shape.render(made), made.position),
-        numbered(letter, key, agent.id, first, [each.answer.strip() for each in made.answers]),
-        agrees_with=_agreed(made, letters),
+        number_points(letter, key, agent.id, first, [each.answer.strip() for each in made.answers]),
+        agrees_with=_find_agreement(made, letters),
         concedes=tuple(
             point.name
             for each in made.answers
-            if each.concedes and (point := name_in(each.point, others)) is not None
+            if each.concedes and (point := find_point(each.point, others)) is not None
         ),
         tokens=tokens,
         limit=limit,
@@ -163,33 +163,35 @@ async def rebut(
     )
 
 
-def _agreed(made: Rebuttal, letters: Sequence[str]) -> frozenset[str] | None:
+def _find_agreement(made: Rebuttal, letters: Sequence[str]) -> frozenset[str] | None:
     """Return with which of the others it could go along; None if it does not say: that is no disagreement."""
     return (
-        None if made.agrees_with is None else frozenset(map(letter_in, made.agrees_with)) & frozenset(letters)
+        None
+        if made.agrees_with is None
+        else frozenset(map(parse_letter, made.agrees_with)) & frozenset(letters)
     )
 
 
-def _answered(made: Rebuttal, points: Mapping[str, Point]) -> list[Point]:
+def _find_answered_points(made: Rebuttal, points: Mapping[str, Point]) -> list[Point]:
     """Return the points that a rebuttal answers, each once."""
-    found = (name_in(each.point, points) for each in made.answers)
+    found = (find_point(each.point, points) for each in made.answers)
     return list({point.name: point for point in found if point is not None}.values())
 
 
-def _prose(text: str) -> Rebuttal:
+def _from_prose(text: str) -> Rebuttal:
     """Return the rebuttal that a text is which keeps to no form. Raises ValidationError if it has no words."""
-    return Rebuttal.model_validate({"answers": [{"answer": words_of(text)}]})
+    return Rebuttal.model_validate({"answers": [{"answer": extract_text(text)}]})
 
 
-def _rendered(letter: str, first: int, points: Mapping[str, Point], made: Rebuttal) -> str:
+def _render(letter: str, first: int, points: Mapping[str, Point], made: Rebuttal) -> str:
     """Return a rebuttal as others read it: each answer has a name of its own, and quotes the point that it answers."""
     blocks = []
     for number, each in enumerate(made.answers, start=first):
-        point = name_in(each.point, points)
+        point = find_point(each.point, points)
         to = ""
         if point is not None:
             grants = ", conceded" if each.concedes else ""
-            to = f" (to {point.name}{grants}: “{quoted_from(point, each.quote)}”)"
+            to = f" (to {point.name}{grants}: “{quote_from(point, each.quote)}”)"
         blocks.append(f"{letter}.{number}{to}: {each.answer.strip()}")
     if made.position:
         blocks.append(f"Stands now: {made.position}")
@@ -198,7 +200,7 @@ def _rendered(letter: str, first: int, points: Mapping[str, Point], made: Rebutt
 
 def _schema(names: Sequence[str], letters: Sequence[str]) -> str:
     """Return what is asked for: only points that there are can be named, if the model keeps to the form."""
-    schema = asked_schema(_Asked)
+    schema = prompt_schema(_RebuttalSchema)
     properties = schema["properties"]
     if names:
         properties["answers"]["items"]["properties"]["point"]["enum"] = list(names)

@@ -9,30 +9,30 @@ from parley.orchestrator.formats.moderated.argue import argue, argument_key
 from parley.orchestrator.formats.moderated.discussion import Discussion, Round
 from parley.orchestrator.formats.moderated.ends import AGREEMENT, CLEAR_WINNER, ENDS, STAGNATION
 from parley.orchestrator.formats.moderated.evaluate import Evaluation, evaluate, plain_summary
-from parley.orchestrator.formats.moderated.flags import flag, measures
+from parley.orchestrator.formats.moderated.flags import flag_round, measures
 from parley.orchestrator.formats.moderated.perspectives import opposing_pairs
 from parley.orchestrator.formats.moderated.points import Speech
 from parley.orchestrator.formats.moderated.rebut import rebut
-from parley.orchestrator.formats.moderated.standing import Standing
-from parley.orchestrator.formats.moderated.words import ARGUMENT, REBUTTAL, REPLY, said_in_round
+from parley.orchestrator.formats.moderated.standing import RoundBriefing
+from parley.orchestrator.formats.moderated.words import ARGUMENT, REBUTTAL, REPLY, quote_round
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Task, user_part
 from parley.orchestrator.phases.agreement import assess_agreement, assessment_key
-from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.progress import PhaseMarks
-from parley.orchestrator.phases.prompting import in_words, quotation
-from parley.orchestrator.phases.read_ahead import TellPositions, reading_ahead
+from parley.orchestrator.phases.prompting import length_limit, quotation
+from parley.orchestrator.phases.read_ahead import PreparePositions, prepare_assessment
 from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CONVERGED, CONVERGENCE_VERDICT_STABLE_DISAGREEMENT
 from parley.v1.critique_pb2 import Critique
 from parley.v1.event_pb2 import RoundAssessed, RoundsEnded, StepFailed
 
-__all__ = ["Verdict", "hold_round"]
+__all__ = ["Verdict", "run_round"]
 
 _AGREEMENT: Final = 90
 """Percent of agreement from which a round has converged."""
-_MEASURED: Final = {
+_DECISION_BY_VERDICT: Final = {
     CONVERGENCE_VERDICT_CONVERGED: AGREEMENT.name,
     CONVERGENCE_VERDICT_STABLE_DISAGREEMENT: STAGNATION.name,
 }
@@ -46,49 +46,49 @@ class Verdict:
 
     Attributes:
         finding: In a line, for people.
-        ended: Why the rounds end by it; None if they go on.
-        put: What it puts to the debaters next.
+        end: Why the rounds end by it; None if they go on.
+        next_prompt: What it puts to the debaters next.
     """
 
     finding: str
-    ended: RoundsEnded | None
-    put: str
+    end: RoundsEnded | None
+    next_prompt: str
 
 
-async def hold_round(discussion: Discussion, put: str) -> Verdict:
+async def run_round(discussion: Discussion, put: str) -> Verdict:
     """Hold the next round, to which the moderator puts this, and return what it makes of it.
 
     Raises:
         DebateFailedError: too few debaters have an argument.
     """
-    async with discussion.round(put) as held:
-        standing = _standing(discussion, held)
-        await _arguments(discussion, held, standing)
-        before = discussion.rounds[-2].stands() if held.number > 1 else []
-        async with reading_ahead(discussion.debate, assessment_key(held.number), before) as tell:
-            await _rebuttals(discussion, held, standing, tell)
-            flags, astray = await flag(discussion, held)
+    async with discussion.run_round(put) as held:
+        standing = _create_briefing(discussion, held)
+        await _run_arguments(discussion, held, standing)
+        before = discussion.rounds[-2].positions() if held.number > 1 else []
+        async with prepare_assessment(discussion.debate, assessment_key(held.number), before) as tell:
+            await _run_rebuttals(discussion, held, standing, tell)
+            flags, astray = await flag_round(discussion, held)
             await _assess(discussion, held, before)
         found = await evaluate(discussion, held, [*measures(discussion, held), *flags])
         if isinstance(found, StepFailed):
-            found = _unevaluated(discussion, held, found, astray)
+            found = _evaluate_by_measures(discussion, held, found, astray)
         held.summary = found.summary
-        reply = await _reply(discussion, held, standing, found)
+        reply = await _ask_for_reply(discussion, held, standing, found)
         redirected = _redirect(discussion, held, found)
-        verdict = _verdict(discussion, held, found, reply, redirected)
+        verdict = _create_verdict(discussion, held, found, reply, redirected)
         discussion.debate.record_event(
             f"round/{held.number}/evaluate/finding",
-            RoundAssessed(round=held.number, ends_rounds=verdict.ended is not None, finding=verdict.finding),
+            RoundAssessed(round=held.number, ends_rounds=verdict.end is not None, finding=verdict.finding),
         )
     return verdict
 
 
-def _standing(discussion: Discussion, held: Round) -> Standing:
-    return Standing(
+def _create_briefing(discussion: Discussion, held: Round) -> RoundBriefing:
+    return RoundBriefing(
         number=held.number,
         total=discussion.settings.max_rounds,
-        put=held.put,
-        held=discussion.made(before=held.number),
+        prompt=held.prompt,
+        contributions=discussion.contributions_before(before=held.number),
         summaries=[each.summary for each in discussion.rounds[:-2]],
         past=discussion.past,
         guidance=discussion.guidance,
@@ -98,7 +98,7 @@ def _standing(discussion: Discussion, held: Round) -> Standing:
     )
 
 
-async def _arguments(discussion: Discussion, held: Round, standing: Standing) -> None:
+async def _run_arguments(discussion: Discussion, held: Round, standing: RoundBriefing) -> None:
     """Let all debaters argue at once; who fails is absent. Half of them, rounded up, is enough."""
     debate, number = discussion.debate, held.number
     if not held.debaters:
@@ -107,14 +107,14 @@ async def _arguments(discussion: Discussion, held: Round, standing: Standing) ->
         )
     marks = PhaseMarks(debate, number, ARGUMENT, len(held.debaters))
 
-    async def argued(agent: AgentSpec) -> Speech | StepFailed:
-        marks.begin()
+    async def argue_with_marks(agent: AgentSpec) -> Speech | StepFailed:
+        marks.mark_start()
         made = await argue(debate, agent, standing)
-        marks.end()
+        marks.mark_end()
         return made
 
     async with asyncio.TaskGroup() as tasks:
-        asked = {each.id: tasks.create_task(argued(each)) for each in held.debaters}
+        asked = {each.id: tasks.create_task(argue_with_marks(each)) for each in held.debaters}
     for agent, task in asked.items():
         made = task.result()
         if isinstance(made, StepFailed):
@@ -133,10 +133,12 @@ async def _arguments(discussion: Discussion, held: Round, standing: Standing) ->
             phase=phase,
             steps=tuple(failed),
         )
-    raise failed_for_want_of(failed, phase, needed=enough - len(held.arguments))
+    raise debate_failure(failed, phase, needed=enough - len(held.arguments))
 
 
-async def _rebuttals(discussion: Discussion, held: Round, standing: Standing, tell: TellPositions) -> None:
+async def _run_rebuttals(
+    discussion: Discussion, held: Round, standing: RoundBriefing, tell: PreparePositions
+) -> None:
     """Let one debater after the other answer; each sees all arguments and the rebuttals before its own.
 
     The positions of those who have answered are read while the next one is asked.
@@ -149,10 +151,10 @@ async def _rebuttals(discussion: Discussion, held: Round, standing: Standing, te
     for agent in held.debaters:
         if agent.id not in held.arguments:
             continue
-        tell([each for each in held.stands() if each.agent in answered])
+        tell([each for each in held.positions() if each.agent in answered])
         answered.add(agent.id)
         limit = standing.rebuttal_tokens(held.arguments[agent.id].tokens)
-        marks.begin()
+        marks.mark_start()
         if limit >= 0:
             made = await rebut(debate, agent, standing, held.speeches, limit)
             if isinstance(made, StepFailed):
@@ -160,8 +162,8 @@ async def _rebuttals(discussion: Discussion, held: Round, standing: Standing, te
             else:
                 held.rebuttals[agent.id] = made
         else:
-            held.unpaid.add(agent.id)
-        marks.end()
+            held.without_budget.add(agent.id)
+        marks.mark_end()
 
 
 async def _assess(discussion: Discussion, held: Round, before: Sequence[Contribution]) -> None:
@@ -173,7 +175,7 @@ async def _assess(discussion: Discussion, held: Round, before: Sequence[Contribu
             agent,
             REBUTTAL.name,
             held.number,
-            speech.made.text,
+            speech.contribution.text,
             target=other,
             critique=Critique(agrees=discussion.debate.letter(other) in speech.agrees_with),
         )
@@ -182,12 +184,12 @@ async def _assess(discussion: Discussion, held: Round, before: Sequence[Contribu
         for other in held.arguments
         if other != agent
     ]
-    held.assessed = await assess_agreement(
-        discussion.debate, held.number, held.stands(), before, _AGREEMENT, verdicts
+    held.assessment = await assess_agreement(
+        discussion.debate, held.number, held.positions(), before, _AGREEMENT, verdicts
     )
 
 
-def _unevaluated(
+def _evaluate_by_measures(
     discussion: Discussion, held: Round, failed: StepFailed, astray: frozenset[str]
 ) -> Evaluation:
     """Return what is known of a round without its moderator, and say in the log that it said nothing."""
@@ -195,33 +197,33 @@ def _unevaluated(
         f"round/{held.number}/evaluate/warning",
         f"the moderator did not evaluate round {held.number}; what was measured decides: {failed.message}",
     )
-    measured = held.assessed.verdict if held.assessed is not None else None
+    measured = held.assessment.verdict if held.assessment is not None else None
     return Evaluation.model_validate(
         {
             "summary": plain_summary(discussion, held),
             "off_topic": [discussion.debate.letter(each) for each in sorted(astray)],
-            "decision": _MEASURED.get(measured, "go_on") if measured is not None else "go_on",
-            "reason": "by what was measured" if measured in _MEASURED else "",
+            "decision": _DECISION_BY_VERDICT.get(measured, "go_on") if measured is not None else "go_on",
+            "reason": "by what was measured" if measured in _DECISION_BY_VERDICT else "",
         }
     )
 
 
-async def _reply(
-    discussion: Discussion, held: Round, standing: Standing, found: Evaluation
+async def _ask_for_reply(
+    discussion: Discussion, held: Round, standing: RoundBriefing, found: Evaluation
 ) -> Contribution | None:
     """Ask a debater what the moderator wants to know from it; None if there is nothing to ask, or no answer."""
     debate, number = discussion.debate, held.number
     agent = next((each for each in held.debaters if debate.letter(each.id) == found.agent), None)
     if found.decision != "clarify" or not found.question or agent is None or agent.id not in held.arguments:
         return None
-    limit = standing.rebuttal_tokens(sum(each.tokens for each in held.of(agent.id)))
+    limit = standing.rebuttal_tokens(sum(each.tokens for each in held.speeches_of(agent.id)))
     if limit < 0:
         return None
     prompt = (
-        *(await standing.opening(debate, agent)),
-        *said_in_round(debate, [each.made for each in held.speeches], agent.id),
+        *(await standing.create_preamble(debate, agent)),
+        *quote_round(debate, [each.contribution for each in held.speeches], agent.id),
         quotation("The moderator asks you", found.question),
-        user_part(f"{_REPLY}{in_words(limit)}"),
+        user_part(f"{_REPLY}{length_limit(limit)}"),
     )
     task = Task(REPLY.create_work(agent.id, number), prompt, limit, retry_once=True)
     said = await debate.ask(f"round/{number}/reply/{agent.id}", agent, task)
@@ -238,9 +240,9 @@ def _redirect(discussion: Discussion, held: Round, found: Evaluation) -> list[st
     said = []
     for agent in [each for each in held.arguments if discussion.debate.letter(each) in found.off_topic]:
         name = discussion.name_of(agent)
-        discussion.strayed[agent] = discussion.strayed.get(agent, 0) + 1
-        left = [discussion.viewpoints[each.id] for each in discussion.heard if each.id != agent]
-        if discussion.strayed[agent] > 1 and opposing_pairs(left):
+        discussion.off_topic_counts[agent] = discussion.off_topic_counts.get(agent, 0) + 1
+        left = [discussion.viewpoints[each.id] for each in discussion.active_debaters if each.id != agent]
+        if discussion.off_topic_counts[agent] > 1 and opposing_pairs(left):
             discussion.muted_by_moderator[agent] = held.number + 1
             said.append(f"{name} has left the question again and is not heard any more.")
             message = f"{name} is muted from round {held.number + 1} on, since it left the question again"
@@ -250,13 +252,13 @@ def _redirect(discussion: Discussion, held: Round, found: Evaluation) -> list[st
     return said
 
 
-def _verdict(
+def _create_verdict(
     discussion: Discussion, held: Round, found: Evaluation, reply: Contribution | None, redirected: list[str]
 ) -> Verdict:
     """Return what follows from an evaluation, with what is put to the debaters next."""
     letters = {discussion.debate.letter(each): each for each in held.arguments}
     end = ENDS.get(found.decision)
-    words = end.words if end is not None else "the debate goes on"
+    words = end.description if end is not None else "the debate goes on"
     if end is CLEAR_WINNER and found.agent in letters:
         words = f"{discussion.name_of(letters[found.agent])} has won"
     finding = f"{words}: {found.reason}" if found.reason else words

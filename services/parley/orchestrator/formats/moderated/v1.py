@@ -7,20 +7,20 @@ from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format
-from parley.orchestrator.formats.moderated.analysis import Analysed, analyse
+from parley.orchestrator.formats.moderated.analysis import AnalysisResult, analyse
 from parley.orchestrator.formats.moderated.argue import CONCURRENCY
 from parley.orchestrator.formats.moderated.decide import decide
 from parley.orchestrator.formats.moderated.discussion import Discussion
-from parley.orchestrator.formats.moderated.follow_up import follow_up
+from parley.orchestrator.formats.moderated.follow_up import offer_issue
 from parley.orchestrator.formats.moderated.outcome import answer_parts
 from parley.orchestrator.formats.moderated.perspectives import (
-    Occasion,
+    SelectionCriteria,
     Viewpoint,
     catalogue,
-    debaters,
-    select,
+    debater_count,
+    select_perspectives,
 )
-from parley.orchestrator.formats.moderated.rounds import Verdict, hold_round
+from parley.orchestrator.formats.moderated.rounds import Verdict, run_round
 from parley.orchestrator.formats.moderated.settings import SETTINGS
 from parley.orchestrator.formats.moderated.words import (
     ANALYSIS,
@@ -30,12 +30,12 @@ from parley.orchestrator.formats.moderated.words import (
     EVALUATION,
     REBUTTAL,
     REPLY,
-    debater_words,
+    describe_debater,
 )
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.spec import AgentSpec, Limits
 from parley.orchestrator.phases import summarize
-from parley.orchestrator.phases.account import all_rounds_held, ended_from_outside
+from parley.orchestrator.phases.account import end_from_outside, end_of_all_rounds
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION, quotation
 from parley.orchestrator.phases.recall import recall
 from parley.v1.debate_pb2 import STOP_REASON_PERSON, Direction, Outcome
@@ -49,16 +49,16 @@ async def _ask_direction(
 ) -> RoundsEnded | None:
     """Ask a person for the direction, and return why the rounds end; None if there is another one.
 
-    `ended`: why they would end without a word. Guidance lets a debate go on that the moderator would end, as far as
+    `end`: why they would end without a word. Guidance lets a debate go on that the moderator would end, as far as
     there are rounds.
     """
     debate, number = discussion.debate, len(discussion.rounds)
-    discussion.enter("checkpoint", f"round/{number}")
+    discussion.enter_state("checkpoint", f"round/{number}")
     text = _describe_directions(discussion, verdict, ended)
     closed = await debate.run_checkpoint(f"round/{number}/checkpoint", Direction(text=text))
-    await discussion.steer(f"round/{number}/directed")
+    await discussion.update_steering(f"round/{number}/directed")
     if discussion.steering.end:
-        return ended or ended_from_outside(discussion.steering, number)
+        return ended or end_from_outside(discussion.steering, number)
     is_guided = closed.intervention.HasField("guide")
     return None if is_guided and number < discussion.settings.max_rounds else ended
 
@@ -86,7 +86,7 @@ def _describe_directions(discussion: Discussion, verdict: Verdict, ended: Rounds
     found = verdict.finding[0].upper() + verdict.finding[1:]
     why = (
         ""
-        if ended is None or verdict.ended is not None
+        if ended is None or verdict.end is not None
         else f" {ended.explanation[0].upper()}{ended.explanation[1:]}."
     )
     return f"{summary}\n\n{found.rstrip('.')}.{why}\n\n{choices}"
@@ -107,31 +107,31 @@ async def _run(debate: Debate) -> Outcome:
     debate.set_participants(())
     debate.record_event("debaters/seated", TeamSelected())
     discussion = Discussion(debate)
-    discussion.enter("analyzing", "analysis")
+    discussion.enter_state("analyzing", "analysis")
     known = catalogue(discussion.settings.custom_perspectives)
     asks = discussion.settings.checkpoints or debate.spec.clarifications is not None
     async with asyncio.TaskGroup() as tasks:
         past = tasks.create_task(recall(debate))
-        discussion.analysed = await analyse(debate, known, asks=asks)
+        discussion.analysis = await analyse(debate, known, asks=asks)
     discussion.past = past.result()
     await _assign_perspectives(discussion, known)
     ended = await _run_rounds(discussion)
     debate.record_event(f"rounds/ended/{len(discussion.rounds)}", ended)
     outcome = await decide(discussion, ended)
-    await follow_up(discussion, outcome.moderated)
-    discussion.enter("complete", "debate")
+    await offer_issue(discussion, outcome.moderated)
+    discussion.enter_state("complete", "debate")
     return outcome
 
 
 async def _assign_perspectives(discussion: Discussion, known: tuple[Viewpoint, ...]) -> None:
     """Choose the perspectives, and let a debater join for each; the specification's agents lend their routes in turn."""
-    debate, analysed = discussion.debate, discussion.analysed
+    debate, analysed = discussion.debate, discussion.analysis
     assert analysed is not None
-    found = analysed.found
+    found = analysed.analysis
     question = "\n".join([debate.spec.question, *analysed.answered])
-    occasion = Occasion(question, found.domain, found.constraints, found.perspectives)
-    wanted = discussion.settings.perspectives or found.wanted
-    chosen = select(known, occasion, debaters(known, wanted))
+    occasion = SelectionCriteria(question, found.domain, found.constraints, found.perspectives)
+    wanted = discussion.settings.perspectives or found.debater_count
+    chosen = select_perspectives(known, occasion, debater_count(known, wanted))
     taken = {each.id for each in (*debate.spec.agents, debate.spec.judge)}
     for place, viewpoint in enumerate(chosen):
         lender = debate.spec.agents[place % len(debate.spec.agents)]
@@ -156,7 +156,7 @@ def _create_debater(
         clarification_prompt=None,
         evaluation_prompt=None,
         own_role=None,
-        instructions={SYSTEM_SECTION: debater_words(viewpoint, others)},
+        instructions={SYSTEM_SECTION: describe_debater(viewpoint, others)},
     )
 
 
@@ -170,12 +170,12 @@ def _create_id(name: str, taken: set[str]) -> str:
     return found
 
 
-def _create_briefing(discussion: Discussion, analysed: Analysed) -> str:
+def _create_briefing(discussion: Discussion, analysed: AnalysisResult) -> str:
     """Return what every prompt says besides the question."""
     lines = [*analysed.answers]
     read: list[str] = []
     for title, told in (
-        ("What the question implies:", analysed.found.constraints),
+        ("What the question implies:", analysed.analysis.constraints),
         ("Assumed, since nobody said it:", analysed.assumed),
     ):
         read += [title, *(f"- {each}" for each in told)] if told else []
@@ -187,27 +187,27 @@ def _create_briefing(discussion: Discussion, analysed: Analysed) -> str:
 
 async def _run_rounds(discussion: Discussion) -> RoundsEnded:
     """Hold rounds until the moderator, a person or a limit ends them, and return why they ended."""
-    analysed, last = discussion.analysed, discussion.settings.max_rounds
+    analysed, last = discussion.analysis, discussion.settings.max_rounds
     assert analysed is not None
-    put = analysed.found.opening.strip() or discussion.debate.spec.question
-    await discussion.steer("round/1/control")
+    put = analysed.analysis.opening.strip() or discussion.debate.spec.question
+    await discussion.update_steering("round/1/control")
     while True:
-        verdict = await hold_round(discussion, put)
+        verdict = await run_round(discussion, put)
         number = len(discussion.rounds)
-        ended = verdict.ended or (all_rounds_held(number) if number == last else None)
-        await discussion.steer(f"round/{number}/after")
+        ended = verdict.end or (end_of_all_rounds(number) if number == last else None)
+        await discussion.update_steering(f"round/{number}/after")
         if discussion.steering.end:
-            return verdict.ended or ended_from_outside(discussion.steering, number)
+            return verdict.end or end_from_outside(discussion.steering, number)
         if discussion.settings.checkpoints:
             ended = await _ask_direction(discussion, verdict, ended)
         if ended is not None:
             return ended
-        if len(discussion.heard) < 2:
+        if len(discussion.active_debaters) < 2:
             return RoundsEnded(
                 reason=STOP_REASON_PERSON,
                 explanation=f"a person muted all debaters but one after round {number}",
             )
-        put = verdict.put
+        put = verdict.next_prompt
 
 
 V1 = Format(

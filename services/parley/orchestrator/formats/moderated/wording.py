@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["holds", "stem", "stems"]
+__all__ = ["count_keywords", "stem", "stems"]
 
 _WORD: Final = re.compile(r"\w+")
 _ENDINGS: Final = (
@@ -44,7 +44,7 @@ def stems(*texts: str) -> frozenset[str]:
     return frozenset(stem(word[0]) for text in texts for word in _WORD.finditer(text.casefold()))
 
 
-def holds(text: frozenset[str], keywords: Iterable[str]) -> int:
+def count_keywords(text: frozenset[str], keywords: Iterable[str]) -> int:
     """Return how many of the keywords a text holds, which is given by its stems; of one of several words, all."""
     return sum(bool(words := _stems_of(each)) and words <= text for each in keywords)
 

@@ -17,11 +17,11 @@ __all__ = [
     "DECISION",
     "EVALUATION",
     "FOLLOW_UP",
-    "MODERATOR",
+    "MODERATOR_PROMPT",
     "REBUTTAL",
     "REPLY",
-    "debater_words",
-    "said_in_round",
+    "describe_debater",
+    "quote_round",
 ]
 
 ANALYSIS: Final = Activity("analysis", "analyses the question", "Analysis")
@@ -41,14 +41,14 @@ DECISION: Final = Activity("synthesis", "writes the decision")
 FOLLOW_UP: Final = Activity("follow-up", "makes an issue", title="issue of the decision")
 
 
-MODERATOR: Final = (
+MODERATOR_PROMPT: Final = (
     "You moderate a debate on this question. Debaters argue for perspectives that you do not share: your part is that each is heard"
     " at its strongest, that they stay with the question, and that a person can decide well in the end. Weigh reasons; take no"
     " side before the decision."
 )
 
 
-def debater_words(own: Viewpoint, others: Sequence[Viewpoint]) -> str:
+def describe_debater(own: Viewpoint, others: Sequence[Viewpoint]) -> str:
     """Return what its prompts say of who a debater is."""
     names = ", ".join(each.name for each in others)
     return (
@@ -63,7 +63,7 @@ def debater_words(own: Viewpoint, others: Sequence[Viewpoint]) -> str:
     )
 
 
-def said_in_round(debate: Debate, made: Sequence[Contribution], reader: str = "") -> Prompt:
+def quote_round(debate: Debate, made: Sequence[Contribution], reader: str = "") -> Prompt:
     """Return what was said in a round, each in a quotation of its own that says whose it is; `reader` is who reads it."""
     titles = (heading(debate.letter, each, reader) for each in made)
     return tuple(

@@ -16,12 +16,12 @@ from parley.orchestrator.model.sentences import first_sentence, to_prose
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, Prompt, Task, system_part, user_part
 from parley.orchestrator.phases import critique, propose, refine
-from parley.orchestrator.phases.account import all_rounds_held, ended_from_outside
+from parley.orchestrator.phases.account import end_from_outside, end_of_all_rounds
 from parley.orchestrator.phases.critique import CRITIQUE
-from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.progress import PhaseMarks
-from parley.orchestrator.phases.prompting import CONTEXT_GIVES, MATERIAL_GIVES
-from parley.orchestrator.phases.propose import PROPOSAL, no_proposal_in_time, propose_key
+from parley.orchestrator.phases.prompting import CONTEXT_PRIORITY, MATERIAL_PRIORITY
+from parley.orchestrator.phases.propose import PROPOSAL, no_proposal_failure, propose_key
 from parley.orchestrator.phases.refine import REFINEMENT
 from parley.orchestrator.phases.synthesize import KEY, SYNTHESIS
 from parley.v1.debate_pb2 import Outcome, Reply, Work
@@ -34,7 +34,7 @@ from parley.v1.panel_pb2 import (
     PanelSettings,
 )
 
-__all__ = ["demonstrate"]
+__all__ = ["run_demonstration"]
 
 _TOKENS: Final = 64
 """Of a contribution if the debate names no bound: three sentences or so, some seconds of such a model."""
@@ -113,7 +113,7 @@ async def _recommend(debate: Debate, works: Sequence[Contribution], guidance: Se
     task = _create_task(debate, SYNTHESIS.create_work(judge.id), prompt, "I recommend to", is_answer=True)
     reply = await debate.ask(KEY, judge, task)
     if isinstance(reply, StepFailed):
-        raise failed_for_want_of({KEY: reply}, SYNTHESIS.name)
+        raise debate_failure({KEY: reply}, SYNTHESIS.name)
     answer = to_prose(reply.text)
     if len(answer) >= _MIN_ANSWER_CHARACTERS or not works:
         return answer
@@ -129,7 +129,7 @@ def _create_preamble(debate: Debate, agent: AgentSpec, guidance: Sequence[str], 
         system_part(own or who or usual),
         user_part(f"Question: {debate.spec.question}"),
     ]
-    parts += debate.documents.parts(CONTEXT_GIVES)
+    parts += debate.documents.parts(CONTEXT_PRIORITY)
     parts += [user_part(f"Mind this: {each}") for each in guidance]
     return tuple(parts)
 
@@ -137,7 +137,7 @@ def _create_preamble(debate: Debate, agent: AgentSpec, guidance: Sequence[str], 
 def _create_material(title: str, texts: Sequence[str]) -> PromptPart:
     """Return what others said: one text behind its title, several below it."""
     said = texts[0] if len(texts) == 1 else "\n" + "\n".join(f"- {each}" for each in texts)
-    return user_part(f"{title}: {said}", MATERIAL_GIVES)
+    return user_part(f"{title}: {said}", MATERIAL_PRIORITY)
 
 
 def _create_task(
@@ -167,35 +167,35 @@ def _to_contribution(reply: Reply | StepFailed, work: Work) -> Contribution | St
     )
 
 
-async def demonstrate(debate: Debate) -> Outcome:
+async def run_demonstration(debate: Debate) -> Outcome:
     """Run the rounds and return the judge's recommendation, with what the panel said for and against."""
     settings = debate.spec.settings
     assert isinstance(settings, PanelSettings)
-    _tell_what_is_left_out(debate, settings)
+    _warn_of_ignored_settings(debate, settings)
     works: dict[str, Contribution] = {}
     critiques: list[Contribution] = []
-    ended, rounds = all_rounds_held(settings.rounds), settings.rounds
+    ended, rounds = end_of_all_rounds(settings.rounds), settings.rounds
     for number in range(1, settings.rounds + 1):
         steering = await debate.read_steering(f"round/{number}/control")
         if steering.end and number > 1:
-            ended, rounds = ended_from_outside(steering, number - 1), number - 1
+            ended, rounds = end_from_outside(steering, number - 1), number - 1
             break
         debate.record_event(f"round/{number}/started", RoundStarted(number=number, total=settings.rounds))
-        held = await _Round(debate, number, steering, works).hold()
+        held = await _Round(debate, number, steering, works).run()
         critiques = [each for each in held if each.activity == CRITIQUE.name] or critiques
         works |= {each.agent: each for each in held if each.activity != CRITIQUE.name}
         debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
     final = [works[agent.id] for agent in debate.participants if agent.id in works]
     if not final:
-        raise _nothing_stands(debate)
+        raise _no_proposal_failure(debate)
     steering = await debate.read_steering("synthesis/control")
     if steering.limit and rounds == settings.rounds:
-        ended = ended_from_outside(steering, rounds)
+        ended = end_from_outside(steering, rounds)
     debate.record_event(f"rounds/ended/{rounds}", ended)
     answer = await _recommend(debate, final, steering.guidance)
     panel = PanelOutcome(
-        recommendations=_own_sentences(final, answer),
-        tradeoffs=_own_sentences(critiques, answer),
+        recommendations=_sentences_of_agents(final, answer),
+        tradeoffs=_sentences_of_agents(critiques, answer),
         synthesized_by=debate.spec.judge.id,
     )
     return Outcome(description=answer, panel=panel)
@@ -213,34 +213,34 @@ class _Round:
         self._before = before
         self._agents = [each for each in debate.participants if each.id not in steering.muted]
 
-    async def hold(self) -> list[Contribution]:
+    async def run(self) -> list[Contribution]:
         """Return all that was contributed, refinements last. Raises DebateFailedError if no agent has a proposal."""
         limit = asyncio.create_task(self._debate.limiter.enforce_round_limit(self._number))
         try:
-            proposals = await self._proposals()
-            critiques = await self._critiques(proposals)
-            return [*proposals, *critiques, *await self._refinements(proposals, critiques)]
+            proposals = await self._collect_proposals()
+            critiques = await self._collect_critiques(proposals)
+            return [*proposals, *critiques, *await self._collect_refinements(proposals, critiques)]
         finally:
             limit.cancel()
             await asyncio.wait([limit])
 
-    async def _proposals(self) -> list[Contribution]:
-        made = await self._phase(PROPOSAL, [self._propose(each) for each in self._agents])
+    async def _collect_proposals(self) -> list[Contribution]:
+        made = await self._run_phase(PROPOSAL, [self._propose(each) for each in self._agents])
         failed = {
             propose_key(self._number, agent.id): each
             for agent, each in zip(self._agents, made, strict=True)
             if isinstance(each, StepFailed)
         }
         if made and len(failed) == len(made) and not self._before and not self._debate.ending:
-            raise failed_for_want_of(failed, f"round {self._number} {PROPOSAL.name}")
+            raise debate_failure(failed, f"round {self._number} {PROPOSAL.name}")
         return _keep_contributions(made)
 
-    async def _critiques(self, proposals: Sequence[Contribution]) -> list[Contribution]:
+    async def _collect_critiques(self, proposals: Sequence[Contribution]) -> list[Contribution]:
         pairs = [(critic, each) for each in proposals for critic in self._agents if critic.id != each.agent]
         asked = [_criticize_plainly(self._debate, critic, each, self._guidance) for critic, each in pairs]
-        return _keep_contributions(await self._phase(CRITIQUE, asked))
+        return _keep_contributions(await self._run_phase(CRITIQUE, asked))
 
-    async def _refinements(
+    async def _collect_refinements(
         self, proposals: Sequence[Contribution], critiques: Sequence[Contribution]
     ) -> list[Contribution]:
         by_id = {agent.id: agent for agent in self._agents}
@@ -248,25 +248,25 @@ class _Round:
         for each in proposals:
             told = [critique for critique in critiques if critique.target == each.agent]
             asked.append(_refine_plainly(self._debate, by_id[each.agent], each, told, self._guidance))
-        return _keep_contributions(await self._phase(REFINEMENT, asked))
+        return _keep_contributions(await self._run_phase(REFINEMENT, asked))
 
     def _propose(self, agent: AgentSpec) -> Awaitable[Contribution | StepFailed]:
         earlier = self._before[agent.id].text if agent.id in self._before else ""
         return _propose_plainly(self._debate, self._number, agent, earlier, self._guidance)
 
-    async def _phase(
+    async def _run_phase(
         self, activity: Activity, asked: Sequence[Awaitable[Contribution | StepFailed]]
     ) -> list[Contribution | StepFailed]:
         marks = PhaseMarks(self._debate, self._number, activity, len(asked))
 
-        async def marked(each: Awaitable[Contribution | StepFailed]) -> Contribution | StepFailed:
-            marks.begin()
+        async def run_with_marks(each: Awaitable[Contribution | StepFailed]) -> Contribution | StepFailed:
+            marks.mark_start()
             made = await each
-            marks.end()
+            marks.mark_end()
             return made
 
         async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(marked(each)) for each in asked]
+            running = [tasks.create_task(run_with_marks(each)) for each in asked]
         return [each.result() for each in running]
 
 
@@ -274,7 +274,7 @@ def _keep_contributions(made: Iterable[Contribution | StepFailed]) -> list[Contr
     return [each for each in made if isinstance(each, Contribution)]
 
 
-def _own_sentences(said: Iterable[Contribution], answer: str) -> list[str]:
+def _sentences_of_agents(said: Iterable[Contribution], answer: str) -> list[str]:
     """Return a sentence of each agent, the first that neither the answer nor another agent's says already."""
     found: dict[str, str] = {}
     for each in said:
@@ -284,7 +284,7 @@ def _own_sentences(said: Iterable[Contribution], answer: str) -> list[str]:
     return [f"{agent}: {sentence}" for agent, sentence in found.items()]
 
 
-def _tell_what_is_left_out(debate: Debate, settings: PanelSettings) -> None:
+def _warn_of_ignored_settings(debate: Debate, settings: PanelSettings) -> None:
     """Say which settings ask for more than such a model can do."""
     asked = {
         "it cannot vote or merge: the judge answers": settings.synthesis_method != SYNTHESIS_METHOD_JUDGE,
@@ -298,7 +298,7 @@ def _tell_what_is_left_out(debate: Debate, settings: PanelSettings) -> None:
         )
 
 
-def _nothing_stands(debate: Debate) -> DebateFailedError:
+def _no_proposal_failure(debate: Debate) -> DebateFailedError:
     if debate.ending:
-        return no_proposal_in_time(debate, (agent.id for agent in debate.participants))
+        return no_proposal_failure(debate, (agent.id for agent in debate.participants))
     return DebateFailedError("QUORUM_LOST", "every agent is muted", phase=f"round 1 {PROPOSAL.name}")

@@ -13,9 +13,9 @@ from parley.v1.voting_pb2 import Vote
 __all__ = [
     "MAX_CONFIDENCE_WITH_UNMET_REQUIREMENT",
     "answer_parts",
-    "merged_outcome",
     "outcome_of",
-    "voted_outcome",
+    "outcome_of_merge",
+    "outcome_of_vote",
 ]
 
 MAX_CONFIDENCE_WITH_UNMET_REQUIREMENT = 40
@@ -32,7 +32,7 @@ def outcome_of(
     unmet = [
         UnfulfilledRequirement(text=each.text, hard=each.hard) for each in answer.unfulfilled_requirements
     ]
-    if requirements.known:
+    if requirements.is_known:
         unmet = requirements.unmet(answer.requirements_met)
     cap = MAX_CONFIDENCE_WITH_UNMET_REQUIREMENT if any(each.hard for each in unmet) else 100
     scores = [
@@ -52,12 +52,12 @@ def outcome_of(
     return Outcome(description=answer.description, scores=scores, panel=panel)
 
 
-def voted_outcome(text: str, author: str, vote: Vote) -> Outcome:
+def outcome_of_vote(text: str, author: str, vote: Vote) -> Outcome:
     """Return the outcome that a vote makes: the proposal that stands is the answer."""
     return Outcome(description=text, panel=PanelOutcome(synthesized_by=author, vote=vote))
 
 
-def merged_outcome(text: str, writer: str, objections: Sequence[Objection]) -> Outcome:
+def outcome_of_merge(text: str, writer: str, objections: Sequence[Objection]) -> Outcome:
     """Return the outcome that a merge makes."""
     return Outcome(description=text, panel=PanelOutcome(synthesized_by=writer, objections=objections))
 

@@ -11,12 +11,12 @@ from functools import partial
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format
-from parley.orchestrator.formats.panel.demonstration import demonstrate
+from parley.orchestrator.formats.panel.demonstration import run_demonstration
 from parley.orchestrator.formats.panel.outcome import (
     answer_parts,
-    merged_outcome,
     outcome_of,
-    voted_outcome,
+    outcome_of_merge,
+    outcome_of_vote,
 )
 from parley.orchestrator.formats.panel.settings import SETTINGS
 from parley.orchestrator.log.replay import Steering
@@ -34,25 +34,25 @@ from parley.orchestrator.phases import (
     summarize,
     synthesize,
 )
-from parley.orchestrator.phases.account import account_of_rounds, all_rounds_held, ended_from_outside
+from parley.orchestrator.phases.account import describe_rounds, end_from_outside, end_of_all_rounds
 from parley.orchestrator.phases.agreement import (
     GROUPING,
     POSITION,
-    agreement_ends_rounds,
+    find_end_by_agreement,
     group_drafts,
     state_positions,
 )
-from parley.orchestrator.phases.assess import quality_ends_rounds
-from parley.orchestrator.phases.count_votes import surest
-from parley.orchestrator.phases.history import room_for, tokens_of_prompt
+from parley.orchestrator.phases.assess import find_end_by_quality
+from parley.orchestrator.phases.count_votes import most_confident_choice
+from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens
 from parley.orchestrator.phases.merge import MERGE, OBJECTION, collect_objections, merge
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION, preamble, quotation
-from parley.orchestrator.phases.propose import no_proposal_in_time
+from parley.orchestrator.phases.propose import no_proposal_failure
 from parley.orchestrator.phases.recall import recall
-from parley.orchestrator.phases.requirements import REQUIREMENTS, Requirements, draw_up_requirements
+from parley.orchestrator.phases.requirements import REQUIREMENTS, Requirements, list_requirements
 from parley.orchestrator.phases.round import Round, RoundPlan, all_to_all
-from parley.orchestrator.phases.situation import bench, history, present_work
-from parley.orchestrator.phases.vote import VOTE, hold_vote
+from parley.orchestrator.phases.situation import describe_agents, history_prompt, quote_work
+from parley.orchestrator.phases.vote import VOTE, run_vote
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
@@ -72,56 +72,58 @@ _SCHEMA_TOKENS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class RoundsResult:
     """What came of the rounds.
 
     Attributes:
-        made: All contributions, oldest first.
+        contributions: All contributions, oldest first.
         failed: Steps that failed.
         requirements: What an answer has to meet.
-        ended: Why the rounds ended.
+        end: Why the rounds ended.
         steering: What a person wants of the answer.
     """
 
-    made: Sequence[Contribution]
+    contributions: Sequence[Contribution]
     failed: Sequence[StepFailed]
     rounds: int
     requirements: Requirements
-    ended: RoundsEnded
+    end: RoundsEnded
     steering: Steering
 
     @property
     def finals(self) -> list[Contribution]:
         """The last work of each agent that has some."""
-        work = [each for each in self.made if not each.target]
+        work = [each for each in self.contributions if not each.target]
         return list({each.agent: each for each in work}.values())
 
     @property
     def earlier(self) -> list[Contribution]:
         """All but that, and but the critiques whose issues the judge reads with what became of them."""
         finals = {each.name for each in self.finals}
-        last = max((each.round for each in self.made if each.target), default=0)
+        last = max((each.round for each in self.contributions if each.target), default=0)
         return [
             each
-            for each in self.made
+            for each in self.contributions
             if each.name not in finals and not (each.round == last and is_structured(each))
         ]
 
     @property
     def by_round(self) -> list[list[Contribution]]:
         """All contributions, round by round."""
-        return [[each for each in self.made if each.round == number + 1] for number in range(self.rounds)]
+        return [
+            [each for each in self.contributions if each.round == number + 1] for number in range(self.rounds)
+        ]
 
 
 async def _run(debate: Debate) -> Outcome:
     """Run the rounds and return the answer."""
     if debate.spec.demonstration:
-        return await demonstrate(debate)
+        return await run_demonstration(debate)
     await clarify.clarify(debate)
-    return await _answered(debate, await _rounds(debate))
+    return await _create_answer(debate, await _run_rounds(debate))
 
 
-async def _rounds(debate: Debate) -> _Held:
+async def _run_rounds(debate: Debate) -> RoundsResult:
     """Run the rounds."""
     settings = _settings(debate)
     rounds: list[Round] = []
@@ -129,28 +131,28 @@ async def _rounds(debate: Debate) -> _Held:
     ended: RoundsEnded | None = None
     async with asyncio.TaskGroup() as tasks:
         past = tasks.create_task(recall(debate))
-        requirements = tasks.create_task(draw_up_requirements(debate))
+        requirements = tasks.create_task(list_requirements(debate))
         for number in range(1, settings.rounds + 1):
             steering = await debate.read_steering(f"round/{number}/control")
             if steering.end and rounds:
-                ended = ended_from_outside(steering, number - 1)
+                ended = end_from_outside(steering, number - 1)
                 break
-            plan = _plan(debate, number, steering, past, requirements)
+            plan = _plan_round(debate, number, steering, past, requirements)
             rounds.append(Round(debate, tasks, plan, tuple(rounds)))
             if number == 1:
                 tasks.create_task(_group_drafts(debate, rounds[0]))
             if number < settings.rounds:
-                ended = await _ended(debate, rounds, requirements, stated)
+                ended = await _find_end(debate, rounds, requirements, stated)
             if ended:
                 break
-    made = [each for held in rounds for each in await held.whole()]
-    failed = [each for held in rounds for each in await held.failed()]
-    _check_standing(debate, made)
+    made = [each for held in rounds for each in await held.collect_all()]
+    failed = [each for held in rounds for each in await held.list_failed()]
+    _check_has_proposal(debate, made)
     steering = await debate.read_steering("synthesis/control")
     if ended is None:
-        ended = ended_from_outside(steering, len(rounds)) if steering.limit else all_rounds_held(len(rounds))
+        ended = end_from_outside(steering, len(rounds)) if steering.limit else end_of_all_rounds(len(rounds))
     debate.record_event(f"rounds/ended/{len(rounds)}", ended)
-    return _Held(made, failed, len(rounds), await requirements, ended, steering)
+    return RoundsResult(made, failed, len(rounds), await requirements, ended, steering)
 
 
 def _settings(debate: Debate) -> PanelSettings:
@@ -158,7 +160,7 @@ def _settings(debate: Debate) -> PanelSettings:
     return debate.spec.settings
 
 
-def _plan(
+def _plan_round(
     debate: Debate,
     number: int,
     steering: Steering,
@@ -182,12 +184,12 @@ def _plan(
 
 
 async def _group_drafts(debate: Debate, first: Round) -> None:
-    drafts = await first.drafts()
+    drafts = await first.collect_drafts()
     if len(drafts) > 1:  # one alone agrees with no agent
         await group_drafts(debate, await state_positions(debate, 1, drafts, "draft-position"))
 
 
-async def _ended(
+async def _find_end(
     debate: Debate,
     rounds: Sequence[Round],
     requirements: asyncio.Task[Requirements],
@@ -201,17 +203,17 @@ async def _ended(
     number, threshold = len(rounds), settings.termination.threshold_percent
     rule = settings.termination.rule
     if rule == TERMINATION_RULE_FIXED:
-        await (present.whole() if settings.include_full_history else present.first_line())
+        await (present.collect_all() if settings.include_full_history else present.wait_for_first_line())
         return None
-    made = await present.whole()
+    made = await present.collect_all()
     if rule == TERMINATION_RULE_CONVERGENCE:
-        stated.append(await state_positions(debate, number, await present.works()))
+        stated.append(await state_positions(debate, number, await present.collect_works()))
         before = stated[-2] if number > 1 else ()
         asked = _grouping_agent(debate, present.agents)
-        return await agreement_ends_rounds(debate, number, stated[-1], before, threshold, made, asked)
+        return await find_end_by_agreement(debate, number, stated[-1], before, threshold, made, asked)
     assert rule == TERMINATION_RULE_QUALITY
-    work = await present.works()
-    return await quality_ends_rounds(debate, number, work, threshold, (await requirements).told())
+    work = await present.collect_works()
+    return await find_end_by_quality(debate, number, work, threshold, (await requirements).to_prompt_text())
 
 
 def _grouping_agent(debate: Debate, heard: Sequence[AgentSpec]) -> AgentSpec:
@@ -219,52 +221,54 @@ def _grouping_agent(debate: Debate, heard: Sequence[AgentSpec]) -> AgentSpec:
     return next((each for each in heard if each.id == asked), debate.spec.judge)
 
 
-def _check_standing(debate: Debate, made: Sequence[Contribution]) -> None:
+def _check_has_proposal(debate: Debate, made: Sequence[Contribution]) -> None:
     """Fail if a limit ended the debate before there was anything."""
     if debate.ending and not any(each.activity == propose.PROPOSAL.name for each in made):
-        raise no_proposal_in_time(debate, (agent.id for agent in debate.spec.agents))
+        raise no_proposal_failure(debate, (agent.id for agent in debate.spec.agents))
 
 
-async def _answered(debate: Debate, held: _Held) -> Outcome:
+async def _create_answer(debate: Debate, held: RoundsResult) -> Outcome:
     """Return the answer, made in the way that the debate's settings say."""
     method = _settings(debate).synthesis_method
     if method == SYNTHESIS_METHOD_VOTING:
-        return await _voted(debate, held)
+        return await _answer_by_vote(debate, held)
     if method == SYNTHESIS_METHOD_MERGE:
-        return await _merged(debate, held)
-    return await _judged(debate, held)
+        return await _answer_by_merge(debate, held)
+    return await _answer_by_judge(debate, held)
 
 
-def _heard(debate: Debate, held: _Held) -> list[AgentSpec]:
+def _active_agents(debate: Debate, held: RoundsResult) -> list[AgentSpec]:
     """Return the agents that are not muted."""
     return [agent for agent in debate.participants if agent.id not in held.steering.muted]
 
 
-async def _voted(debate: Debate, held: _Held) -> Outcome:
-    vote = await hold_vote(debate, _heard(debate, held), held.finals, held.requirements.told())
-    author = surest(vote)
+async def _answer_by_vote(debate: Debate, held: RoundsResult) -> Outcome:
+    vote = await run_vote(
+        debate, _active_agents(debate, held), held.finals, held.requirements.to_prompt_text()
+    )
+    author = most_confident_choice(vote)
     (text,) = (each.text for each in held.finals if each.agent == author)
-    return voted_outcome(text, author, vote)
+    return outcome_of_vote(text, author, vote)
 
 
-async def _merged(debate: Debate, held: _Held) -> Outcome:
+async def _answer_by_merge(debate: Debate, held: RoundsResult) -> Outcome:
     judge = debate.spec.judge
-    work, requirements = held.finals, held.requirements.told()
-    material = await _material(debate, judge, held)
+    work, requirements = held.finals, held.requirements.to_prompt_text()
+    material = await _gather_material(debate, judge, held)
     guidance = held.steering.guidance
     text = await merge(debate, judge, work, guidance, requirements=requirements, material=material)
-    agents = _heard(debate, held)
+    agents = _active_agents(debate, held)
     objections = await collect_objections(debate, agents, work, text, requirements=requirements)
-    return merged_outcome(text, judge.id, objections)
+    return outcome_of_merge(text, judge.id, objections)
 
 
-async def _judged(debate: Debate, held: _Held) -> Outcome:
+async def _answer_by_judge(debate: Debate, held: RoundsResult) -> Outcome:
     judge = debate.spec.judge
     worked = {each.agent for each in held.finals}
     judged = [agent.id for agent in debate.participants if agent.id in worked]
     material = (
-        *await _material(debate, judge, held),
-        *present_work(debate, held.finals, "Final proposal"),
+        *await _gather_material(debate, judge, held),
+        *quote_work(debate, held.finals, "Final proposal"),
     )
     guidance = held.steering.guidance
     answer = await synthesize.synthesize(debate, material, judged, guidance, held.requirements)
@@ -272,32 +276,34 @@ async def _judged(debate: Debate, held: _Held) -> Outcome:
     return outcome_of(answer, judge.id, letters, held.requirements)
 
 
-async def _material(debate: Debate, judge: AgentSpec, held: _Held) -> Prompt:
+async def _gather_material(debate: Debate, judge: AgentSpec, held: RoundsResult) -> Prompt:
     """Return what one who writes the answer reads besides the final proposals, which are left out last."""
-    start, room = await in_thread_if_large(texts_of(held.made), partial(_start, debate, judge, held))
+    start, room = await in_thread_if_large(
+        texts_of(held.contributions), partial(_judge_preamble, debate, judge, held)
+    )
     summaries = summaries_from_proto(_settings(debate).summaries)
     earlier = await summarize.summarize_for_judge(debate, judge, held.earlier, room, summaries)
-    return (*start, *history(debate, judge, earlier))
+    return (*start, *history_prompt(debate, judge, earlier))
 
 
-def _start(debate: Debate, judge: AgentSpec, held: _Held) -> tuple[Prompt, int]:
+def _judge_preamble(debate: Debate, judge: AgentSpec, held: RoundsResult) -> tuple[Prompt, int]:
     """Return what it reads first, and the tokens that are left for the history."""
     total = _settings(debate).rounds
-    account = account_of_rounds(debate, held.rounds, total, held.ended, held.failed, held.steering.muted)
+    account = describe_rounds(debate, held.rounds, total, held.end, held.failed, held.steering.muted)
     issues = issues_of(debate.letter, held.by_round)
     start = (
-        user_part(bench(debate)),
+        user_part(describe_agents(debate)),
         user_part(account),
         *([quotation("What was criticized, and what became of it", issues)] if issues else []),
     )
-    finals = present_work(debate, held.finals, "Final proposal")
+    finals = quote_work(debate, held.finals, "Final proposal")
     beside = (
-        *preamble(debate, judge, held.steering.guidance, requirements=held.requirements.told()),
+        *preamble(debate, judge, held.steering.guidance, requirements=held.requirements.to_prompt_text()),
         *start,
         *finals,
     )
-    told = tokens_of_prompt(beside, judge.context_tokens) + _SCHEMA_TOKENS
-    return start, room_for(judge.context_tokens, 0, told)
+    told = count_prompt_tokens(beside, judge.context_tokens) + _SCHEMA_TOKENS
+    return start, available_tokens(judge.context_tokens, 0, told)
 
 
 V1 = Format(

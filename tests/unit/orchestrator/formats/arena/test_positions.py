@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from parley.orchestrator.formats.arena.positions import Positions
+from parley.orchestrator.formats.arena.positions import PositionTracker
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.readiness import Readiness
 from parley.v1.convergence_pb2 import AgentStability, AssessResponse, Contradiction, UnsurePair
@@ -32,48 +32,48 @@ def assessed(
     )
 
 
-def begun(drafts: DraftGroups | None = APART) -> Positions:
-    positions = Positions()
-    positions.begin(drafts)
+def begun(drafts: DraftGroups | None = APART) -> PositionTracker:
+    positions = PositionTracker()
+    positions.start(drafts)
     return positions
 
 
 def test_nobody_has_moved_even_where_it_is_open_who_agrees_with_whom() -> None:
-    assert begun().shifted(3, work(), assessed(apart=SPLIT)) == 0
-    assert begun().shifted(3, work(), assessed(unsure=SPLIT)) == 0
-    assert begun(None).shifted(3, work(), assessed(apart=SPLIT)) == 0
+    assert begun().track_shift(3, work(), assessed(apart=SPLIT)) == 0
+    assert begun().track_shift(3, work(), assessed(unsure=SPLIT)) == 0
+    assert begun(None).track_shift(3, work(), assessed(apart=SPLIT)) == 0
 
 
 def test_somebody_has_moved_where_it_is_certain_who_agrees_with_whom() -> None:
-    shifted = begun().shifted(3, work(), assessed(["cy"]))
+    shifted = begun().track_shift(3, work(), assessed(["cy"]))
     assert shifted is not None
     assert shifted > 0.05
 
 
 def test_it_cannot_be_told_where_somebody_moved_and_that_is_open_before_or_now() -> None:
-    assert begun().shifted(3, work(), None) is None
-    assert begun().shifted(3, work(), assessed(["cy"], unsure=SPLIT)) is None
-    assert begun(None).shifted(3, work(), assessed(["cy"])) is None
-    assert begun().shifted(3, work(), assessed(["cy"], apart=SPLIT[:1])) is None, "bo agrees with both"
+    assert begun().track_shift(3, work(), None) is None
+    assert begun().track_shift(3, work(), assessed(["cy"], unsure=SPLIT)) is None
+    assert begun(None).track_shift(3, work(), assessed(["cy"])) is None
+    assert begun().track_shift(3, work(), assessed(["cy"], apart=SPLIT[:1])) is None, "bo agrees with both"
 
 
 def test_after_a_round_that_could_not_be_told_the_next_one_is_compared_with_what_is_known_again() -> None:
     positions = begun(None)
-    assert positions.shifted(3, work(), assessed(["cy"], apart=SPLIT)) is None
-    moved = positions.shifted(4, work(), assessed(["bo"], apart=(("ada", "bo"), ("ada", "cy"))))
+    assert positions.track_shift(3, work(), assessed(["cy"], apart=SPLIT)) is None
+    moved = positions.track_shift(4, work(), assessed(["bo"], apart=(("ada", "bo"), ("ada", "cy"))))
     assert moved is not None
     assert moved > 0.05
 
 
 def test_agents_that_swap_their_positions_have_moved() -> None:
-    shifted = begun().shifted(3, work(), assessed(["ada", "bo", "cy"], apart=SPLIT))
+    shifted = begun().track_shift(3, work(), assessed(["ada", "bo", "cy"], apart=SPLIT))
     assert shifted is not None
     assert shifted > 0.05
 
 
 def test_how_sure_they_are_counts_from_the_second_round_on_in_which_they_say_it() -> None:
     positions = begun()
-    assert positions.shifted(3, work(0.5), assessed(apart=SPLIT)) == 0
-    shifted = positions.shifted(4, work(0.9), assessed(apart=SPLIT))
+    assert positions.track_shift(3, work(0.5), assessed(apart=SPLIT)) == 0
+    shifted = positions.track_shift(4, work(0.9), assessed(apart=SPLIT))
     assert shifted is not None
     assert shifted > 0

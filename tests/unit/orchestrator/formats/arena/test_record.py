@@ -1,6 +1,6 @@
 """The record of an arena: which critiques stand, who is asked again, and what is still open."""
 
-from parley.orchestrator.formats.arena.record import Record
+from parley.orchestrator.formats.arena.record import Transcript
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.open_issues import issues_of
 from parley.v1.critique_pb2 import (
@@ -28,12 +28,12 @@ def refinement(agent: str, critic: str, status: IssueStatus.ValueType, number: i
     return Contribution(agent, "refinement", number, f"{agent} refines", answers=(answer,))
 
 
-def begun() -> Record:
-    record = Record()
+def begun() -> Transcript:
+    record = Transcript()
     for agent in ("ada", "bo"):
-        record.propose(proposal(agent))
-    record.criticize(criticism("ada", "bo"))
-    record.criticize(criticism("bo", "ada", severity=3))
+        record.add_proposal(proposal(agent))
+    record.add_critique(criticism("ada", "bo"))
+    record.add_critique(criticism("bo", "ada", severity=3))
     return record
 
 
@@ -43,10 +43,10 @@ def letter(agent: str) -> str:
 
 def test_a_critic_is_asked_again_only_once_the_text_was_rewritten() -> None:
     record, edges = begun(), [("ada", "bo"), ("bo", "ada")]
-    assert record.unasked(edges) == []
-    record.revise([refinement("bo", "ada", ISSUE_STATUS_TAKEN_UP)])
-    assert record.unasked(edges) == [("ada", "bo")]
-    assert [made.agent for made in record.standing("ada")] == ["bo"]
+    assert record.missing_edges(edges) == []
+    record.add_revisions([refinement("bo", "ada", ISSUE_STATUS_TAKEN_UP)])
+    assert record.missing_edges(edges) == [("ada", "bo")]
+    assert [made.agent for made in record.open_critiques("ada")] == ["bo"]
     assert record.work("bo").text == "bo refines"
 
 
@@ -54,25 +54,25 @@ def test_a_serious_issue_is_open_until_it_is_taken_up() -> None:
     record = begun()
     assert record.has_serious_open_issue(["ada", "bo"])
     assert not record.has_serious_open_issue(["ada"]), "the one against ada is not serious"
-    record.revise([refinement("bo", "ada", ISSUE_STATUS_REJECTED)])
+    record.add_revisions([refinement("bo", "ada", ISSUE_STATUS_REJECTED)])
     assert record.has_serious_open_issue(["bo"]), "it was not taken up"
 
 
 def test_an_issue_that_was_taken_up_is_open_no_more() -> None:
     record = begun()
-    record.revise([refinement("bo", "ada", ISSUE_STATUS_TAKEN_UP)])
+    record.add_revisions([refinement("bo", "ada", ISSUE_STATUS_TAKEN_UP)])
     assert not record.has_serious_open_issue(["ada", "bo"])
 
 
 def test_a_critique_without_a_severity_is_not_serious() -> None:
     record = begun()
-    record.criticize(criticism("ada", "bo", severity=None))
+    record.add_critique(criticism("ada", "bo", severity=None))
     assert not record.has_serious_open_issue(["bo"])
 
 
 def test_what_was_criticized_is_told_with_what_became_of_it_and_to_its_author_alone() -> None:
     record = begun()
-    record.revise([refinement("bo", "ada", ISSUE_STATUS_TAKEN_UP)])
+    record.add_revisions([refinement("bo", "ada", ISSUE_STATUS_TAKEN_UP)])
     of_bo = issues_of(letter, record.exchanges("bo"))
     assert "issue A.1, severity 7 of 10, taken up" in of_bo
     assert "work of agent A" not in of_bo

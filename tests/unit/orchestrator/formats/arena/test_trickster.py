@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.orchestrator.formats.arena.trickster import with_support
+from parley.orchestrator.formats.arena.trickster import combine_with_support
 from parley.orchestrator.model.hollowness import features_of, hollow_probability
 from tests.support.labelled_debates import held_out_debates, support_told
 
@@ -14,12 +14,12 @@ SUPPORT = st.floats(0, 10)
 
 @given(PROBABILITY, SUPPORT, SUPPORT)
 def test_more_support_never_makes_an_agreement_more_hollow(p: float, one: float, other: float) -> None:
-    assert with_support(p, max(one, other)) <= with_support(p, min(one, other))
+    assert combine_with_support(p, max(one, other)) <= combine_with_support(p, min(one, other))
 
 
 @given(PROBABILITY, PROBABILITY, SUPPORT)
 def test_what_the_texts_show_is_never_turned_around(one: float, other: float, support: float) -> None:
-    assert with_support(min(one, other), support) <= with_support(max(one, other), support)
+    assert combine_with_support(min(one, other), support) <= combine_with_support(max(one, other), support)
 
 
 @pytest.mark.parametrize(
@@ -28,13 +28,15 @@ def test_what_the_texts_show_is_never_turned_around(one: float, other: float, su
 def test_a_judge_in_the_middle_leaves_it_to_the_texts_and_one_that_is_sure_does_not(
     p: float, support: float, hollow: bool
 ) -> None:
-    assert (with_support(p, support) >= 0.5) is hollow
+    assert (combine_with_support(p, support) >= 0.5) is hollow
 
 
 def test_with_a_judge_that_is_mostly_right_held_out_debates_are_told_as_well_as_is_aimed_at() -> None:
     debates = held_out_debates()
     by_text = [hollow_probability(features_of(each.question, each.work, each.critiques)) for each in debates]
-    told = [with_support(p, each) >= 0.5 for p, each in zip(by_text, support_told(debates), strict=True)]
+    told = [
+        combine_with_support(p, each) >= 0.5 for p, each in zip(by_text, support_told(debates), strict=True)
+    ]
     right = sum(each.hollow and fired for each, fired in zip(debates, told, strict=True))
     assert right / sum(told) >= 0.9, "precision"
     assert right / sum(each.hollow for each in debates) >= 0.8, "recall"

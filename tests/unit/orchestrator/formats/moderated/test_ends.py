@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from parley.orchestrator.formats.moderated.ends import ENDS, capped, most_confidence
+from parley.orchestrator.formats.moderated.ends import ENDS, cap_confidence, max_confidence
 from parley.orchestrator.formats.moderated.evaluate import Decision
 from parley.v1 import debate_pb2
 from parley.v1.convergence_pb2 import (
@@ -41,7 +41,7 @@ def test_the_moderator_may_say_each_end_and_that_the_debate_goes_on() -> None:
 def test_the_end_of_the_rounds_says_how_sure_a_decision_may_be(
     reason: debate_pb2.StopReason.ValueType, most: Confidence.ValueType
 ) -> None:
-    assert most_confidence(reason, None) == most
+    assert max_confidence(reason, None) == most
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_the_end_of_the_rounds_says_how_sure_a_decision_may_be(
 def test_agreement_that_was_measured_to_be_none_makes_nothing_sure(
     measured: ConvergenceVerdict.ValueType, most: Confidence.ValueType
 ) -> None:
-    assert most_confidence(debate_pb2.STOP_REASON_CONVERGED, measured) == most
+    assert max_confidence(debate_pb2.STOP_REASON_CONVERGED, measured) == most
 
 
 def test_what_is_said_counts_up_to_what_is_allowed_and_nothing_said_is_low() -> None:
     levels = (CONFIDENCE_HIGH, CONFIDENCE_MEDIUM, CONFIDENCE_LOW)
-    assert [capped(each, CONFIDENCE_MEDIUM) for each in levels] == [
+    assert [cap_confidence(each, CONFIDENCE_MEDIUM) for each in levels] == [
         CONFIDENCE_MEDIUM,
         CONFIDENCE_MEDIUM,
         CONFIDENCE_LOW,
     ]
-    assert capped(CONFIDENCE_UNSPECIFIED, CONFIDENCE_HIGH) == CONFIDENCE_LOW
+    assert cap_confidence(CONFIDENCE_UNSPECIFIED, CONFIDENCE_HIGH) == CONFIDENCE_LOW

@@ -2,21 +2,21 @@
 
 import pytest
 
-from parley.orchestrator.formats.moderated.evaluate import Heard, left_out
+from parley.orchestrator.formats.moderated.evaluate import ArguedPerspective, find_omitted
 
 QUESTION = "Should sessions live in Redis or PostgreSQL?"
 HEARD = (
-    Heard(
+    ArguedPerspective(
         "A",
         "Performance Advocate",
         "A.1: Redis answers from memory within a millisecond. A.2: Peaks at noon overload disks.",
     ),
-    Heard(
+    ArguedPerspective(
         "B",
         "Simplicity Advocate",
         "B.1: The team has operated PostgreSQL for years. B.2: Another daemon wants upgrades and alerts.",
     ),
-    Heard(
+    ArguedPerspective(
         "C",
         "Security Advocate",
         "C.1: Replication spreads credentials. C.2: Auditors ask for encryption at rest.",
@@ -50,15 +50,15 @@ FAIR = (
 
 @pytest.mark.parametrize(("summary", "missing"), ONE_SIDED.values(), ids=ONE_SIDED.keys())
 def test_a_one_sided_summary_is_noticed(summary: str, missing: str) -> None:
-    assert "".join(each.letter for each in left_out(summary, HEARD, QUESTION)) == missing
+    assert "".join(each.letter for each in find_omitted(summary, HEARD, QUESTION)) == missing
 
 
 @pytest.mark.parametrize("summary", FAIR)
 def test_a_fair_summary_leaves_nobody_out(summary: str) -> None:
-    assert left_out(summary, HEARD, QUESTION) == []
+    assert find_omitted(summary, HEARD, QUESTION) == []
 
 
 def test_one_who_says_nothing_of_its_own_need_only_be_named() -> None:
-    heard = (HEARD[0], Heard("B", "Echo", HEARD[0].text))
-    assert left_out("A.1 is open, and agent B says the same.", heard, QUESTION) == []
-    assert [each.letter for each in left_out("A.1 is open.", heard, QUESTION)] == ["B"]
+    heard = (HEARD[0], ArguedPerspective("B", "Echo", HEARD[0].text))
+    assert find_omitted("A.1 is open, and agent B says the same.", heard, QUESTION) == []
+    assert [each.letter for each in find_omitted("A.1 is open.", heard, QUESTION)] == ["B"]

@@ -3,17 +3,17 @@
 import pytest
 
 from parley.orchestrator.formats.moderated.flags import (
+    is_off_topic,
     is_over_budget,
     is_repetition,
     on_topic_share,
-    repeated_share,
-    strays,
+    repetition_share,
 )
 from tests.support.planted_debates import Argued, astray, clean, repeating
 
 
 def _repeated(each: Argued) -> float:
-    share = repeated_share(each.text, each.before)
+    share = repetition_share(each.text, each.before)
     assert share is not None
     return share
 
@@ -38,8 +38,8 @@ def test_repetition_is_flagged_in_all_that_repeat_and_in_none_that_go_on() -> No
 def test_who_strays_is_flagged_and_who_argues_on_the_question_is_not() -> None:
     assert max(map(_on_topic, astray())) < 0.09
     assert min(map(_on_topic, clean())) > 0.11
-    assert all(strays(_on_topic(each)) for each in astray())
-    assert not any(strays(_on_topic(each)) for each in clean())
+    assert all(is_off_topic(_on_topic(each)) for each in astray())
+    assert not any(is_off_topic(_on_topic(each)) for each in clean())
 
 
 def test_a_budget_is_exceeded_by_what_is_written_in_a_round_together() -> None:
@@ -52,7 +52,7 @@ def test_a_budget_is_exceeded_by_what_is_written_in_a_round_together() -> None:
 
 
 def test_of_short_texts_nothing_is_told() -> None:
-    assert repeated_share("Yes, I agree.", "Yes, I agree.") is None
+    assert repetition_share("Yes, I agree.", "Yes, I agree.") is None
     assert on_topic_share("Yes, I agree.", ["Is it so?"]) is None
 
 
@@ -63,4 +63,4 @@ def test_exactly_the_limit_is_no_repetition() -> None:
 
 @pytest.mark.parametrize("text", ["缓存会话应该放在内存数据库里 因为延迟更低 而且团队已经熟悉它"])
 def test_languages_without_blanks_are_measured_too(text: str) -> None:
-    assert repeated_share(text, text) == 1.0
+    assert repetition_share(text, text) == 1.0

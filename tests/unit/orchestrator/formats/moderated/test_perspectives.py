@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.orchestrator.formats.moderated.perspectives import (
-    Occasion,
+    SelectionCriteria,
     Viewpoint,
-    built_in,
+    are_opposed,
     catalogue,
-    debaters,
-    opposed,
+    debater_count,
+    load_built_in,
     opposing_pairs,
-    select,
-    weights,
+    select_perspectives,
+    weigh_perspectives,
 )
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.v1.moderated_pb2 import Perspective
@@ -58,7 +58,7 @@ def names(chosen: Sequence[Viewpoint]) -> list[str]:
 
 def test_there_are_fifty_prompts_and_six_perspectives() -> None:
     assert len(set(prompts())) == 50
-    assert len(built_in()) == 6
+    assert len(load_built_in()) == 6
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])
@@ -68,22 +68,29 @@ def test_over_fifty_prompts_two_of_those_chosen_always_oppose_each_other(
 ) -> None:
     known = catalogue(custom)
     for prompt in prompts():
-        chosen = select(known, Occasion(prompt), count)
+        chosen = select_perspectives(known, SelectionCriteria(prompt), count)
         assert len(set(names(chosen))) == count
         assert opposing_pairs(chosen), prompt
         assert any(each.is_custom for each in chosen) or not custom, prompt
 
 
 def test_words_of_the_question_choose_who_debates() -> None:
-    chosen = select(built_in(), Occasion("How do we secure login tokens against attackers?"), 2)
+    chosen = select_perspectives(
+        load_built_in(), SelectionCriteria("How do we secure login tokens against attackers?"), 2
+    )
     assert "Security Advocate" in names(chosen)
-    chosen = select(built_in(), Occasion("Why is caching slow, and how do we cut latency?"), 2)
+    chosen = select_perspectives(
+        load_built_in(), SelectionCriteria("Why is caching slow, and how do we cut latency?"), 2
+    )
     assert "Performance Advocate" in names(chosen)
 
 
 def test_constraints_domain_and_the_moderators_order_weigh_too() -> None:
-    plain = weights(built_in(), Occasion("What now?"))
-    told = weights(built_in(), Occasion("What now?", "security", ["We must ship soon."], ["User Experience"]))
+    plain = weigh_perspectives(load_built_in(), SelectionCriteria("What now?"))
+    told = weigh_perspectives(
+        load_built_in(),
+        SelectionCriteria("What now?", "security", ["We must ship soon."], ["User Experience"]),
+    )
     assert {name for name in plain if told[name] > plain[name]} == {
         "Security Advocate",
         "Simplicity Advocate",
@@ -93,8 +100,8 @@ def test_constraints_domain_and_the_moderators_order_weigh_too() -> None:
 
 def test_the_moderators_order_cannot_choose_those_who_agree() -> None:
     alike = ["Performance Advocate", "Future Flexibility"]
-    assert not opposed(*(each for each in built_in() if each.name in alike))
-    chosen = select(built_in(), Occasion("What now?", ranking=alike), 2)
+    assert not are_opposed(*(each for each in load_built_in() if each.name in alike))
+    chosen = select_perspectives(load_built_in(), SelectionCriteria("What now?", ranking=alike), 2)
     assert opposing_pairs(chosen)
 
 
@@ -112,7 +119,7 @@ def test_what_is_given_up_is_told_from_the_words_before_what_is_got_for_it() -> 
     (own,) = (each for each in catalogue([COMPLIANCE]) if each.is_custom)
     assert own.wants == {"safety"}
     assert own.gives_up == {"pace"}
-    against = {each.name for each in built_in() if opposed(own, each)}
+    against = {each.name for each in load_built_in() if are_opposed(own, each)}
     assert against == {"Simplicity Advocate"}
 
 
@@ -121,20 +128,25 @@ def test_a_perspective_may_say_itself_whom_it_opposes() -> None:
         name="Nature", priorities=["birdsong"], trade_offs="Will walk.", opposes=["user experience"]
     )
     known = catalogue([own])
-    assert names(select(known, Occasion("What now?"), 2)) == ["User Experience", "Nature"]
+    assert names(select_perspectives(known, SelectionCriteria("What now?"), 2)) == [
+        "User Experience",
+        "Nature",
+    ]
 
 
 def test_one_of_the_debates_own_that_opposes_nobody_gets_a_third_seat() -> None:
     known = catalogue([QUIET])
-    assert debaters(known, 2) == 3
-    assert debaters(known, 4) == 4
-    assert debaters(catalogue([COMPLIANCE]), 2) == 2
-    assert "Nature" in names(select(known, Occasion("What now?"), debaters(known, 2)))
+    assert debater_count(known, 2) == 3
+    assert debater_count(known, 4) == 4
+    assert debater_count(catalogue([COMPLIANCE]), 2) == 2
+    assert "Nature" in names(
+        select_perspectives(known, SelectionCriteria("What now?"), debater_count(known, 2))
+    )
 
 
 def test_where_all_agree_there_is_no_debate() -> None:
     with pytest.raises(DebateFailedError, match="oppose"):
-        select(built_in()[2:4], Occasion("What now?"), 2)
+        select_perspectives(load_built_in()[2:4], SelectionCriteria("What now?"), 2)
 
 
 _WORDS = st.sampled_from(
@@ -173,17 +185,17 @@ _PERSPECTIVES = st.lists(
     _PERSPECTIVES,
     st.lists(_WORDS, max_size=8).map(" ".join),
     st.integers(2, 4),
-    st.permutations([each.name for each in built_in()]),
+    st.permutations([each.name for each in load_built_in()]),
 )
 def test_whatever_is_asked_and_brought_the_set_opposes_is_complete_and_the_same_again(
     custom: list[Perspective], question: str, wanted: int, ranking: list[str]
 ) -> None:
     known = catalogue(custom)
-    count = debaters(known, wanted)
+    count = debater_count(known, wanted)
     assert count - wanted in {0, 1}
-    occasion = Occasion(question, ranking=ranking[:3])
-    chosen = select(known, occasion, count)
+    occasion = SelectionCriteria(question, ranking=ranking[:3])
+    chosen = select_perspectives(known, occasion, count)
     assert len(set(names(chosen))) == count
     assert opposing_pairs(chosen)
     assert any(each.is_custom for each in chosen) or not custom
-    assert select(known, occasion, count) == chosen
+    assert select_perspectives(known, occasion, count) == chosen

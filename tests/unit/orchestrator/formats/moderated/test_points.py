@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.orchestrator.formats.moderated.points import Point, letter_in, quoted_from
+from parley.orchestrator.formats.moderated.points import Point, parse_letter, quote_from
 
 
 @pytest.mark.parametrize(
@@ -20,10 +20,10 @@ from parley.orchestrator.formats.moderated.points import Point, letter_in, quote
     ],
 )
 def test_an_agent_may_be_named_with_more_than_its_letter(given: str, letter: str) -> None:
-    assert letter_in(given) == letter
+    assert parse_letter(given) == letter
 
 
 def test_a_long_quote_is_cut_with_a_mark() -> None:
     text = "word " * 100
-    quoted = quoted_from(Point("B.1", "key", 1, "bo", text), text)
+    quoted = quote_from(Point("B.1", "key", 1, "bo", text), text)
     assert quoted == f"{text[:300]}…"

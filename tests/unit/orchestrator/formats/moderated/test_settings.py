@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from parley.orchestrator.formats.moderated import V1
-from parley.orchestrator.formats.moderated.perspectives import built_in
+from parley.orchestrator.formats.moderated.perspectives import load_built_in
 from parley.orchestrator.formats.moderated.settings import SETTINGS
 from parley.runtime.errors import ParleyError
 from parley.runtime.validation import Violations
@@ -79,7 +79,7 @@ def test_what_is_in_range_is_taken() -> None:
 
 
 def test_a_catalogue_in_which_all_agree_is_refused() -> None:
-    alike = [own(each.name, trade_offs="Accepts nothing.") for each in built_in()]
+    alike = [own(each.name, trade_offs="Accepts nothing.") for each in load_built_in()]
     assert "nothing to debate" in refused(ModeratedSettings(custom_perspectives=alike))["custom_perspectives"]
 
 

@@ -104,7 +104,7 @@ def test_a_part_that_says_nothing_is_not_shown(fields: dict[str, Any], title: st
 
 
 LISTED = Requirements(
-    (Requirement(text="It is free.", hard=True), Requirement(text="It is blue.")), known=True
+    (Requirement(text="It is free.", hard=True), Requirement(text="It is blue.")), is_known=True
 )
 
 
@@ -125,5 +125,5 @@ def test_confidence_is_capped_while_a_listed_must_is_unmet() -> None:
 
 def test_where_nothing_is_required_nothing_is_unmet_whatever_the_judge_says() -> None:
     unmet = [{"text": "free", "hard": True}]
-    made = outcome_of(answer(unfulfilled_requirements=unmet), "judge", LETTERS, Requirements(known=True))
+    made = outcome_of(answer(unfulfilled_requirements=unmet), "judge", LETTERS, Requirements(is_known=True))
     assert (list(made.panel.unfulfilled_requirements), made.panel.confidence) == ([], 80)
