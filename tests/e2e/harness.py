@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +12,8 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tests.support.ports import free_ports
+from tests.support.warm_process import Job
+from tests.support.warm_start import MODEL_SERVER, WarmStart
 
 __all__ = ["SERVICES", "System", "model_server", "system"]
 
@@ -26,18 +26,18 @@ _STOP_SECONDS = 20.0
 @contextmanager
 def model_server(*arguments: str) -> Iterator[str]:
     """A model server as a process; gives its base URL."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.model_server", *arguments],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.wait(_STOP_SECONDS)
+    ours, theirs = os.pipe()
+    job = Job(MODEL_SERVER, [*arguments], dict(os.environ), str(ROOT))
+    with open(ours) as said, open(os.devnull) as nothing:  # noqa: PTH123 (a descriptor)
+        try:
+            process = WarmStart(job, [nothing.fileno(), theirs, 2])
+        finally:
+            os.close(theirs)
+        try:
+            yield said.readline().strip()
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(_STOP_SECONDS)
 
 
 @dataclass
@@ -47,7 +47,7 @@ class System:
     folder: Path
     variables: Mapping[str, str]
     addresses: Mapping[str, str]
-    _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _running: dict[str, WarmStart] = field(default_factory=dict)
 
     def start(
         self, name: str, command: Sequence[str] = (), variables: Mapping[str, str] | None = None
@@ -62,15 +62,11 @@ class System:
         others = {
             f"PARLEY_{each.upper()}": self.addresses[each] for each in SERVICES if each != "orchestrator"
         }
-        with (self.folder / f"{name}.log").open("ab") as log:
-            self._running[name] = subprocess.Popen(
-                [sys.executable, "-m", *(command or (f"parley.{name}",))],
-                cwd=self.folder,
-                env={**kept, **others, **self.variables, **own, **(variables or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        module, *arguments = command or (f"parley.{name}",)
+        given = {**kept, **others, **self.variables, **own, **(variables or {})}
+        with (self.folder / f"{name}.log").open("ab") as log, open(os.devnull) as nothing:  # noqa: PTH123
+            job = Job(module, arguments, given, str(self.folder))
+            self._running[name] = WarmStart(job, [nothing.fileno(), log.fileno(), log.fileno()])
 
     def pid(self, name: str) -> int:
         """Return the id of the process of a service that runs."""

@@ -19,7 +19,7 @@ import termios
 import threading
 import traceback
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Final, NoReturn
 
 __all__ = ["Job"]
@@ -30,6 +30,12 @@ _DESCRIPTORS: Final = 4096
 """More than are ever open here."""
 
 
+def _read_umask() -> int:
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """How a program is to run.
@@ -37,6 +43,7 @@ class Job:
     Attributes:
         on_terminal: Whether it leads a session whose terminal is its stdin.
         without_stdin: Whether its stdin is closed.
+        umask: The one of whoever makes the job.
     """
 
     module: str
@@ -45,6 +52,7 @@ class Job:
     folder: str
     on_terminal: bool = False
     without_stdin: bool = False
+    umask: int = field(default_factory=_read_umask)
 
     def to_line(self) -> bytes:
         """Return the line that says so."""
@@ -150,6 +158,7 @@ def _set_up(job: Job, standard: list[int]) -> None:
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.chdir(job.folder)
+    os.umask(job.umask)
     os.environ.clear()
     os.environ.update(job.variables)
     sys.stdin = None if job.without_stdin else open(0, closefd=False)  # noqa: SIM115

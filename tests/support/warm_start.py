@@ -21,14 +21,20 @@ from typing import Final
 
 from tests.support.warm_process import Job
 
-__all__ = ["COMMAND", "WarmStart"]
+__all__ = ["COMMAND", "MODEL_SERVER", "WarmStart"]
 
 COMMAND: Final = "parley.cli"
+MODEL_SERVER: Final = "tests.support.model_server"
 _SERVICES: Final = tuple(
     f"parley.{each}" for each in ("orchestrator", "gateway", "convergence", "ratings", "memory")
 )
 _IMPORTED: Final = (COMMAND, "parley.client")
-_IMPORTED_BY_A_SYSTEM: Final = (*_IMPORTED, *(f"{each}.__main__" for each in _SERVICES), "parley.local")
+_IMPORTED_BY_A_SYSTEM: Final = (
+    *_IMPORTED,
+    *(f"{each}.__main__" for each in _SERVICES),
+    "parley.local",
+    MODEL_SERVER,
+)
 _ROOT: Final = Path(__file__).parents[2]
 _SECONDS: Final = 90.0
 _one_at_a_time: Final = threading.Lock()
