@@ -226,7 +226,6 @@ def _log_name(tenant: str) -> str:
 
 
 def _feedback_log_name(tenant: str) -> str:
-    # A separate log: a replica of an earlier version reads only the matches.
     return f"feedback/{tenant}"
 
 

@@ -105,7 +105,7 @@ class CallStore:
             fields["replica"],
             CallState(fields["state"]),
             fields["outcome"] or {},
-            fields.get("wanted") or "",
+            fields["wanted"],
         )
 
     async def claim(self, key: str, run: str, digest: str, seen: StoredCall | None) -> bool:

@@ -240,12 +240,7 @@ class DebateIndex:
 
         Times after the window count too: else debates of a replica whose clock was ahead would look alive after its end.
         """
-        # A version that writes no time may run at the same time; all its debates are returned.
-        conditions: Sequence[Where] = (
-            {"alive": Below(alive.since)},
-            {"alive": Above(alive.until)},
-            {"alive": None, "owner": Above("")},
-        )
+        conditions: Sequence[Where] = ({"alive": Below(alive.since)}, {"alive": Above(alive.until)})
         return [record for where in conditions for record in await self._find_owned(where)]
 
     async def _find_owned(self, which: Where) -> list[DebateRecord]:
