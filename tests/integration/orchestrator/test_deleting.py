@@ -261,7 +261,7 @@ async def test_memory_that_is_away_forgets_when_it_is_back(
         refused = await failure_of(
             orchestrator.stub.DeleteDebate(pb.DeleteDebateRequest(debate_id=debate), timeout=WITHIN)
         )
-        assert "memory and ratings are still told of it" in refused.message
+        assert "is still being sent to memory and ratings" in refused.message
         running = await orchestrator.create(rounds=2)
         await orchestrator.intervene(running, cancel=debate_pb2.Cancel())
         assert not await deleted(orchestrator, running), "memory was not there"
