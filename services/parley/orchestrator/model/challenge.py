@@ -1,4 +1,4 @@
-"""What agents are told whose agreement is hollow: what it lacks, by what was measured of it. Pure functions."""
+"""The prompt for agents whose agreement is hollow: what it lacks, by the measured features. Pure functions."""
 
 from collections.abc import Iterator
 from dataclasses import astuple

@@ -47,7 +47,7 @@ def claims_to_cite(text: str) -> tuple[str, ...]:
     """Return the sentences that need a citation and have none, in order, at most five, each once and of 300 characters at most.
 
     Such a sentence appeals to evidence that it does not name ("studies show"), or gives a share, a factor, a price or a year
-    without anything that says that it is wanted, assumed or conditional.
+    without a sign that it is wanted, assumed or conditional.
     """
     found = dict.fromkeys(
         sentence[:_MAX_CHARACTERS]

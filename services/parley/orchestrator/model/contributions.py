@@ -9,7 +9,7 @@ from parley.v1.critique_pb2 import Critique, IssueAnswer
 __all__ = ["Contribution", "Letters", "letter_of", "texts_of"]
 
 Letters = Callable[[str], str]
-"""Tells the letter that an agent goes by among its peers."""
+"""Return the letter by which an agent's peers know it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +18,10 @@ class Contribution:
 
     Attributes:
         target: Whose proposal a critique is about.
-        critique: What a structured critique says, as data.
-        answers: What a refinement says of the issues that were raised.
-        readiness: What its author says of whether it is ready for the vote.
-        claims: Sentences of a proposal that need a citation and have none, where that is looked at.
+        critique: The content of a structured critique, as data.
+        answers: A refinement's answers to the issues that were raised.
+        readiness: Whether its author is ready for the vote, by its own statement.
+        claims: Sentences of a proposal that need a citation and have none, if this is checked.
     """
 
     agent: str
@@ -46,11 +46,11 @@ class Contribution:
 
 
 def texts_of(made: Iterable[Contribution]) -> list[str]:
-    """Return all that contributions say, as long as it is: an author's answers to issues are no part of its text."""
+    """Return the complete texts of contributions, and the reasons in answers to issues, which are no part of these texts."""
     return [text for each in made for text in (each.text, *(answer.reason for answer in each.answers))]
 
 
 def letter_of(agents: Sequence[str], agent: str) -> str:
-    """Return the letter an agent goes by among its peers: names invite herd behaviour."""
+    """Return the letter by which an agent's peers know it: names invite herd behaviour."""
     place = agents.index(agent)
     return chr(ord("A") + place % 26) * (1 + place // 26)

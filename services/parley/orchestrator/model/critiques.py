@@ -18,7 +18,7 @@ def issue_names(letter: str, critique: Critique) -> Iterator[str]:
 
 
 def severity_text(severity: int | None) -> str:
-    """Return `severity 7 of 10`, or that it was not said."""
+    """Return `severity 7 of 10`, or a text for no severity."""
     return "severity not said" if severity is None else f"severity {severity} of 10"
 
 

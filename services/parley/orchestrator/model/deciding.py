@@ -1,4 +1,4 @@
-"""What a decision is made from: the sides that first drafts take, and the judge's choice. Pure functions."""
+"""The material of a decision: the sides of the first drafts, and the judge's choice. Pure functions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -14,9 +14,9 @@ def sides(groups: Iterable[Collection[str]], voters: Collection[str]) -> tuple[G
 
 
 def single_best(scores: Mapping[str, float], groups: Iterable[Group]) -> str | None:
-    """Return the option with the highest score; None where there is none, or several that were not counted as one.
+    """Return the option with the highest score; None if there is none, or several that do not form one group.
 
-    Of those that were, it is the first by name.
+    In one group, it is the first by name.
     """
     best = sorted(option for option, score in scores.items() if score == max(scores.values()))
     alike = next((group for group in groups if best and best[0] in group), tuple(best[:1]))
@@ -28,12 +28,12 @@ def positions_taken(
 ) -> list[list[str]]:
     """Return which agents take each position, ordered; `unlike` are pairs that are not the same answer beyond doubt.
 
-    Who is like several positions takes none of them, as far as can be told.
+    An agent that is like several positions is counted for none of them.
     """
     apart = {frozenset(each) for each in unlike}
     found: list[list[str]] = [[] for _ in positions]
     for agent in sorted(agents):
-        held = [place for place, each in enumerate(positions) if {agent, each} not in apart]
-        if len(held) == 1:
-            found[held[0]].append(agent)
+        near = [place for place, each in enumerate(positions) if {agent, each} not in apart]
+        if len(near) == 1:
+            found[near[0]].append(agent)
     return found

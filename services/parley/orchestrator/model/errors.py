@@ -1,4 +1,4 @@
-"""What can go wrong with a step, told apart by whether it is recorded."""
+"""The errors of a step; they differ in whether they are recorded."""
 
 from parley.v1.agent_pb2 import Usage
 
@@ -15,7 +15,7 @@ class StepError(Exception):
     """A step failed for good. It is an outcome, and is recorded."""
 
     def __init__(self, reason: str, message: str, usage: Usage | None = None, partial_text: str = "") -> None:
-        """Say why in a word (`PROVIDER_AUTH`) and in a line, and what was used and had been written up to then."""
+        """Create it with a reason (`PROVIDER_AUTH`), a message of one line, and the usage and the text up to then."""
         super().__init__(message)
         self.reason = reason
         self.usage = usage or Usage()
@@ -23,32 +23,32 @@ class StepError(Exception):
 
 
 class ServiceUnavailableError(Exception):
-    """A service of our own is away. It is no outcome: the step waits and is made again."""
+    """A service of our own is unavailable. This is no outcome: the step waits and runs again."""
 
     def __init__(self, message: str, usage: Usage | None = None, partial_text: str = "") -> None:
-        """Say what is away, and what was used and had been written up to then."""
+        """Create it with a message that names the service, and the usage and the text up to then."""
         super().__init__(message)
         self.usage = usage or Usage()
         self.partial_text = partial_text
 
 
 class ReplayError(Exception):
-    """A format did not do again what it did before; the debate must not go on with this version of it."""
+    """A format did not repeat its recorded steps; the debate must not continue with this version of it."""
 
 
 class CheckpointExpiredError(Exception):
-    """Nobody came to a checkpoint in time; the debate is to pause."""
+    """No person answered at a checkpoint in time; the debate is to pause."""
 
     def __init__(self, key: str) -> None:
-        """Say which."""
-        super().__init__(f"nobody came to checkpoint {key} in time")
+        """Create it for the checkpoint of this key."""
+        super().__init__(f"no person answered at checkpoint {key} in time")
         self.key = key
 
 
 class DebateFailedError(Exception):
-    """The debate cannot go on. `steps` are tried again when it is resumed.
+    """The debate cannot continue. `steps` are tried again when it is resumed.
 
-    Where it can go on once the steps `steps_to_wait_for` succeed, which they may do later, these are waited for first.
+    If it can continue once the steps `steps_to_wait_for` succeed, which may still happen, it waits for these first.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class DebateFailedError(Exception):
         steps: tuple[str, ...] = (),
         awaited: tuple[str, ...] = (),
     ) -> None:
-        """Say why in a word and in a line, and where it happened."""
+        """Create it with a reason, a message of one line, and the agent and phase in which it happened."""
         super().__init__(message)
         self.reason = reason
         self.agent = agent

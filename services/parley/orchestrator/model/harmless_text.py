@@ -16,7 +16,7 @@ _UNDERLINE: Final = re.compile(r"^([ \t>]*)((?:=+|-+)[ \t]*)$")
 _HTML: Final = r"(?<!\\)(?:\\\\)*<(?!https?://[^\s<>`]*>)(?=[A-Za-z/!?])"
 """The beginning of a tag or a comment, unless it is escaped already. Links in angle brackets are none."""
 _IMAGE: Final = r"(?<!\\)(?:\\\\)*!(?=\[)"
-"""The beginning of an image, which would be fetched from wherever the text says; without its `!` it is a link."""
+"""The beginning of an image, which would be fetched from the address in the text; without its `!` it is a link."""
 _LINK: Final = r"(?<!\\)(?:\\\\)*\](?=\((?![ \t]*(?:<https?://[^\s<>`]*>|(?i:https?|mailto):)))"
 """Where the address of a link begins that is none of the web or of mail: it could run something, or lead to a file of the reader."""
 _MAY_DEFINE: Final = re.compile(r"^[\s>*+\-\d.)]*\[")
@@ -32,7 +32,7 @@ _FENCE_WITHIN: Final = re.compile(r"^[\s>*+\-\d.)]+(?:`{3}|~{3})")
 _MAX_BACKTICKS: Final = 100
 """Of a line that is looked at for pairs: each run of another length is looked for in all of the rest, which holds the loop."""
 _PAIRED_OTHERWISE: Final = frozenset("[|\\")
-"""Characters of links, tables and escapes, beside which backticks may pair in other ways."""
+"""Characters of links, tables and escapes, next to which backticks may pair in other ways."""
 
 
 def to_safe_markdown(text: str) -> str:
@@ -66,7 +66,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _find_fences(lines: Sequence[str]) -> list[bool]:
-    """Return of each line whether it belongs to a fence; of none, where fences stand inside of something else."""
+    """Return of each line whether it belongs to a fence; of none, if fences are inside of another element."""
     if any(map(_FENCE_WITHIN.match, lines)):
         return [False] * len(lines)
     return list(_in_fences(lines))

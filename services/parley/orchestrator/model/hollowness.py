@@ -1,4 +1,4 @@
-"""How hollow an agreement is: agreed on with little evidence, in each other's words, before critics who said nothing. Pure functions.
+"""How hollow an agreement is: agreed on with little evidence, in each other's words, before critics without an objection. Pure functions.
 
 Seven features of the agents' texts and of the critiques of the round are weighed by a logistic regression:
 
@@ -30,12 +30,12 @@ class Features:
     """What is measured of an agreement. Rates are in 100 words, the mean over the agents; shares are from 0 to 1.
 
     Attributes:
-        figures: Numbers that somebody may have measured or looked up: of two digits that count or more, as in 54 or 1,450 but not in
+        figures: Numbers that may have been measured or looked up: of two digits that count or more, as in 54 or 1,450 but not in
             80 or 9,000, and no range, place in a list, round, or `100 %`.
         specifics: Names, identifiers, code, abbreviations and addresses, each once a text.
         reasons: Words by which a reason is given, limited, refuted or granted. None: the texts are not English.
-        reports: Verbs that tell of what has happened, such as `rose` or `measured`. None: as above.
-        vagueness: Words that fit any proposal, such as `robust`, or name nobody and no amount, such as `people` or `some`. None: as
+        reports: Verbs that report what has happened, such as `rose` or `measured`. None: as above.
+        vagueness: Words that fit any proposal, such as `robust`, or name no person and no amount, such as `people` or `some`. None: as
             above.
         echo: The share of a text's pairs of words that stand in another agent's text too.
         silence: The share of critiques that raise no issue of severity 4 or more. None: there are no critiques.
@@ -66,7 +66,7 @@ class Weights:
 WEIGHTS: Final = Weights(-1.57, -0.12, -0.58, -1.24, 2.45, 1.67, 0.00)
 BIAS: Final = -0.58
 NEUTRAL: Final = Weights(0.53, 0.72, 1.11, 1.34, 1.37, 0.17, 0.72)
-"""The mean of each term over the debates fitted to: it stands where a feature cannot be told."""
+"""The mean of each term over the debates fitted to: it replaces a feature that is unknown."""
 
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _LIST_PLACE: Final = re.compile(r"^[ \t]*(?:[-*+#]+[ \t]*)?\d{1,2}[.):][ \t]", re.MULTILINE)
@@ -102,7 +102,7 @@ _VAGUE: Final = re.compile(
     r"industry standard|best practices?|vibrant|culture|potential|benefits?|opportunit\w{1,3}|strengthen\w{0,3}|optimiz\w{1,3}|"
     r"improv\w{1,5}|simplicity|efficien\w{1,3}|agile|confident|confidence|compelling|natural choice|common ground|fully (?:agree|support)|"
     r"high quality|high performance|strong|carefully|with care|appropriate|meaningful|together"
-    # nobody and no amount in particular
+    # no person and no amount in particular
     r"|people|everybody|everyone|nobody|no one|somebody|some|many|various|several|others|one can|one may|something|anything|"
     r"perhaps|maybe|might|would be|would like|always|never|often|usually|generally|hardly|certainly|clearly|surely|"
     r"gladly|anyway|after all|nice|fine|later on|things?|ways?|somewhat|known to|said to)\b",
@@ -135,7 +135,7 @@ def features_of(question: str, work: Sequence[Contribution], critiques: Sequence
 
 
 def terms_of(features: Features) -> Weights:
-    """Return each feature as it is weighed; one that cannot be told is as neutral as can be."""
+    """Return each feature as it is weighed; an unknown one gets the neutral value."""
     values = []
     for each, neutral in zip(fields(Features), astuple(NEUTRAL), strict=True):
         value = getattr(features, each.name)
@@ -163,10 +163,10 @@ def _tokens(text: str) -> frozenset[str]:
 
 
 def _figures(text: str, known: frozenset[str]) -> int:
-    told = text
+    remaining = text
     for empty in (_LIST_PLACE, _COUNTED, _EMPTY_NUMBER, _RANGE):
-        told = empty.sub(" ", told)
-    return sum(each not in known and _is_precise(each) for each in _NUMBER.findall(told))
+        remaining = empty.sub(" ", remaining)
+    return sum(each not in known and _is_precise(each) for each in _NUMBER.findall(remaining))
 
 
 def _is_precise(number: str) -> bool:
@@ -200,8 +200,8 @@ def _pairs(text: str) -> set[tuple[str, str]]:
 
 
 def _silence(critiques: Sequence[Contribution]) -> float | None:
-    said = [made.critique for made in critiques if made.critique is not None]
-    return sum(not _is_objection(each) for each in said) / len(said) if said else None
+    structured = [made.critique for made in critiques if made.critique is not None]
+    return sum(not _is_objection(each) for each in structured) / len(structured) if structured else None
 
 
 def _is_objection(critique: Critique) -> bool:

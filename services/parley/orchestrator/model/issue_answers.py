@@ -1,4 +1,4 @@
-"""What an author says of the issues that were raised: asked for after the text, and read leniently."""
+"""An author's answers to the issues that were raised: requested after the text, and parsed leniently."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ _FIRST_NAME = re.compile(
     r"^[ \t>|]*(?:[-*+•][ \t]+|#{1,6}[ \t]+|\d{1,2}[.)][ \t]+)?" + _NAME.format("") + r"(?![\w.]*\d)"
 )
 _UNKNOWN = re.compile(_FIRST_NAME.pattern + r"[*_`\])]*[ \t]*[:|\u2013\u2014]")
-"""A line that answers an issue which nobody raised."""
+"""A line that answers an issue which no critic raised."""
 _NEXT_NAME = re.compile(r"[ \t]*(?:,|;|&|/|and)[ \t]*(?:and[ \t]+)?" + _NAME.format("") + r"(?![\w.]*\d)")
 _BEFORE_STATUS = re.compile(r"^[\s|:*_\u2013\u2014\-.()\[\]]+")
 _BEFORE_REASON = re.compile(r"^(?:[\s|:;,.*_\u2013\u2014\-()\[\]]|because\b)+", re.IGNORECASE)
@@ -42,7 +42,7 @@ _TAKEN_UP = re.compile(
     re.IGNORECASE,
 )
 _MAX_STATUS_OFFSET = 3
-"""Characters before its first words in which an answer says its status outright."""
+"""The characters at the beginning of an answer in which its status may be stated directly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +67,17 @@ def answer_instructions(names: Sequence[str]) -> str:
 def parse_answers(text: str, raised: Sequence[RaisedIssue]) -> tuple[str, list[IssueAnswer]]:
     """Return a text without its answers, and an answer for each issue that was raised.
 
-    An issue of which nothing is said is not answered. Where nothing else is left of the text, it stays whole.
+    An issue that is not mentioned is not answered. If nothing else is left of the text, it stays whole.
     """
     known = {each.name.upper(): each for each in raised}
     proposal, section = _split_answers(text, known)
-    said: dict[str, tuple[IssueStatus.ValueType, str]] = {}
+    classified: dict[str, tuple[IssueStatus.ValueType, str]] = {}
     for names, words in _entries(section, known):
         for name in names:
-            said.setdefault(name, _classify(words))
+            classified.setdefault(name, _classify(words))
     answers = []
     for name, issue in known.items():
-        status, reason = said.get(name, (ISSUE_STATUS_NOT_ANSWERED, ""))
+        status, reason = classified.get(name, (ISSUE_STATUS_NOT_ANSWERED, ""))
         answers.append(
             IssueAnswer(critic_agent_id=issue.critic, number=issue.number, status=status, reason=reason)
         )
@@ -98,7 +98,7 @@ def _split_answers(text: str, known: Mapping[str, RaisedIssue]) -> tuple[str, Se
     section = lines[first:end]
     if not any(
         _FIRST_NAME.match(line) for line in section
-    ):  # issues that nobody raised are no part of a proposal either
+    ):  # issues that no critic raised are no part of a proposal either
         return text, ()
     rest = "\n".join(lines[end:]).strip()
     kept = "\n".join(lines[:begin]).rstrip().removesuffix("---").rstrip()
@@ -106,7 +106,7 @@ def _split_answers(text: str, known: Mapping[str, RaisedIssue]) -> tuple[str, Se
 
 
 def _trailing_answers(lines: Sequence[str], known: Mapping[str, RaisedIssue]) -> int:
-    """Return where a block of answers begins that has no heading and stands last; the end where there is none."""
+    """Return the start of a block of answers at the end, without a heading; the end of the text if there is none."""
     begin = len(lines)
     for place in range(len(lines) - 1, -1, -1):
         if _names(lines[place], known):
@@ -123,7 +123,7 @@ def _is_end(line: str, known: Mapping[str, RaisedIssue]) -> bool:
 
 
 def _entries(section: Sequence[str], known: Mapping[str, RaisedIssue]) -> Iterator[tuple[Sequence[str], str]]:
-    """Yield the issues that are answered together, and what is said of them."""
+    """Yield the issues that are answered together, and their answer."""
     names: Sequence[str] = ()
     words: list[str] = []
     for line in section:
@@ -160,16 +160,16 @@ def _matches(line: str) -> Iterator[re.Match[str]]:
 
 
 def _classify(words: str) -> tuple["IssueStatus.ValueType", str]:
-    """Return what was done, as far as the words tell, and the reason."""
-    told = _BEFORE_STATUS.sub("", words).rstrip(" \t\n|*_")
-    if not told:
+    """Return the status, if the words show it, and the reason."""
+    answer = _BEFORE_STATUS.sub("", words).rstrip(" \t\n|*_")
+    if not answer:
         return ISSUE_STATUS_NOT_ANSWERED, ""
-    rejected, taken_up = _REJECTED.search(told), _TAKEN_UP.search(told)
+    rejected, taken_up = _REJECTED.search(answer), _TAKEN_UP.search(answer)
     # What comes first is the status; what follows may speak of either.
     for status, found in ((ISSUE_STATUS_REJECTED, rejected), (ISSUE_STATUS_TAKEN_UP, taken_up)):
         if found is not None and found.start() <= _MAX_STATUS_OFFSET:
-            says_only_that = " " not in told[: found.start()]
-            return status, _BEFORE_REASON.sub("", told[found.end() :]) if says_only_that else told
+            has_only_status = " " not in answer[: found.start()]
+            return status, _BEFORE_REASON.sub("", answer[found.end() :]) if has_only_status else answer
     if rejected is not None:
-        return ISSUE_STATUS_REJECTED, told
-    return (ISSUE_STATUS_TAKEN_UP if taken_up is not None else ISSUE_STATUS_UNSPECIFIED), told
+        return ISSUE_STATUS_REJECTED, answer
+    return (ISSUE_STATUS_TAKEN_UP if taken_up is not None else ISSUE_STATUS_UNSPECIFIED), answer

@@ -1,4 +1,4 @@
-"""The choice of a judge: not the author of what it judges, and of another model family, where the roster allows."""
+"""The choice of a judge: not the author of what it judges, and of another model family if the roster allows it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

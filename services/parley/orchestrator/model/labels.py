@@ -11,5 +11,5 @@ def label_texts(labels: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def labels_of(texts: Iterable[str]) -> dict[str, str]:
-    """Return the labels that such texts say."""
+    """Return the labels of such texts."""
     return dict(text.split("=", 1) for text in texts)

@@ -1,4 +1,4 @@
-"""What became of the issues that were raised: what a judge reads beside the final proposals. Plain functions."""
+"""The issues that were raised and their answers: a judge reads them with the final proposals. Pure functions."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ __all__ = ["answers_of", "is_structured", "issues_of", "list_raised_issues"]
 
 
 _MAX_EARLIER = 5
-"""Issues of earlier rounds that are told of an agent, the most severe first."""
+"""The most issues of earlier rounds that are listed for an agent, the most severe first."""
 _MAX_EARLIER_CHARACTERS = 300
 _MAX_REMARKS_CHARACTERS = 500
 _STATUS_WORDS = {
@@ -28,13 +28,13 @@ _STATUS_WORDS = {
     ISSUE_STATUS_UNSPECIFIED: "answered",
     ISSUE_STATUS_TAKEN_UP: "taken up",
 }
-"""In the order in which issues of one severity are told: those that are still open first."""
+"""In the order in which issues of one severity are listed: those that are still open first."""
 _PLACES = {status: place for place, status in enumerate(_STATUS_WORDS)}
 
 
 @dataclass(frozen=True, slots=True)
 class _TrackedIssue:
-    """An issue and what became of it."""
+    """An issue and its answer."""
 
     name: str
     round: int
@@ -46,7 +46,7 @@ class _TrackedIssue:
         return self.issue.severity if self.issue.HasField("severity") else None
 
     def sort_key(self) -> tuple[bool, int, int, str]:
-        """Return where it stands among others: open ones first, then by severity."""
+        """Return its place among others: open ones first, then by severity."""
         status = self.answer.status
         severity = -1 if self.severity is None else self.severity
         return status == ISSUE_STATUS_TAKEN_UP, -severity, _PLACES[status], self.name
@@ -63,7 +63,7 @@ def list_raised_issues(letter: Letters, critiques: Iterable[Contribution]) -> li
 
 
 def answers_of(letter: Letters, made: Contribution) -> str:
-    """Return what an author said of the issues that were raised, a line each; empty where it was not asked."""
+    """Return an author's answers to the issues that were raised, a line each; empty if it was not asked."""
     return "\n".join(_answer_line(letter, each) for each in made.answers)
 
 
@@ -74,31 +74,31 @@ def _answer_line(letter: Letters, answer: IssueAnswer) -> str:
 
 
 def is_structured(made: Contribution) -> bool:
-    """Return whether it is a critique that says as data what it holds; one in prose has its text alone."""
+    """Return whether it is a critique with its content as data; one in prose has only its text."""
     return made.critique is not None and (bool(made.critique.issues) or made.critique.HasField("agrees"))
 
 
 def issues_of(letter: Letters, rounds: Sequence[Sequence[Contribution]]) -> str:
-    """Return, for each agent whose work was criticized, the issues of the last round with any and what it said of them.
+    """Return, for each agent whose work was criticized, the issues of the last round with any, and its answers.
 
-    Open ones come first, then the most severe. Of the rounds before, the most severe ones are told that were not taken up.
-    Empty where nothing was criticized. `rounds` are all contributions, round by round.
+    Open ones come first, then the most severe. Of the rounds before, the most severe ones are listed that were not accepted.
+    Empty if nothing was criticized. `rounds` are all contributions, round by round.
     """
-    criticized = [number for number, held in enumerate(rounds) if any(made.target for made in held)]
+    criticized = [number for number, each in enumerate(rounds) if any(made.target for made in each)]
     if not criticized:
         return ""
-    held = rounds[: criticized[-1] + 1]
-    targets = sorted({made.target for each in held for made in each if made.target}, key=letter)
-    parts = ["\n".join(_lines_of(letter, target, held)) for target in targets]
+    until = rounds[: criticized[-1] + 1]
+    targets = sorted({made.target for each in until for made in each if made.target}, key=letter)
+    parts = ["\n".join(_lines_of(letter, target, until)) for target in targets]
     return "\n\n".join(each for each in parts if each)
 
 
-def _lines_of(letter: Letters, target: str, held: Sequence[Sequence[Contribution]]) -> Iterator[str]:
-    last = [made for made in held[-1] if made.target == target]
-    standing = sorted(_track_issues(letter, target, held[-1]), key=_TrackedIssue.sort_key)
+def _lines_of(letter: Letters, target: str, rounds: Sequence[Sequence[Contribution]]) -> Iterator[str]:
+    last = [made for made in rounds[-1] if made.target == target]
+    standing = sorted(_track_issues(letter, target, rounds[-1]), key=_TrackedIssue.sort_key)
     earlier = [
         each
-        for before in held[:-1]
+        for before in rounds[:-1]
         for each in _track_issues(letter, target, before)
         if each.answer.status != ISSUE_STATUS_TAKEN_UP
     ]
@@ -110,21 +110,23 @@ def _lines_of(letter: Letters, target: str, held: Sequence[Sequence[Contribution
         lines += [_earlier_line(each) for each in sorted(earlier, key=_TrackedIssue.sort_key)[:_MAX_EARLIER]]
         more = len(earlier) - _MAX_EARLIER
         lines += [f"- and {more} less severe ones"] if more > 0 else []
-    told = [each for each in lines if each]
-    if told:
-        number = max(made.round for made in held[-1])
+    shown = [each for each in lines if each]
+    if shown:
+        number = max(made.round for made in rounds[-1])
         yield f"Issues raised in round {number} against the work of agent {letter(target)}:"
-        yield from told
+        yield from shown
 
 
-def _track_issues(letter: Letters, target: str, held: Sequence[Contribution]) -> Iterator[_TrackedIssue]:
+def _track_issues(
+    letter: Letters, target: str, contributions: Sequence[Contribution]
+) -> Iterator[_TrackedIssue]:
     answers = {
         (answer.critic_agent_id, answer.number): answer
-        for made in held
+        for made in contributions
         if made.agent == target and not made.target
         for answer in made.answers
     }
-    for made in held:
+    for made in contributions:
         if made.target != target or made.critique is None:
             continue
         for issue in made.critique.issues:
@@ -139,17 +141,17 @@ def _line(each: _TrackedIssue) -> str:
     reason = f" Agent's answer: {_one_line(each.answer.reason)}" if each.answer.reason else ""
     suggestion = f" Suggestion: {_one_line(each.issue.suggestion)}" if each.issue.suggestion else ""
     status = _STATUS_WORDS[each.answer.status]
-    said = _one_line(each.issue.text)
-    return f"- issue {each.name}, {severity_text(each.severity)}, {status}: {said}{suggestion}{reason}"
+    text = _one_line(each.issue.text)
+    return f"- issue {each.name}, {severity_text(each.severity)}, {status}: {text}{suggestion}{reason}"
 
 
 def _earlier_line(each: _TrackedIssue) -> str:
-    said = _truncate(_one_line(each.issue.text), _MAX_EARLIER_CHARACTERS)
+    text = _truncate(_one_line(each.issue.text), _MAX_EARLIER_CHARACTERS)
     reason = _truncate(_one_line(each.answer.reason), _MAX_EARLIER_CHARACTERS)
     answer = f" Agent's answer: {reason}" if reason else ""
     status = _STATUS_WORDS[each.answer.status]
     return (
-        f"- round {each.round}, issue {each.name}, {severity_text(each.severity)}, {status}: {said}{answer}"
+        f"- round {each.round}, issue {each.name}, {severity_text(each.severity)}, {status}: {text}{answer}"
     )
 
 
@@ -164,8 +166,8 @@ def _agreement(letter: Letters, made: Contribution) -> str:
     finds = "" if made.critique.issues else ", and named no issue"
     remarks = _truncate(_one_line(made.critique.remarks), _MAX_REMARKS_CHARACTERS)
     agreed = "agreed" if made.critique.agrees else "did not agree"
-    said = f"- agent {letter(made.agent)} {agreed} with the proposal before it was refined{finds}"
-    return f"{said}{': ' if remarks else ''}{remarks}"
+    line = f"- agent {letter(made.agent)} {agreed} with the proposal before it was refined{finds}"
+    return f"{line}{': ' if remarks else ''}{remarks}"
 
 
 def _one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Readiness: the line in which an agent says whether it is ready for the vote, and how sure it is of its proposal."""
+"""Readiness: the line with which an agent states whether it is ready for the vote, and how sure it is of its proposal."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ READINESS_FORM: Final = (
     " since more discussion would not change your proposal, and how sure you are that it is right. The other agents do not see it."
 )
 _LINE: Final = re.compile(
-    r"^[ \t>*_#-]*(?:\d{1,2}[.)][ \t*_]*)?ready[ \t*_]*:(?P<said>[^\n]{0,200})$\n?",
+    r"^[ \t>*_#-]*(?:\d{1,2}[.)][ \t*_]*)?ready[ \t*_]*:(?P<statement>[^\n]{0,200})$\n?",
     re.IGNORECASE | re.MULTILINE,
 )
 _READY: Final = re.compile(r"\b(?P<yes>yes)\b|\bno\b", re.IGNORECASE)
@@ -20,15 +20,15 @@ _PERCENT: Final = re.compile(r"(?<![\d.,-])(\d{1,3}(?:[.,]\d{1,3})?)[ \t\u00a0\u
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What an agent says of itself. `ready` and `confidence` (0 to 1) are None where it did not say."""
+    """An agent's statement of its own readiness. `ready` and `confidence` (0 to 1) are None if it gave none."""
 
     ready: bool | None = None
     confidence: float | None = None
 
 
 def parse_readiness(text: str) -> Readiness:
-    """Return what the last line of that kind says; what is absent or makes no sense stays absent."""
-    lines = [found["said"] for found in _LINE.finditer(text)]
+    """Return the readiness by the last such line; what is absent or makes no sense is None."""
+    lines = [found["statement"] for found in _LINE.finditer(text)]
     if not lines:
         return Readiness()
     words = {bool(found["yes"]) for found in _READY.finditer(lines[-1])}
@@ -41,6 +41,6 @@ def parse_readiness(text: str) -> Readiness:
 
 
 def without_readiness(text: str) -> str:
-    """Return a text without that line: what others read must not tell them how sure its author is."""
+    """Return a text without that line: other agents must not learn how sure its author is."""
     lines = list(_LINE.finditer(text))
     return f"{text[: lines[-1].start()]}{text[lines[-1].end() :]}".strip() if lines else text

@@ -22,7 +22,7 @@ class Retention:
 
     @classmethod
     def parse(cls, days: float, tenants: str) -> Self:
-        """Return what `TENANT=DAYS,…` says beside a default. Raises ValueError for a text that does not say it."""
+        """Parse `TENANT=DAYS,…`, with a default. Raises ValueError if the text has another form."""
         found: dict[str, float] = {}
         for part in filter(None, (each.strip() for each in tenants.split(","))):
             tenant, _, kept = part.partition("=")

@@ -1,6 +1,6 @@
 """What a text does as a piece of rhetoric: which patterns and fallacies of the table its words show. Pure functions.
 
-A mark says that a phrase stands there, and not that the argument is good or bad. Every phrase is searched in time linear in the
+A mark shows that a phrase occurs, and not that the argument is good or bad. Every phrase is searched in time linear in the
 text, of which so much is read at most.
 """
 
@@ -89,26 +89,26 @@ class Mark:
 
 
 def is_english(text: str) -> bool:
-    """Return whether a text is English, as far as its most common words tell."""
+    """Return whether a text is English, by its most common words."""
     words = [each.lower() for each in _WORD.findall(text[:MAX_CHARACTERS])]
     return bool(words) and sum(each in _ENGLISH for each in words) >= _MIN_ENGLISH_SHARE * len(words)
 
 
 def patterns_in(text: str) -> list[Mark]:
-    """Return the patterns of a text, in the order of the table; those of words only where it is English."""
-    told = _without_quotations(text)
-    by_words = _find_marks(told, _lower_ascii(told), _PATTERNS) if is_english(told) else []
-    return [*by_words, *_find_marks(told, told, _SIGNS)]
+    """Return the patterns of a text, in the order of the table; those of words only if it is English."""
+    plain = _without_quotations(text)
+    by_words = _find_marks(plain, _lower_ascii(plain), _PATTERNS) if is_english(plain) else []
+    return [*by_words, *_find_marks(plain, plain, _SIGNS)]
 
 
 def fallacies_in(text: str) -> list[Mark]:
     """Return the fallacies of an English text, in the order of the table; none that is denied or quoted."""
-    told = _without_quotations(text)
-    return _find_marks(told, _lower_ascii(told), _FALLACIES, _is_asserted) if is_english(told) else []
+    plain = _without_quotations(text)
+    return _find_marks(plain, _lower_ascii(plain), _FALLACIES, _is_asserted) if is_english(plain) else []
 
 
 def count_of(text: str, names: Sequence[str]) -> int:
-    """Return how often an English text shows these patterns, which are told by words."""
+    """Return how often an English text shows these patterns, which are found by words."""
     lowered = _lower_ascii(text[:MAX_CHARACTERS])
     return sum(1 for name in names for _ in _PATTERNS[name].finditer(lowered))
 
@@ -139,7 +139,7 @@ def _first_characters(phrase: str) -> set[str]:
 
 
 def _lower_ascii(text: str) -> str:
-    """Return a text in lower case, as far as it is ASCII, so that every place stays where it was."""
+    """Return a text in lower case, as far as it is ASCII, so that every place stays the same."""
     return text.translate(_LOWER)
 
 
@@ -185,5 +185,5 @@ def _sentence(text: str, place: int) -> str:
     before = _SENTENCE_END.split(text[max(0, place - _MAX_QUOTE // 2) : place])[-1]
     after = text[place : place + _MAX_QUOTE]
     end = _SENTENCE_END.search(after)
-    told = " ".join((before + (after[: end.end()] if end else after)).split())
-    return told if len(told) <= _MAX_QUOTE else f"{told[: _MAX_QUOTE - 1]}…"
+    quote = " ".join((before + (after[: end.end()] if end else after)).split())
+    return quote if len(quote) <= _MAX_QUOTE else f"{quote[: _MAX_QUOTE - 1]}…"

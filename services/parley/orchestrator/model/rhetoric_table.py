@@ -86,14 +86,14 @@ PATTERNS: Final[Mapping[str, tuple[str, ...]]] = {
         "limited to",
     ),
 }
-"""Patterns by name, told by their words."""
+"""Patterns by name, found by their words."""
 
 SIGNS: Final[Mapping[str, str]] = {
     "technical depth": r"`[^`\n]{1,80}`|\b[a-z]{1,20}_[a-z_]{2,40}\b|\bO\([^()\n]{1,20}\)|\bp9\d\b"
     r"|\d ?(?:ms|µs|[kMGT]i?B|[kMG]?Hz|kPa|kWh?|rps|qps)\b",
     "question": r"\?(?=[\s\"'\u201d\u2019)]|$)",
 }
-"""Patterns by name, told by signs that need no words, as regular expressions: they hold in any language."""
+"""Patterns by name, found by signs instead of words, as regular expressions: they are valid in any language."""
 
 FALLACIES: Final[Mapping[str, tuple[str, ...]]] = {
     "ad hominem": (

@@ -1,4 +1,4 @@
-"""Whole sentences out of what a model wrote that stops where its limit is, and says things again."""
+"""Whole sentences of a model's text, which may stop at a limit and repeat itself."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _AFTER_END = "\"')]*_"
 def to_prose(text: str) -> str:
     """Return the text up to the end of its last whole sentence, as one paragraph, each sentence once.
 
-    Where no sentence ends, it is the whole text with an ellipsis.
+    If no sentence ends, it is the whole text with an ellipsis.
     """
     return " ".join(dict.fromkeys(_sentences(text))) or _with_ellipsis(text)
 
@@ -25,10 +25,10 @@ def _sentences(text: str) -> Iterator[str]:
     """Yield each sentence of two characters or more with its end. A number with a full stop is a place in a list."""
     words: list[str] = []
     for word in text.split():
-        said = word.rstrip(_AFTER_END)
-        is_long = bool(words) or len(said) > 2
+        bare = word.rstrip(_AFTER_END)
+        is_long = bool(words) or len(bare) > 2
         words.append(word)
-        if is_long and len(said) > 1 and said.endswith(_ENDS) and not said[-2].isdecimal():
+        if is_long and len(bare) > 1 and bare.endswith(_ENDS) and not bare[-2].isdecimal():
             yield " ".join(words)
             words = []
 

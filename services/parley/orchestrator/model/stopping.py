@@ -1,6 +1,6 @@
-"""Whether asking or debating further is likely to change anything, by who holds which position. Pure functions.
+"""Whether asking or debating further is likely to change anything, by the positions of the agents. Pure functions.
 
-Positions are named by whoever calls: what counts is which are the same. They know nothing of texts.
+The caller names the positions: only equality of the names counts, and no text is read.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 FIRST_ASKED: Final = 2
-"""How many are asked at once to begin with: one alone agrees with nobody."""
+"""How many agents are asked first, at the same time: one alone has no other to agree with."""
 TEMPER: Final = 0.8
 """What a ballot's evidence is raised to: agents err alike, so that several show less than as many independent ones."""
 _PRIORS: Final = ((4.0, 1.0), (1.0, 4.0))
@@ -29,14 +29,14 @@ _PRIORS: Final = ((4.0, 1.0), (1.0, 4.0))
 
 @dataclass(frozen=True, slots=True)
 class StatedPosition:
-    """What one agent holds in one round: a position by name, and how sure it is of it, 0 to 1; None where it did not say."""
+    """One agent's position in one round, by name, and how sure it is of it, 0 to 1; None if it gave no number."""
 
     position: str
     confidence: float | None = None
 
 
 Round = Mapping[str, StatedPosition]
-"""What each agent holds, by the agents' ids."""
+"""Each agent's position, by the agents' ids."""
 
 
 def is_unanimous(positions: Collection[str]) -> bool:
@@ -47,7 +47,7 @@ def is_unanimous(positions: Collection[str]) -> bool:
 def group_agents(agents: Collection[str], apart: Collection[tuple[str, str]]) -> list[tuple[str, ...]] | None:
     """Return the agents in groups of one position, given all pairs of different ones, the smaller id first.
 
-    None: they contradict each other, as where a third agent holds what two hold that are apart.
+    Return None if the pairs contradict each other: a third agent shares the positions of two that differ.
     """
     groups: list[tuple[str, ...]] = []
     for agent in sorted(agents):
@@ -63,9 +63,9 @@ def group_agents(agents: Collection[str], apart: Collection[tuple[str, str]]) ->
 def name_positions(
     groups: Collection[Collection[str]], before: Mapping[str, str], kept: Collection[str], fresh: str
 ) -> dict[str, str]:
-    """Return the name of each agent's position: that of the round before where one of its group kept its own then.
+    """Return the name of each agent's position: that of the round before if one of its group kept its own then.
 
-    A group in which nobody did has a new name, which begins with `fresh`.
+    A group in which no agent did has a new name, which begins with `fresh`.
     """
     named: dict[str, str] = {}
     for group in groups:
@@ -81,7 +81,7 @@ def measure_shift(before: Round, now: Round) -> float:
     Each position has a distribution of how many of the agents will come to hold it: a mixture of two Beta-Binomials, each
     with its prior updated by those who hold it and by those who hold another. The Kolmogorov-Smirnov distance of this
     distribution to that of the round before is the position's shift, and the largest one is the round's. An agent counts as
-    much as it is sure, where it says so in both rounds, and in full otherwise. Only agents of both rounds count.
+    much as it is sure if it gave a number in both rounds, and in full otherwise. Only agents of both rounds count.
 
     After Hu et al., Multi-Agent Debate for LLM Judges with Adaptive Stability Detection (2025), arXiv:2510.12697. There the
     mixture is fitted to many questions at once; here is only one, so that its priors are fixed.
@@ -90,7 +90,7 @@ def measure_shift(before: Round, now: Round) -> float:
     weights = {each: _weights(before[each], now[each]) for each in agents}
     earlier = _Ballots([(before[each].position, weights[each][0]) for each in agents])
     later = _Ballots([(now[each].position, weights[each][1]) for each in agents])
-    positions = {held[each].position for held in (before, now) for each in agents}
+    positions = {stated[each].position for stated in (before, now) for each in agents}
     return max(
         (_distance(earlier.distribution(each), later.distribution(each)) for each in positions), default=0.0
     )
@@ -135,12 +135,12 @@ class _Ballots:
 
     def distribution(self, position: str) -> list[float]:
         """Return how probable it is that 0, 1, … or all agents come to hold a position."""
-        held = sum(weight for each, weight in self._cast if each == position)
-        return _mixture(len(self._cast), held, max(0.0, self._all - held))
+        holding = sum(weight for each, weight in self._cast if each == position)
+        return _mixture(len(self._cast), holding, max(0.0, self._all - holding))
 
 
-def _mixture(agents: int, held: float, not_held: float) -> list[float]:
-    kinds = [(alpha + held, beta + not_held) for alpha, beta in _PRIORS]
+def _mixture(agents: int, holding: float, others: float) -> list[float]:
+    kinds = [(alpha + holding, beta + others) for alpha, beta in _PRIORS]
     likely = [exp(_log_beta(*kind) - _log_beta(*prior)) for kind, prior in zip(kinds, _PRIORS, strict=True)]
     drawn = [_beta_binomial(agents, *kind) for kind in kinds]
     return [

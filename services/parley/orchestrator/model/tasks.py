@@ -22,7 +22,7 @@ class Activity:
         name: A word for programs, such as `critique`.
         doing: What an agent, or a service, is at, such as `criticizes`.
         heading: Over the contributions of the phase in a report; empty for a phase without any.
-        title: The name for people; empty where `name` says it.
+        title: The name for people; empty if `name` serves.
     """
 
     name: str
@@ -58,7 +58,7 @@ def phase_of(work: Work) -> str:
 
 
 def system_part(text: str) -> PromptPart:
-    """Return a piece of a prompt that says who the agent is."""
+    """Return a piece of a prompt that introduces the agent."""
     return PromptPart(role=PROMPT_ROLE_SYSTEM, text=text)
 
 
@@ -94,7 +94,7 @@ class AnswerShape(Generic[M]):
     from_prose: Callable[[str], M] | None = None
 
     def parse(self, text: str) -> M:
-        """Return the answer that a text is. Raises ValidationError where it is none."""
+        """Return the parsed answer. Raises ValidationError if the text is not one."""
         try:
             return self.model.model_validate_json(text)
         except ValidationError:
@@ -112,11 +112,11 @@ class Task:
         is_answer: Whether it makes the debate's answer, which is asked for in spite of limits.
         concurrency: The label of its limit, one of the format's; empty for none.
         seconds: Its own time limit, fallback included; None for the debate's.
-        answer_start: How the answer begins, where the model can go on from there; empty: it begins itself.
+        answer_start: The beginning of the answer, if the model can continue it; empty: it begins itself.
         max_characters: A plain answer is cut to so many characters before it is recorded; 0: it is not cut.
-        retry_once: Whether it is asked once more, some seconds later, where it failed for a reason that may soon have passed.
+        retry_once: Whether to retry once, some seconds later, if it failed for a reason that may soon have passed.
             What comes of that is recorded before anything follows from it. It belongs to a format's version.
-        annotate: Adds to a reply, before it is recorded, what its text says as data; it follows from the text alone.
+        annotate: Adds data to a reply before it is recorded, which is computed from its text alone.
     """
 
     work: Work

@@ -15,7 +15,7 @@ from typing import Final
 __all__ = ["ASSUMED_CONTEXT_TOKENS", "CHARACTERS_A_TOKEN", "likely_tokens", "upper_tokens"]
 
 ASSUMED_CONTEXT_TOKENS: Final = 32_768
-"""Tokens that an agent's context is taken to have where nobody knows: few models that debate well have less."""
+"""The assumed size of an agent's context if it is unknown: few models that debate well have less."""
 
 CHARACTERS_A_TOKEN: Final = 3
 """Characters of prose that count as a token."""
@@ -31,7 +31,7 @@ _WIDE_BLANKS: Final = [chr(each) for each in range(0x800, 0x3001) if chr(each).i
 _CACHED_CHARACTERS: Final = 8 * 1024 * 1024
 """Of the texts whose counts are kept: the documents of two debates that have as many as they may."""
 _ENTRY_OVERHEAD: Final = 200
-"""What is kept beside a text, in characters."""
+"""The size of what is cached with a text, in characters."""
 
 
 def _cache_recent(count: Callable[[str], int]) -> Callable[[str], int]:
@@ -68,7 +68,7 @@ def upper_tokens(text: str) -> int:
 
 @_cache_recent
 def likely_tokens(text: str) -> int:
-    """Return about as many tokens as usual tokenizers make of a text, by its script; what budgets are held to before a call.
+    """Return about as many tokens as usual tokenizers make of a text, by its script; budgets are checked by it before a call.
 
     Four ASCII letters or blanks count as a token, two other characters of ASCII and of alphabets such as Cyrillic, Greek or
     Arabic, and every character of other scripts, such as Chinese, as one.

@@ -76,7 +76,7 @@ def _all_to_all(_topology: Topology, seats: RoundParticipants) -> Iterator[Edge]
 
 
 def _round_robin(_topology: Topology, seats: RoundParticipants) -> Iterator[Edge]:
-    """Give each author one critic: where it begins is a hash of its name, and each round it is the next one."""
+    """Give each author one critic: the first is chosen by a hash of its name, and in each round it is the next one."""
     for author in _authors(seats):
         critics = seats.critics_of(author)
         if critics:
@@ -91,7 +91,7 @@ def _ring(_topology: Topology, seats: RoundParticipants) -> Iterator[Edge]:
 
 
 def _star(topology: Topology, seats: RoundParticipants) -> Iterator[Edge]:
-    """Let the hub criticize all, and all the hub; where it cannot criticize, the first that can takes its place."""
+    """Let the hub criticize all, and all the hub; if it cannot criticize, the first agent that can replaces it."""
     able = [each for each in seats.agents if each in seats.critics]
     if not able:
         return
@@ -101,7 +101,7 @@ def _star(topology: Topology, seats: RoundParticipants) -> Iterator[Edge]:
 
 
 def _sparse(topology: Topology, seats: RoundParticipants) -> Iterator[Edge]:
-    """Draw each edge with the same probability, and one where an author would have none."""
+    """Draw each edge with the same probability, and one edge if an author would have none."""
     for author in _authors(seats):
         critics = seats.critics_of(author)
         drawn = [each for each in critics if seats.dice.random() < (topology.sparsity or DEFAULT_SPARSITY)]

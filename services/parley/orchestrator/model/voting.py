@@ -1,7 +1,7 @@
 """Counting votes: pure functions, the same for every format.
 
-Shares are of the ballots cast, or of their weight. Whoever abstains counts for the quorum's lack alone, and no vote is ever
-made up. Options that were found alike form a group, and a vote for one of them is a vote for the group.
+Shares are of the ballots cast, or of their weight. An abstention only makes the quorum harder to reach, and no vote is ever
+invented. Options that are alike form a group, and a vote for one of them is a vote for the group.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 Group = tuple[str, ...]
-"""Options that a vote does not tell apart, ordered."""
+"""Options that a vote counts as one, ordered."""
 
 
 class Rule(Enum):
@@ -74,10 +74,10 @@ class Ballot:
 
 @dataclass(frozen=True, slots=True)
 class VoteCount:
-    """What a vote came to.
+    """The result of a vote.
 
     Attributes:
-        winner: The option that has enough, with a quorum; None for none. Of a group, the option that stands for it.
+        winner: The option that has enough, with a quorum; None for none. Of a group, the option that represents it.
         leaders: The options with the largest share, ordered by name; several are tied. A group is there by one option.
         shares: Of each option that was chosen, 0 to 1.
         group_shares: Of each group with an option that was chosen, 0 to 1; an option without a group is one by itself.
@@ -91,7 +91,7 @@ class VoteCount:
 
 
 def quorum(voters: int) -> int:
-    """Return how many of so many agents are enough: half rounded up, and at least two where there are two."""
+    """Return how many of these agents must vote: half of them, rounded up, and at least two if there are two."""
     return min(voters, max(2, (voters + 1) // 2))
 
 
@@ -100,8 +100,8 @@ def group_options(
 ) -> tuple[Group, ...]:
     """Return the options in groups of those that are alike, each option in one.
 
-    A group that holds two options of a pair in `apart` is none: each of its options stands alone, since it cannot be told
-    to which of the two the others belong. An option in no group stands alone; what is no option is passed over.
+    A group with both options of a pair in `apart` is dissolved into single options, since it is unknown to which of the two
+    the others belong. An option in no group forms a group by itself. Names that are no option are ignored.
 
     Raises:
         ValueError: an option is in two groups.
@@ -126,16 +126,15 @@ def count_votes(
     has_open_critiques: bool = False,
     groups: Iterable[Group] = (),
 ) -> VoteCount:
-    """Return what the ballots of so many voters come to.
+    """Return the result of the ballots, if there are so many voters.
 
-    Weights are counted exactly, so that the order of the ballots never matters. The option that stands for a group is the
-    one with the largest share of its own, of several the first by name.
+    Weights are counted exactly, so that the order of the ballots never matters. A group is represented by the option with the largest share of its own, of several the first by name.
 
     Args:
-        groups: As `group_options` makes them; an option in none stands alone.
+        groups: As `group_options` makes them; an option in none forms a group by itself.
 
     Raises:
-        ValueError: somebody has voted twice, or a weight is not positive.
+        ValueError: a voter has more than one ballot, or a weight is not positive.
     """
     tally = _Tally(ballots, groups)
     largest = max(tally.groups.values(), default=Fraction(0))
@@ -153,12 +152,12 @@ def count_votes(
 
 
 def most_confident_option(found: VoteCount, confidences: Iterable[tuple[str, float]]) -> str:
-    """Return the option that stands: the winner, or else of the leaders the one whose voters are the surest.
+    """Return the winner, or else the leader whose voters are the surest.
 
     Of as sure ones it is the first by name. The voters of a group are those of all its options. There must be a leader.
 
     Args:
-        found: What the ballots came to.
+        found: The result of the ballots.
         confidences: Of each ballot the choice, and how sure the voter is, 0 to 1.
     """
     if found.winner is not None:
@@ -173,7 +172,7 @@ def most_confident_option(found: VoteCount, confidences: Iterable[tuple[str, flo
 
 
 def discount_strength(strength: Strength) -> Strength:
-    """Return how clear a vote is whose voters share one model family: a step less, and a weak one as it is.
+    """Return how clear a vote is whose voters share one model family: one step weaker; a weak vote stays weak.
 
     Models of one family make the same mistakes, so that their agreement shows less than that of different ones.
     """
@@ -193,9 +192,9 @@ def is_decided(
 ) -> bool:
     """Return whether neither winner nor strength can change, whatever those `missing`, with their weights, still do.
 
-    Each may choose any option, or abstain; its own only with `self_votes`. Where nobody has won, whoever is alone in front
-    must stay there too, since its proposal may stand in the winner's place. A group's share is largest where all choose it
-    and nobody else votes, and smallest where all choose another.
+    Each may choose any option, or abstain; its own only with `self_votes`. If no option has won, a single
+    leader must stay in front too, since its proposal may replace the winner's. A group's share is largest if all choose it
+    and no other agent votes, and smallest if all choose another.
     """
     if not missing:
         return True
@@ -244,7 +243,7 @@ class _Tally:
 
 
 class _Prospects:
-    """What those who are missing can still make of a tally."""
+    """How the missing voters can still change a tally."""
 
     def __init__(
         self, tally: _Tally, missing: Mapping[str, float], options: Collection[str], *, self_votes: bool
@@ -255,17 +254,17 @@ class _Prospects:
         self._self_votes = self_votes
 
     def max_share(self, group: Group) -> Fraction:
-        """Return the largest share that a group can come to."""
+        """Return the largest share that a group can reach."""
         gained = self._possible_weight(group)
         return self._share(self._current_weight(group) + gained, gained)
 
     def min_share(self, group: Group) -> Fraction:
-        """Return the smallest share that a group can come to: whoever can choose another option does."""
+        """Return the smallest share that a group can reach: each voter who can chooses another option."""
         against = self._possible_weight(tuple(option for option in self._options if option not in group))
         return self._share(self._current_weight(group), against)
 
     def stays_leading(self, option: str, group: Group) -> bool:
-        """Return whether an option goes on to stand for its group."""
+        """Return whether an option keeps representing its group."""
         return all(
             (-self._tally.weight_of(option), option)
             < (-self._tally.weight_of(other) - self._possible_weight((other,)), other)
@@ -274,7 +273,7 @@ class _Prospects:
         )
 
     def stays_behind(self, group: Group, leader: Group) -> bool:
-        """Return whether a group cannot come up to the one in front."""
+        """Return whether a group cannot reach the share of the leading one."""
         return self._current_weight(group) + self._possible_weight(group) < self._current_weight(leader)
 
     def _current_weight(self, group: Group) -> Fraction:
@@ -303,7 +302,7 @@ def _with_single_groups(groups: Iterable[Group], options: Collection[str]) -> tu
 
 def _check(ballots: Sequence[Ballot]) -> None:
     if len({ballot.voter for ballot in ballots}) < len(ballots):
-        raise ValueError("somebody has voted twice")
+        raise ValueError("a voter has more than one ballot")
     if any(ballot.weight <= 0 for ballot in ballots):
         raise ValueError("the weight of a ballot must be positive")
 

@@ -12,7 +12,7 @@ MAX_PROMPT_BYTES: Final = 8 * 1024 * 1024
 """Of all parts together: with an agent's own prompts less than a message may have, and more than any model reads."""
 
 _PART_BYTES: Final = 16
-"""What a part takes beside its texts."""
+"""The size of a part without its texts."""
 _MIN_BYTES: Final = 256
 """No part is shortened below this."""
 _MARK_BYTES: Final = 64
@@ -23,7 +23,7 @@ _HEAD_SHARE: Final = 0.65
 def fit_prompt(request: GenerateRequest) -> int:
     """Shorten the prompt of a request until it can be sent; return the characters that were left out.
 
-    Parts with a larger `shrink_priority` are shortened first, the longest of them most, in their middle, where a mark tells of it.
+    Parts with a larger `shrink_priority` are shortened first, the longest of them most, in their middle, with a mark in place of the removed text.
 
     Raises:
         StepError: the parts that must not be shortened are too long by themselves.

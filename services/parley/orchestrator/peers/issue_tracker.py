@@ -1,4 +1,4 @@
-"""An issue tracker outside of Parley: one request makes an issue, in the form of GitHub's API."""
+"""An issue tracker outside of Parley: one request creates an issue, in the form of GitHub's API."""
 
 import json
 from http import HTTPStatus
@@ -11,7 +11,7 @@ from google.protobuf.struct_pb2 import Struct
 from parley.orchestrator.model.errors import StepError
 from parley.v1.moderated_pb2 import FollowUp
 
-if TYPE_CHECKING:  # imported where it is used: most orchestrators have no tracker
+if TYPE_CHECKING:  # imported on use: most orchestrators have no tracker
     from aiohttp import ClientResponse
 
 __all__ = ["IssueTracker", "is_http_url"]
@@ -27,11 +27,11 @@ class IssueTracker:
     """Takes issues at one URL.
 
     Attributes:
-        name: Where it is, for people: scheme, host and port, since the rest of the URL may be a secret.
+        name: Its address for people: scheme, host and port, since the rest of the URL may be a secret.
     """
 
     def __init__(self, url: str, token: str = "", *, seconds: float = _REQUEST_SECONDS) -> None:
-        """Post to `url`, with `token` as its bearer where there is one; an answer may take so many seconds."""
+        """Post to `url`, with `token` as its bearer if there is one; wait `seconds` for an answer."""
         parts = urlsplit(url)
         self.name = f"{parts.scheme}://{parts.netloc}"
         self._url = url
@@ -45,10 +45,10 @@ class IssueTracker:
         }
 
     async def create_issue(self, issue: Struct, idempotency_key: str) -> FollowUp:
-        """Return where the issue of this `title`, `body` and `labels` is, as far as the tracker says it.
+        """Create an issue of this `title`, `body` and `labels`, and return its address if the tracker gives it.
 
         Raises:
-            StepError: it was not made, as far as is known; the message says why in one line.
+            StepError: the issue was not created, as far as is known; the message gives the reason in one line.
         """
         import aiohttp
 
@@ -58,7 +58,7 @@ class IssueTracker:
         try:
             async with (
                 aiohttp.ClientSession(timeout=timeout, auto_decompress=False) as session,
-                # What answers may not send the decision, or the token, anywhere else.
+                # An answer must not redirect the decision, or the token, to another address.
                 session.post(self._url, data=content, headers=headers, allow_redirects=False) as response,
             ):
                 answer = await _read_answer(response)
@@ -67,7 +67,7 @@ class IssueTracker:
             why = f"did not answer within {self._seconds:g} s; it may have made the issue nonetheless"
             raise StepError("TRACKER_TIMEOUT", f"{self.name} {why}") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            # An error's own words may hold the URL.
+            # An error's message may contain the URL.
             why = _one_line(getattr(error, "strerror", None) or type(error).__name__)
             raise StepError("TRACKER_AWAY", f"{self.name} could not be asked: {why}") from error
         return FollowUp(requested=True, url=_issue_url(answer))
@@ -76,11 +76,11 @@ class IssueTracker:
         if 200 <= status < 300:
             return
         if 300 <= status < 400:
-            told = "redirects elsewhere; PARLEY_FOLLOW_UP_URL must be the address itself"
-            raise StepError("TRACKER_REFUSED", f"{self.name} {told}")
+            why = "redirects elsewhere; PARLEY_FOLLOW_UP_URL must be the address itself"
+            raise StepError("TRACKER_REFUSED", f"{self.name} {why}")
         message = answer.get("message")
-        said = f": {_one_line(message)}" if isinstance(message, str) and message.strip() else ""
-        raise StepError("TRACKER_REFUSED", f"{self.name} answered {_describe_status(status)}{said}")
+        reason = f": {_one_line(message)}" if isinstance(message, str) and message.strip() else ""
+        raise StepError("TRACKER_REFUSED", f"{self.name} answered {_describe_status(status)}{reason}")
 
 
 def _describe_status(status: int) -> str:
@@ -91,7 +91,7 @@ def _describe_status(status: int) -> str:
 
 
 async def _read_answer(response: "ClientResponse") -> dict[str, Any]:
-    """Return the object that an answer holds; an empty one where it holds none, or is too large."""
+    """Return the object in an answer; an empty one if there is none, or it is too large."""
     body = bytearray()
     async for chunk in response.content.iter_chunked(_MAX_ANSWER_BYTES):
         body += chunk
@@ -105,7 +105,7 @@ async def _read_answer(response: "ClientResponse") -> dict[str, Any]:
 
 
 def _issue_url(answer: dict[str, Any]) -> str:
-    """Return where an answer says that the issue is, for people before programs; empty where it says nothing usable."""
+    """Return the issue's address by an answer, for people before programs; empty if it has no usable one."""
     urls = (answer.get(name) for name in ("html_url", "url"))
     return next((each for each in urls if isinstance(each, str) and _is_link(each)), "")
 
