@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from parley.orchestrator.model.model_families import shared_family
-from parley.orchestrator.model.spec import AgentSpec
+from parley.v1.agent_pb2 import Agent
 from tests.bench.decisions.agents import PANELS, REGIMES, Kind
 from tests.bench.decisions.cells import Cell, Size, cells
 from tests.bench.decisions.engine import routes
@@ -194,8 +194,8 @@ def _aims(found: Sequence[Cell]) -> list[list[str]]:
     return [*rows, ["one voice: the echo and nothing else", _met(voices == [echo]), ", ".join(voices)]]
 
 
-def _agent(route: str) -> AgentSpec:
-    return AgentSpec(id=route, name=route, role="", routes=(route,))
+def _agent(route: str) -> Agent:
+    return Agent(id=route, name=route, role="", routes=(route,))
 
 
 def _aims_of_tokens(samples: Sequence[Sample]) -> list[list[str]]:

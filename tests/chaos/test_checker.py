@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from parley.orchestrator.log.envelope import GENESIS, Draft, seal
-from parley.orchestrator.log.events import first_event
 from parley.storage.ports import Record
 from parley.v1.debate_pb2 import DebateFailure, Reply, Work
 from parley.v1.debate_pb2 import Outcome as DebateOutcome
@@ -27,7 +26,7 @@ from tests.chaos.checker import check
 from tests.chaos.history import Accepted, Fault, History, Intervention, ModelCall, Seen, Watch
 from tests.support.model_server import Outcome
 from tests.support.model_server.answers import digest_of
-from tests.support.orchestration import intervention, kind_of, make_spec
+from tests.support.orchestration import intervention, kind_of, make_debate, with_fields
 
 DEBATE = "deb-20260101-000000-abcdefgh"
 MARK = "case-1."
@@ -58,7 +57,7 @@ def work(key: str) -> Work:
     return Work(activity="proposal", agent_id=key[-3:].strip("/"), round=1)
 
 
-CREATED = (0, Draft("created", first_event("req", make_spec(), "")))
+CREATED = (0, Draft("created", with_fields(make_debate(), request_id="req")))
 CLAIMED = (1, Draft("claim/1", Claimed(owner="a")))
 INTERVENED = (1, Draft("intervention/w1", intervention("guide", "w1", text="x")))
 CONCLUDED = (1, Draft("concluded", Concluded(outcome=DebateOutcome(description="Yes."))))

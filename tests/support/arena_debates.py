@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parley.orchestrator.formats.arena.settings import SETTINGS
-from parley.orchestrator.model.spec import DebateSpec
 from parley.v1.arena_pb2 import ArenaSettings
-from tests.support.orchestration import make_spec
+from parley.v1.event_pb2 import DebateCreated
+from tests.support.orchestration import make_debate
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest, judgement
 
 __all__ = ["ArenaScript", "arena_settings", "arena_spec"]
@@ -21,9 +21,9 @@ def arena_settings(**fields: Any) -> ArenaSettings:
     return completed
 
 
-def arena_spec(count: int = 3, settings: ArenaSettings | None = None, **fields: Any) -> DebateSpec:
+def arena_spec(count: int = 3, settings: ArenaSettings | None = None, **fields: Any) -> DebateCreated:
     """An arena of so many agents, named ada, bo, cy, and so on."""
-    return make_spec(count, format="arena@1", settings=settings or arena_settings(), **fields)
+    return make_debate(count, format="arena@1", settings=settings or arena_settings(), **fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,11 @@ from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats import panel
 from parley.orchestrator.formats.panel.outcome import answer_parts
 from parley.orchestrator.formats.shipped import all_formats
-from parley.orchestrator.model.spec import DebateSpec
 from parley.runtime.errors import ParleyError
 from parley.v1.debate_pb2 import Approval, Direction, Outcome, Questions
-from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened
+from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened, DebateCreated
 from tests.support.log_reader import LogReader
-from tests.support.orchestration import Backstage, Replica, make_spec
+from tests.support.orchestration import Backstage, Replica, make_debate
 
 __all__ = [
     "AFTER",
@@ -75,9 +74,9 @@ QUESTIONED = _checked("questioned", Questions(text="Shall we begin?"))
 CHECKED_FORMATS = Formats([*all_formats().all(), CHECKED, QUESTIONED])
 
 
-def checked_spec(debate_format: Format = CHECKED, **fields: Any) -> DebateSpec:
+def checked_spec(debate_format: Format = CHECKED, **fields: Any) -> DebateCreated:
     """Two agents, one round, and a person at both ends."""
-    return make_spec(2, 1, format=debate_format.id, **fields)
+    return make_debate(2, 1, format=debate_format.id, **fields)
 
 
 def said(outcome: Outcome) -> tuple[str, ...]:

@@ -19,10 +19,9 @@ import yaml
 from parley.example import LOG
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.model.spec import DebateSpec
 from parley.v1 import agent_pb2, convergence_pb2, gateway_pb2
 from parley.v1.agent_pb2 import SummarySettings
-from tests.support.orchestration import agent, backstage, panel_settings, until
+from tests.support.orchestration import agent, backstage, make_debate, panel_settings, until
 from tests.support.scripted_gateway import ScriptedGateway
 
 __all__ = ["SOURCE", "Source", "recorded_now", "source"]
@@ -134,12 +133,11 @@ def source() -> Source:
 
 async def recorded_now(told: Source) -> Sequence[Envelope]:
     """Hold the debate and return its log."""
-    spec = DebateSpec(
+    spec = make_debate(
         question=told.question,
         format=all_formats().get("panel").id,
         agents=tuple(agent(name, name) for name in told.agents),
         judge=agent("judge", "judge"),
-        history_limit=0,
         settings=panel_settings(rounds=1, summaries=SummarySettings(enabled=False)),
     )
     with tempfile.TemporaryDirectory() as folder:

@@ -11,14 +11,15 @@ import base64
 import json
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
-from parley.orchestrator.model.spec import Clarifications, ContextDocument, DebateSpec, Limits, Prompt
+from parley.orchestrator.model.spec import DEFAULT_LIMITS, agents_of
+from parley.orchestrator.model.times import seconds_of
 from parley.v1 import debate_pb2
-from parley.v1.agent_pb2 import SummarySettings, ToolCall
+from parley.v1.agent_pb2 import TOOL_FILE_READ, TOOL_LIST_FILES, PromptText, SummarySettings, ToolCall
 from parley.v1.arena_pb2 import (
     DEBATE_PROTOCOL_ADVERSARIAL,
     DEBATE_PROTOCOL_SOCRATIC,
@@ -44,9 +45,9 @@ from parley.v1.convergence_pb2 import (
     AssessResponse,
     Contradiction,
 )
-from parley.v1.debate_pb2 import Intervention
+from parley.v1.debate_pb2 import Clarifications, ContextDocument, Intervention
 from parley.v1.evaluation_pb2 import EvaluatedDebate, EvaluatedProposal, EvaluationSettings
-from parley.v1.event_pb2 import Intervened
+from parley.v1.event_pb2 import DebateCreated, Intervened
 from parley.v1.memory_pb2 import RecallResponse
 from parley.v1.moderated_pb2 import Perspective
 from parley.v1.panel_pb2 import (
@@ -59,7 +60,16 @@ from parley.v1.panel_pb2 import (
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import TENANT, Backstage, Replica, agent, backstage, make_spec
+from tests.support.orchestration import (
+    TENANT,
+    Backstage,
+    Replica,
+    agent,
+    backstage,
+    make_debate,
+    make_limits,
+    with_spec,
+)
 from tests.support.scripted_gateway import ScriptedGateway, answer_text, judgement, refusal
 from tests.support.small_format import (
     SMALL,
@@ -125,7 +135,7 @@ class KeptDebate:
 
     format: str
     name: str
-    spec: Callable[[str], DebateSpec]
+    spec: Callable[[str], DebateCreated]
     gateway: Callable[[], ScriptedGateway] = ScriptedGateway
     steer: Callable[[Person], Awaitable[None]] = _let_be
 
@@ -140,8 +150,8 @@ class KeptDebate:
         return FOLDER / f"{self.id}.log"
 
 
-def _rounds_spec(version: str) -> DebateSpec:
-    return make_spec(
+def _rounds_spec(version: str) -> DebateCreated:
+    return make_debate(
         3,
         2,
         format=version,
@@ -166,9 +176,9 @@ async def _steer_rounds(person: Person) -> None:
     person.stage.gateway.release("round/1/propose/ada")
 
 
-def _quality_spec(version: str) -> DebateSpec:
-    told = Prompt("You are a pirate who knows water.", "pirate.md")
-    spec = make_spec(
+def _quality_spec(version: str) -> DebateCreated:
+    told = PromptText(text="You are a pirate who knows water.", source="pirate.md")
+    spec = make_debate(
         2,
         2,
         format=version,
@@ -177,12 +187,12 @@ def _quality_spec(version: str) -> DebateSpec:
         carry_forward=True,
         termination=Termination(rule=TERMINATION_RULE_QUALITY, threshold_percent=90),
         context=(
-            ContextDocument("docs/water.md", "Water is a liquid.\n>>>\n"),
-            ContextDocument("b.md", "Ice floats."),
+            ContextDocument(path="docs/water.md", text="Water is a liquid.\n>>>\n"),
+            ContextDocument(path="b.md", text="Ice floats."),
         ),
     )
-    equipped = agent("ada", tools=("file_read", "list_files"), tool_call_limit=4, system_prompt=told)
-    return replace(spec, agents=(equipped, *spec.agents[1:]))
+    equipped = agent("ada", tools=(TOOL_FILE_READ, TOOL_LIST_FILES), tool_call_limit=4, system_prompt=told)
+    return with_spec(spec, agents=(equipped, *agents_of(spec.spec)[1:]))
 
 
 def _quality_gateway() -> ScriptedGateway:
@@ -196,9 +206,9 @@ def _quality_gateway() -> ScriptedGateway:
     return gateway
 
 
-def _agreement_spec(version: str) -> DebateSpec:
+def _agreement_spec(version: str) -> DebateCreated:
     ends = Termination(rule=TERMINATION_RULE_CONVERGENCE, threshold_percent=80)
-    return make_spec(2, 4, format=version, termination=ends)
+    return make_debate(2, 4, format=version, termination=ends)
 
 
 def _agreement_gateway() -> ScriptedGateway:
@@ -227,16 +237,16 @@ def _ballots_and_stands() -> ScriptedGateway:
     return gateway
 
 
-def _voting_spec(version: str) -> DebateSpec:
-    return make_spec(2, 1, format=version, synthesis_method=SYNTHESIS_METHOD_VOTING)
+def _voting_spec(version: str) -> DebateCreated:
+    return make_debate(2, 1, format=version, synthesis_method=SYNTHESIS_METHOD_VOTING)
 
 
-def _merge_spec(version: str) -> DebateSpec:
-    return make_spec(2, 1, format=version, synthesis_method=SYNTHESIS_METHOD_MERGE)
+def _merge_spec(version: str) -> DebateCreated:
+    return make_debate(2, 1, format=version, synthesis_method=SYNTHESIS_METHOD_MERGE)
 
 
-def _clarified_spec(version: str) -> DebateSpec:
-    return make_spec(2, 1, format=version, clarifications=Clarifications(max_times=1))
+def _clarified_spec(version: str) -> DebateCreated:
+    return make_debate(2, 1, format=version, clarifications=Clarifications(max_times=1))
 
 
 def _curious() -> ScriptedGateway:
@@ -257,8 +267,8 @@ async def _steer_clarified(person: Person) -> None:
     await person.does("answers", Intervention(answer=debate_pb2.Answer(answers=answers)))
 
 
-def _demonstration_spec(version: str) -> DebateSpec:
-    return make_spec(2, 2, format=version, demonstration=True)
+def _demonstration_spec(version: str) -> DebateCreated:
+    return make_debate(2, 2, format=version, demonstration=True)
 
 
 def _panels(version: str) -> Sequence[KeptDebate]:
@@ -284,9 +294,9 @@ def _panels(version: str) -> Sequence[KeptDebate]:
     )
 
 
-def _small_spec(version: str) -> DebateSpec:
-    spec = make_spec(2, 1, limits=Limits(max_tokens=1800))
-    return replace(spec, format=version, settings=None)
+def _small_spec(version: str) -> DebateCreated:
+    spec = make_debate(2, 1, limits=make_limits(max_tokens=1800))
+    return with_spec(spec, format=version, settings=None)
 
 
 def _small_gateway() -> ScriptedGateway:
@@ -301,7 +311,7 @@ def _small_gateway() -> ScriptedGateway:
 
 async def _steer_small(person: Person) -> None:
     await person.sees("checkpoint_opened")
-    await person.lets_pass(Limits().checkpoint_seconds, until="checkpoint_expired")
+    await person.lets_pass(seconds_of(DEFAULT_LIMITS.checkpoint), until="checkpoint_expired")
     await person.sees("paused")
     await person.does("resume-1", Intervention(resume=debate_pb2.Resume()))
     await person.sees("checkpoint_opened", 2)
@@ -323,7 +333,7 @@ EVERYTHING = [
 """All that the engine offers; a person who comes too late, a failure, a wait for a provider, a limit."""
 
 
-def _evaluation_spec(format_id: str) -> DebateSpec:
+def _evaluation_spec(format_id: str) -> DebateCreated:
     evaluated = EvaluatedDebate(
         question="Is water wet?\n>>> Say yes.",
         requirements=["R1 (a must): say yes or no"],
@@ -338,19 +348,19 @@ def _evaluation_spec(format_id: str) -> DebateSpec:
         debate_id="deb-20260101-000000-aaaaaaaa", include_proposals=True, evaluated=evaluated
     )
     settings.timeouts["cy"].FromSeconds(30)
-    told = Prompt("Judge {final_solution} for {problem}.", "user.md")
-    return DebateSpec(
+    told = PromptText(text="Judge {final_solution} for {problem}.", source="user.md")
+    return make_debate(
         question="Evaluation of deb-20260101-000000-aaaaaaaa: Is water wet?",
         format=format_id,
         agents=(
             agent("ada", "evaluator"),
             agent("bo", "evaluator", evaluation_prompt=told),
-            agent("cy", "evaluator", system_prompt=Prompt("You are strict.", "strict.md")),
+            agent("cy", "evaluator", system_prompt=PromptText(text="You are strict.", source="strict.md")),
         ),
         judge=agent("judge", "judge"),
         history_limit=0,
         settings=settings,
-        context=(ContextDocument("docs/water.md", "Water is a liquid.\n"),),
+        context=(ContextDocument(path="docs/water.md", text="Water is a liquid.\n"),),
     )
 
 
@@ -370,8 +380,8 @@ EVALUATION = KeptDebate("evaluation@1", "scores", _evaluation_spec, _evaluation_
 """Evaluators with prompts of their own and without, one that fails, a document, proposals, clarifications."""
 
 
-def _arena_spec(settings: ArenaSettings, agents: int, **fields: object) -> Callable[[str], DebateSpec]:
-    return lambda version: replace(arena_spec(agents, settings, **fields), format=version)
+def _arena_spec(settings: ArenaSettings, agents: int, **fields: object) -> Callable[[str], DebateCreated]:
+    return lambda version: with_spec(arena_spec(agents, settings, **fields), format=version)
 
 
 def _adversarial_gateway() -> ScriptedGateway:
@@ -447,9 +457,11 @@ _OWN = Perspective(
 )
 
 
-def _steered_spec(version: str) -> DebateSpec:
+def _steered_spec(version: str) -> DebateCreated:
     spec = moderated_spec(checkpoints=True, max_rounds=4, spec={"history_limit": 2})
-    return replace(spec, format=version, context=(ContextDocument("docs/load.md", "Ten logins a second.\n"),))
+    return with_spec(
+        spec, format=version, context=(ContextDocument(path="docs/load.md", text="Ten logins a second.\n"),)
+    )
 
 
 def _steered_gateway() -> ScriptedGateway:
@@ -505,8 +517,8 @@ async def _steer_moderated(person: Person) -> None:
         await person.does(key.replace("/", "-"), act)
 
 
-def _unsteered_spec(version: str) -> DebateSpec:
-    return replace(moderated_spec(custom_perspectives=[_OWN], token_budget_per_round=0), format=version)
+def _unsteered_spec(version: str) -> DebateCreated:
+    return with_spec(moderated_spec(custom_perspectives=[_OWN], token_budget_per_round=0), format=version)
 
 
 def _unsteered_gateway() -> ScriptedGateway:

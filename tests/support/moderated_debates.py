@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from parley.orchestrator.formats.moderated.settings import SETTINGS
-from parley.orchestrator.model.spec import DebateSpec
+from parley.v1.event_pb2 import DebateCreated
 from parley.v1.moderated_pb2 import ModeratedSettings
-from tests.support.orchestration import make_spec
+from tests.support.orchestration import make_debate, with_spec
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest, judgement
 
 __all__ = ["QUESTION", "ModeratedScript", "moderated_settings", "moderated_spec"]
@@ -33,11 +33,11 @@ def moderated_settings(**fields: Any) -> ModeratedSettings:
 
 def moderated_spec(
     count: int = 2, *, question: str = QUESTION, spec: Mapping[str, Any] | None = None, **settings: Any
-) -> DebateSpec:
+) -> DebateCreated:
     """A moderated debate for which so many agents lend their routes; without checkpoints unless these are asked for."""
     told = moderated_settings(**{"checkpoints": False, **settings})
-    made = make_spec(count, format="moderated@1", settings=told, **(spec or {}))
-    return replace(made, question=question)
+    made = make_debate(count, format="moderated@1", settings=told, **(spec or {}))
+    return with_spec(made, question=question)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -25,9 +25,16 @@ from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.index import DEBATES, RUNNING, DebateIndex, DebateRecord
 from parley.orchestrator.log.journal import log_name, read_events
-from parley.orchestrator.model.conversion import spec_to_proto
 from parley.orchestrator.model.digest import digest
-from parley.orchestrator.model.spec import AgentSpec, DebateSpec, Limits
+from parley.orchestrator.model.spec import (
+    DEFAULT_LIMITS,
+    agents_of,
+    resolve_agent,
+    set_format_settings,
+    with_default_clarifications,
+    with_default_limits,
+)
+from parley.orchestrator.model.times import duration
 from parley.orchestrator.peers.agents import Agents
 from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
@@ -43,13 +50,16 @@ from parley.runtime.server import RunningServer, start_server
 from parley.storage.opening import Store, open_store
 from parley.storage.ports import Log, Record
 from parley.v1 import debate_pb2, event_pb2, orchestrator_pb2, orchestrator_pb2_grpc
+from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import (
     Closed,
     Concluded,
+    DebateCreated,
     DebateFailed,
     Intervened,
     Paused,
     Resumed,
+    RolePrompts,
     StepFailed,
     StepSucceeded,
 )
@@ -71,22 +81,74 @@ __all__ = [
     "intervention",
     "kind_of",
     "left_behind",
-    "make_spec",
+    "make_debate",
+    "make_limits",
     "orchestrating",
     "outcomes",
     "panel_settings",
     "until",
+    "with_fields",
+    "with_spec",
 ]
 
+MessageType = TypeVar("MessageType", bound=Message)
+
 TENANT = "default"
-NO_LIMITS = Limits()
+NO_LIMITS = DEFAULT_LIMITS
 WITHIN = 30.0
 """Seconds after which a wait for something that should come is given up."""
 
 
-def agent(name: str, role: str = "architect", **fields: Any) -> AgentSpec:
-    instructions = dict(load_shipped_roles().get(role).prompts)
-    return AgentSpec(name, name.title(), role, instructions=instructions, **fields)
+def agent(name: str, role: str = "architect", **fields: Any) -> Agent:
+    return Agent(id=name, name=name.title(), role=role, **fields)
+
+
+def with_fields(message: MessageType, **fields: Any) -> MessageType:
+    """A copy of a message with these fields in place of its own; None clears one."""
+    changed = type(message)()
+    changed.CopyFrom(message)
+    for name in fields:
+        changed.ClearField(name)
+    changed.MergeFrom(type(message)(**fields))
+    return changed
+
+
+def make_limits(
+    *, max_tokens: int = 0, max_cost_micros: int = 0, **seconds: float
+) -> debate_pb2.DebateLimits:
+    """The usual limits, with these seconds in place of theirs."""
+    given: dict[str, Any] = {name: duration(each) for name, each in seconds.items()}
+    said = debate_pb2.DebateLimits(max_tokens=max_tokens, max_cost_micros=max_cost_micros, **given)
+    return with_default_limits(said, DEFAULT_LIMITS)
+
+
+def with_spec(created: DebateCreated, **fields: Any) -> DebateCreated:
+    """A copy of a debate's first event with these fields of its specification; agents are told what Parley ships for their roles."""
+    changed = DebateCreated()
+    changed.CopyFrom(created)
+    if "demonstration" in fields:
+        changed.demonstration = fields.pop("demonstration")
+    spec = changed.spec
+    if "agents" in fields:
+        del spec.agents[:]
+        spec.agents.extend(debate_pb2.Participant(agent=resolve_agent(each)) for each in fields.pop("agents"))
+    if "judge" in fields:
+        spec.judge.agent.CopyFrom(resolve_agent(fields.pop("judge")))
+    if "clarifications" in fields:
+        spec.clarifications.CopyFrom(with_default_clarifications(fields.pop("clarifications")))
+    if "settings" in fields:
+        settings = fields.pop("settings")
+        spec.ClearField(spec.WhichOneof("format_settings") or "panel")
+        if settings is not None:
+            set_format_settings(spec, settings)
+    spec.CopyFrom(with_fields(spec, **fields))
+    roles = {each.role for each in (*agents_of(spec), spec.judge.agent)}
+    shipped = {each: load_shipped_roles().find(each) for each in sorted(roles)}
+    del changed.roles[:]
+    changed.roles.extend(
+        RolePrompts(role=name, sections=role.prompts) for name, role in shipped.items() if role is not None
+    )
+    return changed
 
 
 def panel_settings(**fields: Any) -> PanelSettings:
@@ -98,8 +160,8 @@ def panel_settings(**fields: Any) -> PanelSettings:
     return settings
 
 
-def make_spec(count: int = 2, rounds: int = 2, **fields: Any) -> DebateSpec:
-    """A panel of so many agents, named ada, bo, cy, and so on; fields of its settings may stand among the others."""
+def make_debate(count: int = 2, rounds: int = 2, **fields: Any) -> DebateCreated:
+    """The first event of a panel of so many agents, named ada, bo, cy, and so on; fields of its settings may stand among the others."""
     names = ("ada", "bo", "cy", "dee", "eve", "fay", "gil")[:count]
     own = {each.name for each in PanelSettings.DESCRIPTOR.fields}
     settings = {name: value for name, value in fields.items() if name in own}
@@ -108,10 +170,12 @@ def make_spec(count: int = 2, rounds: int = 2, **fields: Any) -> DebateSpec:
         "agents": tuple(agent(name) for name in names),
         "judge": agent("judge", "judge"),
         "history_limit": 0,
+        "domain": "general",
+        "limits": DEFAULT_LIMITS,
         "settings": panel_settings(rounds=rounds, **settings),
         **{name: value for name, value in fields.items() if name not in own},
     }
-    return DebateSpec(question="Is water wet?", **given)
+    return with_spec(DebateCreated(), **{"question": "Is water wet?", **given})
 
 
 def intervention(
@@ -221,9 +285,9 @@ class Replica:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
 
-    async def create(self, spec: DebateSpec, request_id: str = "") -> str:
-        content = digest(spec_to_proto(spec))
-        debate, _ = await self.intake.create_debate(TENANT, request_id or uuid.uuid4().hex, content, spec)
+    async def create(self, created: DebateCreated, request_id: str = "") -> str:
+        first = with_fields(created, request_id=request_id or uuid.uuid4().hex)
+        debate, _ = await self.intake.create_debate(TENANT, first, digest(created.spec))
         return debate
 
     async def intervene(self, debate: str, act: str, request_id: str = "", **fields: Any) -> int:
@@ -261,7 +325,7 @@ class Backstage:
         max_debates: int = 64,
         formats: Formats | None = None,
         follow_up: FollowUp = record,
-        follow_up_limits: Limits = NO_LIMITS,
+        follow_up_limits: debate_pb2.DebateLimits = NO_LIMITS,
     ) -> Replica:
         deltas = DeltaBroker()
         dependencies = OwnerDependencies(

@@ -9,15 +9,14 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 
-from parley.orchestrator.model.spec import AgentSpec
+from parley.v1.agent_pb2 import Agent
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.moderated_debates import QUESTION, ModeratedScript, moderated_settings
-from tests.support.orchestration import agent, backstage, make_spec
+from tests.support.orchestration import agent, backstage, make_debate, with_fields, with_spec
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest
 
 __all__ = ["long_answer", "main"]
@@ -54,10 +53,10 @@ def _answer(gateway: ScriptedGateway, step: str, name: str, characters: int) -> 
     return "\n".join([text, "", "## Answers to issues", *told])
 
 
-def _team(count: int, context_tokens: int) -> tuple[AgentSpec, ...]:
+def _team(count: int, context_tokens: int) -> tuple[Agent, ...]:
     names = ("ada", "bo", "cy", "dee", "eve", "fay", "gil")[:count]
     return tuple(
-        replace(agent(name, role), context_tokens=context_tokens)
+        with_fields(agent(name, role), context_tokens=context_tokens)
         for name, role in zip(names, _ROLES, strict=False)
     )
 
@@ -66,9 +65,9 @@ async def _held(given: argparse.Namespace) -> list[StepRequest]:
     gateway = _GATEWAYS[given.format](given.characters)
     gateway.text = lambda step, name: _answer(gateway, step, name, given.characters)
     gateway.requirements = _REQUIREMENTS
-    judge = replace(agent("judge", "judge"), context_tokens=given.context)
+    judge = with_fields(agent("judge", "judge"), context_tokens=given.context)
     team = _team(given.agents, given.context)
-    spec = make_spec(3, given.rounds, agents=team, judge=judge)
+    spec = make_debate(3, given.rounds, agents=team, judge=judge)
     if given.format == "arena":
         arena = arena_settings(revision_rounds=given.rounds)
         spec = arena_spec(3, arena, agents=team, judge=judge)
@@ -76,7 +75,7 @@ async def _held(given: argparse.Namespace) -> list[StepRequest]:
         settings = moderated_settings(
             checkpoints=False, max_rounds=given.rounds, perspectives=given.agents, token_budget_per_round=0
         )
-        spec = replace(spec, format="moderated@1", question=QUESTION, settings=settings)
+        spec = with_spec(spec, format="moderated@1", question=QUESTION, settings=settings)
     with tempfile.TemporaryDirectory() as folder:
         async with backstage(Path(folder), gateway) as stage, stage.replica() as replica:
             await stage.comes_to(await replica.create(spec), "COMPLETED")

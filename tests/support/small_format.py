@@ -19,9 +19,8 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.model.errors import DebateFailedError
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
-from parley.v1.agent_pb2 import Usage
+from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.debate_pb2 import Approval, Outcome, Question, Questions, Reply
 from parley.v1.event_pb2 import PhaseEntered, StepFailed
 from tests.support.scripted_gateway import ScriptedGateway, judgement
@@ -59,7 +58,8 @@ async def small(debate: Debate, told: str = _TOLD) -> Outcome:
     """Run the format; `told` is the prompt for the answer."""
     debate.record_event("state/gathering", PhaseEntered(name="GATHERING"))
     for name in ("hope", "doubt"):
-        await debate.add_participant(f"join/{name}", AgentSpec(name, name.title(), "generalist"))
+        agent = Agent(id=name, name=name.title(), role="generalist")
+        await debate.add_participant(f"join/{name}", agent, {})
     questions = [Question(id="budget", text="How much?"), Question(id="when", text="By when?")]
     answered = await debate.run_checkpoint(
         "questions", Questions(text="Before we begin:", questions=questions)
@@ -72,7 +72,7 @@ async def small(debate: Debate, told: str = _TOLD) -> Outcome:
     choice = _leading(ballots)
     await debate.run_timer("cooling", WAIT_SECONDS)
     prompt = told.format(choice=choice, budget=known.get("budget", "open"))
-    reply = await debate.ask("answer", debate.spec.judge, _task(ANSWER, "judge", prompt, is_answer=True))
+    reply = await debate.ask("answer", debate.judge, _task(ANSWER, "judge", prompt, is_answer=True))
     if isinstance(reply, StepFailed):
         steps = ("answer",)
         awaited = steps if is_transient(reply.reason) else ()
@@ -93,7 +93,7 @@ def _task(
     return Task(work, (user_part(prompt),), max_output_tokens, is_answer=is_answer, seconds=30.0)
 
 
-async def _vote(debate: Debate, agent: AgentSpec) -> Ballot | StepFailed:
+async def _vote(debate: Debate, agent: Agent) -> Ballot | StepFailed:
     prompt = f"Vote. You are agent {debate.letter(agent.id)}."
     return await debate.ask_structured(f"vote/{agent.id}", agent, _task(VOTE, agent.id, prompt), BALLOT)
 

@@ -16,12 +16,11 @@ from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log import journal
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.model.spec import DebateSpec
 from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.runtime.clock import Clock, SystemClock
 from parley.storage.ports import Collection, Documents, Fields, Log, Record, Where
 from parley.v1.debate_pb2 import Outcome
-from parley.v1.event_pb2 import Concluded
+from parley.v1.event_pb2 import Concluded, DebateCreated
 from tests.support.checked_format import person
 from tests.support.flying_time import time_flies
 from tests.support.manual_clock import ManualClock
@@ -45,7 +44,7 @@ class Play:
         acts: What a person does at checkpoints with these keys, other than to let it go on.
     """
 
-    spec: DebateSpec
+    spec: DebateCreated
     gateway: Callable[[], ScriptedGateway] = ScriptedGateway
     formats: Formats = field(default_factory=all_formats)
     flying: bool = False

@@ -29,7 +29,7 @@ from parley.orchestrator.keys.tenant_keys import TenantKeys
 from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
 from parley.orchestrator.log.index import DEBATES, DebateIndex
-from parley.orchestrator.model.spec import Limits
+from parley.orchestrator.model.times import duration
 from parley.orchestrator.peers.agents import Agents
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
 from parley.orchestrator.phases.record import record
@@ -51,6 +51,7 @@ from parley.runtime.telemetry import configure_telemetry
 from parley.storage.opening import Store, lock_store, open_store, refuse_unusable_store
 from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+from parley.v1.debate_pb2 import DebateLimits
 
 __all__ = ["build", "main"]
 
@@ -107,7 +108,7 @@ async def build(
             ),
             formats=formats,
             follow_up=record,
-            follow_up_limits=Limits(total_seconds=settings.follow_up_seconds),
+            follow_up_limits=DebateLimits(total=duration(settings.follow_up_seconds)),
             clock=clock,
             owner=owner,
             lease_heartbeat_seconds=settings.lease_seconds / 3,

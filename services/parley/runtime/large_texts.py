@@ -9,6 +9,8 @@ from itertools import accumulate
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
+from google.protobuf.message import Message
+
 from parley.runtime.labels import labels
 
 __all__ = ["in_thread_if_large", "in_thread_per_tenant"]
@@ -25,11 +27,13 @@ _thread: Final = ThreadPoolExecutor(1, thread_name_prefix="large-texts")
 _locks: Final[WeakValueDictionary[tuple[int, str], asyncio.Lock]] = WeakValueDictionary()
 
 
-async def in_thread_if_large(texts: Iterable[str], work: Callable[[], T]) -> T:
-    """Return the result of `work` on these texts. It runs in a thread if they are large, since all callers share the event loop."""
-    is_large = any(
-        size > _LARGE_CHARACTERS for size in accumulate(len(each) + _CHARACTERS_PER_TEXT for each in texts)
-    )
+async def in_thread_if_large(texts: Iterable[str] | Message, work: Callable[[], T]) -> T:
+    """Return the result of `work` on these texts, or on a message. It runs in a thread if they are large, since all callers share the event loop."""
+    if isinstance(texts, Message):
+        is_large = texts.ByteSize() > _LARGE_CHARACTERS
+    else:
+        sizes = accumulate(len(each) + _CHARACTERS_PER_TEXT for each in texts)
+        is_large = any(size > _LARGE_CHARACTERS for size in sizes)
     return await in_thread_per_tenant(work) if is_large else work()
 
 

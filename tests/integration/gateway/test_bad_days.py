@@ -9,7 +9,8 @@ import pytest
 from parley.gateway.routing.call import Timeouts
 from parley.gateway.wire.api import Api
 from parley.orchestrator.engine.budget import is_transient, next_wait
-from parley.orchestrator.model.spec import Limits
+from parley.orchestrator.model.spec import DEFAULT_LIMITS
+from parley.orchestrator.model.times import seconds_of
 from parley.runtime.errors import from_rpc_error
 from tests.integration.gateway.harness import one_server, request, routes_file, running
 from tests.integration.gateway.scenarios import DEAD, KEYS, mixed
@@ -142,7 +143,7 @@ async def test_half_a_second_of_errors_fails_no_call_of_a_route_alone_and_opens_
 @pytest.mark.parametrize("away", [4, 40, 60, 300])
 async def test_a_debate_outlasts_a_restart_of_the_one_server_it_has(away: float) -> None:
     """Agents ask as a debate does that waits for providers, and the route is asked again when its minute is over."""
-    clock, limit = ManualClock(), Limits().waiting_seconds
+    clock, limit = ManualClock(), seconds_of(DEFAULT_LIMITS.waiting)
     assert limit >= 60
     async with (
         ModelServer(answer="fine") as server,

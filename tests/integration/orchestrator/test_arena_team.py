@@ -9,7 +9,6 @@ from parley.orchestrator.api.conversion import debate_to_proto
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.arena import V1
-from parley.orchestrator.model.spec import ContextDocument
 from parley.v1.arena_pb2 import (
     DUTY_CRITIC,
     DUTY_VOTER,
@@ -21,6 +20,7 @@ from parley.v1.arena_pb2 import (
     TeamSettings,
 )
 from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_UNDETERMINED, AssessResponse, UnsurePair
+from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.event_pb2 import JudgeChosen, TeamSelected, Warned
 from parley.v1.ratings_pb2 import Rating
 from parley.v1.voting_pb2 import VOTE_WEIGHTS_ACCURACY, VOTE_WEIGHTS_ELO, VoteWeights, VotingSettings
@@ -85,7 +85,9 @@ async def judged(
 ) -> list:  # type: ignore[type-arg]
     settings = arena_settings(revision_rounds=1, judge_choice=choice, team=team or TeamSettings())
     agents = tuple(agent(name, role) for name, role in ROLES.items())
-    spec = arena_spec(3, settings, agents=agents, context=(ContextDocument("notes.md", "Ten users."),))
+    spec = arena_spec(
+        3, settings, agents=agents, context=(ContextDocument(path="notes.md", text="Ten users."),)
+    )
     async with backstage(folder, gateway) as stage, stage.replica() as replica:
         return await stage.comes_to(await replica.create(spec), "COMPLETED")
 

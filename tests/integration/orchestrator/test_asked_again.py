@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.model.spec import Limits
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import (
     Backstage,
@@ -14,7 +13,8 @@ from tests.support.orchestration import (
     backstage,
     check_log,
     left_behind,
-    make_spec,
+    make_debate,
+    make_limits,
     outcomes,
 )
 from tests.support.scripted_gateway import refusal
@@ -24,7 +24,7 @@ CRITIQUE = "round/1/critique/bo/of/ada"
 
 async def held(stage: Backstage, replica: Replica, clock: ManualClock) -> list[Envelope]:
     """Hold a debate in which a step fails, and let five seconds pass once it has."""
-    debate = await replica.create(make_spec(3, 1))
+    debate = await replica.create(make_debate(3, 1))
     await stage.has(debate, "step_failed")
     await clock.sleeping(3)  # the heartbeat, the round's limit, and the pause
     clock.advance(5)
@@ -60,7 +60,7 @@ async def test_what_does_not_pass_soon_is_not_asked_again(
     reason: str, stage: Backstage, replica: Replica
 ) -> None:
     stage.gateway.fail(CRITIQUE, refusal(reason))
-    await stage.comes_to(await replica.create(make_spec(3, 1)), "COMPLETED")
+    await stage.comes_to(await replica.create(make_debate(3, 1)), "COMPLETED")
     assert stage.gateway.steps(CRITIQUE) == [CRITIQUE]
 
 
@@ -68,7 +68,7 @@ async def test_a_limit_reached_meanwhile_lets_nobody_be_asked_again(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     stage.gateway.fail(CRITIQUE, refusal("PROVIDER_UNAVAILABLE"), attempt=1)
-    debate = await replica.create(make_spec(3, 1, limits=Limits(total_seconds=3)))
+    debate = await replica.create(make_debate(3, 1, limits=make_limits(total=3)))
     await stage.has(debate, "step_failed")
     await clock.sleeping(4)
     clock.advance(3)

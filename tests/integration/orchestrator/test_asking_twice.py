@@ -10,7 +10,7 @@ from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.index import DebateRecord
 from parley.orchestrator.log.journal import Journal
 from parley.runtime.errors import ParleyError
-from tests.support.orchestration import TENANT, Backstage, intervention, make_spec, orchestrating
+from tests.support.orchestration import TENANT, Backstage, intervention, make_debate, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
 
 
@@ -31,7 +31,7 @@ async def test_an_intervention_at_two_replicas_at_once_has_one_answer_though_it_
     stage.gateway.hold("*")
     looked, ended = asyncio.Event(), asyncio.Event()
     async with stage.replica("one") as one, stage.replica("two", exclusive=False) as two:
-        debate = await one.create(make_spec())
+        debate = await one.create(make_debate())
         await stage.gateway.wait_for("*", 2)
         index, inbox = two.dependencies.index, two.dependencies.inbox
         get, look = index.get, inbox.get
@@ -57,7 +57,7 @@ async def test_what_the_log_holds_was_recorded_though_its_owner_died_before_it_s
     """The record says that the debate has ended, and the inbox still waits: the log tells."""
     stage.gateway.hold("*")
     async with stage.replica("one") as one:
-        debate = await one.create(make_spec())
+        debate = await one.create(make_debate())
         await stage.gateway.wait_for("*", 2)
     needs = stage.replica("two").dependencies
     journal = Journal(needs.log, needs.clock, TENANT, debate, await stage.events(debate))

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -14,13 +13,14 @@ from hypothesis import strategies as st
 
 from parley.gateway.prompt.documents import quote_documents
 from parley.gateway.prompt.fitting import Unfittable, fit
-from parley.orchestrator.model.spec import ContextDocument, DebateSpec
 from parley.orchestrator.phases.prompting import quotation
+from parley.v1.debate_pb2 import ContextDocument
+from parley.v1.event_pb2 import DebateCreated
 from parley.v1.gateway_pb2 import PROMPT_ROLE_USER, PromptPart
 from parley.v1.memory_pb2 import RecallResponse
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.moderated_debates import ModeratedScript, moderated_settings
-from tests.support.orchestration import agent, backstage, make_spec
+from tests.support.orchestration import agent, backstage, make_debate, with_spec
 from tests.support.prompt_parts import user
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -43,10 +43,11 @@ def planted(attack: str) -> str:
     return attack.format(mark=MARK, gt=">" * 40)
 
 
-def spec_of(format_name: str, question: str) -> tuple[DebateSpec, ScriptedGateway]:
+def spec_of(format_name: str, question: str) -> tuple[DebateCreated, ScriptedGateway]:
     team = tuple(agent(name, role) for name, role in (("ada", "architect"), ("bo", "security")))
     documents = tuple(
-        ContextDocument(planted(each["path"]), planted(each["text"])) for each in attacks()["document"]
+        ContextDocument(path=planted(each["path"]), text=planted(each["text"]))
+        for each in attacks()["document"]
     )
     gateway = {
         "panel@1": ScriptedGateway,
@@ -54,21 +55,21 @@ def spec_of(format_name: str, question: str) -> tuple[DebateSpec, ScriptedGatewa
         "moderated@1": ModeratedScript().gateway,
     }[format_name]()
     judge = agent("judge", "judge")
-    spec = make_spec(2, 2, agents=team, judge=judge, include_full_history=True)
+    spec = make_debate(2, 2, agents=team, judge=judge, include_full_history=True)
     if format_name == "arena@1":
         spec = arena_spec(2, arena_settings(revision_rounds=2), agents=team, judge=judge)
     if format_name == "moderated@1":
         settings = moderated_settings(
             checkpoints=False, max_rounds=2, perspectives=2, token_budget_per_round=0
         )
-        spec = replace(spec, format=format_name, settings=settings)
+        spec = with_spec(spec, format=format_name, settings=settings)
     gateway.past = [
         RecallResponse(
             debate_id=f"deb-2026010{place}-000000-aaaaaaaa", question="Which?", conclusion=planted(each)
         )
         for place, each in enumerate(attacks()["memory"], 1)
     ]
-    return replace(spec, question=planted(question), context=documents), gateway
+    return with_spec(spec, question=planted(question), context=documents), gateway
 
 
 async def prompts_of(

@@ -10,14 +10,15 @@ import pytest
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.usage import usage_of
-from parley.orchestrator.model.spec import DebateSpec, Limits
-from parley.orchestrator.peers.roster import fetch_roster, fetch_routes, with_routes
+from parley.orchestrator.model.spec import agents_of, price_of
+from parley.orchestrator.peers.roster import fetch_roster, fetch_routes, set_routes
 from parley.runtime.channel import channel
-from parley.v1.event_pb2 import StepFailed, StepStarted, StepSucceeded
+from parley.v1.debate_pb2 import DebateLimits
+from parley.v1.event_pb2 import DebateCreated, StepFailed, StepStarted, StepSucceeded
 from tests.integration.gateway.harness import routes_file, running
 from tests.support.kept_logs import KEPT
 from tests.support.model_server import ModelServer
-from tests.support.orchestration import backstage, until
+from tests.support.orchestration import backstage, make_limits, until, with_fields, with_spec
 
 FORMATS = ["panel@1-rounds", "panel@1-quality", "panel@1-merge", "arena@1-adversarial"]
 FORMATS += ["moderated@1-unsteered", "evaluation@1-scores"]
@@ -42,7 +43,7 @@ class Held:
         return [each.cost_micros for each in used if each.requests]
 
 
-async def held(name: str, server: ModelServer, folder: Path, limits: Limits) -> Held:
+async def held(name: str, server: ModelServer, folder: Path, limits: DebateLimits) -> Held:
     """Hold a debate of the kind of a kept log, with every agent at one priced route."""
     settings = routes_file(folder, server, extra=PRICES)
     async with (
@@ -52,8 +53,8 @@ async def held(name: str, server: ModelServer, folder: Path, limits: Limits) -> 
         replace(stage, models=models).replica() as replica,
     ):
         spec = at_one_route(KEPT[name].spec(KEPT[name].format), limits)
-        spec = with_routes(spec, await fetch_roster(models), await fetch_routes(models, ["p1/m"]))
-        assert spec.judge.price is not None
+        set_routes(spec.spec, await fetch_roster(models), await fetch_routes(models, ["p1/m"]))
+        assert price_of(spec.spec.judge.agent) is not None
         debate = await replica.create(spec)
 
         async def over() -> bool:
@@ -63,14 +64,16 @@ async def held(name: str, server: ModelServer, folder: Path, limits: Limits) -> 
         return Held(await stage.events(debate), [each.body for each in server.ledger.to("/v1/responses")])
 
 
-def at_one_route(spec: DebateSpec, limits: Limits) -> DebateSpec:
-    agents = tuple(replace(each, routes=("p1/m",)) for each in spec.agents)
-    return replace(spec, agents=agents, judge=replace(spec.judge, routes=("p1/m",)), limits=limits)
+def at_one_route(spec: DebateCreated, limits: DebateLimits) -> DebateCreated:
+    agents = tuple(with_fields(each, routes=("p1/m",)) for each in agents_of(spec.spec))
+    return with_spec(
+        spec, agents=agents, judge=with_fields(spec.spec.judge.agent, routes=("p1/m",)), limits=limits
+    )
 
 
 @pytest.mark.parametrize("name", FORMATS)
 async def test_every_call_carries_a_bound_and_is_counted(name: str, tmp_path: Path) -> None:
-    limits = Limits(max_cost_micros=10_000_000, max_tokens=10_000_000, waiting_seconds=0)
+    limits = make_limits(max_cost_micros=10_000_000, max_tokens=10_000_000, waiting=0)
     async with ModelServer(states_positions=True) as server:
         debate = await held(name, server, tmp_path, limits)
     assert debate.asked
@@ -86,7 +89,7 @@ async def test_every_call_carries_a_bound_and_is_counted(name: str, tmp_path: Pa
 async def test_answers_that_ignore_their_bound_exceed_a_budget_by_one_call_and_the_answer(
     name: str, tmp_path: Path
 ) -> None:
-    limits = Limits(max_cost_micros=BUDGET, waiting_seconds=0)
+    limits = make_limits(max_cost_micros=BUDGET, waiting=0)
     async with ModelServer(answer=LONG) as server:
         debate = await held(name, server, tmp_path, limits)
     assert debate.costs()

@@ -13,7 +13,7 @@ from parley.runtime.channel import channel
 from parley.v1.event_pb2 import StepSucceeded
 from tests.integration.gateway.harness import one_server
 from tests.support.model_server import ModelServer
-from tests.support.orchestration import Backstage, backstage, make_spec
+from tests.support.orchestration import Backstage, backstage, make_debate
 
 ON_TOP = {"requirements", "summary"}
 """What is asked beside the formula: the list of requirements, once, and summaries."""
@@ -57,7 +57,7 @@ async def test_calls_of_one_to_five_rounds_are_those_of_the_formula(
     ):
         for rounds in range(1, 6) if agents < 5 else (1, 5):  # every round more costs the same
             server.ledger.reset()
-            spec = make_spec(agents, rounds, carry_forward=carry)
+            spec = make_debate(agents, rounds, carry_forward=carry)
             events = await stage.comes_to(await replica.create(spec), "COMPLETED", within=60)
             made = activities(events)
             on_top = sum(made[each] for each in ON_TOP)

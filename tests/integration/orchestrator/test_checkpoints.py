@@ -12,7 +12,6 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.model.spec import Limits
 from parley.runtime.errors import ParleyError
 from parley.v1 import debate_pb2
 from parley.v1.event_pb2 import CheckpointClosed, Concluded, Intervened
@@ -33,6 +32,7 @@ from tests.support.orchestration import (
     check_log,
     failure_of,
     kind_of,
+    make_limits,
     until,
 )
 from tests.support.scripted_gateway import ScriptedGateway
@@ -89,7 +89,7 @@ async def test_an_answer_and_guidance_end_a_checkpoint(
 async def test_a_debate_nobody_comes_to_pauses_and_asks_again_once_it_is_resumed(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
-    debate = await replica.create(checked_spec(limits=Limits(checkpoint_seconds=60, total_seconds=30)))
+    debate = await replica.create(checked_spec(limits=make_limits(checkpoint=60, total=30)))
     await stage.has(debate, "checkpoint_opened")
     await clock.sleeping(3)
     clock.advance(60)
@@ -172,7 +172,7 @@ async def test_the_last_moment_has_one_winner(stage: Backstage, clock: ManualClo
     """A person comes while the time runs out: either they are heard or the debate pauses and asks again."""
     async with stage.replica(clock=clock) as replica:
         for turns in range(12):
-            debate = await replica.create(checked_spec(limits=Limits(checkpoint_seconds=60)))
+            debate = await replica.create(checked_spec(limits=make_limits(checkpoint=60)))
             await stage.has(debate, "checkpoint_opened")
             await clock.sleeping(2)  # for its heartbeat, and for the person
             coming = asyncio.create_task(replica.intervene(debate, "continue_debate"))

@@ -13,9 +13,9 @@ from parley.runtime.backoff import Backoff
 from parley.storage.ports import AppendConflictError, Log, Record, StoreUnavailableError
 from parley.v1.event_pb2 import DebateFailed
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, check_log, make_spec, outcomes, until
+from tests.support.orchestration import Backstage, check_log, make_debate, outcomes, until
 
-SPEC = make_spec(2, 1)
+SPEC = make_debate(2, 1)
 
 
 async def claims(stage: Backstage, debate: str) -> int:

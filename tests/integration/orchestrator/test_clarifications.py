@@ -8,10 +8,10 @@ import grpc
 import pytest
 
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.model.spec import Clarifications
 from parley.runtime.errors import ParleyError
+from parley.v1.debate_pb2 import Clarifications
 from parley.v1.event_pb2 import CheckpointOpened, Concluded, Warned
-from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_spec
+from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_debate
 from tests.support.scripted_gateway import ScriptedGateway, judgement, refusal
 
 
@@ -43,7 +43,7 @@ def quoted(*questions: str) -> str:
 
 
 async def answered(stage: Backstage, replica: Replica, times: int, spec: Clarifications) -> list[Envelope]:
-    debate = await replica.create(make_spec(2, 1, clarifications=spec))
+    debate = await replica.create(make_debate(2, 1, clarifications=spec))
     for time in range(1, times + 1):
         await stage.has(debate, "checkpoint_opened", time)
         await replica.intervene(debate, "answer", answers={"ada-1": f"answer {time}"})
@@ -83,14 +83,14 @@ async def test_agents_that_have_nothing_to_ask_begin_at_once(tmp_path: Path) -> 
 async def test_agents_ask_nothing_unless_they_may(tmp_path: Path) -> None:
     gateway = Curious(ada=[["How many users?"]])
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        await stage.comes_to(await replica.create(make_spec(2, 1)), "COMPLETED")
+        await stage.comes_to(await replica.create(make_debate(2, 1)), "COMPLETED")
     assert gateway.steps("clarify/*") == []
 
 
 async def test_a_person_may_let_them_begin_with_what_they_know(tmp_path: Path) -> None:
     gateway = Curious(ada=[["How many users?"], ["And now?"]])
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(make_spec(2, 1, clarifications=Clarifications()))
+        debate = await replica.create(make_debate(2, 1, clarifications=Clarifications()))
         await stage.has(debate, "checkpoint_opened")
         await replica.intervene(debate, "continue_debate")
         events = await stage.comes_to(debate, "COMPLETED")
@@ -113,7 +113,7 @@ async def test_nobody_asks_more_or_more_often_than_is_allowed(tmp_path: Path) ->
 async def test_an_answer_in_one_text_stands_under_what_was_asked(tmp_path: Path) -> None:
     gateway = Curious(ada=[["How many users?"]], bo=[["Which budget?"]])
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(make_spec(2, 1, clarifications=Clarifications(max_times=1)))
+        debate = await replica.create(make_debate(2, 1, clarifications=Clarifications(max_times=1)))
         await stage.has(debate, "checkpoint_opened")
         await replica.intervene(debate, "answer", text="Ten, and none.")
         await stage.comes_to(debate, "COMPLETED")
@@ -125,7 +125,7 @@ async def test_an_answer_in_one_text_stands_under_what_was_asked(tmp_path: Path)
 async def test_a_person_may_say_that_what_they_answered_is_enough(tmp_path: Path) -> None:
     gateway = Curious(ada=[["How many users?"], ["And now?"]])
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(make_spec(2, 1, clarifications=Clarifications()))
+        debate = await replica.create(make_debate(2, 1, clarifications=Clarifications()))
         await stage.has(debate, "checkpoint_opened")
         await replica.intervene(debate, "answer", answers={"ada-1": "ten"}, enough=True)
         check_log(await stage.comes_to(debate, "COMPLETED"))
@@ -145,7 +145,7 @@ async def test_an_answer_to_what_nobody_asked_is_refused_whole(
     answers = {"ada-1": "ten", "ada-2": "what?", "cy-1": "who?"}
     async with backstage(tmp_path, gateway) as stage:
         async with stage.replica() as one:
-            debate = await one.create(make_spec(2, 1, clarifications=Clarifications(max_times=1)))
+            debate = await one.create(make_debate(2, 1, clarifications=Clarifications(max_times=1)))
             before = await stage.has(debate, "checkpoint_opened")
             if owned:
                 await _refused_as_unknown(one, debate, answers, checkpoint)
@@ -191,7 +191,7 @@ async def test_a_debate_that_moves_to_another_replica_asks_nothing_again(tmp_pat
     gateway = Curious(ada=[["How many users?"]])
     async with backstage(tmp_path, gateway) as stage:
         async with stage.replica() as one:
-            debate = await one.create(make_spec(2, 1, clarifications=Clarifications(max_times=1)))
+            debate = await one.create(make_debate(2, 1, clarifications=Clarifications(max_times=1)))
             await stage.has(debate, "checkpoint_opened")
         async with stage.replica(adopt=False) as two:
             await two.intervene(debate, "answer", answers={"ada-1": "ten"})

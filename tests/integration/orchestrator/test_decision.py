@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -17,7 +16,7 @@ from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Outcome
 from parley.v1.event_pb2 import Claimed, Closed, Concluded
 from parley.v1.moderated_pb2 import ModeratedOutcome
 from tests.support.orchestration import backstage, left_behind, orchestrating
-from tests.unit.orchestrator.made_logs import DEBATE, SPEC, created, log
+from tests.unit.orchestrator.made_logs import DEBATE, created, log
 
 ABSENT = "deb-20260101-000000-aaaaaaaa"
 DECIDED = Concluded(outcome=Outcome(description="d", moderated=ModeratedOutcome(topic="A cache?", rounds=1)))
@@ -28,7 +27,7 @@ async def client_of(
     folder: Path, gateway: RunningServer, *payloads: Payload, debate_format: str = "moderated@1"
 ) -> AsyncIterator[ParleyClient]:
     """A client of an orchestrator that holds this debate, and leaves it as it is."""
-    creation = Draft("created", created(replace(SPEC, format=debate_format)))
+    creation = Draft("created", created(format=debate_format))
     async with backstage(folder) as stage:
         await left_behind(stage, log(creation, Claimed(owner="a"), *payloads))
     async with (

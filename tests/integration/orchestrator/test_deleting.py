@@ -16,7 +16,6 @@ from parley.orchestrator.log.deletions import DELETIONS, Deletion, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
 from parley.orchestrator.log.index import COMPLETED, DEBATES, DebateIndex
 from parley.orchestrator.model.retention import Retention
-from parley.orchestrator.model.spec import ContextDocument
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
 from parley.runtime.channel import channel
 from parley.runtime.server import RunningServer
@@ -24,6 +23,7 @@ from parley.storage.opening import Store, open_store
 from parley.storage.ports import StoreUnavailableError
 from parley.v1 import debate_pb2, ratings_pb2, ratings_pb2_grpc
 from parley.v1 import orchestrator_pb2 as pb
+from parley.v1.debate_pb2 import ContextDocument
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import (
     TENANT,
@@ -32,7 +32,7 @@ from tests.support.orchestration import (
     StoppingLog,
     backstage,
     failure_of,
-    make_spec,
+    make_debate,
     orchestrating,
     until,
 )
@@ -331,7 +331,7 @@ async def test_interventions_that_were_decided_long_ago_are_forgotten(
             assert bool(await store.documents.find(INBOX, {})) is kept
 
 
-LARGE = make_spec(context=(ContextDocument("a.json", "x" * 1024 * 1024),))
+LARGE = make_debate(context=(ContextDocument(path="a.json", text="x" * 1024 * 1024),))
 """A debate whose log is written before its record."""
 
 

@@ -10,7 +10,7 @@ from parley.runtime.server import RunningServer
 from parley.v1 import agent_pb2, debate_pb2
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, DEBATE_STATUS_FAILED
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_VOTING
-from tests.support.orchestration import Orchestrator, make_spec, orchestrating
+from tests.support.orchestration import Orchestrator, make_debate, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway, refusal
 from tests.support.stopping import Play
 
@@ -190,5 +190,5 @@ async def test_a_demonstration_that_is_stopped_at_any_event_ends_as_if_it_had_no
         gateway.fail("round/1/critique/ada/of/bo")
         return gateway
 
-    held = await Play(make_spec(2, 2, demonstration=True), scripted).held(tmp_path)
+    held = await Play(make_debate(2, 2, demonstration=True), scripted).held(tmp_path)
     await held.ends_the_same_wherever_it_is_stopped()

@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from parley.orchestrator.model.spec import Limits
 from parley.runtime.errors import ParleyError
 from parley.storage.ports import Log, Record
 from parley.v1.event_pb2 import Concluded
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_spec, until
+from tests.support.orchestration import (
+    Backstage,
+    Replica,
+    backstage,
+    check_log,
+    make_debate,
+    make_limits,
+    until,
+)
 from tests.support.passing_log import PassingLog
 
 
@@ -56,7 +63,7 @@ async def test_of_a_cancel_a_limit_and_the_answer_one_wins_whoever_is_faster(
         for number in range(40):
             last = ("round/1/refine/ada", "synthesis")[number % 2]
             hold = stage.gateway.hold(last)
-            debate = await replica.create(make_spec(1, 1, limits=Limits(total_seconds=60)))
+            debate = await replica.create(make_debate(1, 1, limits=make_limits(total=60)))
             await hold.reached.wait()
             cancelling = asyncio.create_task(
                 _later(dice.randrange(dice.choice((150, 3000))), told(replica, debate, "cancel"))

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.orchestration import Backstage, Replica, check_log, make_spec, until
+from tests.support.orchestration import Backstage, Replica, check_log, make_debate, until, with_fields
 
-SPEC = make_spec(2, 1)
+SPEC = make_debate(2, 1)
 
 
 async def accept(replica: Replica, tenant: str) -> str:
     request = uuid.uuid4().hex
-    debate, _ = await replica.intake.create_debate(tenant, request, request, SPEC)
+    debate, _ = await replica.intake.create_debate(tenant, with_fields(SPEC, request_id=request), request)
     return debate
 
 

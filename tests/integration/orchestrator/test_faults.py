@@ -9,9 +9,9 @@ from parley.orchestrator.log.debate_filter import DebateFilter
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.storage.ports import Log, Record
 from parley.v1.event_pb2 import DebateFailed, StepFailed
-from tests.support.orchestration import TENANT, Backstage, check_log, make_spec
+from tests.support.orchestration import TENANT, Backstage, check_log, make_debate
 
-SPEC = make_spec(3, 1)
+SPEC = make_debate(3, 1)
 
 
 async def test_an_answer_that_cannot_be_recorded_fails_its_step_and_the_debate_goes_on(

@@ -15,9 +15,8 @@ from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.formats.moderated.follow_up import offer_issue
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.model.spec import DebateSpec
 from parley.v1.debate_pb2 import Outcome
-from parley.v1.event_pb2 import CheckpointOpened, Concluded, Warned
+from parley.v1.event_pb2 import CheckpointOpened, Concluded, DebateCreated, Warned
 from parley.v1.moderated_pb2 import FollowUp, ModeratedOutcome, ModeratedSettings
 from tests.support.checked_format import person
 from tests.support.issue_tracker_server import (
@@ -28,7 +27,7 @@ from tests.support.issue_tracker_server import (
     never_answering,
 )
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import Backstage, backstage, check_log, make_spec
+from tests.support.orchestration import Backstage, backstage, check_log, make_debate
 from tests.support.stopping import Play
 
 DECISION = ModeratedOutcome(
@@ -71,8 +70,8 @@ def tracked(stage: Backstage, server: IssueTrackerServer) -> Backstage:
     return replace(stage, issues=server.client(seconds=1.0))
 
 
-def decided_spec(debate_format: Format = DECIDED) -> DebateSpec:
-    return make_spec(2, format=debate_format.id, settings=ModeratedSettings(checkpoints=True))
+def decided_spec(debate_format: Format = DECIDED) -> DebateCreated:
+    return make_debate(2, format=debate_format.id, settings=ModeratedSettings(checkpoints=True))
 
 
 async def asked(stage: Backstage) -> str:

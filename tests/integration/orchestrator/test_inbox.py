@@ -9,7 +9,7 @@ from parley.orchestrator.log.index import record_key
 from parley.storage.ports import Fields
 from parley.v1.debate_pb2 import Intervention
 from parley.v1.event_pb2 import Intervened
-from tests.support.orchestration import TENANT, Backstage, Replica, intervention, make_spec, until
+from tests.support.orchestration import TENANT, Backstage, Replica, intervention, make_debate, until
 
 
 async def left(replica: Replica, debate: str, count: int) -> None:
@@ -25,7 +25,7 @@ async def left(replica: Replica, debate: str, count: int) -> None:
 
 async def test_an_intervention_whose_caller_is_gone_ends_with_its_debate(stage: Backstage) -> None:
     async with stage.replica() as replica:
-        debate = await replica.create(make_spec(2, 1))
+        debate = await replica.create(make_debate(2, 1))
         await stage.comes_to(debate, "COMPLETED")
         await left(replica, debate, 1)
         entry = await until(lambda: _ended(replica, debate, "left-0"), "it is ended")
@@ -43,7 +43,7 @@ async def test_an_intervention_on_a_debate_that_rests_is_taken_up_though_its_cal
 ) -> None:
     stage.gateway.hold("round/1/propose/*")
     async with stage.replica() as replica:
-        debate = await replica.create(make_spec(2, 1))
+        debate = await replica.create(make_debate(2, 1))
         await replica.intervene(debate, "pause", stop_calls=True)
         await stage.comes_to(debate, "PAUSED")
         await left(replica, debate, 1)
@@ -56,7 +56,7 @@ async def test_interventions_that_nobody_takes_up_do_not_keep_others_waiting(
     monkeypatch.setattr("parley.orchestrator.engine.inbox._PAGE_SIZE", 10)
     stage.gateway.hold("round/1/propose/*")
     async with stage.replica() as replica:
-        ended, running = [await replica.create(make_spec(2, 1)) for _ in range(2)]
+        ended, running = [await replica.create(make_debate(2, 1)) for _ in range(2)]
         await replica.intervene(ended, "cancel")
         await stage.comes_to(ended, "CANCELLED")
         await left(replica, ended, 25)
@@ -71,7 +71,7 @@ NEWER = Intervention.FromString(b"\xfa\x06\x00")  # an act that only a later ver
 async def test_what_only_a_newer_version_knows_is_left_to_it(stage: Backstage) -> None:
     hold = stage.gateway.hold("round/1/propose/ada")
     async with stage.replica() as replica:
-        debate = await replica.create(make_spec(2, 1))
+        debate = await replica.create(make_debate(2, 1))
         await hold.reached.wait()
         newer = InboxEntry(
             record_key(TENANT, debate), "2020/1", Intervened(request_id="newer", intervention=NEWER)
@@ -89,7 +89,7 @@ async def test_what_only_a_newer_version_knows_is_left_to_it(stage: Backstage) -
 async def test_an_intervention_that_cannot_be_read_keeps_no_other_waiting(stage: Backstage) -> None:
     hold = stage.gateway.hold("synthesis")
     async with stage.replica() as replica:
-        debate = await replica.create(make_spec(2, 1))
+        debate = await replica.create(make_debate(2, 1))
         await hold.reached.wait()
         key = record_key(TENANT, debate)
         odd: Fields = {"debate": key, "made": "2000", "state": "waiting", "intervened": "?"}

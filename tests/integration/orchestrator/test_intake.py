@@ -10,11 +10,11 @@ import pytest
 
 from parley.orchestrator.log.deletions import DELETIONS
 from parley.orchestrator.log.index import DEBATES
-from parley.orchestrator.model.spec import ContextDocument, DebateSpec
 from parley.runtime.errors import ParleyError
 from parley.storage.ports import Collection, Log, Record, StoreUnavailableError
+from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.event_pb2 import DebateCreated
-from tests.support.orchestration import Backstage, Replica, StoppingLog, backstage, make_spec
+from tests.support.orchestration import Backstage, Replica, StoppingLog, backstage, make_debate
 from tests.support.passing_log import PassingLog
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -34,7 +34,9 @@ async def test_documents_that_are_large_in_a_store_are_kept_whole(
 ) -> None:
     text = character * count
     async with backstage(tmp_path) as stage:
-        debate = await stage.replica().create(make_spec(context=(ContextDocument("a.json", text),)))
+        debate = await stage.replica().create(
+            make_debate(context=(ContextDocument(path="a.json", text=text),))
+        )
         (created,) = [event.payload for event in await stage.events(debate)]
     assert isinstance(created, DebateCreated)
     assert created.spec.context[0].text == text
@@ -43,7 +45,7 @@ async def test_documents_that_are_large_in_a_store_are_kept_whole(
 async def test_a_debate_larger_than_what_a_store_keeps_is_refused_and_leaves_nothing_behind(
     tmp_path: Path,
 ) -> None:
-    spec = make_spec(context=(ContextDocument("a.json", "x" * 3 * MAX_BYTES),))
+    spec = make_debate(context=(ContextDocument(path="a.json", text="x" * 3 * MAX_BYTES),))
     async with backstage(tmp_path) as stage:
         replica = stage.replica()
         with pytest.raises(ParleyError) as refused:
@@ -71,8 +73,8 @@ class _KnownLogs(PassingLog):
         self.names.discard(log)
 
 
-def _large(text: str = "x") -> DebateSpec:
-    return make_spec(context=(ContextDocument("a.json", text * MAX_BYTES),))
+def _large(text: str = "x") -> DebateCreated:
+    return make_debate(context=(ContextDocument(path="a.json", text=text * MAX_BYTES),))
 
 
 async def _kinds(stage: Backstage, replica: Replica, request_id: str) -> list[str]:

@@ -15,7 +15,7 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.v1.event_pb2 import Concluded, Event
 from tests.support.kept_logs import FOLDER, KEPT, NEVER_KEPT, KeptDebate, Person, kept_log
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, backstage, check_log, left_behind, make_spec
+from tests.support.orchestration import Backstage, backstage, check_log, left_behind, make_debate
 from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.small_format import formats_with_small
 
@@ -121,7 +121,7 @@ async def test_an_open_debate_finishes_on_its_version_while_new_ones_begin_with_
 
     hold = stage.gateway.hold("round/2/propose/ada")
     async with stage.replica() as before:
-        debate = await before.create(make_spec(2, 2))
+        debate = await before.create(make_debate(2, 2))
         await hold.reached.wait()
         await before.crash()
     both = replace(stage, formats=Formats([V1, replace(V1, version=2, run=newer)]))  # type: ignore[arg-type]

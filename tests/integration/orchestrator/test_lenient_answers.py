@@ -15,7 +15,7 @@ from parley.v1.event_pb2 import Concluded, DebateFailed, StepSucceeded, Warned
 from tests.integration.gateway.harness import one_server
 from tests.integration.orchestrator.lenient_answers import DEVIATIONS, WHOLE, Deviation
 from tests.support.model_server import Fault, FaultKind, Match, ModelServer, Rule
-from tests.support.orchestration import Backstage, backstage, check_log, left_behind, make_spec
+from tests.support.orchestration import Backstage, backstage, check_log, left_behind, make_debate
 
 JUDGE = Match(prompt="Score the work of every agent")
 UNLISTED = Rule(Match(prompt="list what an answer has to meet"), answer="I cannot say.")
@@ -35,7 +35,7 @@ async def before_models(folder: Path, server: ModelServer) -> AsyncIterator[Back
 
 async def debated(folder: Path, server: ModelServer) -> list[Envelope]:
     async with before_models(folder, server) as stage, stage.replica() as replica:
-        events = await stage.comes_to(await replica.create(make_spec(2, 1)), "COMPLETED")
+        events = await stage.comes_to(await replica.create(make_debate(2, 1)), "COMPLETED")
     check_log(events)
     return events
 
@@ -135,7 +135,7 @@ async def test_a_judge_that_gives_no_text_at_all_fails(said: str, tmp_path: Path
         before_models(tmp_path, server) as stage,
         stage.replica() as replica,
     ):
-        events = await stage.comes_to(await replica.create(make_spec(2, 1)), "FAILED")
+        events = await stage.comes_to(await replica.create(make_debate(2, 1)), "FAILED")
     (failed,) = [event.payload for event in events if isinstance(event.payload, DebateFailed)]
     assert (failed.failure.reason, failed.failure.agent_id) == ("INVALID_STRUCTURED_ANSWER", "judge")
 

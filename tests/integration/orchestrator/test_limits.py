@@ -1,5 +1,7 @@
 """Limits of time, tokens and money: what is late is left out, and what must end ends with the best there is."""
 
+from typing import Any
+
 import pytest
 
 from parley.cli.terminal.account import summary_line
@@ -8,7 +10,6 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.model.spec import DebateSpec, Limits
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import (
     STOP_REASON_COST_BUDGET,
@@ -17,14 +18,22 @@ from parley.v1.debate_pb2 import (
     DebateFailure,
     StopReason,
 )
-from parley.v1.event_pb2 import Concluded, DebateFailed, LimitReached, RoundsEnded
+from parley.v1.event_pb2 import Concluded, DebateCreated, DebateFailed, LimitReached, RoundsEnded
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, Replica, check_log, make_spec, outcomes, until
+from tests.support.orchestration import (
+    Backstage,
+    Replica,
+    check_log,
+    make_debate,
+    make_limits,
+    outcomes,
+    until,
+)
 from tests.support.scripted_gateway import answer_text, refusal
 
 
-def limited(count: int = 3, rounds: int = 1, **limits: float) -> DebateSpec:
-    return make_spec(count, rounds, limits=Limits(**limits))  # type: ignore[arg-type]
+def limited(count: int = 3, rounds: int = 1, **limits: Any) -> DebateCreated:
+    return make_debate(count, rounds, limits=make_limits(**limits))
 
 
 def reached(events: list[Envelope]) -> list[LimitReached]:
@@ -120,7 +129,7 @@ async def test_time_paused_does_not_count(
     stage: Backstage, replica: Replica, clock: ManualClock, stop_calls: bool
 ) -> None:
     slow = stage.gateway.hold("round/1/refine/*")
-    debate = await replica.create(limited(2, total_seconds=1000))
+    debate = await replica.create(limited(2, total=1000))
     await stage.gateway.wait_for("round/1/refine/*", 2)
     clock.advance(200)
     await replica.intervene(debate, "pause", stop_calls=stop_calls)
@@ -168,7 +177,7 @@ async def test_a_debate_whose_time_is_over_ends_with_an_answer_from_what_is_ther
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     stage.gateway.hold("round/2/propose/ada")
-    debate = await replica.create(limited(3, 4, total_seconds=250))
+    debate = await replica.create(limited(3, 4, total=250))
     await stage.gateway.wait_for("round/2/critique/*", 4)
     await stage.has(debate, "step_succeeded", 12 + 1 + 1 + 2 + 4 + 2)
     clock.advance(250)
@@ -193,7 +202,7 @@ async def test_a_debate_whose_time_is_over_before_any_proposal_stands_fails_and_
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     hold = stage.gateway.hold("round/1/propose/*")
-    debate = await replica.create(limited(2, total_seconds=60))
+    debate = await replica.create(limited(2, total=60))
     await stage.gateway.wait_for("round/1/propose/*", 2)
     clock.advance(60)
     events = await stage.comes_to(debate, "FAILED")
@@ -211,7 +220,7 @@ async def test_an_answer_that_is_being_written_is_waited_for(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     hold = stage.gateway.hold("synthesis")
-    debate = await replica.create(limited(2, total_seconds=60))
+    debate = await replica.create(limited(2, total=60))
     await hold.reached.wait()
     clock.advance(80)
     hold.release()
@@ -275,7 +284,7 @@ async def test_at_most_so_many_calls_of_a_kind_run_at_a_time(stage: Backstage, r
     stage.gateway.text = counted
     proposals = stage.gateway.hold("round/1/propose/*")
     critiques = stage.gateway.hold("round/1/critique/*")
-    debate = await replica.create(make_spec(4, 1, concurrency={"proposals": 2, "critiques": 3}))
+    debate = await replica.create(make_debate(4, 1, concurrency={"proposals": 2, "critiques": 3}))
     await stage.gateway.wait_for("round/1/propose/*", 2)
     await replica.intervene(debate, "guide")  # recorded behind all that was begun by then
     assert len(stage.gateway.steps("round/*")) == 2
@@ -321,7 +330,7 @@ async def test_after_the_limit_of_waiting_the_debate_fails_and_names_agent_and_p
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     stage.gateway.fail("synthesis", refusal("PROVIDER_RATE_LIMIT", "too fast"))
-    debate = await replica.create(limited(2, waiting_seconds=12))
+    debate = await replica.create(limited(2, waiting=12))
     for count, seconds in ((1, 5), (2, 7)):
         await stage.has(debate, "wait_started", count)
         clock.advance(seconds)
@@ -396,7 +405,7 @@ async def test_a_wait_ends_when_the_debates_own_time_is_over(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     stage.gateway.fail("round/1/propose/bo", refusal("PROVIDER_UNAVAILABLE"))
-    debate = await replica.create(limited(2, total_seconds=4))
+    debate = await replica.create(limited(2, total=4))
     await stage.has(debate, "wait_started")
     await stage.gateway.wait_for("round/1/propose/*", 2)
     await clock.sleeping(3)  # for its heartbeat, its time limit, and the provider

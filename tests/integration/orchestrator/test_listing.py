@@ -17,7 +17,7 @@ from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.debate_filter import DebateFilter
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.v1 import debate_pb2, orchestrator_pb2
-from tests.support.orchestration import Backstage, Orchestrator, failure_of, make_spec, until
+from tests.support.orchestration import Backstage, Orchestrator, failure_of, make_debate, until
 from tests.support.scripted_gateway import ScriptedGateway
 
 _PLACE = "2026-01-01T00:00:00.000000+00:00/deb-20260101-000000-aaaaaaaa"
@@ -136,7 +136,7 @@ async def test_a_token_holds_for_the_filter_and_the_order_it_was_given_for(
 
 async def test_a_record_that_cannot_be_read_ends_no_list(stage: Backstage) -> None:
     async with stage.replica() as replica:
-        debates = [await replica.create(make_spec(2, 1)) for _ in range(4)]
+        debates = [await replica.create(make_debate(2, 1)) for _ in range(4)]
     await stage.store.documents.update(DEBATES, f"default/{debates[2]}", {"labels": [1]})
     index = DebateIndex(stage.store.documents)
     page = await index.list_page("default", DebateFilter(), limit=2)

@@ -10,7 +10,6 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.moderated import V1
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.model.spec import Limits
 from parley.v1.convergence_pb2 import (
     CONVERGENCE_VERDICT_CONTINUING,
     CONVERGENCE_VERDICT_CONVERGED,
@@ -44,7 +43,7 @@ from parley.v1.moderated_pb2 import (
 from tests.support.flying_time import time_flies
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import backstage, check_log
+from tests.support.orchestration import backstage, check_log, make_limits
 from tests.support.scripted_gateway import ScriptedGateway
 
 P = TypeVar("P")
@@ -140,7 +139,7 @@ async def test_a_debater_speaks_for_its_perspective_on_the_routes_of_an_agent_of
     events = await held(tmp_path, gateway, max_rounds=1)
     joined = fold(events).participants
     assert [each.id for each in joined] == [SIMPLE, SECURE, EXPERIENCE]
-    assert [each.routes for each in joined] == [spec.agents[place].routes for place in (0, 1, 0)]
+    assert [each.routes for each in joined] == [spec.spec.agents[place].agent.routes for place in (0, 1, 0)]
     asked = gateway.asked(f"round/1/argue/{SECURE}")
     assert asked.parts[0].text.startswith(
         "You take part in a moderated debate and speak for one perspective: Security Advocate."
@@ -354,7 +353,7 @@ async def test_a_vague_question_is_clarified_first_or_else_assumptions_are_told(
 async def test_a_limit_ends_the_rounds_and_the_decision_is_written_all_the_same(tmp_path: Path) -> None:
     gateway = ModeratedScript().gateway()
     gateway.hold("round/2/argue/*")
-    spec = moderated_spec(spec={"limits": Limits(total_seconds=100, round_seconds=500)})
+    spec = moderated_spec(spec={"limits": make_limits(total=100, round=500)})
     async with (
         backstage(tmp_path, gateway) as stage,
         time_flies(stage, ManualClock()) as clock,

@@ -2,14 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.model.spec import Limits
 from parley.v1.debate_pb2 import (
     STOP_REASON_ALL_ROUNDS_COMPLETED,
     STOP_REASON_CONVERGED,
@@ -20,7 +18,7 @@ from parley.v1.moderated_pb2 import CONFIDENCE_MEDIUM, ModeratedOutcome
 from tests.support.checked_format import person
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import backstage, check_log, outcomes
+from tests.support.orchestration import backstage, check_log, make_limits, outcomes, with_spec
 from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.stopping import Play, concluded
 
@@ -222,7 +220,7 @@ async def test_waiting_for_a_person_counts_against_no_limit_and_pauses_the_debat
     tmp_path: Path,
 ) -> None:
     clock, spec = ManualClock(), moderated_spec(checkpoints=True, max_rounds=1)
-    spec = replace(spec, limits=Limits(total_seconds=100, round_seconds=50, checkpoint_seconds=1800))
+    spec = with_spec(spec, limits=make_limits(total=100, round=50, checkpoint=1800))
     async with (
         backstage(tmp_path, ModeratedScript().gateway()) as stage,
         stage.replica(clock=clock) as replica,

@@ -1,7 +1,6 @@
 """What is told in moderated debates: of budgets, of who was muted by whom, and by agents that keep to no form."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from tests.integration.orchestrator.test_moderated import (
     warnings,
 )
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import backstage, check_log
+from tests.support.orchestration import backstage, check_log, with_spec
 
 ARGUMENT, REBUTTAL = f"round/1/argue/{SECURE}", f"round/1/rebut/{SECURE}"
 
@@ -56,7 +55,7 @@ async def test_the_budget_is_flagged_where_it_kept_a_debater_from_something_and_
 ) -> None:
     gateway = ModeratedScript().gateway()
     gateway.used = dict(used)
-    spec = replace(moderated_spec(max_rounds=1, token_budget_per_round=300), max_output_tokens=bound)
+    spec = with_spec(moderated_spec(max_rounds=1, token_budget_per_round=300), max_output_tokens=bound)
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
         events = await stage.comes_to(await replica.create(spec), "COMPLETED")
     check_log(events)

@@ -7,7 +7,7 @@ import grpc
 import pytest
 
 from parley.runtime.errors import ParleyError
-from tests.support.orchestration import Backstage, check_log, make_spec
+from tests.support.orchestration import Backstage, check_log, make_debate
 from tests.support.scripted_gateway import ScriptedGateway
 
 AGENTS = ("ada", "bo", "cy")
@@ -27,7 +27,7 @@ async def test_of_all_who_are_muted_at_once_at_two_replicas_one_is_still_heard(
 ) -> None:
     hold = stage.gateway.hold("round/1/propose/*")
     async with stage.replica("one") as one, stage.replica("two", exclusive=False) as two:
-        debate = await one.create(make_spec(3))
+        debate = await one.create(make_debate(3))
         await stage.gateway.wait_for("round/1/propose/*", 3)
         if at_rest:
             await one.intervene(debate, "pause", stop_calls=True)
@@ -54,7 +54,7 @@ async def test_of_all_who_are_muted_at_once_at_two_replicas_one_is_still_heard(
 async def test_who_does_not_debate_is_neither_muted_nor_heard(stage: Backstage, act: str) -> None:
     stage.gateway.hold("*")
     async with stage.replica() as replica:
-        debate = await replica.create(make_spec())
+        debate = await replica.create(make_debate())
         with pytest.raises(ParleyError) as refused:
             await replica.intervene(debate, act, agent_id="nobody")
     assert refused.value.code == grpc.StatusCode.INVALID_ARGUMENT
@@ -69,7 +69,7 @@ def in_round(gateway: ScriptedGateway, number: int, agent: str) -> list[str]:
 async def test_an_agent_that_is_unmuted_takes_part_again_from_the_next_round_on(stage: Backstage) -> None:
     first, second = stage.gateway.hold("round/1/refine/*"), stage.gateway.hold("round/2/refine/*")
     async with stage.replica() as replica:
-        debate = await replica.create(make_spec(3, rounds=3))
+        debate = await replica.create(make_debate(3, rounds=3))
         await first.reached.wait()
         await replica.intervene(debate, "mute", agent_id="bo")
         first.release()

@@ -7,9 +7,9 @@ import pytest
 from parley.orchestrator.log.index import DEBATES, DebateIndex, LivenessWindow, OpenDebates
 from tests.integration.orchestrator.test_claims import claims, looked
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, make_spec
+from tests.support.orchestration import Backstage, make_debate
 
-SPEC = make_spec(2, 1)
+SPEC = make_debate(2, 1)
 
 
 @pytest.mark.parametrize(("hours", "lease"), [(-1, 30), (1, 60)], ids=["behind", "ahead"])

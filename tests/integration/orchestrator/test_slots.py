@@ -16,15 +16,23 @@ from parley.orchestrator.formats import panel
 from parley.orchestrator.formats.panel.outcome import answer_parts
 from parley.orchestrator.log.index import RUNNING, WAITING
 from parley.orchestrator.log.journal import read_events
-from parley.orchestrator.model.spec import DebateSpec, Limits
 from parley.v1.debate_pb2 import Outcome
-from parley.v1.event_pb2 import Intervened
+from parley.v1.event_pb2 import DebateCreated, Intervened
 from tests.support.checked_format import AFTER, BEFORE, CHECKED_FORMATS, checked_spec, person
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import TENANT, Backstage, Replica, check_log, make_spec, until
+from tests.support.orchestration import (
+    TENANT,
+    Backstage,
+    Replica,
+    check_log,
+    make_debate,
+    make_limits,
+    until,
+    with_fields,
+)
 from tests.support.scripted_gateway import ScriptedGateway, refusal
 
-SPEC = make_spec(2, 1)
+SPEC = make_debate(2, 1)
 TIMER_SECONDS = 60.0
 
 
@@ -61,9 +69,9 @@ async def waits_for_slot(stage: Backstage, debate: str) -> bool:
     return record.open and record.owner is None and record.status == RUNNING
 
 
-async def accept(replica: Replica, tenant: str, spec: DebateSpec) -> str:
+async def accept(replica: Replica, tenant: str, spec: DebateCreated) -> str:
     request = uuid.uuid4().hex
-    debate, _ = await replica.intake.create_debate(tenant, request, request, spec)
+    debate, _ = await replica.intake.create_debate(tenant, with_fields(spec, request_id=request), request)
     return debate
 
 
@@ -113,7 +121,7 @@ async def test_a_debate_that_waits_for_a_person_keeps_no_other_from_running(stag
 
 async def test_nor_does_one_that_waits_for_time_to_pass(stage: Backstage, clock: ManualClock) -> None:
     async with stage.replica(clock=clock, max_debates=1) as replica:
-        waiting = await replica.create(make_spec(2, 1, format=TIMED.id))
+        waiting = await replica.create(make_debate(2, 1, format=TIMED.id))
         await stage.has(waiting, "timer_started")
         await given_back(replica)
         check_log(await stage.comes_to(await replica.create(SPEC), "COMPLETED"))
@@ -138,7 +146,7 @@ async def test_after_the_answer_it_calls_nobody_before_it_has_a_slot_and_that_wa
     stage: Backstage, clock: ManualClock
 ) -> None:
     async with stage.replica(clock=clock, max_debates=1) as replica:
-        waiting = await replica.create(checked_spec(limits=Limits(total_seconds=30, round_seconds=20)))
+        waiting = await replica.create(checked_spec(limits=make_limits(total=30, round=20)))
         await stage.has(waiting, "checkpoint_opened")
         async with kept_busy(stage, replica) as busy:
             await replica.intervene(waiting, "continue_debate")
@@ -317,7 +325,7 @@ async def _answer_all(
 async def test_no_slot_is_given_twice_whatever_waits_and_whoever_dies(stage: Backstage, seed: int) -> None:
     dice = random.Random(seed)
     watched = Watched(stage.gateway)
-    made: list[Callable[[], DebateSpec]] = [checked_spec, lambda: SPEC]
+    made: list[Callable[[], DebateCreated]] = [checked_spec, lambda: SPEC]
     debates: list[str] = []
     for turn in range(3):
         await until(partial(_hung_up, stage), "the gateway has heard of the owner's death")

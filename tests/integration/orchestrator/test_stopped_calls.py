@@ -7,7 +7,6 @@ import pytest
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.usage import add_usage
-from parley.orchestrator.model.spec import Limits
 from parley.runtime.clock import SystemClock
 from parley.v1.agent_pb2 import Usage
 from parley.v1.event_pb2 import Concluded, LimitReached, Paused, StepFailed, StepSucceeded
@@ -19,7 +18,8 @@ from tests.support.orchestration import (
     backstage,
     check_log,
     left_behind,
-    make_spec,
+    make_debate,
+    make_limits,
     outcomes,
     until,
 )
@@ -32,7 +32,7 @@ async def test_what_a_call_used_that_a_limit_stopped_counts(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     stage.gateway.hold(LATE)
-    debate = await replica.create(make_spec(2, 1))
+    debate = await replica.create(make_debate(2, 1))
     await stage.has(debate, "step_succeeded", 1 + 2 + 1 + 1 + 1)  # requirements first
     clock.advance(300)
     events = await stage.comes_to(debate, "COMPLETED")
@@ -53,7 +53,7 @@ async def test_a_gateway_that_has_stopped_cannot_keep_a_limit_from_being_recorde
     monkeypatch.setattr("parley.orchestrator.engine.limiter._CALL_END_SECONDS", 0.05)
     stage.gateway.deaf = True
     stage.gateway.hold(LATE)
-    debate = await replica.create(make_spec(2, 1))
+    debate = await replica.create(make_debate(2, 1))
     await stage.has(debate, "step_succeeded", 1 + 2 + 1 + 1 + 1)  # requirements first
     clock.advance(300)
     events = await stage.comes_to(debate, "COMPLETED")
@@ -65,7 +65,7 @@ async def test_an_owner_whose_claim_is_lost_stops_no_call_when_its_time_is_over(
     hold = stage.gateway.hold("round/1/propose/*")
     behind = ManualClock()
     async with stage.replica("one", exclusive=False, clock=behind) as one:
-        debate = await one.create(make_spec(2, 1, limits=Limits(total_seconds=10)))
+        debate = await one.create(make_debate(2, 1, limits=make_limits(total=10)))
         await stage.gateway.wait_for("round/1/propose/*", 2)
         # What the calls leave in the log: nothing is appended while the other claims.
         await stage.has(debate, "step_started", 3)
@@ -91,7 +91,7 @@ async def _owns_nothing(replica: Replica) -> bool:
 async def test_a_call_that_an_owner_before_has_stopped_is_made_again(stage: Backstage) -> None:
     stage.gateway.fail("round/1/propose/bo", refusal("CALL_CANCELLED", "the call was cancelled"), times=1)
     async with stage.replica() as replica:
-        events = await stage.comes_to(await replica.create(make_spec(2, 1)), "COMPLETED")
+        events = await stage.comes_to(await replica.create(make_debate(2, 1)), "COMPLETED")
     check_log(events)
     assert outcomes(events)["round/1/propose/bo", 1].startswith("bo answers")
 
@@ -102,7 +102,7 @@ async def test_a_gateway_that_does_not_answer_in_time_is_no_agents_failure(
     monkeypatch.setattr("parley.orchestrator.peers.agents._MARGIN_SECONDS", 0.1)
     hold = stage.gateway.hold("round/1/propose/bo")
     async with stage.replica() as replica:
-        debate = await replica.create(make_spec(2, 1, limits=Limits(call_seconds=0.2)))
+        debate = await replica.create(make_debate(2, 1, limits=make_limits(call=0.2)))
         await stage.gateway.wait_for("round/1/propose/bo", 2)
         hold.release()
         events = await stage.comes_to(debate, "COMPLETED")
@@ -117,7 +117,7 @@ async def test_calls_that_a_pause_stopped_count_once(stage: Backstage) -> None:
     stage.gateway.stopped_usage = lambda _: STOPPED
     hold = stage.gateway.hold("round/1/propose/*")
     async with stage.replica() as replica:
-        debate = await replica.create(make_spec(2, 1))
+        debate = await replica.create(make_debate(2, 1))
         await stage.gateway.wait_for("round/1/propose/*", 2)
         await stage.has(debate, "step_succeeded", 1)
         before = fold(await stage.events(debate)).usage
@@ -143,7 +143,7 @@ async def test_a_call_that_is_stopped_again_before_it_was_made_again_counts_once
     stage.gateway.stopped_usage = lambda _: STOPPED
     stage.gateway.hold("round/1/propose/*")
     async with stage.replica() as replica:
-        debate = await replica.create(make_spec(2, 1))
+        debate = await replica.create(make_debate(2, 1))
         await stage.has(debate, "step_succeeded", 1)
         await stage.gateway.wait_for("round/1/propose/*", 2)
         await replica.intervene(debate, "pause", stop_calls=True)
@@ -159,7 +159,7 @@ async def test_an_owner_that_takes_over_a_pause_counts_what_it_stopped(
 ) -> None:
     stage.gateway.hold("round/1/propose/*")
     async with stage.replica() as first:
-        debate = await first.create(make_spec(2, 1))
+        debate = await first.create(make_debate(2, 1))
         await stage.gateway.wait_for("round/1/propose/*", 2)
         await stage.has(debate, "step_succeeded", 1)
         await first.intervene(debate, "pause", stop_calls=True)
@@ -178,7 +178,7 @@ async def test_calls_that_a_cancel_stopped_count(stage: Backstage) -> None:
     stage.gateway.stopped_usage = lambda _: STOPPED
     stage.gateway.hold("round/1/propose/*")
     async with stage.replica() as replica:
-        debate = await replica.create(make_spec(2, 1))
+        debate = await replica.create(make_debate(2, 1))
         await stage.gateway.wait_for("round/1/propose/*", 2)
         await stage.has(debate, "step_succeeded", 1)
         await replica.intervene(debate, "cancel")
@@ -191,7 +191,7 @@ async def test_where_nobody_knows_what_a_stopped_call_used_nobody_knows_what_the
 ) -> None:
     stage.gateway.hold("round/1/propose/*")
     async with stage.replica() as replica:
-        debate = await replica.create(make_spec(2, 1))
+        debate = await replica.create(make_debate(2, 1))
         await stage.gateway.wait_for("round/1/propose/*", 2)
         await stage.has(debate, "step_succeeded", 1)
         await replica.intervene(debate, "cancel")

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from parley.orchestrator.model.spec import Clarifications, Limits
 from parley.v1.arena_pb2 import TOPOLOGY_KIND_ROUND_ROBIN, Topology, TricksterSettings
 from parley.v1.convergence_pb2 import (
     CONVERGENCE_VERDICT_CONVERGED,
@@ -13,9 +12,10 @@ from parley.v1.convergence_pb2 import (
     GroupPositionsResponse,
     PositionGroup,
 )
+from parley.v1.debate_pb2 import Clarifications
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.checked_format import CHECKED_FORMATS, checked_spec
-from tests.support.orchestration import make_spec, outcomes
+from tests.support.orchestration import make_debate, make_limits, outcomes
 from tests.support.scripted_gateway import ScriptedGateway, judgement, refusal
 from tests.support.small_format import SMALL, formats_with_small
 from tests.support.stopping import Play, concluded
@@ -35,7 +35,7 @@ async def test_a_debate_that_is_stopped_at_any_event_ends_as_if_it_had_not_been(
         scripted.fail("round/2/refine/bo")
         return scripted
 
-    held = await Play(make_spec(agents), gateway).held(tmp_path)
+    held = await Play(make_debate(agents), gateway).held(tmp_path)
     assert sum(end.startswith("failed") for end in outcomes(held.events).values()) == 2
     await held.ends_the_same_wherever_it_is_stopped()
 
@@ -50,7 +50,7 @@ async def test_so_does_a_debate_with_checkpoints_a_wait_and_a_round_whose_time_r
         scripted.hold("round/1/critique/ada/of/bo")
         return scripted
 
-    spec = checked_spec(limits=Limits(round_seconds=200))
+    spec = checked_spec(limits=make_limits(round=200))
     held = await Play(spec, gateway, CHECKED_FORMATS, flying=True).held(tmp_path)
     kinds = [event.kind for event in held.events]
     assert [kinds.count(each) for each in ("checkpoint_closed", "wait_finished", "limit_reached")] == [
@@ -68,7 +68,7 @@ async def test_so_does_a_debate_that_its_time_limit_ends(part: int, tmp_path: Pa
         scripted.hold("round/2/propose/bo")
         return scripted
 
-    spec = make_spec(2, 3, limits=Limits(total_seconds=200))
+    spec = make_debate(2, 3, limits=make_limits(total=200))
     held = await Play(spec, gateway, flying=True).held(tmp_path)
     assert concluded(held.events).ended_by == "total_timeout"
     await held.ends_the_same_wherever_it_is_stopped(part, of=2)
@@ -84,7 +84,7 @@ async def test_so_does_a_debate_that_settles_votes_lets_agents_join_asks_a_perso
         scripted.fail("consent/bo")
         return scripted
 
-    spec = make_spec(2, 1, format=SMALL.id)
+    spec = make_debate(2, 1, format=SMALL.id)
     held = await Play(spec, gateway, formats_with_small(), flying=True).held(tmp_path)
     kinds = [event.kind for event in held.events]
     assert [kinds.count(each) for each in ("settled", "participant_joined", "timer_fired")] == [1, 2, 1]
@@ -138,7 +138,7 @@ async def test_so_does_a_debate_that_asks_what_is_unclear_and_tracks_requirement
         scripted.requirements = (("It must float.", True), ("It should be blue.", False))
         return scripted
 
-    spec = make_spec(2, 1, clarifications=Clarifications(max_times=1))
+    spec = make_debate(2, 1, clarifications=Clarifications(max_times=1))
     held = await Play(spec, gateway).held(tmp_path)
     ends = outcomes(held.events)
     assert {("clarify/1/ada", 1), ("requirements", 1), ("round/1/critique/bo/of/ada", 1)} <= ends.keys()

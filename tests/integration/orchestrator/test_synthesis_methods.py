@@ -14,7 +14,7 @@ from parley.v1.event_pb2 import Concluded
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_MERGE, SYNTHESIS_METHOD_VOTING
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE, VOTE_STRENGTH_SPLIT, VOTE_STRENGTH_UNANIMOUS
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, backstage, check_log, make_spec, until
+from tests.support.orchestration import Backstage, backstage, check_log, make_debate, until
 from tests.support.scripted_gateway import ScriptedGateway, refusal
 
 
@@ -46,7 +46,7 @@ def outcome(events: list[Envelope]) -> Outcome:
 
 async def voted(folder: Path, gateway: Voters, agents: int = 3) -> tuple[Backstage, list[Envelope]]:
     async with backstage(folder, gateway) as stage, stage.replica() as replica:
-        spec = make_spec(agents, 1, synthesis_method=SYNTHESIS_METHOD_VOTING)
+        spec = make_debate(agents, 1, synthesis_method=SYNTHESIS_METHOD_VOTING)
         events = await stage.comes_to(await replica.create(spec), "COMPLETED")
     check_log(events)
     return stage, events
@@ -114,7 +114,7 @@ async def test_a_vote_without_a_quorum_fails_and_is_held_again_when_the_debate_i
     gateway.fail("vote/bo", refusal(), attempt=1)
     gateway.fail("vote/cy", refusal(), attempt=1)
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(make_spec(3, 1, synthesis_method=SYNTHESIS_METHOD_VOTING))
+        debate = await replica.create(make_debate(3, 1, synthesis_method=SYNTHESIS_METHOD_VOTING))
         failed = fold(await stage.comes_to(debate, "FAILED")).failure
         assert failed is not None
         assert (failed.reason, failed.phase, failed.agent_id) == ("PROVIDER_AUTH", "vote", "bo")
@@ -138,7 +138,7 @@ async def test_voters_whose_provider_may_come_back_are_asked_again_and_then_wait
         return False
 
     async with backstage(tmp_path, gateway) as stage, stage.replica(clock=clock) as replica:
-        debate = await replica.create(make_spec(2, 1, synthesis_method=SYNTHESIS_METHOD_VOTING))
+        debate = await replica.create(make_debate(2, 1, synthesis_method=SYNTHESIS_METHOD_VOTING))
         await gateway.wait_for("vote/bo")
         await until(lambda: asked(2), "bo is asked again")
         await stage.has(debate, "wait_started")
@@ -152,7 +152,7 @@ async def test_voters_whose_provider_may_come_back_are_asked_again_and_then_wait
 async def test_a_merged_answer_has_the_objections_of_the_others_attached(tmp_path: Path) -> None:
     gateway = Voters({}, {"bo": "It forgets the cost."})
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        spec = make_spec(3, 1, synthesis_method=SYNTHESIS_METHOD_MERGE)
+        spec = make_debate(3, 1, synthesis_method=SYNTHESIS_METHOD_MERGE)
         events = await stage.comes_to(await replica.create(spec), "COMPLETED")
     check_log(events)
     came_to = outcome(events)
@@ -171,7 +171,7 @@ async def test_a_judge_that_does_not_merge_fails_the_debate_which_may_be_resumed
     gateway = Voters({})
     gateway.fail("merge", refusal(), attempt=1)
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(make_spec(2, 1, synthesis_method=SYNTHESIS_METHOD_MERGE))
+        debate = await replica.create(make_debate(2, 1, synthesis_method=SYNTHESIS_METHOD_MERGE))
         await stage.comes_to(debate, "FAILED")
         await replica.intervene(debate, "resume")
         events = await stage.comes_to(debate, "COMPLETED")

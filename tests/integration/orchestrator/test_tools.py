@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from parley.orchestrator.model.spec import ContextDocument
 from parley.v1 import agent_pb2, debate_pb2, orchestrator_pb2
+from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.event_pb2 import StepStarted, StepSucceeded
-from tests.support.orchestration import Orchestrator, agent, backstage, failure_of, kind_of, make_spec
+from tests.support.orchestration import Orchestrator, agent, backstage, failure_of, kind_of, make_debate
 from tests.support.scripted_gateway import ScriptedGateway
 
 DOCUMENTS = [
@@ -85,11 +85,11 @@ async def test_a_debate_with_documents_goes_on_from_where_it_was_with_all_that_w
     gateway = ScriptedGateway()
     gateway.tool_calls["ada"] = (LOOKED_UP,)
     hold = gateway.hold("synthesis")
-    spec = make_spec(
+    spec = make_debate(
         2,
         1,
-        context=(ContextDocument("a.md", "one"),),
-        agents=(agent("ada", tools=("file_read",)), agent("bo")),
+        context=(ContextDocument(path="a.md", text="one"),),
+        agents=(agent("ada", tools=[agent_pb2.TOOL_FILE_READ]), agent("bo")),
     )
     async with backstage(tmp_path, gateway) as stage:
         async with stage.replica("first") as first:
@@ -110,7 +110,7 @@ async def test_the_digest_of_a_step_stands_for_the_text_of_documents_too(tmp_pat
     digests = []
     async with backstage(tmp_path) as stage, stage.replica() as replica:
         for text in ("one", "one", "two"):
-            spec = make_spec(2, 1, context=(ContextDocument("a.md", text),))
+            spec = make_debate(2, 1, context=(ContextDocument(path="a.md", text=text),))
             events = await stage.comes_to(await replica.create(spec), "COMPLETED")
             (started,) = [
                 each.payload

@@ -12,11 +12,11 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.journal import log_name
-from parley.orchestrator.model.spec import DebateSpec
 from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.storage.ports import Record
 from parley.v1.debate_pb2 import Outcome
-from tests.support.orchestration import TENANT, Backstage, Replica, check_log, left_behind, make_spec, until
+from parley.v1.event_pb2 import DebateCreated
+from tests.support.orchestration import TENANT, Backstage, Replica, check_log, left_behind, make_debate, until
 from tests.unit.orchestrator.made_logs import CREATED, DEBATE, foreign_entry, log
 
 SAYING = Activity("saying", "says something")
@@ -27,7 +27,7 @@ def saying(*words: str, version: int = 1) -> Format:
 
     async def run(debate: Debate) -> Outcome:
         for number, word in enumerate(words):
-            agent = debate.spec.agents[0]
+            agent = debate.agents[0]
             task = Task(SAYING.create_work(agent.id), (user_part(word),), 20)
             await debate.ask(f"say/{number}", agent, task)
         return Outcome(description=" ".join(words))
@@ -43,8 +43,8 @@ ONE, TWO = saying("a", "b"), saying("a", "b", "c", version=2)
 OLD, NEW = knowing(ONE), knowing(ONE, TWO)
 
 
-def said(version: int) -> DebateSpec:
-    return make_spec(1, format=f"saying@{version}", settings=None)
+def said(version: int) -> DebateCreated:
+    return make_debate(1, format=f"saying@{version}", settings=None)
 
 
 async def test_a_release_is_rolled_out_and_back_and_every_debate_completes(stage: Backstage) -> None:
@@ -110,7 +110,7 @@ async def test_what_a_replica_took_over_and_cannot_go_on_with_is_given_up_for_on
 
 
 async def test_a_log_with_events_of_a_newer_version_is_not_claimed_and_others_go_on(stage: Backstage) -> None:
-    spec = make_spec(1, format="saying@1", settings=None)
+    spec = make_debate(1, format="saying@1", settings=None)
     events = log(CREATED)
     left = await left_behind(stage, events)
     entry = foreign_entry(events[-1].hash, 2, ignorable=False)

@@ -12,12 +12,11 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.spec import DebateSpec
 from parley.orchestrator.phases.count_votes import VoteTerms
 from parley.orchestrator.phases.vote import VOTE, run_vote
 from parley.v1.convergence_pb2 import Contradiction, GroupPositionsResponse, PositionGroup
 from parley.v1.debate_pb2 import Outcome
-from parley.v1.event_pb2 import Concluded, Settled, Warned
+from parley.v1.event_pb2 import Concluded, DebateCreated, Settled, Warned
 from parley.v1.panel_pb2 import PanelOutcome
 from parley.v1.voting_pb2 import (
     VOTE_STRENGTH_MODERATE,
@@ -32,7 +31,7 @@ from parley.v1.voting_pb2 import (
     VOTING_METHOD_WEIGHTED,
     Vote,
 )
-from tests.support.orchestration import backstage, check_log, make_spec
+from tests.support.orchestration import backstage, check_log, make_debate, with_spec
 from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.stopping import Play
 
@@ -75,8 +74,8 @@ def everybody(*choices: str) -> dict[str, str]:
     return dict(zip(("ada", "bo", "cy", "dee", "eve", "fay", "gil"), choices, strict=False))
 
 
-def spec(voters: int) -> DebateSpec:
-    return replace(make_spec(voters, 1), format="ballot@1", settings=None)
+def spec(voters: int) -> DebateCreated:
+    return with_spec(make_debate(voters, 1), format="ballot@1", settings=None)
 
 
 async def voted(folder: Path, gateway: Voters, terms: VoteTerms) -> tuple[Vote, list[Envelope]]:

@@ -15,7 +15,6 @@ from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats import panel
 from parley.orchestrator.formats.panel.outcome import answer_parts
 from parley.orchestrator.log.index import RUNNING, WAITING, DebateIndex, LivenessWindow, OpenDebates
-from parley.orchestrator.model.spec import Limits
 from parley.runtime.errors import ParleyError
 from parley.runtime.server import RunningServer
 from parley.v1 import debate_pb2, orchestrator_pb2
@@ -28,7 +27,8 @@ from tests.support.orchestration import (
     Replica,
     check_log,
     kind_of,
-    make_spec,
+    make_debate,
+    make_limits,
     orchestrating,
     until,
 )
@@ -105,7 +105,7 @@ async def test_it_is_left_after_a_moment_and_costs_its_replica_nothing(
         assert (found.owned, found.waiting) == ([], [])
         assert not replica.runner._owned
         length = len(await stage.events(debate))
-        check_log(await stage.comes_to(await replica.create(make_spec(2, 1)), "COMPLETED"))
+        check_log(await stage.comes_to(await replica.create(make_debate(2, 1)), "COMPLETED"))
         assert len(await stage.events(debate)) == length
         await replica.intervene(debate, "guide", text="Think of cost.")
         await finish(stage, replica, debate)
@@ -130,9 +130,7 @@ async def test_whoever_answers_within_a_moment_is_heard_by_the_same_owner(
 async def test_it_is_taken_up_by_any_replica_after_days(stage: Backstage, clock: ManualClock) -> None:
     days = 3 * 24 * 3600.0
     async with stage.replica(clock=clock, exclusive=False) as one:
-        debate = await left(
-            stage, clock, one, limits=Limits(checkpoint_seconds=2 * days, total_seconds=30, round_seconds=20)
-        )
+        debate = await left(stage, clock, one, limits=make_limits(checkpoint=2 * days, total=30, round=20))
     clock.advance(days)
     async with stage.replica(clock=clock, exclusive=False) as two:
         await two.intervene(debate, "continue_debate")
@@ -144,9 +142,9 @@ async def test_where_nobody_comes_it_pauses_when_its_time_is_over_though_no_slot
     stage: Backstage, clock: ManualClock
 ) -> None:
     async with stage.replica(clock=clock, max_debates=1) as replica:
-        debate = await left(stage, clock, replica, limits=Limits(checkpoint_seconds=CHECKPOINT_SECONDS))
+        debate = await left(stage, clock, replica, limits=make_limits(checkpoint=CHECKPOINT_SECONDS))
         hold = stage.gateway.hold("round/1/refine/*")
-        busy = await replica.create(make_spec(2, 1))
+        busy = await replica.create(make_debate(2, 1))
         await stage.gateway.wait_for("round/1/refine/*")
         clock.advance(CHECKPOINT_SECONDS - LONG - 1)
         assert await is_left(stage, debate)
@@ -169,7 +167,7 @@ async def test_it_is_answered_though_no_slot_is_free_and_then_waits_for_one(
     async with stage.replica(clock=clock, max_debates=1) as replica:
         debate = await left(stage, clock, replica)
         hold = stage.gateway.hold("round/1/refine/*")
-        busy = await replica.create(make_spec(2, 1))
+        busy = await replica.create(make_debate(2, 1))
         await stage.gateway.wait_for("round/1/refine/*")
         await replica.intervene(debate, "mute", agent_id="bo")
         await until(partial(is_left, stage, debate), "it waits on")
@@ -209,7 +207,7 @@ async def test_what_is_refused_leaves_it_waiting(stage: Backstage, clock: Manual
 async def test_its_owner_stays_while_something_else_is_waited_for_too(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
-    debate = await replica.create(make_spec(2, 1, format=BESIDE.id))
+    debate = await replica.create(make_debate(2, 1, format=BESIDE.id))
     await stage.has(debate, "checkpoint_opened")
     await stage.has(debate, "timer_started")
     await clock.sleeping(3)

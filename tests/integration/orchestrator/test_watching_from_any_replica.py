@@ -24,7 +24,7 @@ from tests.support.orchestration import (
     backstage,
     failure_of,
     kind_of,
-    make_spec,
+    make_debate,
     orchestrating,
     until,
 )
@@ -231,7 +231,7 @@ async def test_a_watch_goes_on_with_signs_of_life_while_nobody_runs_its_debate_a
     hold = gateway.hold("round/1/propose/*")
     async with backstage(tmp_path, gateway) as stage:
         async with stage.replica("gone", exclusive=False) as gone:
-            debate = await gone.create(make_spec(2, 1))
+            debate = await gone.create(make_debate(2, 1))
             await gateway.wait_for("round/1/propose/*", 2)
         async with orchestrating(
             tmp_path, gateway_server, lease_seconds=0.5, heartbeat_seconds=0.05

@@ -10,9 +10,8 @@ import grpc
 import pytest
 
 from parley.orchestrator.log import journal
-from parley.orchestrator.model.spec import DebateSpec
 from parley.v1.arena_pb2 import TeamSettings
-from parley.v1.event_pb2 import TeamSelected
+from parley.v1.event_pb2 import DebateCreated, TeamSelected
 from parley.v1.ratings_pb2 import (
     GetPersonaRequest,
     ListMatchesRequest,
@@ -23,7 +22,7 @@ from parley.v1.ratings_pb2_grpc import RatingsServiceStub
 from parley.v1.voting_pb2 import VotingSettings
 from tests.integration.orchestrator.test_arena import of
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
-from tests.support.orchestration import WITHIN, Backstage, StoppingLog, backstage, make_spec
+from tests.support.orchestration import WITHIN, Backstage, StoppingLog, backstage, make_debate
 from tests.support.real_services import free_address, ratings_at
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -80,7 +79,7 @@ async def test_an_arena_tells_who_was_right_how_sure_and_how_agents_met(tmp_path
 async def test_a_panel_tells_whose_work_was_sound(tmp_path: Path) -> None:
     async with rated(tmp_path, ScriptedGateway()) as (stage, ratings):
         async with stage.replica() as replica:
-            await stage.comes_to(await replica.create(make_spec(2, 1)), "COMPLETED")
+            await stage.comes_to(await replica.create(make_debate(2, 1)), "COMPLETED")
         listed = (await ratings.ListRatings(ListRatingsRequest())).ratings
         persona = await ratings.GetPersona(GetPersonaRequest(agent_id="ada"))
     assert [(each.agent_id, each.judged_answers) for each in listed] == [("bo", 1), ("ada", 1)]
@@ -126,7 +125,7 @@ async def test_a_team_is_chosen_by_what_earlier_debates_have_shown(tmp_path: Pat
     assert all("2 matches known" in each.reason for each in selected.candidates)
 
 
-async def _held(stage: Backstage, spec: DebateSpec) -> list[str]:
+async def _held(stage: Backstage, spec: DebateCreated) -> list[str]:
     async with stage.replica() as replica:
         events = await stage.comes_to(await replica.create(spec), "COMPLETED")
     return [each.kind for each in events]

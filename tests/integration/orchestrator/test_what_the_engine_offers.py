@@ -18,12 +18,13 @@ from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.errors import ServiceUnavailableError
-from parley.orchestrator.model.spec import AgentSpec, DebateSpec, Limits
 from parley.orchestrator.model.tasks import Task, user_part
 from parley.v1 import debate_pb2
+from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import (
     Concluded,
+    DebateCreated,
     Intervened,
     LimitReached,
     Settled,
@@ -32,7 +33,17 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import TENANT, Backstage, Replica, backstage, check_log, make_spec, until
+from tests.support.orchestration import (
+    TENANT,
+    Backstage,
+    Replica,
+    backstage,
+    check_log,
+    make_debate,
+    make_limits,
+    until,
+    with_spec,
+)
 from tests.support.small_format import SMALL, VOTE, WAIT_SECONDS, formats_with_small, used_by_consent, voting
 
 ANSWERS = debate_pb2.Answer(
@@ -40,8 +51,8 @@ ANSWERS = debate_pb2.Answer(
 )
 
 
-def spec(**fields: Any) -> DebateSpec:
-    return replace(make_spec(2, 1, **fields), format=SMALL.id, settings=None)
+def spec(**fields: Any) -> DebateCreated:
+    return with_spec(make_debate(2, 1, **fields), format=SMALL.id, settings=None)
 
 
 @pytest.fixture
@@ -191,7 +202,7 @@ async def test_what_is_asked_after_the_answer_obeys_the_budget(stage: Backstage)
     clock = ManualClock()
     stage.gateway.usage = used_by_consent
     async with stage.replica(clock=clock) as replica:
-        debate = await replica.create(spec(limits=Limits(max_tokens=1800)))
+        debate = await replica.create(spec(limits=make_limits(max_tokens=1800)))
         events = await finished(stage, replica, clock, debate)
     check_log(events)
     assert len(stage.gateway.steps("consent/*")) == 2, "a third one could exceed it"
@@ -206,7 +217,7 @@ async def test_time_that_is_over_when_the_answer_is_there_stops_what_would_be_as
 ) -> None:
     hold, clock = stage.gateway.hold("answer"), ManualClock()
     async with stage.replica(clock=clock) as replica:
-        debate = await replica.create(spec(limits=Limits(total_seconds=WAIT_SECONDS + 10)))
+        debate = await replica.create(spec(limits=make_limits(total=WAIT_SECONDS + 10)))
         await stage.has(debate, "checkpoint_opened")
         await answer_questions(replica, debate)
         await stage.has(debate, "timer_started")
@@ -259,7 +270,7 @@ async def test_a_debate_of_a_format_that_a_replica_does_not_know_waits_for_one_t
     known = [each for each in stage.formats.all() if each.id != SMALL.id]
     older = replace(stage, formats=Formats(known))
     async with older.replica("older", clock=clock) as old:
-        other = await old.create(make_spec(1, 1))
+        other = await old.create(make_debate(1, 1))
         await stage.comes_to(other, "COMPLETED")  # it has looked at the store since, more than once
         assert [event.epoch for event in await stage.events(debate)][-1] == 1
     async with stage.replica(clock=clock) as newer:
@@ -277,8 +288,8 @@ def formats_with(*runs: Callable[[Debate], Awaitable[Outcome]]) -> Formats:
     return Formats([*all_formats().all(), *(Format(run.__name__, 1, run) for run in runs)])
 
 
-def of(run: Callable[[Debate], Awaitable[Outcome]], **fields: Any) -> DebateSpec:
-    return replace(make_spec(2, 1, **fields), format=f"{run.__name__}@1", settings=None)
+def of(run: Callable[[Debate], Awaitable[Outcome]], **fields: Any) -> DebateCreated:
+    return with_spec(make_debate(2, 1, **fields), format=f"{run.__name__}@1", settings=None)
 
 
 def plain(agent: str) -> Task:
@@ -286,7 +297,7 @@ def plain(agent: str) -> Task:
 
 
 async def two_in_a_row(debate: Debate) -> Outcome:
-    ada, bo = debate.spec.agents
+    ada, bo = debate.agents
 
     async def one() -> object:
         return await debate.ask("one", ada, plain("ada"))
@@ -314,10 +325,10 @@ async def test_whoever_is_left_out_begins_nothing_any_more(stage: Backstage) -> 
 
 
 async def twins(debate: Debate) -> Outcome:
-    agent = AgentSpec("hope", "Hope", "generalist")
+    agent = Agent(id="hope", name="Hope", role="generalist")
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(debate.add_participant("join/one", agent))
-        tasks.create_task(debate.add_participant("join/two", agent))
+        tasks.create_task(debate.add_participant("join/one", agent, {}))
+        tasks.create_task(debate.add_participant("join/two", agent, {}))
     return Outcome(description="done")
 
 
@@ -350,7 +361,7 @@ async def sleeper(debate: Debate) -> Outcome:
 async def test_a_limit_that_ends_the_debate_ends_a_timer_too(stage: Backstage) -> None:
     stage, clock = replace(stage, formats=formats_with(sleeper)), ManualClock()
     async with stage.replica(clock=clock) as replica:
-        debate = await replica.create(of(sleeper, limits=Limits(total_seconds=10)))
+        debate = await replica.create(of(sleeper, limits=make_limits(total=10)))
         await stage.has(debate, "timer_started")
         await clock.sleeping(2)
         clock.advance(11)
@@ -392,9 +403,9 @@ async def away_for_ever(debate: Debate, _outcome: Outcome, _at: datetime) -> Non
 
 async def test_what_follows_an_answer_is_given_up_at_its_own_limit(stage: Backstage) -> None:
     clock = ManualClock()
-    limits = Limits(total_seconds=60)
+    limits = make_limits(total=60)
     async with stage.replica(clock=clock, follow_up=away_for_ever, follow_up_limits=limits) as replica:
-        debate = await replica.create(make_spec(2, 1))
+        debate = await replica.create(make_debate(2, 1))
         await stage.has(debate, "concluded")
         await stage.has(debate, "step_started", 10)  # the panel's nine, and this one
         await clock.sleeping(2)
@@ -432,7 +443,7 @@ async def test_a_debate_is_closed_though_another_version_had_begun_what_follows_
 
     hangs = asyncio.Event()
     async with stage.replica(follow_up=asking("one", hangs)) as first:
-        debate = await first.create(make_spec(2, 1))
+        debate = await first.create(make_debate(2, 1))
         await hangs.wait()
         await stage.has(debate, "step_started", 10)  # the panel's nine, and this one
         await first.crash()

@@ -3,30 +3,38 @@
 import hashlib
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from parley.orchestrator.log.envelope import GENESIS, Draft, Envelope, open_entry, seal
-from parley.orchestrator.log.events import Payload, first_event
-from parley.orchestrator.model.spec import AgentSpec, DebateSpec
+from parley.orchestrator.log.events import Payload
 from parley.orchestrator.model.times import timestamp
-from parley.v1.agent_pb2 import Usage
+from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import DebateCreated, Event, StepFailed, StepSucceeded
-from tests.support.orchestration import panel_settings
+from tests.support.orchestration import make_debate, panel_settings, with_fields, with_spec
 
 DEBATE = "deb-20270102-030405-abcdefgh"
 START = datetime(2027, 1, 2, 3, 4, 5, tzinfo=UTC)
-ADA = AgentSpec("ada", "Ada", "architect")
-BO = AgentSpec("bo", "Bo", "security")
-JUDGE = AgentSpec("judge", "The judge", "judge")
-SPEC = DebateSpec("Which store?", "panel@1", (ADA, BO), JUDGE, settings=panel_settings(rounds=1))
+ADA = Agent(id="ada", name="Ada", role="architect")
+BO = Agent(id="bo", name="Bo", role="security")
+JUDGE = Agent(id="judge", name="The judge", role="judge")
+FIRST = with_spec(
+    make_debate(2),
+    question="Which store?",
+    history_limit=5,
+    agents=(ADA, BO),
+    judge=JUDGE,
+    settings=panel_settings(rounds=1),
+)
+SPEC = FIRST.spec
 
 _FOREIGN_PAYLOAD = b"\x82\xfa\x01\x02\x08\x07"
 """Field 4000, which no version has: a message of two bytes."""
 
 
-def created(spec: DebateSpec = SPEC) -> DebateCreated:
-    """Return the first event of a debate."""
-    return first_event("request-1", spec, "")
+def created(**fields: Any) -> DebateCreated:
+    """Return the first event of a debate, with these fields of its specification."""
+    return with_fields(with_spec(FIRST, **fields), request_id="request-1")
 
 
 CREATED = Draft("created", created())

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from parley.orchestrator.model.spec import DebateSpec
+from parley.orchestrator.model.spec import agents_of
 from parley.orchestrator.peers.roster import KnownRoute, Roster, routes_of
+from parley.v1.debate_pb2 import DebateSpec
 
 __all__ = ["budget_warnings"]
 
@@ -16,7 +17,7 @@ def budget_warnings(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownR
     if not spec.limits.max_cost_micros:
         return ()
     unpriced = [name for name in routes_of(spec, known) if routes and not _is_priced(routes.get(name))]
-    if not all(known.routes_of(agent) for agent in (*spec.agents, spec.judge)):
+    if not all(known.routes_of(agent) for agent in (*agents_of(spec), spec.judge.agent)):
         unpriced.append("the default routes")
     if not unpriced:
         return ()

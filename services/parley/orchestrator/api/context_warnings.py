@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from parley.orchestrator.model.spec import DebateSpec
 from parley.orchestrator.model.tokens import ASSUMED_CONTEXT_TOKENS
 from parley.orchestrator.peers.roster import KnownRoute, Roster, routes_of
+from parley.v1.debate_pb2 import DebateSpec
 
 __all__ = ["context_warnings"]
 

@@ -1,6 +1,5 @@
 """What the edge answers, as the contract's messages. Nothing is decided here."""
 
-from dataclasses import replace
 from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -9,11 +8,10 @@ from parley.orchestrator.api.answer import answer_markdown
 from parley.orchestrator.api.state import Clarification, Contribution, DebateState, Failure, Waiting
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.index import DebateRecord
-from parley.orchestrator.model.conversion import agent_to_proto, spec_to_proto
 from parley.orchestrator.model.labels import labels_of
-from parley.orchestrator.model.spec import ContextDocument, DebateSpec
 from parley.orchestrator.model.times import timestamp
 from parley.v1 import debate_pb2, orchestrator_pb2
+from parley.v1.debate_pb2 import DebateSpec
 from parley.v1.event_pb2 import CheckpointOpened
 
 __all__ = [
@@ -48,17 +46,23 @@ def debate_to_proto(
     Its format, where it is known here, says how its answer is shown.
     """
     if not is_whole:
-        bare = tuple(ContextDocument(each.path, "") for each in state.spec.context)
-        return _summary_of(state, replace(state.spec, context=bare))
+        return _summary_of(state, _without_texts(state.spec))
     debate = _summary_of(state, state.spec)
     debate.contributions.extend(map(contribution_to_proto, state.contributions))
     debate.failures.extend(map(failure_to_proto, state.failures))
     if state.outcome is not None:
         debate.outcome.CopyFrom(state.outcome)
-        debate.answer = answer_markdown(
-            state.outcome, debate_format, is_demonstration=state.spec.demonstration
-        )
+        debate.answer = answer_markdown(state.outcome, debate_format, is_demonstration=state.is_demonstration)
     return debate
+
+
+def _without_texts(spec: DebateSpec) -> DebateSpec:
+    """Return a copy of a specification with the paths of its documents alone."""
+    bare = DebateSpec()
+    bare.CopyFrom(spec)
+    for each in bare.context:
+        each.ClearField("text")
+    return bare
 
 
 def _summary_of(state: DebateState, spec: DebateSpec) -> debate_pb2.Debate:
@@ -66,8 +70,8 @@ def _summary_of(state: DebateState, spec: DebateSpec) -> debate_pb2.Debate:
         id=state.debate,
         status=status_to_proto(state.status),
         phase=state.phase,
-        spec=spec_to_proto(spec),
-        joined=map(agent_to_proto, state.joined),
+        spec=spec,
+        joined=state.joined,
         team_agent_ids=state.team or (),
         only_joined_debate=state.team == (),
         failure=state.failure,
@@ -86,7 +90,7 @@ def _summary_of(state: DebateState, spec: DebateSpec) -> debate_pb2.Debate:
         recalled_debate_ids=state.recalled,
         waiting=_waiting_to_proto(state.waiting) if state.waiting else None,
         ended_by=state.ended_by,
-        demonstration=state.spec.demonstration,
+        demonstration=state.is_demonstration,
         clarifications=map(_clarification_to_proto, state.clarifications),
         stop_reason=state.rounds_ended.reason,
         stop_explanation=state.rounds_ended.explanation,

@@ -15,6 +15,7 @@ from parley.orchestrator.api.answer import DEMONSTRATION
 from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.log.index import CANCELLED
 from parley.orchestrator.model.markdown import inline, list_item, quote
+from parley.orchestrator.model.spec import format_settings
 from parley.runtime.errors import failed_precondition
 from parley.v1 import debate_pb2
 from parley.v1.agent_pb2 import Usage
@@ -108,7 +109,7 @@ def _overview(state: DebateState, outcome: ModeratedOutcome, decided_at: datetim
         f"**Perspectives:** {names or 'none'}",
         f"**Approval:** {_approval(state, outcome)}",
     ]
-    if state.spec.demonstration:
+    if state.is_demonstration:
         lines.append(f"**Demonstration:** {DEMONSTRATION}")
     return "\n".join(f"- {line}" for line in lines)
 
@@ -116,7 +117,7 @@ def _overview(state: DebateState, outcome: ModeratedOutcome, decided_at: datetim
 def _approval(state: DebateState, outcome: ModeratedOutcome) -> str:
     if outcome.approved:
         return "approved by a person"
-    settings = state.spec.settings
+    settings = format_settings(state.spec)
     asked = isinstance(settings, ModeratedSettings) and settings.checkpoints
     return "not approved by the person who was asked" if asked else "no person was asked"
 

@@ -44,7 +44,7 @@ def feedback_of(
 ) -> Feedback:
     """Return the word that a request holds, on a debate in this state."""
     is_recorded = debate_format is None or debate_format.is_recorded
-    is_rated = is_recorded and not state.spec.demonstration
+    is_rated = is_recorded and not state.is_demonstration
     agents = tuple(each.id for each in state.participants) if is_rated else ()
     time = now.isoformat(timespec="microseconds")
     return Feedback(

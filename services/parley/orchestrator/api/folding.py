@@ -7,10 +7,9 @@ from typing import Final
 
 from parley.orchestrator.api.state import Clarification, Contribution, DebateState, Failure, Waiting
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.log.events import CorruptEventError, spec_of
+from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.index import CANCELLED, COMPLETED, FAILED, PAUSED, PENDING, RUNNING, WAITING
 from parley.orchestrator.log.usage import add_usage, usage_of, usage_of_stopped
-from parley.orchestrator.model.conversion import agent_from_proto
 from parley.orchestrator.model.tasks import phase_of
 from parley.orchestrator.model.times import time_of
 from parley.v1.arena_pb2 import TRICKSTER_VERDICT_CHALLENGED
@@ -65,7 +64,8 @@ def fold(events: Iterable[Envelope]) -> DebateState:
         raise CorruptEventError("a debate's log begins with its creation, and this one does not")
     begun = DebateState(
         debate=first.debate,
-        spec=spec_of(first.payload),
+        spec=first.payload.spec,
+        is_demonstration=first.payload.demonstration,
         created_at=first.time,
         updated_at=first.time,
         last_sequence=first.sequence,
@@ -202,8 +202,7 @@ class _StateBuilder:
             case TeamSelected():
                 self._set(team=tuple(fact.agent_ids))
             case ParticipantJoined():
-                joined = agent_from_proto(fact.agent, fact.instructions)
-                self._set(joined=(*self._state.joined, joined))
+                self._set(joined=(*self._state.joined, fact.agent))
             case DraftsGrouped() if fact.drafts.certain:
                 self._set(first_drafts=fact.drafts)
             case Recalled():

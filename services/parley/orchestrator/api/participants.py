@@ -1,21 +1,18 @@
 """Who is to take part in a debate, checked at the edge: agents that are known by name, and those that a request describes."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from parley.orchestrator.engine.format import Format, Formats
-from parley.orchestrator.model.conversion import (
-    agent_from_proto,
-)
-from parley.orchestrator.model.spec import (
-    AgentSpec,
-)
+from parley.orchestrator.model.spec import resolve_agent
 from parley.orchestrator.peers.roster import Roster
 from parley.orchestrator.roles.catalogue import Roles, UnknownRoleError
 from parley.role_file import Role
 from parley.runtime.contract_settings import check_settings
 from parley.runtime.validation import AGENT_ID, CONTROL_CHARACTER, MAX_PATH_CHARACTERS, Violations
 from parley.v1 import agent_pb2, debate_pb2
+from parley.v1.agent_pb2 import Agent
 
 __all__ = ["ParticipantResolver", "ValidationContext"]
 
@@ -43,13 +40,18 @@ class ValidationContext:
 
 @dataclass(frozen=True, slots=True)
 class ParticipantResolver:
-    """Those who are to take part, checked against what is known."""
+    """Those who are to take part, checked against what is known.
+
+    Attributes:
+        instructions: What each role is told, by section, by the role's name.
+    """
 
     known: ValidationContext
     violations: Violations
     debate_format: Format | None
+    instructions: dict[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
 
-    def resolve_team(self, asked: Sequence[debate_pb2.Participant]) -> tuple[AgentSpec, ...]:
+    def resolve_team(self, asked: Sequence[debate_pb2.Participant]) -> tuple[Agent, ...]:
         """Return the agents that debate: those asked for, or else the gateway's default team."""
         self.violations.check(
             that=len(asked) <= _MAX_AGENTS, field="spec.agents", otherwise=f"must be at most {_MAX_AGENTS}"
@@ -70,11 +72,11 @@ class ParticipantResolver:
         )
         for field, each in team:
             self._check_debater(field, each)
-        return tuple(self._with_debater_instructions(each) for _, each in team)
+        for _, each in team:
+            self._instruct(each, self._debater_role(each))
+        return tuple(each for _, each in team)
 
-    def resolve_judge(
-        self, asked: debate_pb2.Participant | None, team: Sequence[AgentSpec]
-    ) -> AgentSpec | None:
+    def resolve_judge(self, asked: debate_pb2.Participant | None, team: Sequence[Agent]) -> Agent | None:
         """Return the agent that judges: in the judge's role, whatever its own elsewhere, or in one of the caller's own."""
         if asked is None:
             judge = self._resolve_known_agent("spec.judge", self.known.roster.default_judge)
@@ -82,26 +84,27 @@ class ParticipantResolver:
             judge = self._resolve_agent("spec.judge", asked)
         if judge is None:
             return None
-        if judge.own_role is None:
+        if not judge.HasField("own_role"):
             role = self.known.roles.find(judge.role)
             if role is None:
                 return None
             sections = self.debate_format.judge_sections if self.debate_format else ()
-            judge = replace(judge, role=role.name if role.serves(sections) else "judge")
+            judge.role = role.name if role.serves(sections) else "judge"
         self._check_same_prompts(team, judge)
         debates = any(each.role == judge.role for each in team)
-        return self._with_instructions(judge, _FALLBACK_ROLES if debates else _FALLBACK_ROLES[::-1])
+        self._instruct(judge, self._role_of(judge, _FALLBACK_ROLES if debates else _FALLBACK_ROLES[::-1]))
+        return judge
 
-    def _check_same_prompts(self, team: Sequence[AgentSpec], judge: AgentSpec) -> None:
+    def _check_same_prompts(self, team: Sequence[Agent], judge: Agent) -> None:
         """Refuse two roles of one name: what is recorded of a debate's roles goes by their names."""
         words: dict[str, Mapping[str, str] | None] = {}
         for agent in (*team, judge):
-            told = agent.own_role.sections if agent.own_role is not None else None
+            told = dict(agent.own_role.sections) if agent.HasField("own_role") else None
             if words.setdefault(agent.role, told) != told:
                 said = f"agent {agent.id}: role {agent.role!r} has other prompts than with another agent of this debate"
                 self.violations.add("spec.judge" if agent is judge else "spec.agents", said)
 
-    def _check_debater(self, field: str, agent: AgentSpec) -> None:
+    def _check_debater(self, field: str, agent: Agent) -> None:
         role = self._debater_role(agent)
         if role is None or self.debate_format is None or role.serves(self.debate_format.debater_sections):
             return
@@ -113,7 +116,7 @@ class ParticipantResolver:
             name = self.debate_format.name
             self.violations.add(field, f"{said} lacks {', '.join(missing)} for the format {name}")
 
-    def _resolve_agent(self, field: str, asked: debate_pb2.Participant) -> AgentSpec | None:
+    def _resolve_agent(self, field: str, asked: debate_pb2.Participant) -> Agent | None:
         match asked.WhichOneof("who"):
             case "agent_id":
                 return self._resolve_known_agent(f"{field}.agent_id", asked.agent_id)
@@ -123,7 +126,7 @@ class ParticipantResolver:
                 self.violations.add(field, "must name or describe an agent")
                 return None
 
-    def _resolve_known_agent(self, field: str, agent_id: str) -> AgentSpec | None:
+    def _resolve_known_agent(self, field: str, agent_id: str) -> Agent | None:
         """Return an agent that the gateway knows; it may give one a role that is not known here."""
         agents = self.known.roster.agents
         agent = agents.get(agent_id)
@@ -131,11 +134,11 @@ class ParticipantResolver:
             known = ", ".join(sorted(agents))
             self.violations.add(field, f"unknown agent {agent_id[:80]!r}; known agents: {known}")
             return None
-        if agent.own_role is not None:
-            return agent
-        return replace(agent, role=self._resolve_role_name(field, agent.role, f"agent {agent.id}: "))
+        if agent.HasField("own_role"):
+            return resolve_agent(agent)
+        return self._with_role(agent, self._resolve_role_name(field, agent.role, f"agent {agent.id}: "))
 
-    def _resolve_described_agent(self, field: str, agent: agent_pb2.Agent) -> AgentSpec:
+    def _resolve_described_agent(self, field: str, agent: agent_pb2.Agent) -> Agent:
         check, roster = self.violations.check, self.known.roster
         check(
             that=bool(AGENT_ID.fullmatch(agent.id)),
@@ -161,7 +164,7 @@ class ParticipantResolver:
                 check(that=fine, field=f"{field}.{name}.text", otherwise="must not be blank, at most 64 KiB")
         self._check_tools(field, agent)
         check_settings(self.violations, field, agent)
-        return replace(agent_from_proto(agent), role=role)
+        return self._with_role(agent, role)
 
     def _check_own_role(self, field: str, agent: agent_pb2.Agent) -> None:
         check, sections = self.violations.check, agent.own_role.sections
@@ -218,11 +221,16 @@ class ParticipantResolver:
             self.violations.add(field, f"{whose}{unknown}")
             return name
 
-    def _with_debater_instructions(self, agent: AgentSpec) -> AgentSpec:
-        role = self._debater_role(agent)
-        return replace(agent, instructions=dict(role.prompts) if role is not None else {})
+    def _with_role(self, agent: Agent, role: str) -> Agent:
+        resolved = resolve_agent(agent)
+        resolved.role = role
+        return resolved
 
-    def _debater_role(self, agent: AgentSpec) -> Role | None:
+    def _instruct(self, agent: Agent, role: Role | None) -> None:
+        """Note what an agent's role is told; of two agents in one role, the latter's counts."""
+        self.instructions[agent.role] = role.prompts if role is not None else {}
+
+    def _debater_role(self, agent: Agent) -> Role | None:
         """Return the role of an agent that debates; what it lacks, the format's stand-in may lend."""
         role = self._role_of(agent, _FALLBACK_ROLES)
         name = self.debate_format.fallback_role if self.debate_format else ""
@@ -231,13 +239,9 @@ class ParticipantResolver:
             return role
         return Role(role.name, (), {**stand_in.prompts, **role.prompts})
 
-    def _with_instructions(self, agent: AgentSpec, lenders: Sequence[str]) -> AgentSpec:
-        role = self._role_of(agent, lenders)
-        return replace(agent, instructions=dict(role.prompts) if role is not None else {})
-
-    def _role_of(self, agent: AgentSpec, lenders: Sequence[str]) -> Role | None:
+    def _role_of(self, agent: Agent, lenders: Sequence[str]) -> Role | None:
         """Return an agent's role; one of the caller's own with what it lacks for the format from these others, in turn."""
-        if agent.own_role is None:
+        if not agent.HasField("own_role"):
             return self.known.roles.find(agent.role)
         prompts = dict(agent.own_role.sections)
         needed = (

@@ -70,7 +70,7 @@ def answer_of(state: DebateState, debate_format: Format | None) -> GetAnswerResp
             else f"is {state.status.lower()}, and has come to no answer yet"
         )
         raise failed_precondition("NO_ANSWER", f"debate {state.debate} {why}; read its report instead")
-    markdown = answer_markdown(state.outcome, debate_format, is_demonstration=state.spec.demonstration)
+    markdown = answer_markdown(state.outcome, debate_format, is_demonstration=state.is_demonstration)
     answer = GetAnswerResponse(markdown=markdown, outcome=state.outcome)
     if answer.ByteSize() > MAX_MESSAGE_BYTES:
         answer.ClearField("outcome")

@@ -6,7 +6,7 @@ from parley.orchestrator.api.state import Contribution, DebateState
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.model.contributions import letter_of
 from parley.orchestrator.model.markdown import inline, table
-from parley.orchestrator.model.spec import AgentSpec
+from parley.v1.agent_pb2 import Agent
 
 __all__ = ["agents_section", "answering_model", "name_of"]
 
@@ -18,23 +18,23 @@ def agents_section(state: DebateState, debate_format: Format | None) -> Iterator
     ids = [agent.id for agent in state.participants]
     rows = [(letter_of(ids, agent.id), *_agent_cells(state, agent)) for agent in state.participants]
     if debate_format is None or debate_format.is_judged:
-        rows.append(("judge", *_agent_cells(state, state.spec.judge)))
+        rows.append(("judge", *_agent_cells(state, state.spec.judge.agent)))
     head = ["Letter", "Agent", "Name", "Role", "Answered by", "System prompt", "Summary prompt"]
-    if state.spec.clarifications is not None:
+    if state.spec.HasField("clarifications"):
         head.append("Clarification prompt")
     yield table(head, [row[: len(head)] for row in rows])
 
 
-def _agent_cells(state: DebateState, agent: AgentSpec) -> tuple[str, ...]:
+def _agent_cells(state: DebateState, agent: Agent) -> tuple[str, ...]:
     answered = (answering_model(made) for made in state.contributions if made.work.agent_id == agent.id)
     planned = ", ".join(agent.routes) or "the default routes"
     return (
         agent.id,
         agent.name,
-        f"{agent.role} ({agent.own_role.source or 'its own'})" if agent.own_role else agent.role,
+        f"{agent.role} ({agent.own_role.source or 'its own'})" if agent.HasField("own_role") else agent.role,
         ", ".join(dict.fromkeys(each for each in answered if each)) or f"nobody yet; asked of {planned}",
         *(
-            prompt.source if prompt else "built-in"
+            prompt.source if prompt.text else "built-in"
             for prompt in (agent.system_prompt, agent.summary_prompt, agent.clarification_prompt)
         ),
     )
@@ -48,7 +48,7 @@ def answering_model(made: Contribution) -> str:
 
 def name_of(state: DebateState, agent: str) -> str:
     """Return how an agent is called in headings: its name, and its id where that differs."""
-    for each in (*state.participants, state.spec.judge):
+    for each in (*state.participants, state.spec.judge.agent):
         if each.id == agent and each.name != agent:
             return f"{inline(each.name)} ({inline(agent)})"
     return inline(agent)

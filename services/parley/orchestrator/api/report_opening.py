@@ -51,7 +51,7 @@ def _overview(state: DebateState) -> str:
         )
         happened = f"{failure.reason}: {failure.message}"
         lines.append(f"Failed{' in ' if where else ''}{inline(where)}: {inline(happened)}")
-    if state.spec.demonstration:
+    if state.is_demonstration:
         lines.append(f"Demonstration: {DEMONSTRATION}")
     lines.append(f"Format: {inline(state.spec.format)}")
     if state.max_rounds:

@@ -1,21 +1,19 @@
 """Requests checked once, whole, at the edge: what comes out is a specification that can be run, or every bad field."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 from parley.orchestrator.api.labels import check_labels
 from parley.orchestrator.api.participants import ParticipantResolver, ValidationContext
 from parley.orchestrator.engine.format import Format, Formats, Settings, UnknownFormatError
-from parley.orchestrator.model.conversion import (
-    clarifications_from_proto,
-    format_settings,
-    limits_from_proto,
-)
 from parley.orchestrator.model.spec import (
     DEFAULT_DOMAIN,
     DEFAULT_HISTORY_LIMIT,
-    ContextDocument,
-    DebateSpec,
+    format_settings,
+    set_format_settings,
+    with_default_clarifications,
+    with_default_limits,
+    without_sections,
 )
 from parley.runtime.contract_settings import check_settings
 from parley.runtime.errors import FieldViolation, invalid_argument
@@ -26,9 +24,10 @@ from parley.runtime.validation import (
     REQUEST_ID,
     Violations,
 )
-from parley.v1 import debate_pb2, orchestrator_pb2
+from parley.v1 import debate_pb2, event_pb2, orchestrator_pb2
+from parley.v1.agent_pb2 import Agent
 
-__all__ = ["check_id", "check_request_id", "spec_of"]
+__all__ = ["check_id", "check_request_id", "resolve_request"]
 
 _MAX_QUESTION_BYTES = 256 * 1024
 _MAX_DOCUMENTS = 2000
@@ -54,8 +53,10 @@ def check_request_id(violations: Violations, request_id: str) -> None:
     )
 
 
-def spec_of(request: orchestrator_pb2.CreateDebateRequest, known: ValidationContext) -> DebateSpec:
-    """Return the specification that a request asks for, agents resolved and defaults filled in.
+def resolve_request(
+    request: orchestrator_pb2.CreateDebateRequest, known: ValidationContext
+) -> event_pb2.DebateCreated:
+    """Return the first event of the debate that a request asks for: agents resolved, defaults filled in.
 
     Raises:
         ParleyError: INVALID_ARGUMENT with every bad field.
@@ -80,23 +81,36 @@ def spec_of(request: orchestrator_pb2.CreateDebateRequest, known: ValidationCont
     violations.refuse()
     assert debate_format is not None
     assert judge is not None
-    demonstration = any(map(known.roster.is_demonstration, (*team, judge)))
-    return DebateSpec(
-        question=spec.question,
-        format=debate_format.id,
-        agents=team,
-        judge=judge,
-        context=tuple(ContextDocument(each.path, each.text) for each in spec.context),
-        limits=limits_from_proto(spec.limits, debate_format.limits),
-        concurrency=dict(spec.concurrency),
-        max_output_tokens=spec.max_output_tokens,
-        history_limit=spec.history_limit if spec.HasField("history_limit") else DEFAULT_HISTORY_LIMIT,
-        domain=spec.domain or DEFAULT_DOMAIN,
-        labels=dict(spec.labels),
-        settings=kind.with_defaults(format_settings(spec), is_demonstration=demonstration) if kind else None,
-        clarifications=clarifications_from_proto(spec),
-        demonstration=demonstration,
+    created = event_pb2.DebateCreated(
+        request_id=request.request_id,
+        spec=spec,
+        roles=[event_pb2.RolePrompts(role=each, sections=told) for each, told in agents.instructions.items()],
+        demonstration=any(map(known.roster.is_demonstration, (*team, judge))),
     )
+    _fill_in(created, debate_format, team, judge)
+    return created
+
+
+def _fill_in(
+    created: event_pb2.DebateCreated, debate_format: Format, team: Iterable[Agent], judge: Agent
+) -> None:
+    """Set the agents, and in place of what is unset the defaults."""
+    spec, given = created.spec, format_settings(created.spec)
+    if debate_format.settings is not None:
+        is_demonstration = created.demonstration
+        set_format_settings(
+            spec, debate_format.settings.with_defaults(given, is_demonstration=is_demonstration)
+        )
+    spec.format = debate_format.id
+    del spec.agents[:]
+    spec.agents.extend(debate_pb2.Participant(agent=without_sections(each)) for each in team)
+    spec.judge.agent.CopyFrom(without_sections(judge))
+    spec.limits.CopyFrom(with_default_limits(spec.limits, debate_format.limits))
+    spec.domain = spec.domain or DEFAULT_DOMAIN
+    if not spec.HasField("history_limit"):
+        spec.history_limit = DEFAULT_HISTORY_LIMIT
+    if spec.HasField("clarifications"):
+        spec.clarifications.CopyFrom(with_default_clarifications(spec.clarifications))
 
 
 def _format(violations: Violations, spec: debate_pb2.DebateSpec, formats: Formats) -> Format | None:

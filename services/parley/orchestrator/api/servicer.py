@@ -31,7 +31,7 @@ from parley.orchestrator.api.reading import (
     report_pieces,
     wants_full_view,
 )
-from parley.orchestrator.api.requests import check_id, spec_of
+from parley.orchestrator.api.requests import check_id, resolve_request
 from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.engine.debate_deleter import DebateDeleter
@@ -45,7 +45,6 @@ from parley.orchestrator.log.index import COMPLETED, DebateIndex
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.model.digest import digest
-from parley.orchestrator.model.spec import DebateSpec
 from parley.orchestrator.peers import roster
 from parley.orchestrator.roles.catalogue import Roles
 from parley.orchestrator.watch.deltas import OWNER_KEY
@@ -59,16 +58,16 @@ from parley.runtime.errors import (
     not_found,
 )
 from parley.runtime.identity.identity import current_identity, current_tenant
-from parley.runtime.large_texts import in_thread_if_large, in_thread_per_tenant
+from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.validation import REQUEST_ID
 from parley.storage.ports import Log
 from parley.v1 import orchestrator_pb2
+from parley.v1.debate_pb2 import DebateSpec
 
 __all__ = ["OrchestratorServicer"]
 
 _WatchContext = grpc.aio.ServicerContext[Any, Any]
 _MAX_EVALUATIONS = 100
-_LARGE_BYTES = 64 * 1024
 _LOG_PAGE = 100
 """Records of a log that are read, and sent, at a time."""
 
@@ -110,8 +109,7 @@ class OrchestratorServicer(KeyServicer):
         if self.draining.is_set():
             raise self.draining.error()
         # In a thread where it is large: it is made before anything is checked.
-        is_large = request.ByteSize() > _LARGE_BYTES
-        content = await in_thread_per_tenant(partial(_digest, request)) if is_large else _digest(request)
+        content = await in_thread_if_large(request, partial(_digest, request))
         # Before anybody else is asked: they may be away, or changed.
         earlier = await self._find_earlier(request.request_id, content)
         if earlier is not None:
@@ -130,7 +128,7 @@ class OrchestratorServicer(KeyServicer):
         debate, whole = check_id("debate_id", request.debate_id), wants_full_view(request)
         folded = await self._load_state(debate)
         told = partial(debate_to_proto, folded, self._format_of(folded), is_whole=whole)
-        found = await in_thread_if_large((each.text for each in folded.spec.context), told)
+        found = await in_thread_if_large(folded.spec, told)
         with map_store_errors():
             about = await self.index.list_about(current_tenant(), debate, _MAX_EVALUATIONS)
             said = await self.feedback.get_latest(current_tenant(), debate)
@@ -321,25 +319,24 @@ class OrchestratorServicer(KeyServicer):
     async def _accept(self, request: orchestrator_pb2.CreateDebateRequest, content: str) -> tuple[str, bool]:
         """Accept a debate; return its id, and whether the same request had made it meanwhile."""
         known = ValidationContext(self.formats, self.roles, await roster.fetch_roster(self.gateway))
-        spec, subject = await self._resolve_subject(spec_of(request, known))
-        routes = await roster.fetch_routes(self.gateway, roster.routes_of(spec, known.roster))
-        spec = roster.with_routes(spec, known.roster, routes)
-        about = (spec, known.roster, routes)
-        warnings = (*budget_warnings(*about), *context_warnings(*about))
-        tenant, asked_by = current_tenant(), current_identity().subject
-        return await self.intake.create_debate(
-            tenant, request.request_id, content, spec, warnings, subject, asked_by
-        )
+        created = await in_thread_if_large(request, partial(resolve_request, request, known))
+        subject = await self._apply_subject(created.spec)
+        routes = await roster.fetch_routes(self.gateway, roster.routes_of(created.spec, known.roster))
+        roster.set_routes(created.spec, known.roster, routes)
+        about = (created.spec, known.roster, routes)
+        created.warnings.extend((*budget_warnings(*about), *context_warnings(*about)))
+        created.requested_by = current_identity().subject
+        return await self.intake.create_debate(current_tenant(), created, content, subject)
 
-    async def _resolve_subject(self, spec: DebateSpec) -> tuple[DebateSpec, str | None]:
-        """Return a specification with what it needs of the debate that it is about, and that debate's id, if it is."""
+    async def _apply_subject(self, spec: DebateSpec) -> str | None:
+        """Set in a specification what it needs of the debate that it is about; return that debate's id, None if there is none."""
         debate_format = self.formats.get(spec.format)
         if debate_format.subject is None:
-            return spec, None
+            return None
         debate_id = debate_format.subject.debate_id(spec)
         folded = _require_completed(await self._load_state(debate_id), "can be evaluated")
-        debate = debate_to_proto(folded, self._format_of(folded))
-        return debate_format.subject.apply(spec, debate), debate_id
+        debate_format.subject.apply(spec, debate_to_proto(folded, self._format_of(folded)))
+        return debate_id
 
     async def _render_report(self, debate: str) -> str:
         folded = await self._load_state(debate)

@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from parley.orchestrator.log.index import CANCELLED, COMPLETED, PENDING
-from parley.orchestrator.model.spec import AgentSpec, DebateSpec
-from parley.v1.agent_pb2 import Usage
+from parley.orchestrator.model.spec import agents_of
+from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.arena_pb2 import TricksterFinding
 from parley.v1.debate_pb2 import (
     Answer,
     DebateFailure,
+    DebateSpec,
     DraftGroups,
     Outcome,
     Questions,
@@ -115,13 +116,14 @@ class DebateState:
 
     debate: str
     spec: DebateSpec
+    is_demonstration: bool
     created_at: datetime
     updated_at: datetime
     last_sequence: int
     status: str = PENDING
     phase: str = ""
     team: tuple[str, ...] | None = None
-    joined: tuple[AgentSpec, ...] = ()
+    joined: tuple[Agent, ...] = ()
     contributions: tuple[Contribution, ...] = ()
     failures: tuple[Failure, ...] = ()
     outcome: Outcome | None = None
@@ -152,7 +154,7 @@ class DebateState:
         return self.status in {COMPLETED, CANCELLED}
 
     @property
-    def participants(self) -> tuple[AgentSpec, ...]:
+    def participants(self) -> tuple[Agent, ...]:
         """Those who debate: the specification's agents, or the team chosen of them, then those who joined."""
-        seated = (each for each in self.spec.agents if self.team is None or each.id in self.team)
+        seated = (each for each in agents_of(self.spec) if self.team is None or each.id in self.team)
         return (*seated, *self.joined)

@@ -9,9 +9,11 @@ from math import inf
 
 from parley.orchestrator.log.usage import UsageMeter
 from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET
-from parley.orchestrator.model.spec import AgentSpec, DebateSpec, Limits, Price
+from parley.orchestrator.model.spec import Price, agents_of, dearest, price_of
 from parley.orchestrator.model.tasks import Task
 from parley.orchestrator.model.tokens import likely_tokens
+from parley.v1.agent_pb2 import Agent
+from parley.v1.debate_pb2 import DebateLimits, DebateSpec
 
 __all__ = [
     "AnswerReserve",
@@ -78,13 +80,13 @@ class Estimate:
     price: Price | None = None
 
 
-def estimate(task: Task, agent: AgentSpec, texts: Iterable[str]) -> Estimate:
+def estimate(task: Task, agent: Agent, texts: Iterable[str]) -> Estimate:
     """Return what a call may use, from the texts of its prompt, the bound on its answer and the context of its routes."""
     read = sum(map(likely_tokens, texts))
     most = task.max_output_tokens or min(
         agent.context_tokens // _ANSWER_SHARE or _MAX_OUTPUT_TOKENS, _MAX_OUTPUT_TOKENS
     )
-    return Estimate(read, min(_MIN_OUTPUT_TOKENS, most), most, agent.routes, agent.price)
+    return Estimate(read, min(_MIN_OUTPUT_TOKENS, most), most, tuple(agent.routes), price_of(agent))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ class AnswerReserve:
 
 
 def budget_balances(
-    limits: Limits,
+    limits: DebateLimits,
     meter: UsageMeter,
     reserved: Iterable[Mapping[str, float]],
     call: Estimate,
@@ -163,11 +165,8 @@ def budget_balances(
 
 def answer_reserve(spec: DebateSpec) -> AnswerReserve:
     """Return what to reserve for the answer of a debate, at the price of its dearest agent."""
-    prices = [each.price for each in (*spec.agents, spec.judge) if each.price is not None]
-    dearest = (
-        Price(max(each.read for each in prices), max(each.written for each in prices)) if prices else None
-    )
-    return AnswerReserve(likely_tokens(spec.question) + _ANSWER_PROMPT_TOKENS, _MIN_OUTPUT_TOKENS, dearest)
+    price = dearest(map(price_of, (*agents_of(spec), spec.judge.agent)))
+    return AnswerReserve(likely_tokens(spec.question) + _ANSWER_PROMPT_TOKENS, _MIN_OUTPUT_TOKENS, price)
 
 
 def _rates(budget: str, price: Price | None, meter: UsageMeter) -> Rates:

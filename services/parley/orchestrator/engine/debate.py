@@ -39,20 +39,20 @@ from parley.orchestrator.log.events import Payload
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import letter_of
-from parley.orchestrator.model.conversion import agent_to_proto
 from parley.orchestrator.model.errors import ReplayError, StepError
-from parley.orchestrator.model.spec import AgentSpec, DebateSpec, Limits
+from parley.orchestrator.model.spec import agents_of, format_settings
 from parley.orchestrator.model.tasks import AnswerShape, Task
-from parley.orchestrator.model.times import timestamp
+from parley.orchestrator.model.times import seconds_of, timestamp
 from parley.orchestrator.peers.agents import Agents, Call, generate_request
 from parley.orchestrator.peers.services import Services
 from parley.runtime.clock import Clock
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.telemetry import tracer
-from parley.v1.agent_pb2 import Usage
-from parley.v1.debate_pb2 import Reply, Work
+from parley.v1.agent_pb2 import Agent, Usage
+from parley.v1.debate_pb2 import DebateLimits, Reply, Work
 from parley.v1.event_pb2 import (
     CheckpointClosed,
+    DebateCreated,
     ParticipantJoined,
     SteeringRead,
     StepFailed,
@@ -80,7 +80,12 @@ class Debate:
     """A debate that its owner runs, for one run of its format after the other.
 
     Attributes:
-        spec: The specification.
+        spec: The specification; it and its parts are only read.
+        agents: The agents of the specification.
+        judge: The judge of the specification.
+        settings: The settings of its format; None for a format that has none.
+        is_demonstration: Whether a model answers that is too small to be relied on. It is asked for prose alone, and the outcome is
+            neither remembered nor rated.
         documents: Its context documents, as prompts hold them.
         services: The other services, which steps call.
         checkpoints: Where the debate waits for a person.
@@ -90,7 +95,7 @@ class Debate:
 
     def __init__(
         self,
-        spec: DebateSpec,
+        created: DebateCreated,
         journal: Journal,
         agents: Agents,
         services: Services,
@@ -100,7 +105,11 @@ class Debate:
     ) -> None:
         """Use a journal that is claimed and whose writer runs. Without `slot`, a slot is always free."""
         self.id = journal.debate
-        self.spec = spec
+        self.spec = spec = created.spec
+        self.agents = agents_of(spec)
+        self.judge = spec.judge.agent
+        self.settings = format_settings(spec)
+        self.is_demonstration = created.demonstration
         self.services = services
         self.briefing = ""
         self.slot = slot or Slot()
@@ -111,12 +120,13 @@ class Debate:
         self._clock = clock
         self._used: set[str] = set()
         self._joining: set[str] = set()
-        self._active_agents: tuple[AgentSpec, ...] = spec.agents
+        self._active_agents = self.agents
+        self._instructions = {each.role: dict(each.sections) for each in created.roles}
         self.documents = Documents(spec.context)
         limiter = self._create_limiter(
-            Budget(spec.limits, answer=answer_reserve(spec), share=len(spec.agents) + 1)
+            Budget(spec.limits, answer=answer_reserve(spec), share=len(self.agents) + 1)
         )
-        self._steps = StepRunner(journal, clock, limiter, self.slot, spec.concurrency)
+        self._steps = StepRunner(journal, clock, limiter, self.slot, dict(spec.concurrency))
 
     @property
     def gate(self) -> Gate:
@@ -134,14 +144,14 @@ class Debate:
         return self.limiter.ending
 
     @property
-    def participants(self) -> tuple[AgentSpec, ...]:
+    def participants(self) -> tuple[Agent, ...]:
         """The agents that take part: those of the specification, then those that joined in this run (after the answer: all that joined)."""
         is_answered = self._recorded.concluded is not None
         joined = (agent for key, agent in self._recorded.joined.items() if is_answered or key in self._used)
         return (*self._active_agents, *joined)
 
     @property
-    def all_participants(self) -> tuple[AgentSpec, ...]:
+    def all_participants(self) -> tuple[Agent, ...]:
         """The agents of the specification that take part, and all that ever joined by the log."""
         return (*self._active_agents, *self._recorded.joined.values())
 
@@ -153,7 +163,12 @@ class Debate:
 
     def set_participants(self, agents: Collection[str]) -> None:
         """Let only these agents of the specification take part in this run. Call it before the first step."""
-        self._active_agents = tuple(each for each in self.spec.agents if each.id in agents)
+        self._active_agents = tuple(each for each in self.agents if each.id in agents)
+
+    def instructions(self, agent: Agent) -> Mapping[str, str]:
+        """Return the prompts of an agent's role by section, as they were when the debate was accepted, or when the agent joined."""
+        own = self._recorded.instructions.get(agent.id)
+        return self._instructions[agent.role] if own is None else own
 
     def letter(self, agent: str) -> str:
         """Return the letter that names an agent to the others."""
@@ -164,15 +179,15 @@ class Debate:
         self.briefing = ""
         self._used.clear()
         self._joining.clear()
-        self._active_agents = self.spec.agents
+        self._active_agents = self.agents
         self.limiter.start_run()
 
-    def start_follow_up(self, limits: Limits) -> None:
+    def start_follow_up(self, limits: DebateLimits) -> None:
         """Prepare for what follows the answer, which has its own limits."""
         self._steps.limiter = self._create_limiter(Budget(limits, "the follow-up's", bounds_services=True))
         self.start_run()
 
-    async def ask(self, key: str, agent: AgentSpec, task: Task) -> Reply | StepFailed:
+    async def ask(self, key: str, agent: Agent, task: Task) -> Reply | StepFailed:
         """Return an agent's reply, or its failure. Either is recorded once under `key`.
 
         Once a limit has ended the debate, only the answer is asked for: a step that was not started fails. The limit is
@@ -184,7 +199,7 @@ class Debate:
         return await self._ask(key, agent, task, None)
 
     async def ask_structured(
-        self, key: str, agent: AgentSpec, task: Task, shape: AnswerShape[M]
+        self, key: str, agent: Agent, task: Task, shape: AnswerShape[M]
     ) -> M | StepFailed:
         """Return an agent's structured answer, or its failure, as `ask` does."""
         reply = await self._ask(key, agent, task, shape)
@@ -256,8 +271,8 @@ class Debate:
         if key not in self._recorded.notes:
             self._journal.enqueue(Draft(key, payload))
 
-    async def add_participant(self, key: str, agent: AgentSpec) -> AgentSpec:
-        """Add an agent to the debate. Return it as it is recorded.
+    async def add_participant(self, key: str, agent: Agent, instructions: Mapping[str, str]) -> Agent:
+        """Add an agent to the debate with its prompts by section. Return it as it is recorded.
 
         Raises:
             ValueError: another participant has the same id.
@@ -265,11 +280,11 @@ class Debate:
         """
         self._mark_used(key)
         if key not in self._recorded.joined:
-            others = {each.id for each in (*self.spec.agents, *self._recorded.joined.values())}
+            others = {each.id for each in (*self.agents, *self._recorded.joined.values())}
             if agent.id in others | self._joining:
                 raise ValueError(f"agent {agent.id} already takes part")
             self._joining.add(agent.id)
-            joined = ParticipantJoined(agent=agent_to_proto(agent), instructions=agent.instructions)
+            joined = ParticipantJoined(agent=agent, instructions=instructions)
             await self._journal.append(Draft(key, joined))
         return self._recorded.joined[key]
 
@@ -311,7 +326,7 @@ class Debate:
         If it is not closed within the debate's limit for that, the debate pauses here.
         """
         self._mark_used(key)
-        return await self.checkpoints.open_and_wait(key, request, self.spec.limits.checkpoint_seconds)
+        return await self.checkpoints.open_and_wait(key, request, seconds_of(self.spec.limits.checkpoint))
 
     def random(self, key: str) -> random.Random:
         """Return a random generator seeded by the debate and the key: the same on every machine."""
@@ -322,10 +337,10 @@ class Debate:
         return Limiter(budget, self._journal, self._clock, self._stop_call)
 
     async def _ask(
-        self, key: str, agent: AgentSpec, task: Task, shape: AnswerShape[M] | None
+        self, key: str, agent: Agent, task: Task, shape: AnswerShape[M] | None
     ) -> Reply | StepFailed:
         self._mark_used(key)
-        seconds = self.spec.limits.call_seconds if task.seconds is None else task.seconds
+        seconds = seconds_of(self.spec.limits.call) if task.seconds is None else task.seconds
         texts = [self.documents.text_of(each) for each in task.prompt]
         make_digest = partial(digest_of_ask, agent, task, shape, seconds, self.documents.digests)
         step = StepRequest(
@@ -402,7 +417,7 @@ class Debate:
             raise ReplayError(f"key {key} was used twice in one run")
         self._used.add(key)
 
-    def _span_attributes(self, agent: AgentSpec, key: str) -> dict[str, str]:
+    def _span_attributes(self, agent: Agent, key: str) -> dict[str, str]:
         return {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.id": agent.id,

@@ -3,8 +3,8 @@
 import hashlib
 from collections.abc import Iterable
 
-from parley.orchestrator.model.spec import ContextDocument
 from parley.orchestrator.model.tasks import user_part
+from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.gateway_pb2 import PromptPart
 
 __all__ = ["Documents"]

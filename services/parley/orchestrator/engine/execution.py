@@ -20,12 +20,11 @@ from parley.orchestrator.log.envelope import Draft, UnrecordableError
 from parley.orchestrator.log.index import RUNNING, WAITING
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import CheckpointExpiredError, DebateFailedError, ReplayError
-from parley.orchestrator.model.spec import Limits
-from parley.orchestrator.model.times import duration, time_of, timestamp
+from parley.orchestrator.model.times import duration, seconds_of, time_of, timestamp
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 from parley.storage.ports import StorageError
-from parley.v1.debate_pb2 import DebateFailure, Outcome
+from parley.v1.debate_pb2 import DebateFailure, DebateLimits, Outcome
 from parley.v1.event_pb2 import CheckpointExpired, Concluded, DebateFailed, WaitFinished, WaitStarted, Warned
 
 __all__ = ["Execution", "FollowUp", "leaf_exceptions", "run_follow_up"]
@@ -143,17 +142,17 @@ class Execution:
             return None
         limits, waited = self._debate.spec.limits, self._recorded.waited.get(failed.phase, 0.0)
         used = self._recorded.time.total_seconds(self._clock.monotonic())
-        left = limits.total_seconds - used if limits.total_seconds else inf
-        seconds = round(min(next_wait(waited, limits.waiting_seconds), left), 3)
-        if seconds <= 0:
+        left = seconds_of(limits.total) - used if limits.HasField("total") else inf
+        length = round(min(next_wait(waited, seconds_of(limits.waiting)), left), 3)
+        if length <= 0:
             return None
         return WaitStarted(
             reason=failed.reason,
             message=str(failed),
             agent_id=failed.agent,
             phase=failed.phase,
-            until=timestamp(self._clock.now() + timedelta(seconds=seconds)),
-            length=duration(seconds),
+            until=timestamp(self._clock.now() + timedelta(seconds=length)),
+            length=duration(length),
             waited=duration(waited),
             steps=failed.steps_to_wait_for,
         )
@@ -203,7 +202,7 @@ FollowUp = Callable[[Debate, Outcome, datetime], Awaitable[None]]
 
 
 async def run_follow_up(
-    debate: Debate, journal: Journal, outcome: Outcome, follow_up: FollowUp, limits: Limits
+    debate: Debate, journal: Journal, outcome: Outcome, follow_up: FollowUp, limits: DebateLimits
 ) -> None:
     """Run what follows the recorded answer, as steps of the same debate with their own limits."""
     at = journal.recorded.concluded_at

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from google.protobuf.message import Message
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.model.spec import DebateSpec, Limits
+from parley.orchestrator.model.spec import DEFAULT_LIMITS
 from parley.orchestrator.model.tasks import Activity
 from parley.runtime.contract_settings import check_settings
 from parley.runtime.validation import Violations
 from parley.v1.debate_pb2 import Debate as DebateMessage
-from parley.v1.debate_pb2 import Outcome
+from parley.v1.debate_pb2 import DebateLimits, DebateSpec, Outcome
 
 __all__ = ["AnswerPart", "Format", "Formats", "Settings", "Subject", "UnknownFormatError"]
 
@@ -91,11 +91,11 @@ class Subject:
 
     Attributes:
         debate_id: Returns its id from a checked specification.
-        apply: Returns the specification with a question and the needed content of that debate.
+        apply: Sets a question and the needed content of that debate in a specification that is being created.
     """
 
     debate_id: Callable[[DebateSpec], str]
-    apply: Callable[[DebateSpec, DebateMessage], DebateSpec]
+    apply: Callable[[DebateSpec, DebateMessage], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Format:
     version: int
     run: Callable[[Debate], Awaitable[Outcome]]
     settings: Settings | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: DebateLimits = field(default_factory=lambda: DEFAULT_LIMITS)
     debater_sections: frozenset[str] = frozenset({"system"})
     judge_sections: frozenset[str] = frozenset({"system"})
     concurrency: frozenset[str] = frozenset()

@@ -1,7 +1,6 @@
 """Accepts debates and interventions: makes them durable before the caller gets its answer."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,7 +20,6 @@ from parley.orchestrator.engine.inbox import (
 from parley.orchestrator.engine.runner import Runner
 from parley.orchestrator.log.deletions import DeletionStore
 from parley.orchestrator.log.envelope import Draft
-from parley.orchestrator.log.events import first_event
 from parley.orchestrator.log.index import (
     CANCELLED,
     COMPLETED,
@@ -34,7 +32,6 @@ from parley.orchestrator.log.index import (
 from parley.orchestrator.log.journal import Journal, log_name, read_events
 from parley.orchestrator.model.ids import new_debate_id
 from parley.orchestrator.model.labels import label_texts
-from parley.orchestrator.model.spec import DebateSpec
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
 from parley.runtime.errors import (
@@ -76,17 +73,13 @@ class Intake:
     async def create_debate(
         self,
         tenant: str,
-        request_id: str,
+        first: DebateCreated,
         request_digest: str,
-        spec: DebateSpec,
-        warnings: Sequence[str] = (),
         subject: str | None = None,
-        requested_by: str = "",
     ) -> tuple[str, bool]:
         """Accept a debate and make it durable. Return its id, and whether the same request had created it before.
 
-        `warnings` are recorded before its first step. `subject` is the id of the debate that it is about, if any;
-        `requested_by` names the caller.
+        `first` is its first event, which this completes. `subject` is the id of the debate that it is about, if any.
 
         Raises:
             ParleyError: the request id was already used for a different debate, the debate is too large to be stored, or
@@ -95,9 +88,8 @@ class Intake:
         now = self.clock.now()
         debate = new_debate_id(now)
         created = now.isoformat(timespec="microseconds")
-        traceparent = inject().get("traceparent", "")
-        encode = partial(_encode_first_event, request_id, spec, traceparent, warnings, requested_by)
-        first, opening = await in_thread_if_large((each.text for each in spec.context), encode)
+        first.traceparent = inject().get("traceparent", "")
+        opening = await in_thread_if_large(first, partial(opening_text, first))
         _check_size(opening)
         if len(opening) > _LARGE_OPENING:
             # The note makes the log known if this process ends before the record is written.
@@ -108,9 +100,9 @@ class Intake:
         record = DebateRecord(
             tenant=tenant,
             debate=debate,
-            request_id=request_id,
+            request_id=first.request_id,
             request_digest=request_digest,
-            format=spec.format,
+            format=first.spec.format,
             status=PENDING,
             open=True,
             owner=owner,
@@ -118,11 +110,11 @@ class Intake:
             heartbeat=0,
             created=f"{created}/{debate}",
             updated=created,
-            question=spec.question[:_MAX_SHOWN_QUESTION],
+            question=first.spec.question[:_MAX_SHOWN_QUESTION],
             opening=opening,
             subject=subject,
             alive=created if owner else None,
-            labels=label_texts(spec.labels),
+            labels=label_texts(first.spec.labels),
         )
         try:
             earlier = await self._insert(record)
@@ -239,14 +231,6 @@ class Intake:
                 await self.inbox.mark_recorded(entry.key, event.sequence)
                 return
         await self.inbox.mark_ended(entry.key)
-
-
-def _encode_first_event(
-    request_id: str, spec: DebateSpec, traceparent: str, warnings: Sequence[str], requested_by: str
-) -> tuple[DebateCreated, str]:
-    """Return the first event's payload, and its text for the record."""
-    created = first_event(request_id, spec, traceparent, warnings, requested_by)
-    return created, opening_text(created)
 
 
 def _check_size(opening: str) -> None:

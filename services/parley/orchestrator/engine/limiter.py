@@ -16,10 +16,10 @@ from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import SETTLED
 from parley.orchestrator.model.limits import COST_BUDGET, ROUND_TIMEOUT, TOKEN_BUDGET, TOTAL_TIMEOUT
-from parley.orchestrator.model.spec import Limits
+from parley.orchestrator.model.times import seconds_of
 from parley.runtime.clock import Clock
 from parley.v1.agent_pb2 import Usage
-from parley.v1.debate_pb2 import Work
+from parley.v1.debate_pb2 import DebateLimits, Work
 from parley.v1.event_pb2 import LimitReached, Settled, StepFailed
 
 __all__ = ["Budget", "Limiter"]
@@ -48,7 +48,7 @@ class Budget:
         bounds_services: Whether the time limit also ends steps of services, not only those of agents.
     """
 
-    limits: Limits
+    limits: DebateLimits
     label: str = "the debate's"
     answer: AnswerReserve | None = None
     share: int = 1
@@ -150,7 +150,7 @@ class Limiter:
 
         Once the answer has started, the limit only applies to other steps.
         """
-        limit = self._budget.limits.total_seconds
+        limit = seconds_of(self._budget.limits.total)
         if limit:
             await self._wait_until(limit, self._total_seconds)
             if self._steps_to_limit() or not self._is_answering():
@@ -158,7 +158,7 @@ class Limiter:
 
     async def enforce_round_limit(self, number: int) -> None:
         """Fail the calls of a round that are in flight whenever its limit has passed, until cancelled."""
-        limit, recorded = self._budget.limits.round_seconds, self._recorded
+        limit, recorded = seconds_of(self._budget.limits.round), self._recorded
         since = recorded.round_marks.get(number, self._work_seconds())
         while True:
             await self._wait_until(since + limit, self._work_seconds)
@@ -209,8 +209,8 @@ class Limiter:
 
     def _find_exceeded_limit(self, attempt: StepAttempt) -> str:
         """Return the limit that a call would exceed, or that was exceeded while only the answer was in progress; else an empty text."""
-        limits = self._budget.limits
-        if limits.total_seconds and self._total_seconds() >= limits.total_seconds:
+        limit = seconds_of(self._budget.limits.total)
+        if limit and self._total_seconds() >= limit:
             return TOTAL_TIMEOUT
         return attempt.exceeds
 
@@ -273,10 +273,10 @@ class Limiter:
     def _failure(self, work: Work, digest: str, reason: str, usage: Usage) -> StepFailed:
         limits = self._budget.limits
         messages = {
-            ROUND_TIMEOUT: f"no answer within the round's limit of {limits.round_seconds:g} s",
+            ROUND_TIMEOUT: f"no answer within the round's limit of {seconds_of(limits.round):g} s",
             SETTLED: "stopped, since enough others were in",
         }
-        otherwise = f"no answer within {self._budget.label} limit of {limits.total_seconds:g} s"
+        otherwise = f"no answer within {self._budget.label} limit of {seconds_of(limits.total):g} s"
         message = messages.get(reason, otherwise)
         return StepFailed(work=work, digest=digest, reason=reason.upper(), message=message, usage=usage)
 

@@ -17,7 +17,7 @@ from parley.orchestrator.engine.inbox import Inbox, InboxEntry
 from parley.orchestrator.engine.interventions import InterventionHandler, stop_calls
 from parley.orchestrator.engine.status_writer import StatusWriter, final_status, time_text
 from parley.orchestrator.log.envelope import Draft, Envelope
-from parley.orchestrator.log.events import CorruptEventError, spec_of
+from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.index import (
     CANCELLED,
     COMPLETED,
@@ -30,7 +30,6 @@ from parley.orchestrator.log.index import (
     DebateRecord,
 )
 from parley.orchestrator.log.journal import ClaimLostError, Journal, read_events
-from parley.orchestrator.model.spec import Limits
 from parley.orchestrator.model.times import time_of
 from parley.orchestrator.peers.agents import Agents
 from parley.orchestrator.peers.services import Services
@@ -39,7 +38,7 @@ from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.logs import get_logger
 from parley.runtime.telemetry import extract, tracer
 from parley.storage.ports import Log, StorageError, StoreUnavailableError
-from parley.v1.debate_pb2 import DebateFailure
+from parley.v1.debate_pb2 import DebateFailure, DebateLimits
 from parley.v1.event_pb2 import (
     CheckpointExpired,
     Closed,
@@ -73,7 +72,7 @@ class OwnerDependencies:
     services: Services
     formats: Formats
     follow_up: FollowUp
-    follow_up_limits: Limits
+    follow_up_limits: DebateLimits
     clock: Clock
     owner: str
     lease_heartbeat_seconds: float
@@ -134,9 +133,9 @@ class DebateOwner:
         created = await self._claim()
         if self._journal.recorded.closed:
             return
-        parts, spec = self._dependencies, spec_of(created)
+        parts, spec = self._dependencies, created.spec
         self._debate = Debate(
-            spec,
+            created,
             self._journal,
             parts.agents,
             parts.services,

@@ -16,8 +16,8 @@ from math import inf
 from parley.orchestrator.engine.budget import AnswerReserve, BudgetBalance, Estimate, budget_balances
 from parley.orchestrator.engine.steps import StepAttempt
 from parley.orchestrator.log.usage import UsageMeter
-from parley.orchestrator.model.spec import Limits
 from parley.v1.agent_pb2 import Usage
+from parley.v1.debate_pb2 import DebateLimits
 
 __all__ = ["Reservations"]
 
@@ -43,7 +43,7 @@ class Reservations:
         share: A call may reserve one part in so many of what is left, but at least what it needs.
     """
 
-    limits: Limits
+    limits: DebateLimits
     meter: Callable[[], UsageMeter]
     answer: AnswerReserve | None
     share: int

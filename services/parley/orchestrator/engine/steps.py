@@ -14,13 +14,11 @@ from pydantic import BaseModel, ValidationError
 
 from parley.orchestrator.engine.budget import Estimate
 from parley.orchestrator.log.replay import Outcome
-from parley.orchestrator.model.conversion import agent_to_proto
 from parley.orchestrator.model.digest import digest
 from parley.orchestrator.model.errors import ReplayError, StepError
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import AnswerShape, Task
 from parley.runtime.clock import Clock
-from parley.v1.agent_pb2 import Usage
+from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import StepFailed, StepSucceeded
 from parley.v1.gateway_pb2 import PROMPT_ROLE_ASSISTANT, PROMPT_ROLE_SYSTEM, PROMPT_ROLE_USER, PromptPart
@@ -162,7 +160,7 @@ _ROLES: Final[Mapping[int, str]] = {
 
 
 def digest_of_ask(
-    agent: AgentSpec,
+    agent: Agent,
     task: Task,
     shape: AnswerShape[Any] | None,
     seconds: float,
@@ -173,7 +171,7 @@ def digest_of_ask(
     Default values are left out, so that a setting that is added later does not change old digests.
     """
     asked = {
-        "agent": _dict(agent_to_proto(agent)),
+        "agent": _dict(agent),
         "prompt": [_part(each, documents) for each in task.prompt],
         "seconds": seconds,
         "max_output_tokens": task.max_output_tokens,

@@ -1,16 +1,15 @@
 """The state that a debate's log records, by key. With it, running the format again is the same as resuming the debate."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.events import UnknownEventError
 from parley.orchestrator.log.usage import Mode, RunningTime, UsageMeter, usage_of_stopped
-from parley.orchestrator.model.conversion import agent_from_proto
 from parley.orchestrator.model.limits import ROUND_TIMEOUT, TOTAL_TIMEOUT
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.times import time_of
+from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Intervention
 from parley.v1.event_pb2 import (
     CheckpointClosed,
@@ -97,7 +96,8 @@ class RecordedState:
     started: dict[tuple[str, int], StepStarted] = field(default_factory=dict)
     notes: set[str] = field(default_factory=set)
     settled: dict[str, Settled] = field(default_factory=dict)
-    joined: dict[str, AgentSpec] = field(default_factory=dict)
+    joined: dict[str, Agent] = field(default_factory=dict)
+    instructions: dict[str, Mapping[str, str]] = field(default_factory=dict)
     timers: dict[str, datetime] = field(default_factory=dict)
     fired_timers: set[str] = field(default_factory=set)
     control_sequences: dict[str, int] = field(default_factory=dict)
@@ -213,7 +213,8 @@ class RecordedState:
                 self.settled[event.key] = settled
                 self.late.update(dict.fromkeys(settled.late, SETTLED))
             case ParticipantJoined() as joined:
-                self.joined[event.key] = agent_from_proto(joined.agent, joined.instructions)
+                self.joined[event.key] = joined.agent
+                self.instructions[joined.agent.id] = dict(joined.instructions)
             case TimerStarted() | TimerFired() as timer:
                 self._apply_timer(event.key, timer)
             case RoundStarted() | LimitReached() as mark:

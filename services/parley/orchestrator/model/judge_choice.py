@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from parley.orchestrator.model.model_families import family_of
-from parley.orchestrator.model.spec import AgentSpec
+from parley.v1.agent_pb2 import Agent
 
 __all__ = ["Distance", "JudgeChoice", "Nominee", "choose_judge"]
 
@@ -31,7 +31,7 @@ _REASONS = {
 class Nominee:
     """One who may judge, and why it is preferred to those after it, in a few words."""
 
-    agent: AgentSpec
+    agent: Agent
     reason: str
 
 
@@ -39,12 +39,12 @@ class Nominee:
 class JudgeChoice:
     """The judge, how far it stands from what it judges, and why it was chosen, in a line."""
 
-    agent: AgentSpec
+    agent: Agent
     distance: Distance
     reason: str
 
 
-def choose_judge(candidates: Sequence[AgentSpec], authors: Sequence[AgentSpec]) -> JudgeChoice:
+def choose_judge(candidates: Sequence[Agent], authors: Sequence[Agent]) -> JudgeChoice:
     """Return the candidate that stands farthest from the authors, of several the first.
 
     Args:
@@ -57,7 +57,7 @@ def choose_judge(candidates: Sequence[AgentSpec], authors: Sequence[AgentSpec]) 
     return JudgeChoice(agent, farthest, _REASONS[farthest].format(family=_family(agent)))
 
 
-def _distance(candidate: AgentSpec, authors: Sequence[AgentSpec]) -> Distance:
+def _distance(candidate: Agent, authors: Sequence[Agent]) -> Distance:
     if any(candidate.id == author.id for author in authors):
         return Distance.AUTHOR
     own, others = _family(candidate), {_family(author) for author in authors}
@@ -66,5 +66,5 @@ def _distance(candidate: AgentSpec, authors: Sequence[AgentSpec]) -> Distance:
     return Distance.OTHER_FAMILY if own and "" not in others else Distance.UNKNOWN_FAMILY
 
 
-def _family(agent: AgentSpec) -> str:
+def _family(agent: Agent) -> str:
     return family_of(agent.routes[0]) if agent.routes else ""

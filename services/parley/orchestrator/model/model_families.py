@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from parley.orchestrator.model.spec import AgentSpec
+from parley.v1.agent_pb2 import Agent
 
 __all__ = ["FAMILIES", "family_of", "shared_family"]
 
@@ -59,7 +59,7 @@ def family_of(model: str) -> str:
     return ""
 
 
-def shared_family(agents: Sequence[AgentSpec]) -> str:
+def shared_family(agents: Sequence[Agent]) -> str:
     """Return the family that the models of all agents share; empty where they share none, or it is not known.
 
     An agent counts by the first of its routes, which is the one that answers unless it fails. Agents that name the same
@@ -71,6 +71,6 @@ def shared_family(agents: Sequence[AgentSpec]) -> str:
     families = {family_of(agent.routes[0]) if agent.routes else "" for agent in agents}
     if len(families) == 1 and (family := families.pop()):
         return family
-    if len({agent.routes for agent in agents}) == 1:
+    if len({tuple(agent.routes) for agent in agents}) == 1:
         return agents[0].routes[0] if agents[0].routes else "the default route"
     return ""

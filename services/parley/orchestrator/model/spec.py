@@ -1,52 +1,54 @@
-"""What a debate is about and how it is run, as frozen in its first event."""
+"""What a debate's specification says: functions over the contract's messages, which are only read once it is accepted.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+What unset means is decided here, when a debate is accepted: what its first event holds says every setting.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from google.protobuf.message import Message
 
+from parley.orchestrator.model.times import duration
+from parley.v1.agent_pb2 import TOOL_UNSPECIFIED, Agent, OwnRole, SummarySettings, Tool
+from parley.v1.debate_pb2 import Clarifications, DebateLimits, DebateSpec
+
 __all__ = [
+    "DEFAULT_CLARIFICATIONS",
     "DEFAULT_DOMAIN",
     "DEFAULT_HISTORY_LIMIT",
-    "AgentSpec",
-    "Clarifications",
-    "ContextDocument",
-    "DebateSpec",
-    "Limits",
-    "OwnRole",
+    "DEFAULT_LIMITS",
     "Price",
-    "Prompt",
-    "SummarySettings",
+    "agents_of",
+    "dearest",
+    "format_settings",
+    "price_of",
+    "resolve_agent",
+    "set_format_settings",
+    "with_default_clarifications",
+    "with_default_limits",
+    "with_default_summaries",
+    "without_sections",
 ]
 
 DEFAULT_HISTORY_LIMIT: Final = 5
 DEFAULT_DOMAIN: Final = "general"
+DEFAULT_LIMITS: Final = DebateLimits(
+    call=duration(90),
+    round=duration(300),
+    checkpoint=duration(1800),
+    waiting=duration(600),
+)
+"""What a debate may take; what is unset, or 0, has no limit."""
+DEFAULT_CLARIFICATIONS: Final = Clarifications(max_per_agent=5, max_times=3)
 
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A prompt that replaces a built-in one, and where it was read from."""
-
-    text: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class SummarySettings:
-    """When an agent's own history is summarized. Lengths are in characters; 0: as the version of the format has it."""
-
-    enabled: bool = True
-    threshold: int = 0
-    max_length: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class OwnRole:
-    """A role that came with the request: its prompts by section, empty once they are the agent's instructions."""
-
-    sections: Mapping[str, str]
-    source: str
+_KNOWN_TOOLS: Final = frozenset(Tool.values()) - {TOOL_UNSPECIFIED}
+_SETTINGS: Final = {
+    field.message_type.full_name: field.name
+    for field in DebateSpec.DESCRIPTOR.oneofs_by_name["format_settings"].fields
+    if field.message_type
+}
+"""The field of a specification that holds the settings of each kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,108 +59,82 @@ class Price:
     written: int
 
 
-@dataclass(frozen=True, slots=True)
-class AgentSpec:
-    """An agent of a debate: a configured model with a role.
-
-    Attributes:
-        routes: Gateway routes in the order they are tried; empty for the gateway's default ones.
-        temperature: 0 to 2, or None for the endpoint's default.
-        summaries: The agent's own settings, or None for the debate's.
-        own_role: Where its role is none that Parley ships.
-        instructions: The role's prompts by section, as they were when the debate was accepted: a debate ends with the
-            words it began with.
-        tools: What it may look at the context documents with: `context_search`, `file_read`, `list_files`.
-        tool_call_limit: Calls of tools in one contribution, at most 100; 0 for the default, 10.
-        context_tokens: Tokens that prompt and answer may have together on any of its routes; 0: not known.
-        price: What tokens cost on the dearest of its routes; None: not known.
-    """
-
-    id: str
-    name: str
-    role: str
-    routes: tuple[str, ...] = ()
-    temperature: float | None = None
-    system_prompt: Prompt | None = None
-    summary_prompt: Prompt | None = None
-    clarification_prompt: Prompt | None = None
-    evaluation_prompt: Prompt | None = None
-    summaries: SummarySettings | None = None
-    instructions: Mapping[str, str] = field(default_factory=dict)
-    tools: tuple[str, ...] = ()
-    tool_call_limit: int = 0
-    context_tokens: int = 0
-    own_role: OwnRole | None = None
-    price: Price | None = None
+def agents_of(spec: DebateSpec) -> tuple[Agent, ...]:
+    """Return the agents of an accepted specification, without the judge."""
+    return tuple(each.agent for each in spec.agents)
 
 
-@dataclass(frozen=True, slots=True)
-class ContextDocument:
-    """A document that travels with the debate."""
-
-    path: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a debate may take. Only time in which an owner works on it counts.
-
-    Attributes:
-        call_seconds: One agent call, fallback included.
-        round_seconds: After so long, a round goes on without whoever is late.
-        total_seconds: After so long, the debate ends with what it has; waits for providers count. 0: no limit.
-        checkpoint_seconds: How long a person is waited for before the debate pauses.
-        waiting_seconds: How long one phase waits in all for providers that may come back. 0: not at all.
-        max_tokens: Tokens read and written; 0: no limit.
-        max_cost_micros: Millionths of a US dollar; 0: no limit. Calls whose price is unknown count as nothing.
-    """
-
-    call_seconds: float = 90.0
-    round_seconds: float = 300.0
-    total_seconds: float = 0.0
-    checkpoint_seconds: float = 1800.0
-    waiting_seconds: float = 600.0
-    max_tokens: int = 0
-    max_cost_micros: int = 0
+def price_of(agent: Agent) -> Price | None:
+    """Return what tokens cost on the dearest of an agent's routes; None: not known."""
+    if not agent.HasField("input_price_micros"):
+        return None
+    return Price(agent.input_price_micros, agent.output_price_micros)
 
 
-@dataclass(frozen=True, slots=True)
-class Clarifications:
-    """What agents may ask before a debate: so many questions each, so many times."""
-
-    max_per_agent: int = 5
-    max_times: int = 3
+def dearest(prices: Iterable[Price | None]) -> Price | None:
+    """Return the highest prices of those that are known; None if none is."""
+    known = [each for each in prices if each is not None]
+    return Price(max(each.read for each in known), max(each.written for each in known)) if known else None
 
 
-@dataclass(frozen=True, slots=True)
-class DebateSpec:
-    """A debate's specification: agents resolved, defaults filled in.
+def resolve_agent(agent: Agent) -> Agent:
+    """Return a copy of an agent with its defaults: it is called by its id, and numbers that name no tool are left out."""
+    resolved = Agent()
+    resolved.CopyFrom(agent)
+    resolved.name = agent.name or agent.id
+    resolved.tools[:] = [each for each in agent.tools if each in _KNOWN_TOOLS]
+    if agent.HasField("summaries"):
+        resolved.summaries.enabled = with_default_summaries(agent.summaries).enabled
+    return resolved
 
-    Attributes:
-        format: `name@version`.
-        concurrency: Calls at a time, by the labels of the format; one that is absent has no limit.
-        max_output_tokens: Upper bound on one contribution; 0 for the route's default.
-        history_limit: Past debates shown before the first proposal.
-        domain: The label ratings are kept by.
-        labels: What the one who asks finds it by; no agent is told.
-        clarifications: None where the agents ask nothing before they begin.
-        settings: The format's own, a message of `DebateSpec.format_settings`; None for a format that has none.
-        demonstration: Whether agents of it are answered by a model that is too small to be relied on. They are asked for
-            prose alone then, and what it comes to is neither remembered nor rated.
-    """
 
-    question: str
-    format: str
-    agents: tuple[AgentSpec, ...]
-    judge: AgentSpec
-    context: tuple[ContextDocument, ...] = ()
-    limits: Limits = field(default_factory=Limits)
-    concurrency: Mapping[str, int] = field(default_factory=dict)
-    max_output_tokens: int = 0
-    history_limit: int = DEFAULT_HISTORY_LIMIT
-    domain: str = DEFAULT_DOMAIN
-    labels: Mapping[str, str] = field(default_factory=dict)
-    settings: Message | None = None
-    clarifications: Clarifications | None = None
-    demonstration: bool = False
+def without_sections(agent: Agent) -> Agent:
+    """Return a copy of an agent without the prompts of its own role, which stand beside the specification."""
+    bare = Agent()
+    bare.CopyFrom(agent)
+    if bare.HasField("own_role"):
+        bare.own_role.CopyFrom(OwnRole(source=agent.own_role.source))
+    return bare
+
+
+def with_default_summaries(given: SummarySettings) -> SummarySettings:
+    """Return settings with every field set; summaries are made unless it is said that they are not."""
+    settings = SummarySettings(enabled=True)
+    settings.MergeFrom(given)
+    return settings
+
+
+def with_default_limits(given: DebateLimits, default: DebateLimits) -> DebateLimits:
+    """Return the limits of a debate, with the defaults of its format if they are unset, or 0 for tokens and money."""
+    limits = DebateLimits()
+    limits.CopyFrom(default)
+    for field, value in given.ListFields():
+        if field.message_type is None:
+            setattr(limits, field.name, value)
+        else:  # a span of time as a whole: merging would keep the default's fraction of a second
+            span = getattr(limits, field.name)
+            span.CopyFrom(value)
+            span.SetInParent()  # 0 s is said, too
+    return limits
+
+
+def with_default_clarifications(given: Clarifications) -> Clarifications:
+    """Return what agents may ask before the debate, with the defaults if it is unset."""
+    asked = Clarifications()
+    asked.CopyFrom(DEFAULT_CLARIFICATIONS)
+    asked.MergeFrom(given)
+    return asked
+
+
+def format_settings(spec: DebateSpec) -> Message | None:
+    """Return the settings of its format that a specification holds; None if it holds none."""
+    name = spec.WhichOneof("format_settings")
+    if name is None:
+        return None
+    settings: Message = getattr(spec, name)
+    return settings
+
+
+def set_format_settings(spec: DebateSpec, settings: Message) -> None:
+    """Set the settings of its format in a specification that is being made."""
+    getattr(spec, _SETTINGS[settings.DESCRIPTOR.full_name]).CopyFrom(settings)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-__all__ = ["duration", "time_of", "timestamp"]
+__all__ = ["duration", "seconds_of", "time_of", "timestamp"]
 
 
 def timestamp(time: datetime) -> Timestamp:
@@ -25,3 +25,8 @@ def duration(seconds: float) -> Duration:
     span = Duration()
     span.FromTimedelta(timedelta(seconds=seconds))
     return span
+
+
+def seconds_of(span: Duration) -> float:
+    """Return a span of time of the contract in seconds, to the millisecond; 0 if it is unset."""
+    return float(span.ToMilliseconds() / 1000)

@@ -7,17 +7,15 @@ from typing import Any
 
 import grpc
 
-from parley.orchestrator.model.conversion import agent_to_proto
 from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
 from parley.orchestrator.model.positions import position_of
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import AnswerShape, Task
 from parley.orchestrator.peers.fit_prompt import MAX_PROMPT_BYTES, fit_prompt
 from parley.runtime.errors import UNKNOWN_CALLER, ParleyError, from_rpc_error, is_transport
 from parley.runtime.large_texts import in_thread_per_tenant
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
-from parley.v1.agent_pb2 import ToolCall, Usage
+from parley.v1.agent_pb2 import Agent, ToolCall, Usage
 from parley.v1.debate_pb2 import Reply
 
 __all__ = ["Agents", "Call", "CancelResult", "generate_request"]
@@ -73,14 +71,14 @@ class CancelResult:
 
 
 def generate_request(
-    agent: AgentSpec, task: Task, shape: AnswerShape[Any] | None, seconds: float, affordable: int = 0
+    agent: Agent, task: Task, shape: AnswerShape[Any] | None, seconds: float, affordable: int = 0
 ) -> gateway_pb2.GenerateRequest:
     """Return what an agent is asked for, within so many seconds, as the gateway takes it; without the call's id.
 
     `affordable` is how many tokens of an answer can be paid for; 0: as many as it likes.
     """
     request = gateway_pb2.GenerateRequest(
-        agent=agent_to_proto(agent),
+        agent=agent,
         prompt=task.prompt,
         max_output_tokens=task.max_output_tokens,
         answer_start=task.answer_start,

@@ -1,16 +1,17 @@
 """The agents and routes that the gateway knows, as a new debate is checked against them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import grpc
 
-from parley.orchestrator.model.conversion import agent_from_proto
-from parley.orchestrator.model.spec import AgentSpec, DebateSpec, Price
+from parley.orchestrator.model.spec import Price, agents_of, dearest
 from parley.runtime.errors import is_transport, unavailable
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
+from parley.v1.agent_pb2 import Agent
+from parley.v1.debate_pb2 import DebateSpec
 
-__all__ = ["KnownRoute", "Roster", "fetch_roster", "fetch_routes", "routes_of", "with_routes"]
+__all__ = ["KnownRoute", "Roster", "fetch_roster", "fetch_routes", "routes_of", "set_routes"]
 
 _SECONDS = 10.0
 _MAX_NAMES = 256
@@ -26,7 +27,7 @@ class Roster:
         demonstrations: Routes to models that are too small to be relied on.
     """
 
-    agents: Mapping[str, AgentSpec]
+    agents: Mapping[str, Agent]
     default_team: tuple[str, ...]
     default_judge: str
     routes: frozenset[str]
@@ -39,11 +40,11 @@ class Roster:
         provider, _, model = name.partition("/")
         return name in self.routes or (provider in self.open_providers and bool(model))
 
-    def routes_of(self, agent: AgentSpec) -> tuple[str, ...]:
+    def routes_of(self, agent: Agent) -> tuple[str, ...]:
         """Return the routes that an agent's calls may take; empty where its provider has yet to be asked for a model."""
-        return agent.routes or self.default_routes
+        return tuple(agent.routes) or self.default_routes
 
-    def is_demonstration(self, agent: AgentSpec) -> bool:
+    def is_demonstration(self, agent: Agent) -> bool:
         """Whether an agent may be answered by a model that is too small to be relied on."""
         return not self.demonstrations.isdisjoint(self.routes_of(agent))
 
@@ -84,7 +85,7 @@ async def fetch_roster(channel: grpc.aio.Channel) -> Roster:
             raise unavailable("GATEWAY_UNAVAILABLE", message, retry_after=1.0) from error
         raise
     return Roster(
-        agents={each.id: agent_from_proto(each) for each in agents.agents},
+        agents={each.id: each for each in agents.agents},
         default_team=tuple(agents.default_team),
         default_judge=agents.default_judge,
         routes=frozenset(each.name for each in routes.routes),
@@ -96,7 +97,7 @@ async def fetch_roster(channel: grpc.aio.Channel) -> Roster:
 
 def routes_of(spec: DebateSpec, known: Roster) -> tuple[str, ...]:
     """Return the names of the routes that the calls of a debate may take, as far as they are known."""
-    agents = (*spec.agents, spec.judge)
+    agents = (*agents_of(spec), spec.judge.agent)
     return tuple(dict.fromkeys(name for agent in agents for name in known.routes_of(agent)))
 
 
@@ -111,27 +112,19 @@ async def fetch_routes(channel: grpc.aio.Channel, names: Sequence[str]) -> Mappi
     return {each.name: KnownRoute(each.context_tokens, each.priced, _price(each)) for each in listed.routes}
 
 
-def with_routes(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]) -> DebateSpec:
-    """Return a specification whose agents have the smallest context and the highest prices of their routes, as far as known."""
-
-    def with_known_limits(agent: AgentSpec) -> AgentSpec:
+def set_routes(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]) -> None:
+    """Set in a specification that is being made the smallest context and the highest prices of each agent's routes, as far as known."""
+    for agent in (*agents_of(spec), spec.judge.agent):
         found = [routes[name] for name in known.routes_of(agent) if name in routes]
-        contexts = [each.context_tokens for each in found if each.context_tokens]
-        return replace(agent, context_tokens=min(contexts, default=0), price=_highest_price(found))
-
-    return replace(
-        spec, agents=tuple(map(with_known_limits, spec.agents)), judge=with_known_limits(spec.judge)
-    )
+        agent.context_tokens = min((each.context_tokens for each in found if each.context_tokens), default=0)
+        agent.ClearField("input_price_micros")
+        agent.ClearField("output_price_micros")
+        price = dearest(each.price for each in found)
+        if price is not None:
+            agent.input_price_micros, agent.output_price_micros = price.read, price.written
 
 
 def _price(route: gateway_pb2.RouteStatus) -> Price | None:
     if not route.HasField("input_price_micros"):
         return None
     return Price(route.input_price_micros, route.output_price_micros)
-
-
-def _highest_price(routes: Sequence[KnownRoute]) -> Price | None:
-    prices = [each.price for each in routes if each.price is not None]
-    if not prices:
-        return None
-    return Price(max(each.read for each in prices), max(each.written for each in prices))

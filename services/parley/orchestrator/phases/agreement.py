@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.peers.services import truncate_text
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
+from parley.v1.agent_pb2 import Agent
 from parley.v1.convergence_pb2 import (
     CONVERGENCE_VERDICT_CONVERGED,
     CONVERGENCE_VERDICT_STABLE_DISAGREEMENT,
@@ -124,7 +124,7 @@ _GROUPS_SCHEMA = schema_text(prompt_schema(_Groups))
 async def settle_agreement(
     debate: Debate,
     number: int,
-    agent: AgentSpec,
+    agent: Agent,
     work: Sequence[Contribution],
     unsure: Sequence[UnsurePair],
     critics: Sequence[CriticVerdict],
@@ -145,7 +145,7 @@ async def settle_agreement(
 
 
 async def _ask_groups(
-    debate: Debate, key: str, number: int, agent: AgentSpec, shown: Sequence[Contribution]
+    debate: Debate, key: str, number: int, agent: Agent, shown: Sequence[Contribution]
 ) -> dict[str, int]:
     """Return the group of each agent that the one asked put in exactly one."""
     prompt = (
@@ -200,7 +200,7 @@ FIRST_DRAFT_VOTE = Activity(
 
 
 async def group_drafts(
-    debate: Debate, drafts: Sequence[Contribution], asked: Callable[[], AgentSpec] | None = None
+    debate: Debate, drafts: Sequence[Contribution], asked: Callable[[], Agent] | None = None
 ) -> DraftGroups | None:
     """Record how the first drafts group by position, and whether that is certain; None if it is not known.
 
@@ -281,7 +281,7 @@ async def find_end_by_agreement(
     before: Sequence[Contribution],
     threshold: int,
     critiques: Sequence[Contribution] = (),
-    asked: AgentSpec | None = None,
+    asked: Agent | None = None,
 ) -> RoundsEnded | None:
     """Return why the rounds end, since the agents agree or no longer move; None if they go on. The threshold is in percent.
 
@@ -298,7 +298,7 @@ async def assess_agreement(
     before: Sequence[Contribution],
     threshold: int,
     critiques: Sequence[Contribution] = (),
-    asked: AgentSpec | None = None,
+    asked: Agent | None = None,
 ) -> AssessResponse | None:
     """Return what is said of a round's agreement; None, with a warning, if it is not known.
 

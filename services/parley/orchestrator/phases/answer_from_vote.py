@@ -12,7 +12,6 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.count_votes import strength_name
 from parley.orchestrator.phases.failing import debate_failure
@@ -20,6 +19,7 @@ from parley.orchestrator.phases.prompting import guidance_of, preamble, quotatio
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.orchestrator.phases.situation import common_preamble, describe_agents, quote_work
 from parley.orchestrator.phases.synthesize import KEY, SYNTHESIS
+from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.panel_pb2 import Objection
 from parley.v1.voting_pb2 import VOTE_BALLOTS_LAST_VOTE, Decision, PositionSupport, Vote
@@ -100,7 +100,7 @@ def describe_vote(debate: Debate, vote: Vote) -> str:
 
 async def write_from_vote(
     debate: Debate,
-    writer: AgentSpec,
+    writer: Agent,
     work: Sequence[Contribution],
     core: Contribution,
     accounts: Sequence[tuple[str, str]],
@@ -183,7 +183,7 @@ class VerificationResult:
 
 async def verify(
     debate: Debate,
-    participants: Sequence[AgentSpec],
+    participants: Sequence[Agent],
     work: Sequence[Contribution],
     answer: str,
     requirements: str = "",
@@ -206,7 +206,7 @@ async def verify(
 
 
 async def _ask_stand(
-    debate: Debate, agent: AgentSpec, own: str, answer: str, requirements: str
+    debate: Debate, agent: Agent, own: str, answer: str, requirements: str
 ) -> ParsedVerdict | StepFailed:
     prompt = (
         *preamble(debate, agent, requirements=requirements),

@@ -8,12 +8,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import instruction, quotation
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.orchestrator.phases.scoring import score_anchors, scores_schema
-from parley.orchestrator.phases.situation import common_preamble, describe_agents, quote_work
+from parley.orchestrator.phases.situation import (
+    common_preamble,
+    describe_agents,
+    quote_work,
+)
+from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import STOP_REASON_JUDGE, STOP_REASON_QUALITY_REACHED
 from parley.v1.event_pb2 import RoundAssessed, RoundsEnded, StepFailed, Warned
 
@@ -45,7 +49,7 @@ async def find_end_by_quality(
 
     If that is not known, the rounds go on, and the debate says so.
     """
-    judge = debate.spec.judge
+    judge = debate.judge
     key = f"round/{number}/quality"
     letters = [debate.letter(each.agent) for each in work]
     told = f"Score the present proposal of every agent from 0 to {_BEST}.\n{score_anchors(_BEST, of_one=len(work) == 1)}"
@@ -53,7 +57,7 @@ async def find_end_by_quality(
         *common_preamble(debate, judge, requirements),
         user_part(describe_agents(debate)),
         *quote_work(debate, work, "Present proposal"),
-        instruction(judge, SECTION, told),
+        instruction(debate, judge, SECTION, told),
     )
     task = Task(ASSESSMENT.create_work(judge.id, number), prompt)
     shape = AnswerShape("assessment", _Scores, _create_scores_schema(letters), _render_scores)
@@ -105,7 +109,7 @@ _DISCUSSION_SCHEMA: Final = schema_text(prompt_schema(_DiscussionAnswer))
 
 async def find_end_by_judge(
     debate: Debate,
-    judge: AgentSpec,
+    judge: Agent,
     number: int,
     work: Sequence[Contribution],
     issues: str,
@@ -218,7 +222,7 @@ class Support(BaseModel):
 
 
 async def assess_support(
-    debate: Debate, judge: AgentSpec, number: int, work: Sequence[Contribution], requirements: str
+    debate: Debate, judge: Agent, number: int, work: Sequence[Contribution], requirements: str
 ) -> Support | None:
     """Return what the judge says of the evidence that the proposals give; None, with a warning, if it does not say."""
     key = f"round/{number}/support"

@@ -13,10 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.judge_choice import Nominee
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import preamble
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
+from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import TeamSettings
 from parley.v1.event_pb2 import StepFailed, TeamSelected, Warned
 from parley.v1.ratings_pb2 import Candidate, GetWeightsRequest, Rating, SelectTeamRequest
@@ -31,7 +31,7 @@ async def select_team(debate: Debate, settings: TeamSettings) -> None:
 
     Who was chosen is recorded, with what is known of every agent. If the ratings are away, the first agents debate.
     """
-    agents = [each.id for each in debate.spec.agents]
+    agents = [each.id for each in debate.agents]
     if not 0 < settings.size < len(agents):
         return
     request = SelectTeamRequest(
@@ -60,9 +60,7 @@ async def select_team(debate: Debate, settings: TeamSettings) -> None:
 JUDGE_RATINGS: Final = Activity("judge-ratings", "looking up who judges best", title="ratings of the judges")
 
 
-async def rate_judges(
-    debate: Debate, able: Sequence[AgentSpec], *, by_calibration: bool
-) -> Sequence[Nominee]:
+async def rate_judges(debate: Debate, able: Sequence[Agent], *, by_calibration: bool) -> Sequence[Nominee]:
     """Return those who may judge, the best by Elo rating or by calibration first; none if nothing is known of any.
 
     Equal ones stand in their order.
@@ -88,7 +86,7 @@ async def rate_judges(
 
 
 def _warn_no_judge(debate: Debate, key: str, why: str) -> Sequence[Nominee]:
-    message = f"{debate.spec.judge.id} judges, since no judge could be chosen by the ratings: {why}"
+    message = f"{debate.judge.id} judges, since no judge could be chosen by the ratings: {why}"
     debate.record_event(f"{key}/warning", Warned(message=message))
     return ()
 
@@ -123,9 +121,7 @@ class _JudgeBallot(BaseModel):
     reason: Annotated[str, Field(description="Why, in a sentence.")]
 
 
-async def elect_judge(
-    debate: Debate, able: Sequence[AgentSpec], voters: Sequence[AgentSpec]
-) -> Sequence[Nominee]:
+async def elect_judge(debate: Debate, able: Sequence[Agent], voters: Sequence[Agent]) -> Sequence[Nominee]:
     """Return those who may judge, the one with the most votes first; none if no agent has voted.
 
     Equal ones stand in an order that is drawn. If only one may judge, there is no vote.
@@ -136,7 +132,7 @@ async def elect_judge(
     votes = await asyncio.gather(*(_ask_vote(debate, each, able) for each in asked))
     counted = Counter(each for each in votes if each)
     if not counted:
-        message = f"{debate.spec.judge.id} judges, since nobody has voted for a judge"
+        message = f"{debate.judge.id} judges, since nobody has voted for a judge"
         debate.record_event(f"{JUDGE_VOTE.name}/warning", Warned(message=message))
         return ()
     in_order = list(able)
@@ -146,7 +142,7 @@ async def elect_judge(
     return [Nominee(each, f"{counted[each.id]} of {cast} agents voted for it") for each in in_order]
 
 
-async def _ask_vote(debate: Debate, voter: AgentSpec, able: Sequence[AgentSpec]) -> str:
+async def _ask_vote(debate: Debate, voter: Agent, able: Sequence[Agent]) -> str:
     """Return the id of an agent's choice; empty if it has made none."""
     key = f"{JUDGE_VOTE.name}/{voter.id}"
     shown = [each for each in able if each.id != voter.id]
@@ -165,6 +161,6 @@ async def _ask_vote(debate: Debate, voter: AgentSpec, able: Sequence[AgentSpec])
     return shown[cast.choice - 1].id
 
 
-def _rendered(shown: Sequence[AgentSpec], ballot: _JudgeBallot) -> str:
+def _rendered(shown: Sequence[Agent], ballot: _JudgeBallot) -> str:
     choice = shown[ballot.choice - 1].id if ballot.choice <= len(shown) else "nobody that stands for it"
     return f"Votes for {choice}: {' '.join(ballot.reason.split())}"

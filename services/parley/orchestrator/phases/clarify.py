@@ -7,11 +7,11 @@ from typing import Annotated, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.model.spec import AgentSpec, Clarifications
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import instructions_for, preamble, quotation
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
-from parley.v1.debate_pb2 import Answer, Question, Questions
+from parley.v1.agent_pb2 import Agent
+from parley.v1.debate_pb2 import Answer, Clarifications, Question, Questions
 from parley.v1.event_pb2 import StepFailed, Warned
 
 __all__ = ["CLARIFICATION", "SECTION", "Exchange", "clarify", "describe_answers"]
@@ -63,7 +63,7 @@ def _briefing(exchanges: Sequence[Exchange]) -> str:
 async def clarify(debate: Debate) -> None:
     """Put the agents' questions to the person, until there are none or enough was asked, and brief all agents."""
     allowed = debate.spec.clarifications
-    if allowed is None:
+    if not debate.spec.HasField("clarifications"):
         return
     exchanges: list[Exchange] = []
     for time in range(1, allowed.max_times + 1):
@@ -89,8 +89,8 @@ async def _ask_all(debate: Debate, time: int, allowed: Clarifications) -> list[Q
     return found
 
 
-async def _ask(debate: Debate, time: int, agent: AgentSpec, allowed: Clarifications) -> Sequence[str]:
-    section = instructions_for(agent, SECTION, agent.clarification_prompt)
+async def _ask(debate: Debate, time: int, agent: Agent, allowed: Clarifications) -> Sequence[str]:
+    section = instructions_for(debate, agent, SECTION, agent.clarification_prompt.text)
     told = f"Ask at most {allowed.max_per_agent} questions. Do not ask what was answered already."
     task = Task(
         CLARIFICATION.create_work(agent.id), (*preamble(debate, agent), user_part(f"{section}\n\n{told}"))

@@ -19,11 +19,16 @@ from pydantic import (
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model import critiques
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task
 from parley.orchestrator.phases.prompting import instruction, quotation, unsupported_claims
-from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
+from parley.orchestrator.phases.schemas import (
+    default_if_invalid,
+    extract_text,
+    prompt_schema,
+    schema_text,
+)
 from parley.orchestrator.phases.situation import Situation, round_preamble
+from parley.v1.agent_pb2 import Agent
 from parley.v1.critique_pb2 import Critique, Issue
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed
@@ -150,7 +155,7 @@ def _parse_issue(given: Any) -> ParsedIssue | None:
 
 
 async def criticize(
-    debate: Debate, critic: AgentSpec, proposal: Contribution, situation: Situation
+    debate: Debate, critic: Agent, proposal: Contribution, situation: Situation
 ) -> Contribution | StepFailed:
     """Ask an agent what is wrong with a proposal, issue by issue. If it keeps to no form, what it wrote is its remark."""
     spec, author = debate.spec, f"agent {debate.letter(proposal.agent)}"
@@ -159,7 +164,7 @@ async def criticize(
         *round_preamble(debate, critic, situation),
         quotation(f"Proposal of {author}, round {proposal.round}", proposal.text),
         *unsupported_claims(proposal, author),
-        instruction(critic, SECTION, situation.with_manner(SECTION, told), spec.max_output_tokens),
+        instruction(debate, critic, SECTION, situation.with_manner(SECTION, told), spec.max_output_tokens),
     )
     shape = _shape(debate.letter(critic.id))
 

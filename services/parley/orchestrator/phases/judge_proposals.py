@@ -8,13 +8,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import quotation, unsupported_claims
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.orchestrator.phases.scoring import score_anchors
-from parley.orchestrator.phases.situation import common_preamble, describe_agents, quote_work
+from parley.orchestrator.phases.situation import (
+    common_preamble,
+    describe_agents,
+    quote_work,
+)
+from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import RankedProposal
 from parley.v1.event_pb2 import StepFailed, Warned
 
@@ -161,7 +165,7 @@ def rank_proposals(judgement: Judgement, letters: Mapping[str, str]) -> list[Ran
 
 async def judge_proposals(
     debate: Debate,
-    judge: AgentSpec,
+    judge: Agent,
     number: int,
     work: Sequence[Contribution],
     issues: str,

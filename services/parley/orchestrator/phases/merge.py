@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task, user_part
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
+from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.panel_pb2 import Objection
 
@@ -34,7 +34,7 @@ class _ObjectionSchema(BaseModel):
 
 async def merge(
     debate: Debate,
-    writer: AgentSpec,
+    writer: Agent,
     work: Sequence[Contribution],
     guidance: Sequence[str],
     *,
@@ -66,7 +66,7 @@ async def merge(
 
 async def collect_objections(
     debate: Debate,
-    agents: Sequence[AgentSpec],
+    agents: Sequence[Agent],
     work: Sequence[Contribution],
     answer: str,
     *,
@@ -89,7 +89,7 @@ async def collect_objections(
 
 
 async def _ask_for_objection(
-    debate: Debate, agent: AgentSpec, own: str, answer: str, requirements: str
+    debate: Debate, agent: Agent, own: str, answer: str, requirements: str
 ) -> _ObjectionSchema | StepFailed:
     told = (
         "This answer was written out of all proposals, yours too. Object only to what is wrong, or would do harm, or leaves"

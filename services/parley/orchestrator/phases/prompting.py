@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.citations import claims_to_cite
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.spec import Prompt as OwnPrompt
 from parley.orchestrator.model.tasks import Prompt, system_part, user_part
 from parley.runtime.quotation import quote_in_marks
+from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Reply
 from parley.v1.gateway_pb2 import PromptPart
 
@@ -42,7 +41,7 @@ MATERIAL_PRIORITY = 1
 
 def preamble(
     debate: Debate,
-    agent: AgentSpec,
+    agent: Agent,
     guidance: Sequence[str] = (),
     *,
     requirements: str = "",
@@ -56,7 +55,7 @@ def preamble(
     what it is not needed.
     """
     spec = debate.spec
-    system = instructions_for(agent, SYSTEM_SECTION, agent.system_prompt)
+    system = instructions_for(debate, agent, SYSTEM_SECTION, agent.system_prompt.text)
     parts = [system_part(system), user_part(f"Question:\n{spec.question}")]
     if documents:
         parts.extend(debate.documents.parts(documents_give))
@@ -72,14 +71,14 @@ def guidance_of(guidance: Sequence[str]) -> Prompt:
     return (user_part(f"Guidance from the person who asks:\n{told}"),)
 
 
-def instructions_for(agent: AgentSpec, section: str, own: OwnPrompt | None) -> str:
+def instructions_for(debate: Debate, agent: Agent, section: str, own: str) -> str:
     """Return what an agent is asked for a purpose: its own prompt for that, or else its role's section."""
-    return own.text if own else agent.instructions[section]
+    return own or debate.instructions(agent)[section]
 
 
-def instruction(agent: AgentSpec, section: str, task: str, max_tokens: int = 0) -> PromptPart:
+def instruction(debate: Debate, agent: Agent, section: str, task: str, max_tokens: int = 0) -> PromptPart:
     """Put the task last; if the answer has a limit in tokens, in words that stay well below it."""
-    return user_part(f"{agent.instructions[section]}\n\n{task}{length_limit(max_tokens)}")
+    return user_part(f"{debate.instructions(agent)[section]}\n\n{task}{length_limit(max_tokens)}")
 
 
 def length_limit(max_tokens: int) -> str:

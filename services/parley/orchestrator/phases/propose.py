@@ -9,12 +9,16 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.positions import POSITION_INSTRUCTION
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.orchestrator.model.voting import quorum
 from parley.orchestrator.phases.failing import debate_failure
-from parley.orchestrator.phases.prompting import add_claims_to_cite, length_limit, quotation
+from parley.orchestrator.phases.prompting import (
+    add_claims_to_cite,
+    length_limit,
+    quotation,
+)
 from parley.orchestrator.phases.situation import Situation, round_preamble
+from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import StepFailed
 
 __all__ = [
@@ -39,7 +43,7 @@ def propose_key(number: int, agent: str) -> str:
 
 async def propose(
     debate: Debate,
-    agent: AgentSpec,
+    agent: Agent,
     before: Contribution | None,
     situation: Situation,
     *,
@@ -52,7 +56,7 @@ async def propose(
     spec, number = debate.spec, situation.number
     own = (quotation(_name_work(before).capitalize(), before.text),) if before and not is_told else ()
     asked = (
-        _create_first_task(agent, situation)
+        _create_first_task(debate, agent, situation)
         if before is None
         else _create_later_task(debate, agent, before, situation)
     )
@@ -72,12 +76,12 @@ async def propose(
     )
 
 
-def _create_first_task(agent: AgentSpec, situation: Situation) -> str:
+def _create_first_task(debate: Debate, agent: Agent, situation: Situation) -> str:
     task = situation.with_manner(SECTION, f"Propose your solution. {POSITION_INSTRUCTION}")
-    return f"{agent.instructions[SECTION]}\n\n{task}"
+    return f"{debate.instructions(agent)[SECTION]}\n\n{task}"
 
 
-def _create_later_task(debate: Debate, agent: AgentSpec, before: Contribution, situation: Situation) -> str:
+def _create_later_task(debate: Debate, agent: Agent, before: Contribution, situation: Situation) -> str:
     """Return the task of a later round: the role's words, which ask for a first proposal, say what a proposal holds."""
     is_alone = len(debate.participants) == 1
     found = "mend what is wrong," if is_alone else "mend what the debate has shown to be wrong,"
@@ -89,7 +93,7 @@ def _create_later_task(debate: Debate, agent: AgentSpec, before: Contribution, s
     return (
         f"{situation.with_manner(SECTION, task)}\n\n"
         f"In round 1 you were asked for the following, and the proposal that you write now has to hold it too:\n"
-        f"{agent.instructions[SECTION]}\n\n{POSITION_INSTRUCTION}"
+        f"{debate.instructions(agent)[SECTION]}\n\n{POSITION_INSTRUCTION}"
     )
 
 

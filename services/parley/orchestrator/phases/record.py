@@ -181,7 +181,7 @@ async def record(debate: Debate, outcome: Outcome, concluded_at: datetime) -> No
     A debate in which fewer than two agents were scored is no match. A demonstration is neither rated nor remembered.
     """
     spec, services = debate.spec, debate.services
-    if spec.demonstration:
+    if debate.is_demonstration:
         return
     async with asyncio.TaskGroup() as tasks:
         if len(outcome.scores) > 1:

@@ -18,10 +18,15 @@ from parley.orchestrator.model.readiness import (
     parse_readiness,
     without_readiness,
 )
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, Task, user_part
-from parley.orchestrator.phases.prompting import add_claims_to_cite, instruction, length_limit, quotation
+from parley.orchestrator.phases.prompting import (
+    add_claims_to_cite,
+    instruction,
+    length_limit,
+    quotation,
+)
 from parley.orchestrator.phases.situation import Situation, quote_work, round_preamble
+from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.gateway_pb2 import PromptPart
@@ -40,7 +45,7 @@ _ALONE_PROMPT = (
 
 async def refine(
     debate: Debate,
-    agent: AgentSpec,
+    agent: Agent,
     proposal: Contribution,
     critiques: Sequence[Contribution],
     situation: Situation,
@@ -52,7 +57,7 @@ async def refine(
         *round_preamble(debate, agent, situation),
         quotation(f"Your proposal of round {proposal.round}", proposal.text),
         *(quotation(f"Critique by agent {debate.letter(each.agent)}", each.text) for each in critiques),
-        _create_task(agent, spec.max_output_tokens, raised, situation, is_alone=not critiques),
+        _create_task(debate, agent, raised, situation, is_alone=not critiques),
     )
     work = REFINEMENT.create_work(agent.id, situation.number)
     annotate = partial(_annotate, raised, situation)
@@ -90,15 +95,15 @@ def _annotate(raised: Sequence[RaisedIssue], situation: Situation, reply: Reply)
 
 
 def _create_task(
-    agent: AgentSpec,
-    max_tokens: int,
+    debate: Debate,
+    agent: Agent,
     raised: Sequence[RaisedIssue],
     situation: Situation,
     *,
     is_alone: bool,
 ) -> PromptPart:
     forms = [
-        f"Your revised proposal, complete in itself{_LIST_CHANGES if is_alone else ''}.{length_limit(max_tokens)}",
+        f"Your revised proposal, complete in itself{_LIST_CHANGES if is_alone else ''}.{length_limit(debate.spec.max_output_tokens)}",
         POSITION_FORM,
         *([answer_instructions([each.name for each in raised])] if raised else []),
         *([READINESS_FORM] if situation.asks_readiness else []),
@@ -107,7 +112,7 @@ def _create_task(
     told = situation.with_manner(SECTION, f"Write, in this order:\n{listed}")
     if is_alone:
         return user_part(f"{_ALONE_PROMPT}\n\n{told}")
-    return instruction(agent, SECTION, told)
+    return instruction(debate, agent, SECTION, told)
 
 
 FINAL_REFINEMENT = Activity(
@@ -125,7 +130,7 @@ _FINISH_PROMPT: Final = (
 
 async def finish(
     debate: Debate,
-    agent: AgentSpec,
+    agent: Agent,
     own: Contribution,
     others: Sequence[Contribution],
     issues: str,
@@ -139,7 +144,11 @@ async def finish(
         quotation(f"Your proposal, your {own.activity} of round {own.round}", own.text),
         *([quotation("What was held against your work, and what became of it", issues)] if issues else []),
         instruction(
-            agent, SECTION, situation.with_manner(FINISH_SECTION, _FINISH_PROMPT), spec.max_output_tokens
+            debate,
+            agent,
+            SECTION,
+            situation.with_manner(FINISH_SECTION, _FINISH_PROMPT),
+            spec.max_output_tokens,
         ),
     )
     work = FINAL_REFINEMENT.create_work(agent.id, situation.number)

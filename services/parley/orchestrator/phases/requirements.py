@@ -142,7 +142,7 @@ async def list_requirements(debate: Debate) -> Requirements:
 
     The debate can do without: if the judge gives no list, it says so and goes on.
     """
-    judge = debate.spec.judge
+    judge = debate.judge
     prompt = (*preamble(debate, judge), user_part(_TASK))
     task = Task(REQUIREMENTS.create_work(judge.id), prompt)
     shape = AnswerShape("requirements", RequirementsAnswer, _SCHEMA, _render)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import Contribution, texts_of
-from parley.orchestrator.model.spec import AgentSpec, SummarySettings
 from parley.orchestrator.model.tasks import Prompt
 from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.model.topology import Edge
@@ -32,6 +31,7 @@ from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.situation import Situation, history_prompt, round_preamble
 from parley.orchestrator.phases.summarize import summarize_own
 from parley.runtime.large_texts import in_thread_if_large
+from parley.v1.agent_pb2 import Agent, SummarySettings
 from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed
 
 __all__ = ["Edge", "Round", "RoundPlan", "all_to_all"]
@@ -42,7 +42,7 @@ _TASK_TOKENS = 400
 """What a phase adds to the instruction of a role, in tokens."""
 
 
-def all_to_all(agents: Sequence[AgentSpec]) -> tuple[Edge, ...]:
+def all_to_all(agents: Sequence[Agent]) -> tuple[Edge, ...]:
     """Let every agent criticize every other one."""
     return tuple((critic.id, target.id) for target in agents for critic in agents if critic.id != target.id)
 
@@ -64,7 +64,7 @@ class RoundPlan:
 
     number: int
     total: int
-    agents: tuple[AgentSpec, ...]
+    agents: tuple[Agent, ...]
     edges: tuple[Edge, ...]
     steering: Steering
     past: asyncio.Task[str]
@@ -165,7 +165,7 @@ class Round:
     def _critiques_of(self, agent: str) -> list[_Step]:
         return [step for (_, target), step in self._critiques.items() if target == agent]
 
-    async def _build_history(self, agent: AgentSpec) -> AgentHistory:
+    async def _build_history(self, agent: Agent) -> AgentHistory:
         """Return what an agent reads of the rounds before: what fits its context, and a summary of the rest."""
         if not self._before:
             return EMPTY_HISTORY
@@ -179,14 +179,14 @@ class Round:
 
         def count_other_tokens() -> int:
             start = count_prompt_tokens(begins, agent.context_tokens)
-            return start + _instruction_tokens(agent) + estimate_material_tokens(held, critics)
+            return start + _instruction_tokens(debate, agent) + estimate_material_tokens(held, critics)
 
         beside = await in_thread_if_large(texts, count_other_tokens)
         room = available_tokens(agent.context_tokens, debate.spec.max_output_tokens, beside)
         last = await self._before[-1].get_history(agent.id)
         return await summarize_own(debate, plan.number, agent, held, last, room, plan.summaries)
 
-    async def _create_situation(self, agent: AgentSpec | None = None) -> Situation:
+    async def _create_situation(self, agent: Agent | None = None) -> Situation:
         """Return where an agent stands; for no agent, without a history."""
         plan, told = self._plan, await self.get_history(agent.id) if agent else EMPTY_HISTORY
         if (
@@ -198,7 +198,7 @@ class Round:
         past, requirements = await plan.past, (await plan.requirements).to_prompt_text()
         return Situation(plan.number, plan.total, known, requirements, past, plan.steering.guidance)
 
-    async def _propose(self, agent: AgentSpec) -> Contribution | StepFailed:
+    async def _propose(self, agent: Agent) -> Contribution | StepFailed:
         plan = self._plan
         before = await self._find_last_work(agent.id)
         if plan.carry_forward and before is not None and before.round == plan.number - 1:
@@ -224,7 +224,7 @@ class Round:
                 return work
         return None
 
-    async def _criticize(self, critic: AgentSpec, target: str) -> Contribution | StepFailed | None:
+    async def _criticize(self, critic: Agent, target: str) -> Contribution | StepFailed | None:
         proposal = await self._proposals[target]
         made = None
         if isinstance(proposal, Contribution):
@@ -234,7 +234,7 @@ class Round:
         self._criticizing.mark_end()
         return made
 
-    async def _refine(self, agent: AgentSpec) -> Contribution | StepFailed | None:
+    async def _refine(self, agent: Agent) -> Contribution | StepFailed | None:
         proposal = await self._proposals[agent.id]
         asked = self._critiques_of(agent.id)
         critiques = [made for step in asked if isinstance(made := await step, Contribution)]
@@ -259,7 +259,7 @@ class Round:
         check_quorum(self._debate, self._plan.number, made)
 
 
-def _instruction_tokens(agent: AgentSpec) -> int:
+def _instruction_tokens(debate: Debate, agent: Agent) -> int:
     """Return the tokens of the longest instruction that an agent gets in a round."""
     sections = (proposing.SECTION, critiquing.SECTION, refining.SECTION)
-    return max(upper_tokens(agent.instructions[each]) for each in sections) + _TASK_TOKENS
+    return max(upper_tokens(debate.instructions(agent)[each]) for each in sections) + _TASK_TOKENS

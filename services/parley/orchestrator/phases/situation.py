@@ -6,10 +6,10 @@ from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Prompt, user_part
 from parley.orchestrator.phases.history import AgentHistory, render_history
 from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
+from parley.v1.agent_pb2 import Agent
 from parley.v1.gateway_pb2 import PromptPart
 
 __all__ = [
@@ -63,7 +63,7 @@ class Situation:
         return f"{manner}\n\n{task}" if manner else task
 
 
-def round_preamble(debate: Debate, agent: AgentSpec, situation: Situation) -> Prompt:
+def round_preamble(debate: Debate, agent: Agent, situation: Situation) -> Prompt:
     """Return what a prompt in a round begins with.
 
     What is the same in later prompts of the agent stands first, then the history, which only grows, then the round.
@@ -80,12 +80,12 @@ def round_preamble(debate: Debate, agent: AgentSpec, situation: Situation) -> Pr
     )
 
 
-def common_preamble(debate: Debate, agent: AgentSpec, requirements: str) -> Prompt:
+def common_preamble(debate: Debate, agent: Agent, requirements: str) -> Prompt:
     """Return what all prompts of an agent have in common."""
     return preamble(debate, agent, requirements=requirements, documents_give=DOCUMENTS_PRIORITY)
 
 
-def describe_identity(debate: Debate, agent: AgentSpec) -> str:
+def describe_identity(debate: Debate, agent: Agent) -> str:
     """Return who an agent is among its peers."""
     letter, count = debate.letter(agent.id), len(debate.participants)
     if count == 1:
@@ -112,11 +112,11 @@ def quote_work(debate: Debate, work: Sequence[Contribution], title: str) -> Prom
     )
 
 
-def history_prompt(debate: Debate, agent: AgentSpec, told: AgentHistory, whose: str = "The debate") -> Prompt:
+def history_prompt(debate: Debate, agent: Agent, told: AgentHistory, whose: str = "The debate") -> Prompt:
     """Return what an agent reads of the history, its own work marked as such; that of one who works alone is no debate."""
     parts: list[PromptPart] = []
     if len(debate.participants) == 1:
-        whose = "The work of agent A" if agent is debate.spec.judge else "Your work"
+        whose = "The work of agent A" if agent is debate.judge else "Your work"
     if told.summary:
         title = f"{whose} at first, as you summarized it"
         parts.append(quotation(title, told.summary, HISTORY_PRIORITY))

@@ -6,7 +6,6 @@ from functools import partial
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution, texts_of
-from parley.orchestrator.model.spec import AgentSpec, SummarySettings
 from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.orchestrator.model.tokens import CHARACTERS_A_TOKEN, upper_tokens
 from parley.orchestrator.phases.history import (
@@ -22,6 +21,7 @@ from parley.orchestrator.phases.history import (
 from parley.orchestrator.phases.prompting import instructions_for, quotation
 from parley.orchestrator.phases.situation import common_preamble, describe_agents, describe_identity
 from parley.runtime.large_texts import in_thread_if_large
+from parley.v1.agent_pb2 import Agent, SummarySettings
 from parley.v1.event_pb2 import StepFailed, Warned
 from parley.v1.gateway_pb2 import PromptPart
 
@@ -51,7 +51,7 @@ class _Reader:
 
     debate: Debate
     key: str
-    agent: AgentSpec
+    agent: Agent
     number: int
     room: int
     settings: SummarySettings
@@ -67,10 +67,15 @@ class _Reader:
         return self.settings.enabled and characters >= self.settings.threshold > 0
 
 
+def _settings_of(agent: Agent, settings: SummarySettings) -> SummarySettings:
+    """Return an agent's own settings, or else the debate's."""
+    return agent.summaries if agent.HasField("summaries") else settings
+
+
 async def summarize_own(
     debate: Debate,
     number: int,
-    agent: AgentSpec,
+    agent: Agent,
     held: Sequence[Contribution],
     before: AgentHistory,
     room: int,
@@ -90,7 +95,7 @@ async def summarize_own(
         settings: The debate's; the agent's own go before them.
     """
     key = f"round/{number}/summarize/{agent.id}"
-    reader = _Reader(debate, key, agent, number, room, agent.summaries or settings)
+    reader = _Reader(debate, key, agent, number, room, _settings_of(agent, settings))
     later = [each for each in held if each.name not in before.omitted]
     line = [each for each in later if each.target == agent.id or (each.agent == agent.id and not each.target)]
     is_long = bool(line) and reader.is_long(len(before.summary) + _characters(line))
@@ -98,10 +103,10 @@ async def summarize_own(
 
 
 async def summarize_for_judge(
-    debate: Debate, judge: AgentSpec, held: Sequence[Contribution], room: int, settings: SummarySettings
+    debate: Debate, judge: Agent, held: Sequence[Contribution], room: int, settings: SummarySettings
 ) -> AgentHistory:
     """Return what the judge reads of the history besides the final proposals, as above."""
-    reader = _Reader(debate, "synthesis/summarize", judge, 0, room, judge.summaries or settings)
+    reader = _Reader(debate, "synthesis/summarize", judge, 0, room, _settings_of(judge, settings))
     return await _fit_history(reader, held, EMPTY_HISTORY, held if reader.is_long(_characters(held)) else ())
 
 
@@ -130,8 +135,8 @@ async def _summarize(reader: _Reader, before: str, gone: Sequence[Contribution])
     What does not fit one prompt is read in parts, each together with the summary of those before it.
     """
     debate, agent, most = reader.debate, reader.agent, reader.summary_characters
-    text = instructions_for(agent, SECTION, agent.summary_prompt)
-    who = describe_agents(debate) if agent is debate.spec.judge else describe_identity(debate, agent)
+    text = instructions_for(debate, agent, SECTION, agent.summary_prompt.text)
+    who = describe_agents(debate) if agent is debate.judge else describe_identity(debate, agent)
     opening = (*common_preamble(debate, agent, ""), user_part(who))
     told = user_part(f"{text}\n\n{_CRITIQUES} Use at most {most} characters.")
     beside = count_prompt_tokens((*opening, told), agent.context_tokens) + most // CHARACTERS_A_TOKEN

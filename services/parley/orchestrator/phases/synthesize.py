@@ -136,7 +136,7 @@ async def synthesize(
     Raises:
         DebateFailedError: the judge gave none.
     """
-    judge = debate.spec.judge
+    judge = debate.judge
     letters = [debate.letter(agent) for agent in judged]
     met = " Say of each requirement by its number whether your answer meets it." if requirements.items else ""
     whose = "every agent that has a final proposal" if len(letters) > 1 else f"agent {letters[0]}"
@@ -148,7 +148,7 @@ async def synthesize(
         *common_preamble(debate, judge, requirements.to_prompt_text()),
         *material,
         *guidance_of(guidance),
-        instruction(judge, SECTION, told),
+        instruction(debate, judge, SECTION, told),
     )
     task = Task(SYNTHESIS.create_work(judge.id), prompt, is_answer=True)
     shape = AnswerShape("synthesis", JudgeAnswer, _schema(letters, requirements), _render, answer_from_prose)

@@ -12,7 +12,6 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model import voting
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.model.voting import Group, group_options
 from parley.orchestrator.peers.services import truncate_text
@@ -21,6 +20,7 @@ from parley.orchestrator.phases.count_votes import PANEL_TERMS, Electorate, Vote
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
+from parley.v1.agent_pb2 import Agent
 from parley.v1.convergence_pb2 import GroupPositionsRequest
 from parley.v1.event_pb2 import StepFailed, Warned
 from parley.v1.ratings_pb2 import (
@@ -51,7 +51,7 @@ _RULES: Final = {
 
 
 async def fetch_vote_weights(
-    debate: Debate, voters: Sequence[AgentSpec], terms: VoteTerms
+    debate: Debate, voters: Sequence[Agent], terms: VoteTerms
 ) -> Mapping[str, float]:
     """Return what each voter's ballot weighs: 1 each if votes are not weighted, or the ratings are away."""
     equal = {each.id: 1.0 for each in voters}
@@ -123,7 +123,7 @@ class _Poll:
     """One vote: who votes on what, and on which terms."""
 
     debate: Debate
-    voters: Sequence[AgentSpec]
+    voters: Sequence[Agent]
     work: Sequence[Contribution]
     requirements: str
     terms: VoteTerms
@@ -136,14 +136,14 @@ class _Poll:
         """Return the key of an agent's ballot."""
         return f"{self.terms.key}/{agent}"
 
-    def choices(self, voter: AgentSpec) -> list[Contribution]:
+    def choices(self, voter: Agent) -> list[Contribution]:
         """Return what an agent may choose from."""
         return [each for each in self.work if self.terms.self_votes or each.agent != voter.id]
 
 
 async def run_vote(
     debate: Debate,
-    voters: Sequence[AgentSpec],
+    voters: Sequence[Agent],
     work: Sequence[Contribution],
     requirements: str = "",
     terms: VoteTerms = PANEL_TERMS,
@@ -236,7 +236,7 @@ def _check_quorum(poll: _Poll, cast: int, failed: Mapping[str, StepFailed]) -> N
 
 
 async def _ask_ballot_to_count(
-    poll: _Poll, voter: AgentSpec, *known_from: asyncio.Task[Any]
+    poll: _Poll, voter: Agent, *known_from: asyncio.Task[Any]
 ) -> Ballot | StepFailed:
     """Return an agent's ballot once it can be counted: only then is it known whether the vote ends."""
     ballot = await _ask_ballot(poll, voter)
@@ -244,7 +244,7 @@ async def _ask_ballot_to_count(
     return ballot
 
 
-async def _ask_ballot(poll: _Poll, voter: AgentSpec) -> Ballot | StepFailed:
+async def _ask_ballot(poll: _Poll, voter: Agent) -> Ballot | StepFailed:
     debate, key, shown = poll.debate, poll.key(voter.id), poll.choices(voter)
     debate.random(key).shuffle(shown)  # none gains by standing first
     told = _BALLOT_PROMPT.format(own=_MAY_BE_OWN if poll.terms.self_votes else _IS_NOT_OWN)

@@ -5,9 +5,9 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task
 from parley.orchestrator.phases.prompting import instruction, preamble
+from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import StepFailed
 
 __all__ = ["HAIKU", "SECTION", "Haiku", "write_haiku"]
@@ -31,8 +31,8 @@ _SHAPE = AnswerShape(
 )
 
 
-async def write_haiku(debate: Debate, agent: AgentSpec) -> Haiku | StepFailed:
+async def write_haiku(debate: Debate, agent: Agent) -> Haiku | StepFailed:
     """Ask an agent for a haiku."""
-    prompt = (*preamble(debate, agent), instruction(agent, SECTION, "Write it now."))
+    prompt = (*preamble(debate, agent), instruction(debate, agent, SECTION, "Write it now."))
     task = Task(HAIKU.create_work(agent.id, 1), prompt, is_answer=True)
     return await debate.ask_structured(f"haiku/{agent.id}", agent, task, _SHAPE)

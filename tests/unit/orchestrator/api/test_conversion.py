@@ -1,6 +1,5 @@
 """What the edge answers, as the contract's messages."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,11 +16,9 @@ from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log import index
 from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.index import DebateRecord
-from parley.orchestrator.model.conversion import agent_to_proto, spec_to_proto
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.times import timestamp
 from parley.v1 import debate_pb2
-from parley.v1.agent_pb2 import SummarySettings
+from parley.v1.agent_pb2 import Agent, SummarySettings
 from parley.v1.debate_pb2 import (
     AgentScore,
     Answer,
@@ -61,7 +58,7 @@ from parley.v1.panel_pb2 import (
     UnfulfilledRequirement,
 )
 from tests.support.orchestration import panel_settings
-from tests.unit.orchestrator.made_logs import CREATED, DEBATE, SPEC, START, created, failed, log, succeeded
+from tests.unit.orchestrator.made_logs import CREATED, DEBATE, START, created, failed, log, succeeded
 
 CLAIMED = Claimed(owner="a")
 PROPOSAL = Work(activity="proposal", agent_id="ada", round=1)
@@ -98,11 +95,11 @@ def test_the_settings_that_a_debate_was_made_with_are_told(rule: TerminationRule
     settings = panel_settings(
         termination=Termination(rule=rule, threshold_percent=70), summaries=SummarySettings(threshold=9)
     )
-    spec = replace(SPEC, settings=settings)
+    spec = created(settings=settings)
 
-    said = debate_to_proto(fold(log(created(spec))), V1)
+    said = debate_to_proto(fold(log(spec)), V1)
 
-    assert said.spec == spec_to_proto(spec)
+    assert said.spec == spec.spec
     assert said.spec.panel == settings
     assert said.spec.panel.termination.threshold_percent == 70
 
@@ -185,7 +182,7 @@ def test_a_failed_debate_has_a_failure_and_no_answer() -> None:
 
 
 def test_who_joined_is_told() -> None:
-    cy = agent_to_proto(AgentSpec("cy", "Cy", "testing"))
+    cy = Agent(id="cy", name="Cy", role="testing")
 
     assert list(debate_to_proto(fold(log(CREATED, CLAIMED, ParticipantJoined(agent=cy))), V1).joined) == [cy]
 
@@ -249,8 +246,8 @@ def test_a_record_is_listed_with_its_times() -> None:
 
 def test_whether_it_is_a_demonstration_is_frozen_with_the_debate_and_told() -> None:
     for demonstration in (True, False):
-        events = log(created(replace(SPEC, demonstration=demonstration)))
-        assert fold(events).spec.demonstration == demonstration
+        events = log(created(demonstration=demonstration))
+        assert fold(events).is_demonstration == demonstration
         assert debate_to_proto(fold(events), V1).demonstration == demonstration
 
 

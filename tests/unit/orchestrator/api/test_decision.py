@@ -77,7 +77,7 @@ ENDED = RoundsEnded(reason=STOP_REASON_STAGNATION, explanation="nothing new was 
 def decided(outcome: ModeratedOutcome, question: str = SPEC.question) -> list[Envelope]:
     usage = Usage(input_tokens=1200, output_tokens=30, cost_micros=1500, requests=1)
     return log(
-        Draft("created", created(replace(SPEC, question=question, format="moderated@1"))),
+        Draft("created", created(question=question, format="moderated@1")),
         succeeded(ARGUMENT, "One store.", usage=usage),
         failed(Work(activity="argument", agent_id="simplicity", round=2)),
         ENDED,

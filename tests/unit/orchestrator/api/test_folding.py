@@ -10,10 +10,8 @@ from parley.orchestrator.api.folding import advance, fold
 from parley.orchestrator.api.state import Waiting
 from parley.orchestrator.log.envelope import Draft, Envelope
 from parley.orchestrator.log.events import CorruptEventError, Payload
-from parley.orchestrator.model.conversion import agent_to_proto
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.times import timestamp
-from parley.v1.agent_pb2 import Usage
+from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.arena_pb2 import (
     TRICKSTER_VERDICT_CHALLENGED,
     TRICKSTER_VERDICT_NO_ROUND_LEFT,
@@ -217,9 +215,9 @@ def test_rounds_warnings_interventions_and_recalled_debates_are_kept() -> None:
     assert (state.warnings, state.interventions) == (("late",), (guided,))
 
 
-def test_an_agent_that_joins_takes_part_from_then_on_with_what_it_is_told() -> None:
-    cy = AgentSpec("cy", "Cy", "testing", instructions={"system": "Test."})
-    joined = ParticipantJoined(agent=agent_to_proto(cy), instructions=cy.instructions)
+def test_an_agent_that_joins_takes_part_from_then_on() -> None:
+    cy = Agent(id="cy", name="Cy", role="testing")
+    joined = ParticipantJoined(agent=cy, instructions={"system": "Test."})
 
     assert fold(log(CREATED)).participants == (ADA, BO)
     state = fold(log(CREATED, CLAIMED, joined))
@@ -359,7 +357,7 @@ PAYLOADS: st.SearchStrategy[Draft | Payload] = st.one_of(
     st.just(WaitStarted(reason="R")),
     st.just(WaitFinished()),
     st.just(DraftsGrouped(drafts=DraftGroups(majority=True, certain=True))),
-    st.just(ParticipantJoined(agent=agent_to_proto(AgentSpec("cy", "Cy", "testing")))),
+    st.just(ParticipantJoined(agent=Agent(id="cy", name="Cy", role="testing"))),
     st.builds(Paused),
     st.builds(Resumed),
     st.just(FAILURE),

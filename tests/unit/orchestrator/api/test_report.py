@@ -1,6 +1,5 @@
 """The report of a debate, as a reader of Markdown sees it."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,12 +14,13 @@ from parley.orchestrator.engine.format import Format
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.events import Payload
-from parley.orchestrator.model.spec import Clarifications, ContextDocument, Prompt
-from parley.v1.agent_pb2 import ToolCall, Usage
+from parley.v1.agent_pb2 import PromptText, ToolCall, Usage
 from parley.v1.critique_pb2 import ISSUE_STATUS_NOT_ANSWERED, ISSUE_STATUS_REJECTED, IssueAnswer
 from parley.v1.debate_pb2 import (
     AgentScore,
     Answer,
+    Clarifications,
+    ContextDocument,
     DebateFailure,
     DraftGroup,
     DraftGroups,
@@ -49,12 +49,12 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 from parley.v1.panel_pb2 import PanelOutcome, UnfulfilledRequirement
-from tests.support.orchestration import intervention
+from tests.support.orchestration import intervention, with_fields
 from tests.unit.orchestrator.made_logs import (
     ADA,
+    BO,
     CREATED,
     DEBATE,
-    SPEC,
     created,
     failed,
     key_of,
@@ -196,10 +196,13 @@ def test_a_cost_that_is_not_known_is_not_made_up() -> None:
 
 
 def test_agents_are_told_with_letter_role_model_and_prompt() -> None:
-    spec = replace(
-        SPEC, agents=(replace(ADA, system_prompt=Prompt("Be brief.", "prompts/ada.md")), *SPEC.agents[1:])
+    spec = created(
+        agents=(
+            with_fields(ADA, system_prompt=PromptText(text="Be brief.", source="prompts/ada.md")),
+            BO,
+        ),
     )
-    text = report(Draft("created", created(spec)), succeeded(PROPOSAL, "Use A."))
+    text = report(Draft("created", spec), succeeded(PROPOSAL, "Use A."))
 
     row = cells(text)[7:14]
     assert row == ["A", "ada", "Ada", "architect", "small (openai-small)", "prompts/ada.md", "built-in"]
@@ -256,7 +259,7 @@ def test_a_structured_answer_is_shown_as_its_phase_renders_it() -> None:
 
 
 def test_warnings_interventions_context_and_past_debates_are_told() -> None:
-    spec = replace(SPEC, context=(ContextDocument("docs/load_test.md", "Text."),))
+    spec = created(context=(ContextDocument(path="docs/load_test.md", text="Text."),))
     made = (
         intervention("guide", text="Mind the budget."),
         intervention("mute", agent_id="bo"),
@@ -271,7 +274,7 @@ def test_warnings_interventions_context_and_past_debates_are_told() -> None:
         ),
     )
     facts = (Recalled(debate_ids=["deb-1"]), Warned(message="Bo is late."))
-    text = report(Draft("created", created(spec)), *facts, *made)
+    text = report(Draft("created", spec), *facts, *made)
 
     assert "- docs/load\\_test.md (5 characters)" in text
     assert "- deb-1" in text
@@ -393,7 +396,7 @@ TEXTS = st.lists(PIECES | st.text(max_size=8), max_size=8).map("\n".join)
 @given(question=TEXTS, text=TEXTS, item=TEXTS)
 def test_nothing_that_anyone_writes_breaks_the_outline(question: str, text: str, item: str) -> None:
     def written(question: str, text: str, item: str) -> str:
-        asked = Draft("created", created(replace(SPEC, question=question)))
+        asked = Draft("created", created(question=question))
         panel = PanelOutcome(implementation="x" + text, tradeoffs=[item, text], synthesized_by="judge")
         outcome = Outcome(description=text, panel=panel)
         return report(
@@ -410,16 +413,16 @@ def test_nothing_that_anyone_writes_breaks_the_outline(question: str, text: str,
 
 @given(st.text(max_size=20))
 def test_nothing_that_anyone_is_called_breaks_a_table(name: str) -> None:
-    spec = replace(SPEC, agents=(replace(ADA, name=name), *SPEC.agents[1:]))
-    text = report(Draft("created", created(spec)), failed(PROPOSAL, name))
+    spec = created(agents=(with_fields(ADA, name=name), BO))
+    text = report(Draft("created", spec), failed(PROPOSAL, name))
 
     assert len(cells(text)) == len(cells(report(CREATED, failed(PROPOSAL))))
 
 
 def test_markup_in_a_cell_is_only_text() -> None:
-    spec = replace(SPEC, agents=(replace(ADA, name="a|b `c` *d* <e> \\|\n# f"), *SPEC.agents[1:]))
+    spec = created(agents=(with_fields(ADA, name="a|b `c` *d* <e> \\|\n# f"), BO))
 
-    assert "a|b `c` *d* <e> \\| # f" in cells(report(Draft("created", created(spec))))
+    assert "a|b `c` *d* <e> \\| # f" in cells(report(Draft("created", spec)))
 
 
 def test_what_an_agent_looked_up_stands_above_what_it_wrote() -> None:
@@ -497,7 +500,7 @@ def test_tables_code_and_math_come_through_word_for_word_and_headings_and_html_a
 
 
 def test_a_demonstration_is_marked_at_the_top() -> None:
-    marked = report(created(replace(SPEC, demonstration=True)))
+    marked = report(created(demonstration=True))
     assert "- Demonstration: a very small model wrote this" in marked.partition("## Question")[0]
     assert "Demonstration" not in report(*WHOLE)
 
@@ -548,8 +551,8 @@ def test_what_a_person_was_asked_and_what_they_said_stands_before_the_rounds() -
 
 def test_which_prompt_for_clarifications_was_used_is_told_where_agents_may_ask() -> None:
     assert "Clarification prompt" not in cells(report(*WHOLE))
-    ada = replace(ADA, clarification_prompt=Prompt("Ask.", "/p/ask.md"))
-    spec = replace(SPEC, agents=(ada, *SPEC.agents[1:]), clarifications=Clarifications())
-    told = cells(report(Draft("created", created(spec))))
+    ada = with_fields(ADA, clarification_prompt=PromptText(text="Ask.", source="/p/ask.md"))
+    spec = created(agents=(ada, BO), clarifications=Clarifications())
+    told = cells(report(Draft("created", spec)))
     assert told[7] == "Clarification prompt"
     assert [told[row * 8 + 7] for row in (1, 2, 3)] == ["/p/ask.md", "built-in", "built-in"]

@@ -1,56 +1,62 @@
 """What a request for a debate may say of its format, tools and documents."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from parley.orchestrator.api.participants import ValidationContext
-from parley.orchestrator.api.requests import spec_of
+from parley.orchestrator.api.requests import resolve_request
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.formats.shipped import all_formats
-from parley.orchestrator.log.events import first_event
-from parley.orchestrator.log.events import spec_of as frozen_spec
-from parley.orchestrator.model.conversion import agent_from_proto
-from parley.orchestrator.model.spec import Clarifications, DebateSpec, Limits, OwnRole
 from parley.orchestrator.peers.roster import Roster
 from parley.orchestrator.roles.catalogue import load_shipped_roles
 from parley.runtime.errors import FieldViolation, ParleyError
 from parley.v1 import agent_pb2, debate_pb2, orchestrator_pb2
+from parley.v1.agent_pb2 import OwnRole
 from parley.v1.arena_pb2 import TOPOLOGY_KIND_STAR, ArenaSettings, Topology
-from parley.v1.debate_pb2 import Outcome
+from parley.v1.debate_pb2 import Clarifications, Outcome
+from parley.v1.event_pb2 import DebateCreated
 from parley.v1.panel_pb2 import TERMINATION_RULE_CONVERGENCE, PanelSettings, Termination
-from tests.support.orchestration import panel_settings
+from tests.support.orchestration import make_limits, panel_settings
 
 AGENTS = (
     agent_pb2.Agent(id="ada", role="architect", tools=[agent_pb2.TOOL_LIST_FILES], tool_call_limit=3),
     agent_pb2.Agent(id="judge", role="judge"),
 )
-ROSTER = Roster(
-    {each.id: agent_from_proto(each) for each in AGENTS}, ("ada",), "judge", frozenset(), frozenset()
-)
+ROSTER = Roster({each.id: each for each in AGENTS}, ("ada",), "judge", frozenset(), frozenset())
 
 
 async def _run(_debate: Debate) -> Outcome:
     raise AssertionError("nothing is run here")
 
 
-POLL = Format("poll", 1, _run, limits=Limits(round_seconds=7, max_tokens=5))
+POLL = Format("poll", 1, _run, limits=make_limits(round=7, max_tokens=5))
 
 
-def asked(
+def created(
     *agents: agent_pb2.Agent,
     formats: Sequence[Format] = all_formats().all(),
     roster: Roster = ROSTER,
     **fields: Any,
-) -> DebateSpec:
+) -> DebateCreated:
     team = [debate_pb2.Participant(agent=each) for each in agents]
     spec = debate_pb2.DebateSpec(question="Which?", agents=team, **fields)
     request = orchestrator_pb2.CreateDebateRequest(request_id="r", spec=spec)
-    return spec_of(request, ValidationContext(Formats(formats), load_shipped_roles(), roster))
+    return resolve_request(request, ValidationContext(Formats(formats), load_shipped_roles(), roster))
+
+
+def asked(*agents: agent_pb2.Agent, **fields: Any) -> debate_pb2.DebateSpec:
+    return created(*agents, **fields).spec
+
+
+def told(debate: DebateCreated, role: str) -> Mapping[str, str]:
+    """What a role is told in a debate."""
+    (found,) = (each.sections for each in debate.roles if each.role == role)
+    return found
 
 
 def refused(*agents: agent_pb2.Agent, **fields: Any) -> Sequence[FieldViolation]:
@@ -65,19 +71,19 @@ def described(**fields: Any) -> agent_pb2.Agent:
 
 def test_an_agent_keeps_its_tools_and_its_limit_in_their_order() -> None:
     tools = [agent_pb2.TOOL_FILE_READ, agent_pb2.TOOL_CONTEXT_SEARCH]
-    (agent,) = asked(described(tools=tools, tool_call_limit=100)).agents
-    assert (agent.tools, agent.tool_call_limit) == (("file_read", "context_search"), 100)
+    (kept,) = asked(described(tools=tools, tool_call_limit=100)).agents
+    assert (list(kept.agent.tools), kept.agent.tool_call_limit) == (tools, 100)
 
 
 def test_agents_that_are_named_bring_the_tools_that_the_gateway_knows_them_with() -> None:
-    (agent,) = asked().agents
-    assert (agent.tools, agent.tool_call_limit) == (("list_files",), 3)
+    (kept,) = asked().agents
+    assert (list(kept.agent.tools), kept.agent.tool_call_limit) == ([agent_pb2.TOOL_LIST_FILES], 3)
 
 
 def test_agents_have_what_their_roles_are_told() -> None:
-    spec = asked(described())
-    assert spec.agents[0].instructions == load_shipped_roles().get("security").prompts
-    assert spec.judge.instructions == load_shipped_roles().get("judge").prompts
+    debate = created(described())
+    assert told(debate, "security") == load_shipped_roles().get("security").prompts
+    assert told(debate, "judge") == load_shipped_roles().get("judge").prompts
 
 
 def test_labels_are_kept_as_they_are_up_to_their_bounds() -> None:
@@ -88,7 +94,6 @@ def test_labels_are_kept_as_they_are_up_to_their_bounds() -> None:
         **{f"l{number}": "x" for number in range(13)},
     }
     assert asked(labels=labels).labels == labels
-    assert frozen_spec(first_event("r", asked(labels=labels), "")).labels == labels
 
 
 @pytest.mark.parametrize(
@@ -133,14 +138,14 @@ def test_every_bad_field_of_tools_is_listed(limit: int) -> None:
 
 
 def test_settings_that_are_not_said_are_those_of_the_format() -> None:
-    assert asked().settings == panel_settings()
+    assert asked().panel == panel_settings()
     given = PanelSettings(rounds=0, carry_forward=True, termination=Termination(threshold_percent=70))
-    settings = asked(panel=given).settings
+    settings = asked(panel=given).panel
     assert settings == panel_settings(carry_forward=True, termination=Termination(threshold_percent=70))
 
 
 def test_a_flag_of_the_settings_that_is_switched_off_stays_off() -> None:
-    settings = asked(panel=PanelSettings(include_full_history=False)).settings
+    settings = asked(panel=PanelSettings(include_full_history=False)).panel
     assert settings == panel_settings(include_full_history=False)
 
 
@@ -193,7 +198,7 @@ def test_past_debates_and_the_domain_that_are_not_said_are_those_of_any_debate()
 
 
 def test_agents_may_ask_before_a_debate_only_where_that_is_said_and_only_so_much() -> None:
-    assert asked().clarifications is None
+    assert not asked().HasField("clarifications")
     allowed = asked(clarifications=debate_pb2.Clarifications()).clarifications
     assert allowed == Clarifications(max_per_agent=5, max_times=3)
     found = refused(clarifications=debate_pb2.Clarifications(max_per_agent=6, max_times=4))
@@ -205,8 +210,8 @@ def test_agents_may_ask_before_a_debate_only_where_that_is_said_and_only_so_much
 
 def test_limits_that_are_not_said_are_those_of_the_format() -> None:
     spec = asked(formats=[POLL], limits=debate_pb2.DebateLimits(max_tokens=9))
-    assert spec.limits == Limits(round_seconds=7, max_tokens=9)
-    assert spec.settings is None
+    assert spec.limits == make_limits(round=7, max_tokens=9)
+    assert spec.WhichOneof("format_settings") is None
 
 
 def test_settings_of_another_format_and_a_format_that_is_not_known_are_refused() -> None:
@@ -239,7 +244,7 @@ def test_settings_are_checked_by_their_format_with_the_number_of_agents() -> Non
 def gateway_of(role: str, judge: str = "judge") -> Roster:
     """A gateway whose only agent, and whose judge, have these roles."""
     agents = (agent_pb2.Agent(id="ada", role=role), agent_pb2.Agent(id="ju", role=judge))
-    known = {each.id: agent_from_proto(each) for each in agents}
+    known = {each.id: each for each in agents}
     return Roster(known, ("ada",), "ju", frozenset(), frozenset())
 
 
@@ -257,7 +262,7 @@ def test_an_agent_that_is_named_is_checked_against_the_format() -> None:
         request_id="r", spec=debate_pb2.DebateSpec(question="Which?", agents=named)
     )
     with pytest.raises(ParleyError) as caught:
-        spec_of(request, ValidationContext(all_formats(), load_shipped_roles(), gateway_of("judge")))
+        resolve_request(request, ValidationContext(all_formats(), load_shipped_roles(), gateway_of("judge")))
     assert [each.field for each in caught.value.violations] == ["spec.agents[0]"]
 
 
@@ -268,7 +273,7 @@ def test_a_role_that_only_the_gateway_knows_is_refused_wherever_it_stands() -> N
         request_id="r", spec=debate_pb2.DebateSpec(question="Which?", agents=[ada], judge=ju)
     )
     with pytest.raises(ParleyError) as caught:
-        spec_of(request, ValidationContext(all_formats(), load_shipped_roles(), roster))
+        resolve_request(request, ValidationContext(all_formats(), load_shipped_roles(), roster))
     fields = ("spec.agents[0].agent_id", "spec.judge.agent_id")
     assert tuple(each.field for each in caught.value.violations) == fields
     by_default = refused(roster=roster)
@@ -278,8 +283,9 @@ def test_a_role_that_only_the_gateway_knows_is_refused_wherever_it_stands() -> N
 
 
 def test_a_role_of_the_gateway_may_be_an_alias() -> None:
-    (agent,) = asked(roster=gateway_of("kiss")).agents
-    assert (agent.role, agent.instructions) == ("simplicity", load_shipped_roles().get("simplicity").prompts)
+    debate = created(roster=gateway_of("kiss"))
+    assert debate.spec.agents[0].agent.role == "simplicity"
+    assert told(debate, "simplicity") == load_shipped_roles().get("simplicity").prompts
 
 
 def test_an_agent_whose_role_is_not_known_is_seen_with_all_else_that_is_bad() -> None:
@@ -294,39 +300,34 @@ def with_own_role(agent: str, role: str = "lawyer", **sections: str) -> agent_pb
 
 
 def test_a_role_of_ones_own_has_its_words_and_the_generalists_where_it_says_none() -> None:
-    (agent,) = asked(with_own_role("cy", system="You are a lawyer.", propose="Propose.")).agents
+    debate = created(with_own_role("cy", system="You are a lawyer.", propose="Propose."))
+    lawyer = told(debate, "lawyer")
     generalist = load_shipped_roles().get("generalist").prompts
-    assert (agent.role, agent.instructions["system"], agent.instructions["propose"]) == (
-        "lawyer",
-        "You are a lawyer.",
-        "Propose.",
-    )
-    assert agent.instructions["critique"] == generalist["critique"]
-    assert agent.instructions["summarize"] == generalist["summarize"]
+    assert debate.spec.agents[0].agent.role == "lawyer"
+    assert (lawyer["system"], lawyer["propose"]) == ("You are a lawyer.", "Propose.")
+    assert lawyer["critique"] == generalist["critique"]
+    assert lawyer["summarize"] == generalist["summarize"]
 
 
 def test_a_judge_may_have_a_role_of_ones_own_with_the_judges_words_where_it_says_none() -> None:
     judge = debate_pb2.Participant(agent=with_own_role("ju", "umpire", system="You judge sternly."))
-    spec = asked(judge=judge)
-    told = spec.judge.instructions
+    debate = created(judge=judge)
+    umpire = told(debate, "umpire")
     shipped = load_shipped_roles().get("judge").prompts
-    assert (spec.judge.role, told["system"]) == ("umpire", "You judge sternly.")
-    assert (told["synthesize"], told["summarize"]) == (shipped["synthesize"], shipped["summarize"])
+    assert (debate.spec.judge.agent.role, umpire["system"]) == ("umpire", "You judge sternly.")
+    assert (umpire["synthesize"], umpire["summarize"]) == (shipped["synthesize"], shipped["summarize"])
 
 
 def test_who_debates_and_who_judges_in_one_role_are_told_the_same() -> None:
     judge = debate_pb2.Participant(agent=with_own_role("ju", system="You are a lawyer."))
-    spec = asked(with_own_role("cy", system="You are a lawyer."), judge=judge)
-    assert spec.judge.instructions == spec.agents[0].instructions
+    debate = created(with_own_role("cy", system="You are a lawyer."), judge=judge)
+    assert [each.role for each in debate.roles] == ["lawyer"]
 
 
 def test_a_debate_keeps_the_words_and_the_source_of_a_role_of_ones_own() -> None:
-    spec = asked(with_own_role("cy", system="You are a lawyer."))
-    event = first_event("r", spec, "")
-    assert not event.spec.agents[0].agent.own_role.sections
-    (kept,) = frozen_spec(event).agents
-    assert kept.instructions == spec.agents[0].instructions
-    assert kept.own_role == OwnRole({}, "roles/lawyer.md")
+    debate = created(with_own_role("cy", system="You are a lawyer."))
+    assert debate.spec.agents[0].agent.own_role == OwnRole(source="roles/lawyer.md")
+    assert told(debate, "lawyer")["system"] == "You are a lawyer."
 
 
 @pytest.mark.parametrize(
@@ -388,6 +389,6 @@ def demonstrating(*routes: str) -> Roster:
 
 
 def test_a_debate_whose_agents_a_demonstration_answers_is_one() -> None:
-    assert asked(described(), roster=demonstrating("local/small")).demonstration
-    assert asked(described(routes=["local/small"]), roster=demonstrating("openai/m")).demonstration
-    assert not asked(described(), roster=demonstrating("openai/m")).demonstration
+    assert created(described(), roster=demonstrating("local/small")).demonstration
+    assert created(described(routes=["local/small"]), roster=demonstrating("openai/m")).demonstration
+    assert not created(described(), roster=demonstrating("openai/m")).demonstration

@@ -18,12 +18,12 @@ from parley.orchestrator.engine.budget import (
 )
 from parley.orchestrator.log.usage import UsageMeter
 from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET
-from parley.orchestrator.model.spec import Limits, Price
+from parley.orchestrator.model.spec import Price, agents_of
 from parley.orchestrator.model.tasks import Task, system_part, user_part
-from parley.v1.agent_pb2 import Usage
-from parley.v1.debate_pb2 import Reply, Work
+from parley.v1.agent_pb2 import Agent, Usage
+from parley.v1.debate_pb2 import DebateLimits, Reply, Work
 from parley.v1.event_pb2 import StepSucceeded
-from tests.support.orchestration import agent, make_spec
+from tests.support.orchestration import agent, make_debate, make_limits, with_fields, with_spec
 
 ANSWER = AnswerReserve(503, 1000)
 
@@ -55,7 +55,7 @@ def used(*, read: int = 0, written: int = 0, cost_micros: int = 0) -> UsageMeter
     return meter
 
 
-def left(limits: Limits, meter: UsageMeter, *held: float, **given: Any) -> BudgetBalance:
+def left(limits: DebateLimits, meter: UsageMeter, *held: float, **given: Any) -> BudgetBalance:
     """How the only budget stands before a call, with so much set aside for calls in flight."""
     wanted = Estimate(200, 300, 300, price=given.get("price"))
     name = TOKEN_BUDGET if limits.max_tokens else COST_BUDGET
@@ -65,7 +65,7 @@ def left(limits: Limits, meter: UsageMeter, *held: float, **given: Any) -> Budge
 
 def test_calls_in_flight_and_the_answer_are_set_aside() -> None:
     # 600 used; 1,600 fly; the answer reads what is written so far (400) beside 503, and takes 1,000.
-    found = left(Limits(max_tokens=5000), used(read=200, written=400), 800, 800, answer=ANSWER)
+    found = left(make_limits(max_tokens=5000), used(read=200, written=400), 800, 800, answer=ANSWER)
     assert found.remaining == 5000 - 600 - 1600 - 400 - 1503
     # What is written now is read once more.
     assert found.amount(200, 300) == 800
@@ -73,12 +73,12 @@ def test_calls_in_flight_and_the_answer_are_set_aside() -> None:
 
 
 def test_once_the_answer_is_there_nothing_is_set_aside_for_it() -> None:
-    found = left(Limits(max_tokens=1100), used(read=200, written=400))
+    found = left(make_limits(max_tokens=1100), used(read=200, written=400))
     assert (found.remaining, found.amount(200, 300), found.affordable(200, 1)) == (500, 500, 300)
 
 
 def test_money_is_counted_by_the_price_of_the_routes_that_may_be_asked() -> None:
-    limits, price = Limits(max_cost_micros=10_000), Price(2_000_000, 8_000_000)
+    limits, price = make_limits(max_cost_micros=10_000), Price(2_000_000, 8_000_000)
     found = left(limits, used(cost_micros=1000), price=price)
     assert (found.remaining, found.amount(200, 300), found.affordable(200, 1)) == (9000, 2800, 1075)
     reserved = replace(ANSWER, price=Price(1_000_000, 4_000_000))
@@ -89,18 +89,22 @@ def test_money_is_counted_by_the_price_of_the_routes_that_may_be_asked() -> None
 
 def test_money_is_counted_by_the_calls_so_far_where_no_price_is_known() -> None:
     meter = used(read=500, written=500, cost_micros=3000)
-    assert left(Limits(max_cost_micros=10_000), meter).amount(200, 300) == 1500
+    assert left(make_limits(max_cost_micros=10_000), meter).amount(200, 300) == 1500
 
 
 def test_the_dearest_of_everybody_stands_for_whoever_writes_the_answer() -> None:
-    one, other = make_spec().agents
-    agents = (replace(one, price=Price(5, 20)), replace(other, price=Price(7, 10)))
-    assert answer_reserve(replace(make_spec(), agents=agents)).price == Price(7, 20)
-    assert answer_reserve(make_spec()) == ANSWER
+    one, other = agents_of(make_debate().spec)
+    agents = (priced(one, 5, 20), priced(other, 7, 10))
+    assert answer_reserve(with_spec(make_debate(), agents=agents).spec).price == Price(7, 20)
+    assert answer_reserve(make_debate().spec) == ANSWER
 
 
 def test_without_limits_nothing_is_counted() -> None:
-    assert budget_balances(Limits(), used(read=10**9), [], Estimate(1, 1, 1), ANSWER) == ()
+    assert budget_balances(make_limits(), used(read=10**9), [], Estimate(1, 1, 1), ANSWER) == ()
+
+
+def priced(agent: Agent, read: int, written: int) -> Agent:
+    return with_fields(agent, input_price_micros=read, output_price_micros=written)
 
 
 def texts_of(task: Task) -> list[str]:
@@ -111,8 +115,8 @@ def test_a_call_is_estimated_by_its_prompt_and_by_what_its_answer_may_have() -> 
     prompt = (system_part("x" * 40), user_part("x" * 60))
     task, ada = Task(Work(activity="proposal"), prompt), agent("ada")
     assert estimate(task, ada, texts_of(task)) == Estimate(25, 1000, 8192)
-    assert estimate(task, replace(ada, context_tokens=16_000), texts_of(task)).most == 4000
-    assert estimate(task, replace(ada, routes=("p/m",), price=Price(1, 2)), texts_of(task)).routes == ("p/m",)
+    assert estimate(task, with_fields(ada, context_tokens=16_000), texts_of(task)).most == 4000
+    assert estimate(task, with_fields(ada, routes=("p/m",)), texts_of(task)).routes == ("p/m",)
     assert estimate(replace(task, max_output_tokens=77), ada, texts_of(task)) == Estimate(25, 77, 77)
     assert estimate(replace(task, max_output_tokens=20_000), ada, texts_of(task)) == Estimate(
         25, 1000, 20_000

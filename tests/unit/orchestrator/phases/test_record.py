@@ -1,7 +1,6 @@
 """What ratings and memory get of a debate: who was right and how sure, how agents did in phases, how they met."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -34,7 +33,7 @@ class _Debate:
     id, services, replies = "deb-1", None, ()
 
     def __init__(self, *, demonstration: bool) -> None:
-        self.spec = replace(SPEC, demonstration=demonstration)
+        self.spec, self.is_demonstration = SPEC, demonstration
         self.recorded: list[str] = []
         self.asked: dict[str, Message] = {}
 

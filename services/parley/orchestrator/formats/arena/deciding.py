@@ -14,7 +14,6 @@ from parley.orchestrator.formats.arena.discussion import Discussion
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.deciding import positions_taken, sides, single_best
 from parley.orchestrator.model.model_families import shared_family
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.model.voting import Group, group_options
 from parley.orchestrator.peers.services import truncate_text
@@ -22,6 +21,7 @@ from parley.orchestrator.phases.count_votes import Electorate, VoteTerms, most_c
 from parley.orchestrator.phases.judge_proposals import Judgement
 from parley.orchestrator.phases.vote import fetch_vote_weights
 from parley.runtime.contract_settings import with_defaults
+from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import DUTY_PROPOSER, DUTY_VOTER, RankedProposal
 from parley.v1.convergence_pb2 import AgentPosition, GroupPositionsRequest
 from parley.v1.debate_pb2 import DraftGroup
@@ -77,7 +77,7 @@ class DecisionBasis:
 class JudgeResult:
     """What a judge said; `positions_to_choose`: the groups of drafts that it chose among, in the order in which it was shown them."""
 
-    judge: AgentSpec
+    judge: Agent
     judgement: Judgement
     positions: Sequence[DraftGroup]
 
@@ -108,7 +108,7 @@ def decides_without_vote(arena: Discussion, basis: DecisionBasis) -> bool:
 
 
 def positions_to_choose(
-    arena: Discussion, basis: DecisionBasis, judge: AgentSpec, number: int
+    arena: Discussion, basis: DecisionBasis, judge: Agent, number: int
 ) -> Sequence[DraftGroup]:
     """Return the groups of drafts that the judge chooses among in a round, in an order of that round's own.
 
@@ -183,7 +183,7 @@ async def _decide_by_last_vote(
 async def _decide_by_drafts(
     arena: Discussion,
     basis: DecisionBasis,
-    voters: Sequence[AgentSpec],
+    voters: Sequence[Agent],
     groups: Sequence[Group],
     vote: Vote,
     judged: JudgeResult,

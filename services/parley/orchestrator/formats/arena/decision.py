@@ -19,7 +19,6 @@ from parley.orchestrator.formats.arena.rounds import run_revision
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.model_families import shared_family
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.phases import synthesize
 from parley.orchestrator.phases.answer_from_vote import (
     VerificationResult,
@@ -31,6 +30,7 @@ from parley.orchestrator.phases.answer_from_vote import (
 from parley.orchestrator.phases.count_votes import vote_terms
 from parley.orchestrator.phases.judge_proposals import judge_proposals, rank_proposals
 from parley.orchestrator.phases.vote import run_vote
+from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import (
     DUTY_VOTER,
     RankedProposal,
@@ -101,7 +101,7 @@ async def _run_vote(arena: Discussion, basis: DecisionBasis, number: int, votes:
     arena.enter_repeated_state("CONSENSUS_REACHED" if is_consensus else "NO_CONSENSUS", number)
 
 
-async def _judge(arena: Discussion, basis: DecisionBasis, judge: AgentSpec, number: int) -> JudgeResult:
+async def _judge(arena: Discussion, basis: DecisionBasis, judge: Agent, number: int) -> JudgeResult:
     work, positions = arena.works(), positions_to_choose(arena, basis, judge, number)
     judgement = await judge_proposals(
         arena.debate,

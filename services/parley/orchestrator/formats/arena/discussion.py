@@ -15,7 +15,6 @@ from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.judge_choice import Nominee
 from parley.orchestrator.model.open_issues import issues_of
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.phases.agreement import group_drafts
 from parley.orchestrator.phases.observe import observe
@@ -25,6 +24,7 @@ from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.situation import Situation
 from parley.runtime.contract_settings import with_defaults
 from parley.runtime.large_texts import in_thread_if_large
+from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import (
     ArenaSettings,
     Duty,
@@ -71,15 +71,15 @@ class Discussion:
 
     def __init__(self, debate: Debate, tasks: asyncio.TaskGroup) -> None:
         """Begin one; what no round waits for runs in `tasks`."""
-        assert isinstance(debate.spec.settings, ArenaSettings)
+        assert isinstance(debate.settings, ArenaSettings)
         self.debate = debate
-        self.settings = debate.spec.settings
+        self.settings = debate.settings
         self.transcript = Transcript(self._observe if self.settings.observer else None)
         self.challenges: dict[int, Sequence[PromptPart]] = {}
         self.steering = Steering()
         self.requirements = Requirements()
         self.tasks = tasks
-        self.judges: Sequence[Nominee] = (Nominee(debate.spec.judge, "designated"),)
+        self.judges: Sequence[Nominee] = (Nominee(debate.judge, "designated"),)
         self.past = ""
         self.positions = PositionTracker()
         self.assessments: dict[int, AssessResponse | None] = {}
@@ -94,12 +94,12 @@ class Discussion:
         return [each.id for each in self.debate.participants]
 
     @property
-    def by_id(self) -> dict[str, AgentSpec]:
+    def by_id(self) -> dict[str, Agent]:
         """Those who take part, by their ids."""
         return {each.id: each for each in self.debate.participants}
 
     @property
-    def active_agents(self) -> list[AgentSpec]:
+    def active_agents(self) -> list[Agent]:
         """Those who take part and are not left out."""
         return [each for each in self.debate.participants if each.id not in self.excluded_agents]
 
@@ -113,7 +113,7 @@ class Discussion:
         """The number of the judge's round; the rounds before it are the last refinement and the vote."""
         return self.last_revision + 3
 
-    def agents(self, duty: Duty.ValueType) -> tuple[AgentSpec, ...]:
+    def agents(self, duty: Duty.ValueType) -> tuple[Agent, ...]:
         """Return those who have a duty and are not left out."""
         return agents_with_duty(self.settings, self.debate.participants, duty, self.excluded_agents)
 
@@ -122,7 +122,7 @@ class Discussion:
         """Who is asked for nothing: those who are muted, and those who need not be asked."""
         return self.skipped_agents.union(self.steering.muted)
 
-    def start_grouping_drafts(self, asked: Callable[[], AgentSpec]) -> None:
+    def start_grouping_drafts(self, asked: Callable[[], Agent]) -> None:
         """Begin to group the first drafts; who `asked` returns is asked if the model is unsure, if anything hangs on it."""
         by_drafts = with_defaults(self.settings.voting).ballots == VOTE_BALLOTS_FIRST_DRAFTS
         is_needed = by_drafts or self.settings.stopping.unanimous_drafts

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from parley.orchestrator.formats.arena.discussion import Discussion
 from parley.orchestrator.formats.arena.settings import agents_with_duty
 from parley.orchestrator.model.judge_choice import Distance, Nominee, choose_judge
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.phases.choose_agents import elect_judge, rate_judges
 from parley.v1 import arena_pb2
+from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import JudgeChosen, Warned
 
 __all__ = ["grouping_agent", "judge_of", "nominate_judges"]
@@ -39,15 +39,15 @@ async def nominate_judges(arena: Discussion) -> Sequence[Nominee]:
     return found or arena.judges
 
 
-def judge_of(arena: Discussion) -> AgentSpec:
+def judge_of(arena: Discussion) -> Agent:
     """Return who judges; if it is the author of what it judges, the debate says so."""
     debate = arena.debate
     heard = [each for each in arena.judges if each.agent.id not in arena.steering.muted]
-    candidates = [each.agent for each in heard] or [debate.spec.judge]
+    candidates = [each.agent for each in heard] or [debate.judge]
     authors = [each for each in debate.participants if arena.transcript.has_work(each.id)]
     chosen = choose_judge(candidates, authors)
     judge = chosen.agent.id
-    if judge != debate.spec.judge.id:
+    if judge != debate.judge.id:
         why = next(each.reason for each in heard if each.agent.id == judge)
         arena.record_once(f"judge/{judge}", JudgeChosen(agent_id=judge, reason=f"{why}; {chosen.reason}"))
     if chosen.distance == Distance.AUTHOR:
@@ -56,7 +56,7 @@ def judge_of(arena: Discussion) -> AgentSpec:
     return chosen.agent
 
 
-def grouping_agent(arena: Discussion) -> AgentSpec:
+def grouping_agent(arena: Discussion) -> Agent:
     """Return who is asked which positions are the same answer, if the model is unsure."""
     asked = arena.settings.grouping_agent_id
     return next((each for each in arena.active_agents if each.id == asked), None) or judge_of(arena)

@@ -16,7 +16,6 @@ from parley.orchestrator.formats.arena.discussion import (
 from parley.orchestrator.formats.arena.rules import RuleFinding, probability_finding
 from parley.orchestrator.formats.arena.settings import topology_of
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.stopping import asking_order
 from parley.orchestrator.model.topology import Edge, RoundParticipants, describe_topology, draw_edges
 from parley.orchestrator.phases import critique, propose, refine
@@ -26,6 +25,7 @@ from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.propose import check_quorum, no_proposal_failure
 from parley.orchestrator.phases.situation import Situation
 from parley.orchestrator.phases.vote import fetch_vote_weights
+from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import (
     DUTY_CRITIC,
     DUTY_PROPOSER,
@@ -63,7 +63,7 @@ async def run_proposals(arena: Discussion) -> RoundsEnded | None:
     return ended
 
 
-async def _propose_in_parallel(arena: Discussion, authors: Sequence[AgentSpec]) -> None:
+async def _propose_in_parallel(arena: Discussion, authors: Sequence[Agent]) -> None:
     situation = arena.create_situation(PROPOSAL_ROUND)
     asked = [propose.propose(arena.debate, each, None, situation) for each in authors]
     made = await arena.run_phase(propose.PROPOSAL, PROPOSAL_ROUND, asked)
@@ -71,7 +71,7 @@ async def _propose_in_parallel(arena: Discussion, authors: Sequence[AgentSpec]) 
     await _record_proposals(arena, made)
 
 
-async def _propose_in_sequence(arena: Discussion, authors: Sequence[AgentSpec]) -> RoundsEnded | None:
+async def _propose_in_sequence(arena: Discussion, authors: Sequence[Agent]) -> RoundsEnded | None:
     """Ask the best rated first, and the next ones only while no position is probable enough."""
     weights = await fetch_vote_weights(arena.debate, authors, _ASKING)
     situation = arena.create_situation(PROPOSAL_ROUND)
@@ -95,7 +95,7 @@ async def _propose_in_sequence(arena: Discussion, authors: Sequence[AgentSpec]) 
     return ended
 
 
-async def _propose(arena: Discussion, marks: PhaseMarks, author: AgentSpec, situation: Situation) -> Made:
+async def _propose(arena: Discussion, marks: PhaseMarks, author: Agent, situation: Situation) -> Made:
     marks.mark_start()
     made = await propose.propose(arena.debate, author, None, situation)
     marks.mark_end()

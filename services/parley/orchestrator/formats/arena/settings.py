@@ -7,10 +7,10 @@ from typing import Final
 from google.protobuf.message import Message
 
 from parley.orchestrator.engine.format import Settings
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.phases.count_votes import check_self_votes
 from parley.runtime.contract_settings import with_defaults
 from parley.runtime.validation import AGENT_ID, Violations
+from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import (
     DUTY_PROPOSER,
     DUTY_VOTER,
@@ -161,10 +161,10 @@ SETTINGS: Final = Settings(
 
 def agents_with_duty(
     settings: ArenaSettings,
-    agents: Sequence[AgentSpec],
+    agents: Sequence[Agent],
     duty: Duty.ValueType,
     muted: Collection[str] = (),
-) -> tuple[AgentSpec, ...]:
+) -> tuple[Agent, ...]:
     """Return the agents that have a duty and are not muted, in their order."""
     said = {each.agent_id: each.duties for each in settings.team.duties}
     return tuple(each for each in agents if each.id not in muted and duty in said.get(each.id, (duty,)))

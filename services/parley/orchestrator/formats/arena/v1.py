@@ -50,7 +50,7 @@ __all__ = ["V1"]
 
 async def _run(debate: Debate) -> Outcome:
     """Run the debate and return its outcome."""
-    if debate.spec.demonstration:
+    if debate.is_demonstration:
         raise DebateFailedError(
             "DEMONSTRATION_MODEL",
             "the arena asks for structured answers, which this very small model cannot give; use the format `panel`, or"

@@ -1,17 +1,15 @@
 """The settings of evaluations, and what is taken of the debate that is judged when an evaluation is accepted."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from google.protobuf.message import Message
 
 from parley.orchestrator.engine.format import Settings, Subject
-from parley.orchestrator.model.spec import ContextDocument, DebateSpec
 from parley.runtime.contract_settings import with_defaults
 from parley.runtime.errors import failed_precondition
 from parley.runtime.validation import AGENT_ID, DEBATE_ID, Violations
-from parley.v1.debate_pb2 import Debate
+from parley.v1.debate_pb2 import Debate, DebateSpec
 from parley.v1.evaluation_pb2 import EvaluatedDebate, EvaluatedProposal, EvaluationSettings
 
 __all__ = ["SETTINGS", "SUBJECT"]
@@ -45,11 +43,11 @@ _WORK: Final = frozenset({"proposal", "refinement"})
 
 
 def _debate_id(spec: DebateSpec) -> str:
-    return _settings(spec).debate_id
+    return spec.evaluation.debate_id
 
 
-def _apply(spec: DebateSpec, debate: Debate) -> DebateSpec:
-    """Return the specification with what its evaluators are to judge.
+def _apply(spec: DebateSpec, debate: Debate) -> None:
+    """Set in a specification what its evaluators are to judge, and a question.
 
     Raises:
         ParleyError: the debate is an evaluation itself.
@@ -57,24 +55,18 @@ def _apply(spec: DebateSpec, debate: Debate) -> DebateSpec:
     if debate.spec.WhichOneof("format_settings") == "evaluation":
         message = f"debate {debate.id} is an evaluation itself; evaluate the debate that it judges"
         raise failed_precondition("DEBATE_IS_EVALUATION", message)
-    settings = EvaluationSettings()
-    settings.CopyFrom(_settings(spec))
-    settings.evaluated.CopyFrom(
+    spec.evaluation.evaluated.CopyFrom(
         EvaluatedDebate(
             question=debate.spec.question,
             clarifications="\n".join(_clarifications(debate)),
             requirements=_requirements(debate),
             answer=debate.answer,
-            proposals=_final_proposals(debate) if settings.include_proposals else (),
+            proposals=_final_proposals(debate) if spec.evaluation.include_proposals else (),
         )
     )
-    documents = tuple(ContextDocument(each.path, each.text) for each in debate.spec.context)
-    return replace(spec, question=_title(debate), context=spec.context or documents, settings=settings)
-
-
-def _settings(spec: DebateSpec) -> EvaluationSettings:
-    assert isinstance(spec.settings, EvaluationSettings)
-    return spec.settings
+    spec.question = _title(debate)
+    if not spec.context:
+        spec.context.extend(debate.spec.context)
 
 
 def _title(debate: Debate) -> str:

@@ -9,11 +9,11 @@ from parley.orchestrator.formats.evaluation.dimensions import MAX_SCORE, MIN_SCO
 from parley.orchestrator.formats.evaluation.judgement import SHAPE, Judgement
 from parley.orchestrator.formats.evaluation.outcome import answer_parts, outcome_of
 from parley.orchestrator.formats.evaluation.settings import SETTINGS, SUBJECT
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, Task, system_part, user_part
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION, quotation
+from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.evaluation_pb2 import EvaluationSettings, FailedEvaluator
 from parley.v1.event_pb2 import StepFailed, Warned
@@ -41,7 +41,7 @@ _TASK = (
 
 async def _run(debate: Debate) -> Outcome:
     """Let every evaluator judge, and return what their scores come to."""
-    evaluators = debate.spec.agents
+    evaluators = debate.agents
     marks = PhaseMarks(debate, 0, EVALUATION, len(evaluators))
     judged = await asyncio.gather(*(_evaluate(debate, each, marks) for each in evaluators))
     by_id = {agent.id: each for agent, each in zip(evaluators, judged, strict=True)}
@@ -59,7 +59,7 @@ async def _run(debate: Debate) -> Outcome:
     return outcome_of(_settings(debate).debate_id, judgements, failed)
 
 
-async def _evaluate(debate: Debate, agent: AgentSpec, marks: PhaseMarks) -> Judgement | StepFailed:
+async def _evaluate(debate: Debate, agent: Agent, marks: PhaseMarks) -> Judgement | StepFailed:
     timeouts = _settings(debate).timeouts
     seconds = timeouts[agent.id].ToMilliseconds() / 1000 if agent.id in timeouts else None
     task = Task(
@@ -74,9 +74,9 @@ async def _evaluate(debate: Debate, agent: AgentSpec, marks: PhaseMarks) -> Judg
     return judgement
 
 
-def _prompt(debate: Debate, agent: AgentSpec) -> Iterator[PromptPart]:
+def _prompt(debate: Debate, agent: Agent) -> Iterator[PromptPart]:
     evaluated = _settings(debate).evaluated
-    told = agent.system_prompt.text if agent.system_prompt else agent.instructions[SYSTEM_SECTION]
+    told = agent.system_prompt.text or debate.instructions(agent)[SYSTEM_SECTION]
     yield system_part(told)
     yield quotation("The question", evaluated.question, give=0)
     yield from debate.documents.parts(_DOCUMENTS_PRIORITY)
@@ -87,13 +87,13 @@ def _prompt(debate: Debate, agent: AgentSpec) -> Iterator[PromptPart]:
     for number, each in enumerate(evaluated.proposals, start=1):
         yield quotation(f"Final proposal {number}", each.text, _PROPOSALS_PRIORITY)
     yield quotation("The answer that you judge", evaluated.answer, _ANSWER_PRIORITY)
-    yield user_part(f"{_instructions(agent)}\n\n{_TASK}\n\n{scale()}")
+    yield user_part(f"{_instructions(debate, agent)}\n\n{_TASK}\n\n{scale()}")
 
 
-def _instructions(agent: AgentSpec) -> str:
+def _instructions(debate: Debate, agent: Agent) -> str:
     """Return how to judge: the words of the agent's role, or a prompt of its own."""
-    if agent.evaluation_prompt is None:
-        return agent.instructions[SECTION]
+    if not agent.HasField("evaluation_prompt"):
+        return debate.instructions(agent)[SECTION]
     text = agent.evaluation_prompt.text
     for placeholder, quoted in _QUOTED_PLACEHOLDERS.items():
         text = text.replace(placeholder, quoted)
@@ -105,8 +105,8 @@ def _key(agent: str) -> str:
 
 
 def _settings(debate: Debate) -> EvaluationSettings:
-    assert isinstance(debate.spec.settings, EvaluationSettings)
-    return debate.spec.settings
+    assert isinstance(debate.settings, EvaluationSettings)
+    return debate.settings
 
 
 V1 = Format(

@@ -9,13 +9,16 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.moderated.perspectives import MAX_DEBATERS, MIN_DEBATERS, Viewpoint
 from parley.orchestrator.formats.moderated.words import ANALYSIS, MODERATOR_PROMPT
-from parley.orchestrator.model.spec import Clarifications
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
 from parley.orchestrator.phases.clarify import Exchange, describe_answers
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import preamble
-from parley.orchestrator.phases.schemas import default_if_invalid, prompt_schema, schema_text
-from parley.v1.debate_pb2 import Answer, Question, Questions
+from parley.orchestrator.phases.schemas import (
+    default_if_invalid,
+    prompt_schema,
+    schema_text,
+)
+from parley.v1.debate_pb2 import Answer, Clarifications, Question, Questions
 from parley.v1.event_pb2 import StepFailed
 
 __all__ = ["Analysis", "analyse"]
@@ -128,7 +131,11 @@ async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool) -> 
     Raises:
         DebateFailedError: there is none.
     """
-    allowed = debate.spec.clarifications or Clarifications(_MAX_QUESTIONS, 1)
+    allowed = (
+        debate.spec.clarifications
+        if debate.spec.HasField("clarifications")
+        else Clarifications(max_per_agent=_MAX_QUESTIONS, max_times=1)
+    )
     times = allowed.max_times if asks else 0
     exchanges: list[Exchange] = []
     found = await _ask_for_analysis(debate, 1, known, allowed.max_per_agent if times else 0)
@@ -137,7 +144,7 @@ async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool) -> 
         if not questions:
             break
         put = [
-            Question(id=f"question-{number}", agent_id=debate.spec.judge.id, text=each)
+            Question(id=f"question-{number}", agent_id=debate.judge.id, text=each)
             for number, each in enumerate(questions, start=1)
         ]
         closed = await debate.run_checkpoint(
@@ -160,7 +167,7 @@ async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool) -> 
 async def _ask_for_analysis(
     debate: Debate, time: int, known: Sequence[Viewpoint], questions: int
 ) -> Analysis:
-    judge = debate.spec.judge
+    judge = debate.judge
     asking = _MAY_ASK.format(most=questions) if questions else ""
     listed = "\n".join(
         f"- {each.name}: puts first {', '.join(each.priorities)}. {each.trade_offs}" for each in known

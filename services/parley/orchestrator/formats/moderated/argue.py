@@ -10,10 +10,15 @@ from parley.orchestrator.formats.moderated.points import Speech, number_points
 from parley.orchestrator.formats.moderated.standing import RoundBriefing, count_written_tokens
 from parley.orchestrator.formats.moderated.words import ARGUMENT
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import length_limit
-from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
+from parley.orchestrator.phases.schemas import (
+    default_if_invalid,
+    extract_text,
+    prompt_schema,
+    schema_text,
+)
+from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed
 
@@ -81,7 +86,7 @@ def argument_key(number: int, agent: str) -> str:
     return f"round/{number}/argue/{agent}"
 
 
-async def argue(debate: Debate, agent: AgentSpec, standing: RoundBriefing) -> Speech | StepFailed:
+async def argue(debate: Debate, agent: Agent, standing: RoundBriefing) -> Speech | StepFailed:
     """Ask a debater for its argument. If it keeps to no form, what it wrote is its one point."""
     number, limit = standing.number, standing.argument_tokens
     asked = _FIRST if number == 1 else _FURTHER

@@ -9,7 +9,6 @@ from parley.orchestrator.formats.moderated.evaluate import moderator_preamble, s
 from parley.orchestrator.formats.moderated.outcome import answer_parts, decision_shape, outcome_of
 from parley.orchestrator.formats.moderated.words import DECISION, quote_round
 from parley.orchestrator.model.contributions import texts_of
-from parley.orchestrator.model.spec import SummarySettings
 from parley.orchestrator.model.tasks import Prompt, Task, user_part
 from parley.orchestrator.phases.account import describe_rounds
 from parley.orchestrator.phases.failing import debate_failure
@@ -18,6 +17,7 @@ from parley.orchestrator.phases.prompting import guidance_of, quotation
 from parley.orchestrator.phases.situation import history_prompt
 from parley.orchestrator.phases.summarize import summarize_for_judge
 from parley.runtime.large_texts import in_thread_if_large
+from parley.v1.agent_pb2 import SummarySettings
 from parley.v1.debate_pb2 import Approval, Outcome
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
 from parley.v1.moderated_pb2 import CONFIDENCE_LOW
@@ -74,7 +74,7 @@ async def _gather_material(discussion: Discussion, ended: RoundsEnded) -> Prompt
 
     What does not fit the moderator's context is summarized, oldest first; the last round stays whole.
     """
-    debate, judge, rounds = discussion.debate, discussion.debate.spec.judge, discussion.rounds_with_arguments
+    debate, judge, rounds = discussion.debate, discussion.debate.judge, discussion.rounds_with_arguments
     failed = [each for held in rounds for each in held.failed]
     account = describe_rounds(
         debate, len(rounds), discussion.settings.max_rounds, ended, failed, discussion.muted_by_person
@@ -103,7 +103,7 @@ async def _gather_material(discussion: Discussion, ended: RoundsEnded) -> Prompt
 
 
 async def _write_decision(discussion: Discussion, ended: RoundsEnded, key: str, material: Prompt) -> Outcome:
-    debate, judge = discussion.debate, discussion.debate.spec.judge
+    debate, judge = discussion.debate, discussion.debate.judge
     assessed = discussion.rounds_with_arguments[-1].assessment
     most = max_confidence(ended.reason, assessed.verdict if assessed is not None else None)
     cap = f"As the rounds ended, say {CONFIDENCE_NAMES[most]}"

@@ -11,7 +11,7 @@ from parley.orchestrator.formats.moderated.perspectives import Viewpoint
 from parley.orchestrator.formats.moderated.points import Speech
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.spec import AgentSpec
+from parley.v1.agent_pb2 import Agent
 from parley.v1.convergence_pb2 import AssessResponse
 from parley.v1.event_pb2 import PhaseEntered, RoundFinished, RoundStarted, StepFailed, Warned
 from parley.v1.moderated_pb2 import ModeratedSettings
@@ -37,7 +37,7 @@ class Round:
 
     number: int
     prompt: str
-    debaters: tuple[AgentSpec, ...]
+    debaters: tuple[Agent, ...]
     arguments: dict[str, Speech] = field(default_factory=dict)
     rebuttals: dict[str, Speech] = field(default_factory=dict)
     replies: list[Contribution] = field(default_factory=list)
@@ -90,9 +90,9 @@ class Discussion:
 
     def __init__(self, debate: Debate) -> None:
         """Begin one."""
-        assert isinstance(debate.spec.settings, ModeratedSettings)
+        assert isinstance(debate.settings, ModeratedSettings)
         self.debate = debate
-        self.settings = debate.spec.settings
+        self.settings = debate.settings
         self.analysis: AnalysisResult | None = None
         self.viewpoints: dict[str, Viewpoint] = {}
         self.rounds: list[Round] = []
@@ -112,7 +112,7 @@ class Discussion:
         }
 
     @property
-    def active_debaters(self) -> tuple[AgentSpec, ...]:
+    def active_debaters(self) -> tuple[Agent, ...]:
         """The debaters that are not muted."""
         return tuple(each for each in self.debate.participants if each.id not in self.muted_from)
 

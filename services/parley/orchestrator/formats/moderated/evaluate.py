@@ -193,7 +193,7 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
     Who is missing in the summary is asked for once; if it still is, the debate says so, and the summary says its position.
     """
     debate, number = discussion.debate, held.number
-    judge = debate.spec.judge
+    judge = debate.judge
     ends = "; ".join(f"`{each.name}` if {each.condition}" for each in ENDS.values())
     told = _EVALUATION_PROMPT.format(number=number, ends=ends)
     if number == discussion.settings.max_rounds:
@@ -235,7 +235,7 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
 
 def moderator_preamble(debate: Debate) -> Prompt:
     """Return what the moderator's prompts begin with."""
-    return (*preamble(debate, debate.spec.judge), user_part(f"{MODERATOR_PROMPT}\n{describe_agents(debate)}"))
+    return (*preamble(debate, debate.judge), user_part(f"{MODERATOR_PROMPT}\n{describe_agents(debate)}"))
 
 
 def summary_prompts(discussion: Discussion, before: int) -> Prompt:
@@ -256,7 +256,7 @@ def plain_summary(discussion: Discussion, held: Round) -> str:
 
 async def _complete_summary(discussion: Discussion, held: Round, summary: str, prompt: Prompt) -> str:
     """Return a summary with what it leaves out: asked for once, and else as it was said."""
-    debate, judge, number = discussion.debate, discussion.debate.spec.judge, held.number
+    debate, judge, number = discussion.debate, discussion.debate.judge, held.number
     missing = await _find_left_out(discussion, held, summary)
     if not missing:
         return summary

@@ -17,13 +17,13 @@ from parley.orchestrator.formats.moderated.standing import RoundBriefing
 from parley.orchestrator.formats.moderated.words import ARGUMENT, REBUTTAL, REPLY, quote_round
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Task, user_part
 from parley.orchestrator.phases.agreement import assess_agreement, assessment_key
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import length_limit, quotation
 from parley.orchestrator.phases.read_ahead import PreparePositions, prepare_assessment
+from parley.v1.agent_pb2 import Agent
 from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CONVERGED, CONVERGENCE_VERDICT_STABLE_DISAGREEMENT
 from parley.v1.critique_pb2 import Critique
 from parley.v1.event_pb2 import RoundAssessed, RoundsEnded, StepFailed
@@ -107,7 +107,7 @@ async def _run_arguments(discussion: Discussion, held: Round, standing: RoundBri
         )
     marks = PhaseMarks(debate, number, ARGUMENT, len(held.debaters))
 
-    async def argue_with_marks(agent: AgentSpec) -> Speech | StepFailed:
+    async def argue_with_marks(agent: Agent) -> Speech | StepFailed:
         marks.mark_start()
         made = await argue(debate, agent, standing)
         marks.mark_end()

@@ -6,7 +6,6 @@ from functools import partial
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution, texts_of
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Prompt, user_part
 from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.phases.history import (
@@ -23,6 +22,7 @@ from parley.orchestrator.phases.situation import (
     history_prompt,
 )
 from parley.runtime.large_texts import in_thread_if_large
+from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Work
 
 __all__ = ["RoundBriefing", "count_written_tokens"]
@@ -69,13 +69,13 @@ class RoundBriefing:
             return -1
         return _smallest_bound(left if self.budget else 0, self.bound)
 
-    async def create_preamble(self, debate: Debate, agent: AgentSpec) -> Prompt:
+    async def create_preamble(self, debate: Debate, agent: Agent) -> Prompt:
         """Return what a prompt of the round begins with: what stays the same first, then the history, which only grows."""
         return await in_thread_if_large(
             texts_of(self.contributions), partial(self._create_preamble, debate, agent)
         )
 
-    def _create_preamble(self, debate: Debate, agent: AgentSpec) -> Prompt:
+    def _create_preamble(self, debate: Debate, agent: Agent) -> Prompt:
         recalled = (
             [quotation("Past debates on like questions", self.past, HISTORY_PRIORITY)] if self.past else []
         )
@@ -91,7 +91,7 @@ class RoundBriefing:
         summed = self._summary_prompts(gone)
         return (*before, *summed, *history_prompt(debate, agent, told), *put)
 
-    def _available_tokens(self, agent: AgentSpec, told: Prompt) -> int:
+    def _available_tokens(self, agent: Agent, told: Prompt) -> int:
         """Return the tokens that are left for the history, next to what the round will bring."""
         longest = max((upper_tokens(each.text) for each in self.contributions), default=0)
         beside = count_prompt_tokens(told, agent.context_tokens) + _TASK_TOKENS + 2 * self.debaters * longest

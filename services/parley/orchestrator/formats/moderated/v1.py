@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from dataclasses import replace
 from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
@@ -33,12 +32,14 @@ from parley.orchestrator.formats.moderated.words import (
     describe_debater,
 )
 from parley.orchestrator.model.errors import DebateFailedError
-from parley.orchestrator.model.spec import AgentSpec, Limits
+from parley.orchestrator.model.spec import DEFAULT_LIMITS, with_default_limits
+from parley.orchestrator.model.times import duration
 from parley.orchestrator.phases import summarize
 from parley.orchestrator.phases.account import end_from_outside, end_of_all_rounds
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION, quotation
 from parley.orchestrator.phases.recall import recall
-from parley.v1.debate_pb2 import STOP_REASON_PERSON, Direction, Outcome
+from parley.v1.agent_pb2 import Agent
+from parley.v1.debate_pb2 import STOP_REASON_PERSON, DebateLimits, Direction, Outcome
 from parley.v1.event_pb2 import RoundsEnded, TeamSelected
 
 __all__ = ["V1"]
@@ -94,11 +95,18 @@ def _describe_directions(discussion: Discussion, verdict: Verdict, ended: Rounds
 
 _ROLE: Final = "debater"
 _MAX_ID: Final = 32
+_NOT_LENT: Final = (
+    "system_prompt",
+    "summary_prompt",
+    "clarification_prompt",
+    "evaluation_prompt",
+    "own_role",
+)
 
 
 async def _run(debate: Debate) -> Outcome:
     """Run the debate and return its outcome."""
-    if debate.spec.demonstration:
+    if debate.is_demonstration:
         raise DebateFailedError(
             "DEMONSTRATION_MODEL",
             "a moderated debate asks for structured answers, which this very small model cannot give; use the format `panel`,"
@@ -109,7 +117,7 @@ async def _run(debate: Debate) -> Outcome:
     discussion = Discussion(debate)
     discussion.enter_state("analyzing", "analysis")
     known = catalogue(discussion.settings.custom_perspectives)
-    asks = discussion.settings.checkpoints or debate.spec.clarifications is not None
+    asks = discussion.settings.checkpoints or debate.spec.HasField("clarifications")
     async with asyncio.TaskGroup() as tasks:
         past = tasks.create_task(recall(debate))
         discussion.analysis = await analyse(debate, known, asks=asks)
@@ -132,32 +140,25 @@ async def _assign_perspectives(discussion: Discussion, known: tuple[Viewpoint, .
     occasion = SelectionCriteria(question, found.domain, found.constraints, found.perspectives)
     wanted = discussion.settings.perspectives or found.debater_count
     chosen = select_perspectives(known, occasion, debater_count(known, wanted))
-    taken = {each.id for each in (*debate.spec.agents, debate.spec.judge)}
+    taken = {each.id for each in (*debate.agents, debate.judge)}
     for place, viewpoint in enumerate(chosen):
-        lender = debate.spec.agents[place % len(debate.spec.agents)]
-        agent = _create_debater(lender, viewpoint, chosen, taken)
+        lender = debate.agents[place % len(debate.agents)]
+        agent = _create_debater(lender, viewpoint, taken)
         taken.add(agent.id)
-        await debate.add_participant(f"join/{agent.id}", agent)
+        others = [each for each in chosen if each is not viewpoint]
+        told = {SYSTEM_SECTION: describe_debater(viewpoint, others)}
+        await debate.add_participant(f"join/{agent.id}", agent, told)
         discussion.viewpoints[agent.id] = viewpoint
     debate.briefing = _create_briefing(discussion, analysed)
 
 
-def _create_debater(
-    lender: AgentSpec, viewpoint: Viewpoint, chosen: tuple[Viewpoint, ...], taken: set[str]
-) -> AgentSpec:
-    others = [each for each in chosen if each is not viewpoint]
-    return replace(
-        lender,
-        id=_create_id(viewpoint.name, taken),
-        name=viewpoint.name,
-        role=_ROLE,
-        system_prompt=None,
-        summary_prompt=None,
-        clarification_prompt=None,
-        evaluation_prompt=None,
-        own_role=None,
-        instructions={SYSTEM_SECTION: describe_debater(viewpoint, others)},
-    )
+def _create_debater(lender: Agent, viewpoint: Viewpoint, taken: set[str]) -> Agent:
+    agent = Agent()
+    agent.CopyFrom(lender)
+    for name in _NOT_LENT:
+        agent.ClearField(name)
+    agent.id, agent.name, agent.role = _create_id(viewpoint.name, taken), viewpoint.name, _ROLE
+    return agent
 
 
 def _create_id(name: str, taken: set[str]) -> str:
@@ -215,7 +216,7 @@ V1 = Format(
     version=1,
     run=_run,
     settings=SETTINGS,
-    limits=Limits(round_seconds=120.0, total_seconds=1800.0, checkpoint_seconds=1800.0),
+    limits=with_default_limits(DebateLimits(round=duration(120), total=duration(1800)), DEFAULT_LIMITS),
     debater_sections=frozenset({SYSTEM_SECTION}),
     judge_sections=frozenset({SYSTEM_SECTION, summarize.SECTION}),
     concurrency=frozenset({CONCURRENCY}),

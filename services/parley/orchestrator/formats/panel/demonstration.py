@@ -13,7 +13,6 @@ from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.sentences import first_sentence, to_prose
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, Prompt, Task, system_part, user_part
 from parley.orchestrator.phases import critique, propose, refine
 from parley.orchestrator.phases.account import end_from_outside, end_of_all_rounds
@@ -24,6 +23,7 @@ from parley.orchestrator.phases.prompting import CONTEXT_PRIORITY, MATERIAL_PRIO
 from parley.orchestrator.phases.propose import PROPOSAL, no_proposal_failure, propose_key
 from parley.orchestrator.phases.refine import REFINEMENT
 from parley.orchestrator.phases.synthesize import KEY, SYNTHESIS
+from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Outcome, Reply, Work
 from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed, Warned
 from parley.v1.gateway_pb2 import PromptPart
@@ -51,7 +51,7 @@ _VALUES: Final[Mapping[str, str]] = {
 
 
 async def _propose_plainly(
-    debate: Debate, number: int, agent: AgentSpec, earlier: str, guidance: Sequence[str]
+    debate: Debate, number: int, agent: Agent, earlier: str, guidance: Sequence[str]
 ) -> Contribution | StepFailed:
     """Ask an agent for its proposal. `earlier` is what it said in the round before; empty in the first."""
     told = [_create_material("You said before", [earlier])] if earlier else []
@@ -62,7 +62,7 @@ async def _propose_plainly(
 
 
 async def _criticize_plainly(
-    debate: Debate, critic: AgentSpec, proposal: Contribution, guidance: Sequence[str]
+    debate: Debate, critic: Agent, proposal: Contribution, guidance: Sequence[str]
 ) -> Contribution | StepFailed:
     """Ask an agent what speaks against a proposal."""
     prompt = (
@@ -80,7 +80,7 @@ async def _criticize_plainly(
 
 async def _refine_plainly(
     debate: Debate,
-    agent: AgentSpec,
+    agent: Agent,
     proposal: Contribution,
     critiques: Sequence[Contribution],
     guidance: Sequence[str],
@@ -104,7 +104,7 @@ async def _recommend(debate: Debate, works: Sequence[Contribution], guidance: Se
     Raises:
         DebateFailedError: the judge gave none.
     """
-    judge = debate.spec.judge
+    judge = debate.judge
     prompt = (
         *_create_preamble(debate, judge, guidance, who="You give advice in plain sentences."),
         _create_material("Experts say", [each.text for each in works]),
@@ -120,10 +120,10 @@ async def _recommend(debate: Debate, works: Sequence[Contribution], guidance: Se
     return f"{answer} {first_sentence(works[0].text)}"
 
 
-def _create_preamble(debate: Debate, agent: AgentSpec, guidance: Sequence[str], who: str = "") -> Prompt:
+def _create_preamble(debate: Debate, agent: Agent, guidance: Sequence[str], who: str = "") -> Prompt:
     """Return what every prompt begins with: who the agent is, the question, the documents, what the person said."""
     value = _VALUES.get(agent.role, "good work")
-    own = agent.system_prompt.text if agent.system_prompt else ""
+    own = agent.system_prompt.text
     usual = f"You are a software engineer who values {value}. You answer in two short sentences."
     parts = [
         system_part(own or who or usual),
@@ -169,7 +169,7 @@ def _to_contribution(reply: Reply | StepFailed, work: Work) -> Contribution | St
 
 async def run_demonstration(debate: Debate) -> Outcome:
     """Run the rounds and return the judge's recommendation, with what the panel said for and against."""
-    settings = debate.spec.settings
+    settings = debate.settings
     assert isinstance(settings, PanelSettings)
     _warn_of_ignored_settings(debate, settings)
     works: dict[str, Contribution] = {}
@@ -196,7 +196,7 @@ async def run_demonstration(debate: Debate) -> Outcome:
     panel = PanelOutcome(
         recommendations=_sentences_of_agents(final, answer),
         tradeoffs=_sentences_of_agents(critiques, answer),
-        synthesized_by=debate.spec.judge.id,
+        synthesized_by=debate.judge.id,
     )
     return Outcome(description=answer, panel=panel)
 
@@ -250,7 +250,7 @@ class _Round:
             asked.append(_refine_plainly(self._debate, by_id[each.agent], each, told, self._guidance))
         return _keep_contributions(await self._run_phase(REFINEMENT, asked))
 
-    def _propose(self, agent: AgentSpec) -> Awaitable[Contribution | StepFailed]:
+    def _propose(self, agent: Agent) -> Awaitable[Contribution | StepFailed]:
         earlier = self._before[agent.id].text if agent.id in self._before else ""
         return _propose_plainly(self._debate, self._number, agent, earlier, self._guidance)
 
@@ -289,7 +289,7 @@ def _warn_of_ignored_settings(debate: Debate, settings: PanelSettings) -> None:
     asked = {
         "it cannot vote or merge: the judge answers": settings.synthesis_method != SYNTHESIS_METHOD_JUDGE,
         "all rounds are held": settings.termination.rule != TERMINATION_RULE_FIXED,
-        "it asks nothing before it begins": debate.spec.clarifications is not None,
+        "it asks nothing before it begins": debate.spec.HasField("clarifications"),
     }
     left_out = "; ".join(what for what, wanted in asked.items() if wanted)
     if left_out:

@@ -21,9 +21,8 @@ from parley.orchestrator.formats.panel.outcome import (
 from parley.orchestrator.formats.panel.settings import SETTINGS
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import Contribution, texts_of
-from parley.orchestrator.model.conversion import summaries_from_proto
 from parley.orchestrator.model.open_issues import is_structured, issues_of
-from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.spec import with_default_summaries
 from parley.orchestrator.model.tasks import Prompt, user_part
 from parley.orchestrator.phases import (
     assess,
@@ -54,6 +53,7 @@ from parley.orchestrator.phases.round import Round, RoundPlan, all_to_all
 from parley.orchestrator.phases.situation import describe_agents, history_prompt, quote_work
 from parley.orchestrator.phases.vote import VOTE, run_vote
 from parley.runtime.large_texts import in_thread_if_large
+from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
 from parley.v1.panel_pb2 import (
@@ -117,7 +117,7 @@ class RoundsResult:
 
 async def _run(debate: Debate) -> Outcome:
     """Run the rounds and return the answer."""
-    if debate.spec.demonstration:
+    if debate.is_demonstration:
         return await run_demonstration(debate)
     await clarify.clarify(debate)
     return await _create_answer(debate, await _run_rounds(debate))
@@ -156,8 +156,8 @@ async def _run_rounds(debate: Debate) -> RoundsResult:
 
 
 def _settings(debate: Debate) -> PanelSettings:
-    assert isinstance(debate.spec.settings, PanelSettings)
-    return debate.spec.settings
+    assert isinstance(debate.settings, PanelSettings)
+    return debate.settings
 
 
 def _plan_round(
@@ -179,7 +179,7 @@ def _plan_round(
         requirements=requirements,
         full_history=settings.include_full_history,
         carry_forward=settings.carry_forward,
-        summaries=summaries_from_proto(settings.summaries),
+        summaries=with_default_summaries(settings.summaries),
     )
 
 
@@ -216,15 +216,15 @@ async def _find_end(
     return await find_end_by_quality(debate, number, work, threshold, (await requirements).to_prompt_text())
 
 
-def _grouping_agent(debate: Debate, heard: Sequence[AgentSpec]) -> AgentSpec:
+def _grouping_agent(debate: Debate, heard: Sequence[Agent]) -> Agent:
     asked = _settings(debate).termination.grouping_agent_id
-    return next((each for each in heard if each.id == asked), debate.spec.judge)
+    return next((each for each in heard if each.id == asked), debate.judge)
 
 
 def _check_has_proposal(debate: Debate, made: Sequence[Contribution]) -> None:
     """Fail if a limit ended the debate before there was anything."""
     if debate.ending and not any(each.activity == propose.PROPOSAL.name for each in made):
-        raise no_proposal_failure(debate, (agent.id for agent in debate.spec.agents))
+        raise no_proposal_failure(debate, (agent.id for agent in debate.agents))
 
 
 async def _create_answer(debate: Debate, held: RoundsResult) -> Outcome:
@@ -237,7 +237,7 @@ async def _create_answer(debate: Debate, held: RoundsResult) -> Outcome:
     return await _answer_by_judge(debate, held)
 
 
-def _active_agents(debate: Debate, held: RoundsResult) -> list[AgentSpec]:
+def _active_agents(debate: Debate, held: RoundsResult) -> list[Agent]:
     """Return the agents that are not muted."""
     return [agent for agent in debate.participants if agent.id not in held.steering.muted]
 
@@ -252,7 +252,7 @@ async def _answer_by_vote(debate: Debate, held: RoundsResult) -> Outcome:
 
 
 async def _answer_by_merge(debate: Debate, held: RoundsResult) -> Outcome:
-    judge = debate.spec.judge
+    judge = debate.judge
     work, requirements = held.finals, held.requirements.to_prompt_text()
     material = await _gather_material(debate, judge, held)
     guidance = held.steering.guidance
@@ -263,7 +263,7 @@ async def _answer_by_merge(debate: Debate, held: RoundsResult) -> Outcome:
 
 
 async def _answer_by_judge(debate: Debate, held: RoundsResult) -> Outcome:
-    judge = debate.spec.judge
+    judge = debate.judge
     worked = {each.agent for each in held.finals}
     judged = [agent.id for agent in debate.participants if agent.id in worked]
     material = (
@@ -276,17 +276,17 @@ async def _answer_by_judge(debate: Debate, held: RoundsResult) -> Outcome:
     return outcome_of(answer, judge.id, letters, held.requirements)
 
 
-async def _gather_material(debate: Debate, judge: AgentSpec, held: RoundsResult) -> Prompt:
+async def _gather_material(debate: Debate, judge: Agent, held: RoundsResult) -> Prompt:
     """Return what one who writes the answer reads besides the final proposals, which are left out last."""
     start, room = await in_thread_if_large(
         texts_of(held.contributions), partial(_judge_preamble, debate, judge, held)
     )
-    summaries = summaries_from_proto(_settings(debate).summaries)
+    summaries = with_default_summaries(_settings(debate).summaries)
     earlier = await summarize.summarize_for_judge(debate, judge, held.earlier, room, summaries)
     return (*start, *history_prompt(debate, judge, earlier))
 
 
-def _judge_preamble(debate: Debate, judge: AgentSpec, held: RoundsResult) -> tuple[Prompt, int]:
+def _judge_preamble(debate: Debate, judge: Agent, held: RoundsResult) -> tuple[Prompt, int]:
     """Return what it reads first, and the tokens that are left for the history."""
     total = _settings(debate).rounds
     account = describe_rounds(debate, held.rounds, total, held.end, held.failed, held.steering.muted)

@@ -34,7 +34,7 @@ def test_the_defaults_are_those_of_the_format() -> None:
     assert (settings.perspectives, settings.max_rounds, settings.checkpoints) == (0, 5, True)
     assert settings.token_budget_per_round == 2000
     limits = V1.limits
-    assert (limits.round_seconds, limits.checkpoint_seconds, limits.total_seconds) == (120, 1800, 1800)
+    assert (limits.round.seconds, limits.checkpoint.seconds, limits.total.seconds) == (120, 1800, 1800)
 
 
 def test_no_limit_and_no_checkpoints_can_be_said() -> None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +11,32 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.model.spec import DebateSpec, SummarySettings
+from parley.orchestrator.model.spec import agents_of
 from parley.v1 import agent_pb2
+from parley.v1.agent_pb2 import SummarySettings
 from parley.v1.convergence_pb2 import (
     CONVERGENCE_VERDICT_CONVERGED,
     CONVERGENCE_VERDICT_STABLE_DISAGREEMENT,
     AssessResponse,
 )
 from parley.v1.debate_pb2 import StopReason
-from parley.v1.event_pb2 import RoundsEnded, StepSucceeded
+from parley.v1.event_pb2 import DebateCreated, RoundsEnded, StepSucceeded
 from parley.v1.panel_pb2 import (
     SYNTHESIS_METHOD_MERGE,
     TERMINATION_RULE_CONVERGENCE,
     TERMINATION_RULE_QUALITY,
     Termination,
 )
-from tests.support.orchestration import Backstage, Replica, agent, backstage, check_log, make_spec
+from tests.support.orchestration import (
+    Backstage,
+    Replica,
+    agent,
+    backstage,
+    check_log,
+    make_debate,
+    with_fields,
+    with_spec,
+)
 from tests.support.scripted_gateway import judgement
 from tests.support.show_prompts import long_answer
 
@@ -47,13 +56,13 @@ async def replica(stage: Backstage) -> AsyncIterator[Replica]:
         yield started
 
 
-def in_context(spec: DebateSpec, tokens: int) -> DebateSpec:
+def in_context(spec: DebateCreated, tokens: int) -> DebateCreated:
     """The debate on models that have so much context."""
-    agents = tuple(replace(each, context_tokens=tokens) for each in spec.agents)
-    return replace(spec, agents=agents, judge=replace(spec.judge, context_tokens=tokens))
+    agents = tuple(with_fields(each, context_tokens=tokens) for each in agents_of(spec.spec))
+    return with_spec(spec, agents=agents, judge=with_fields(spec.spec.judge.agent, context_tokens=tokens))
 
 
-async def held(stage: Backstage, replica: Replica, spec: DebateSpec) -> Sequence[Envelope]:
+async def held(stage: Backstage, replica: Replica, spec: DebateCreated) -> Sequence[Envelope]:
     events = await stage.comes_to(await replica.create(spec), "COMPLETED")
     check_log(events)
     return events
@@ -74,7 +83,7 @@ def mentioned(prompt: str) -> list[str]:
 async def test_nothing_is_summarized_of_36_contributions_of_3000_characters_in_128k(
     stage: Backstage, replica: Replica
 ) -> None:
-    await held(stage, replica, in_context(make_spec(3, 3), 128_000))
+    await held(stage, replica, in_context(make_debate(3, 3), 128_000))
     plain = [step for step in stage.gateway.steps("round/*") if "critique" not in step]
     assert len(stage.gateway.steps("round/*")) == 3 * (3 + 6 + 3)
     assert not stage.gateway.steps("*summarize*")
@@ -83,7 +92,7 @@ async def test_nothing_is_summarized_of_36_contributions_of_3000_characters_in_1
 
 
 async def test_a_peers_earlier_work_is_told_whole_in_later_rounds(stage: Backstage, replica: Replica) -> None:
-    await held(stage, replica, in_context(make_spec(3, 3), 128_000))
+    await held(stage, replica, in_context(make_debate(3, 3), 128_000))
     for step in ("round/3/propose/ada", "round/3/critique/ada/of/bo", "round/3/refine/ada"):
         prompt = stage.gateway.asked(step).prompt
         for earlier in (1, 2):
@@ -96,7 +105,7 @@ async def test_a_peers_earlier_work_is_told_whole_in_later_rounds(stage: Backsta
 async def test_without_full_history_an_agent_is_told_its_own_line_of_work_alone(
     stage: Backstage, replica: Replica
 ) -> None:
-    await held(stage, replica, make_spec(3, 2, include_full_history=False))
+    await held(stage, replica, make_debate(3, 2, include_full_history=False))
     prompt = stage.gateway.asked("round/2/propose/ada").prompt
     assert "Your part of the debate so far" in prompt
     assert is_whole("round/1/refine/ada", prompt)
@@ -112,7 +121,7 @@ async def test_in_a_small_context_the_oldest_gives_way_to_a_summary_that_is_carr
         return f"GIST of {step}." if "summarize" in step else long_answer(step, name, 1000)
 
     stage.gateway.text = text
-    await held(stage, replica, in_context(make_spec(2, 5), 8192))
+    await held(stage, replica, in_context(make_debate(2, 5), 8192))
     summarized = stage.gateway.steps("round/*/summarize/ada*")
     assert summarized, "five rounds do not fit"
     first = summarized[0]
@@ -133,7 +142,7 @@ async def test_in_a_small_context_the_oldest_gives_way_to_a_summary_that_is_carr
 async def test_in_a_small_context_the_judge_still_reads_every_final_proposal_whole(
     stage: Backstage, replica: Replica
 ) -> None:
-    await held(stage, replica, in_context(make_spec(2, 4), 8192))
+    await held(stage, replica, in_context(make_debate(2, 4), 8192))
     assert stage.gateway.steps("synthesis/summarize*")
     judged = stage.gateway.asked("synthesis")
     for name in ("ada", "bo"):
@@ -144,7 +153,7 @@ async def test_in_a_small_context_the_judge_still_reads_every_final_proposal_who
 async def test_what_does_not_fit_is_left_out_and_said_where_there_are_to_be_no_summaries(
     stage: Backstage, replica: Replica
 ) -> None:
-    spec = make_spec(3, 3, summaries=agent_pb2.SummarySettings(enabled=False))
+    spec = make_debate(3, 3, summaries=agent_pb2.SummarySettings(enabled=False))
     await held(stage, replica, in_context(spec, 8192))
     assert not stage.gateway.steps("*summarize*")
     prompt = stage.gateway.asked("round/3/propose/ada").prompt
@@ -158,9 +167,9 @@ async def test_what_a_summary_is_recorded_with_is_what_prompts_carry(
         "word " * 200 if "summarize" in step else long_answer(step, name, 500)
     )
     short = SummarySettings(threshold=600, max_length=120)
-    spec = make_spec(2, 2)
-    ada = replace(spec.agents[0], summaries=short)
-    events = await held(stage, replica, replace(spec, agents=(ada, spec.agents[1])))
+    spec = make_debate(2, 2)
+    ada = with_fields(spec.spec.agents[0].agent, summaries=short)
+    events = await held(stage, replica, with_spec(spec, agents=(ada, spec.spec.agents[1].agent)))
     (made,) = [
         each.payload
         for each in events
@@ -180,7 +189,7 @@ async def test_what_a_summary_is_recorded_with_is_what_prompts_carry(
 
 
 async def test_each_agent_is_told_its_letter_and_the_round(stage: Backstage, replica: Replica) -> None:
-    await held(stage, replica, make_spec(3, 2))
+    await held(stage, replica, make_debate(3, 2))
     for letter, name in zip("ABC", ("ada", "bo", "cy"), strict=True):
         for step in stage.gateway.steps(f"round/*/{name}*"):
             asked = stage.gateway.asked(step)
@@ -194,7 +203,7 @@ async def test_from_the_second_round_on_a_proposal_builds_on_the_agents_last_wor
     stage: Backstage, replica: Replica
 ) -> None:
     stage.gateway.fail("round/2/refine/bo")
-    await held(stage, replica, in_context(make_spec(2, 3), 128_000))
+    await held(stage, replica, in_context(make_debate(2, 3), 128_000))
     first = stage.gateway.asked("round/1/propose/ada").prompt
     assert "start anew" not in first
     second = stage.gateway.asked("round/2/propose/ada").prompt
@@ -210,7 +219,7 @@ async def test_from_the_second_round_on_a_proposal_builds_on_the_agents_last_wor
 async def test_an_agents_last_work_that_gave_way_is_quoted_by_itself(
     stage: Backstage, replica: Replica
 ) -> None:
-    await held(stage, replica, in_context(make_spec(3, 2), 4096))
+    await held(stage, replica, in_context(make_debate(3, 2), 4096))
     prompt = stage.gateway.asked("round/2/propose/ada").prompt
     assert "[round 1, refinement by you]" not in prompt
     assert "Your refinement of round 1 (quotation" in prompt
@@ -218,7 +227,7 @@ async def test_an_agents_last_work_that_gave_way_is_quoted_by_itself(
 
 
 async def test_a_panel_of_one_and_its_judge_hear_of_no_others(stage: Backstage, replica: Replica) -> None:
-    await held(stage, replica, make_spec(1, 2))
+    await held(stage, replica, make_debate(1, 2))
     prompt = stage.gateway.asked("round/1/refine/ada").prompt
     assert "Examine it yourself" in prompt
     assert "critiques at hand" not in prompt
@@ -237,7 +246,7 @@ async def test_a_panel_of_one_and_its_judge_hear_of_no_others(stage: Backstage, 
 async def test_prompts_of_an_agent_have_all_in_common_that_stays_the_same(
     stage: Backstage, replica: Replica
 ) -> None:
-    await held(stage, replica, in_context(make_spec(3, 3), 128_000))
+    await held(stage, replica, in_context(make_debate(3, 3), 128_000))
 
     def common(one: str, other: str) -> int:
         pairs = zip(stage.gateway.asked(one).prompt, stage.gateway.asked(other).prompt, strict=False)
@@ -255,7 +264,7 @@ async def test_the_judge_is_told_who_failed_and_what_ended_the_rounds(
 ) -> None:
     stage.gateway.fail("round/1/critique/cy/of/ada")
     stage.gateway.fail("round/2/refine/bo")
-    await held(stage, replica, make_spec(3, 2))
+    await held(stage, replica, make_debate(3, 2))
     prompt = stage.gateway.asked("synthesis").prompt
     assert "All 2 rounds were held." in prompt
     assert "agent C failed in round 1: there is no critique of agent A's proposal by it" in prompt
@@ -270,7 +279,7 @@ async def test_who_merges_reads_the_critiques_beside_the_final_proposals(
     stage.gateway.judge = lambda schema: (
         '{"objects": false, "objection": ""}' if "objects" in schema else judgement(schema)
     )
-    await held(stage, replica, make_spec(2, 1, synthesis_method=SYNTHESIS_METHOD_MERGE))
+    await held(stage, replica, make_debate(2, 1, synthesis_method=SYNTHESIS_METHOD_MERGE))
     prompt = stage.gateway.asked("merge").prompt
     assert is_whole("round/1/refine/ada", prompt)
     assert "by agent B of agent A's proposal" in prompt or "work of agent A" in prompt
@@ -311,7 +320,7 @@ async def test_why_the_rounds_ended_stands_in_the_log_the_state_and_the_report(
     words: str,
 ) -> None:
     stage.gateway.assess = verdict(assessed) if assessed else None
-    events = await held(stage, replica, make_spec(2, rounds, **fields))
+    events = await held(stage, replica, make_debate(2, rounds, **fields))
     (ended,) = [each.payload for each in events if isinstance(each.payload, RoundsEnded)]
     assert StopReason.Name(ended.reason) == f"STOP_REASON_{reason}"
     assert words in ended.explanation
@@ -324,7 +333,7 @@ async def test_a_person_who_ends_the_rounds_is_the_reason_and_so_is_one_who_canc
     stage: Backstage, replica: Replica
 ) -> None:
     hold = stage.gateway.hold("round/1/refine/ada")
-    debate = await replica.create(make_spec(2, 3))
+    debate = await replica.create(make_debate(2, 3))
     await hold.reached.wait()
     await replica.intervene(debate, "end")
     hold.release()
@@ -332,7 +341,7 @@ async def test_a_person_who_ends_the_rounds_is_the_reason_and_so_is_one_who_canc
     assert folded.rounds_ended.explanation == "a person ended the rounds after round 1"
     assert "1 of at most 3 rounds were held. They ended early" in stage.gateway.asked("synthesis").prompt
     hold = stage.gateway.hold("round/1/propose/bo")
-    debate = await replica.create(make_spec(2, 3))
+    debate = await replica.create(make_debate(2, 3))
     await hold.reached.wait()
     await replica.intervene(debate, "cancel")
     folded = fold(await stage.comes_to(debate, "CANCELLED"))
@@ -343,5 +352,5 @@ async def test_an_agents_own_settings_for_summaries_go_before_the_debates(
     stage: Backstage, replica: Replica
 ) -> None:
     often = SummarySettings(threshold=10)
-    await held(stage, replica, make_spec(2, 2, agents=(agent("ada", summaries=often), agent("bo"))))
+    await held(stage, replica, make_debate(2, 2, agents=(agent("ada", summaries=often), agent("bo"))))
     assert stage.gateway.steps("round/*/summarize/*") == ["round/2/summarize/ada"]

@@ -13,8 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.model import spec
-from parley.orchestrator.model.spec import DebateSpec
 from parley.orchestrator.phases.scoring import score_anchors
 from parley.v1.agent_pb2 import SummarySettings
 from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CONTINUING, AssessRequest, AssessResponse
@@ -22,6 +20,7 @@ from parley.v1.critique_pb2 import ISSUE_STATUS_NOT_ANSWERED, ISSUE_STATUS_REJEC
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import (
     Concluded,
+    DebateCreated,
     DebateFailed,
     PhaseFinished,
     PhaseStarted,
@@ -35,7 +34,7 @@ from parley.v1.panel_pb2 import (
     Termination,
     UnfulfilledRequirement,
 )
-from tests.support.orchestration import Backstage, Replica, agent, backstage, check_log, make_spec, outcomes
+from tests.support.orchestration import Backstage, Replica, agent, backstage, check_log, make_debate, outcomes
 from tests.support.scripted_gateway import judgement, refusal
 
 
@@ -51,7 +50,7 @@ async def replica(stage: Backstage) -> AsyncIterator[Replica]:
         yield started
 
 
-async def held(stage: Backstage, replica: Replica, given: DebateSpec) -> Outcome:
+async def held(stage: Backstage, replica: Replica, given: DebateCreated) -> Outcome:
     """Hold a debate to its end and return its answer."""
     events = await stage.comes_to(await replica.create(given), "COMPLETED")
     check_log(events)
@@ -79,7 +78,7 @@ def test_a_debate_makes_the_calls_of_its_formula(
     async def hold() -> list[str]:
         with tempfile.TemporaryDirectory() as folder:
             async with backstage(Path(folder)) as stage, stage.replica() as replica:
-                given = make_spec(agents, rounds, carry_forward=carry, include_full_history=history)
+                given = make_debate(agents, rounds, carry_forward=carry, include_full_history=history)
                 await held(stage, replica, given)
                 return stage.gateway.steps()
 
@@ -94,7 +93,7 @@ async def test_a_critique_starts_with_its_one_proposal_while_another_still_hangs
     stage: Backstage, replica: Replica
 ) -> None:
     hold = stage.gateway.hold("round/1/propose/cy")
-    debate = await replica.create(make_spec(3, 1))
+    debate = await replica.create(make_debate(3, 1))
     await stage.gateway.wait_for("round/1/critique/*", 4)
     assert {step.rpartition("/")[2] for step in stage.gateway.steps("round/1/critique/*")} == {"ada", "bo"}
     # What cy proposes is nothing that the refinements of the others need.
@@ -114,7 +113,7 @@ async def test_a_critique_starts_with_its_one_proposal_while_another_still_hangs
 
 async def test_a_refinement_needs_its_own_critiques_and_no_others(stage: Backstage, replica: Replica) -> None:
     hold = stage.gateway.hold("round/1/critique/ada/of/cy")
-    debate = await replica.create(make_spec(3, 1))
+    debate = await replica.create(make_debate(3, 1))
     await stage.gateway.wait_for("round/1/refine/*", 2)
     assert set(stage.gateway.steps("round/1/refine/*")) == {"round/1/refine/ada", "round/1/refine/bo"}
     await stage.has(debate, "step_succeeded", 3 + 5 + 2 + 2)  # with the vote, and what is required
@@ -129,7 +128,7 @@ async def test_without_full_history_an_agent_goes_on_while_another_is_a_round_be
     stage: Backstage, replica: Replica
 ) -> None:
     hold = stage.gateway.hold("round/1/refine/bo")
-    debate = await replica.create(make_spec(2, 2, include_full_history=False))
+    debate = await replica.create(make_debate(2, 2, include_full_history=False))
     await stage.gateway.wait_for("round/2/propose/ada")
     await stage.has(debate, "step_succeeded", 2 + 2 + 1 + 1 + 2)  # likewise
     hold.release()
@@ -145,7 +144,7 @@ async def test_with_full_history_nobody_starts_a_round_before_the_last_one_is_co
     stage: Backstage, replica: Replica
 ) -> None:
     hold = stage.gateway.hold("round/1/refine/bo")
-    debate = await replica.create(make_spec(3, 2))
+    debate = await replica.create(make_debate(3, 2))
     await hold.reached.wait()
     await stage.has(debate, "step_succeeded", 3 + 6 + 2 + 2)  # likewise
     hold.release()
@@ -166,7 +165,7 @@ async def test_with_full_history_nobody_starts_a_round_before_the_last_one_is_co
 async def test_without_full_history_an_agent_sees_its_own_line_of_work_only(
     stage: Backstage, replica: Replica
 ) -> None:
-    await held(stage, replica, make_spec(3, 2, include_full_history=False))
+    await held(stage, replica, make_debate(3, 2, include_full_history=False))
     prompt = stage.gateway.asked("round/2/propose/ada").prompt
     assert "ada answers round/1/refine/ada" in prompt
     assert "bo answers round/1/critique/bo/of/ada" in prompt
@@ -176,7 +175,7 @@ async def test_without_full_history_an_agent_sees_its_own_line_of_work_only(
 
 async def test_peers_go_unnamed_and_ones_own_work_is_ones_own(stage: Backstage, replica: Replica) -> None:
     stage.gateway.text = lambda step, agent: f"text of {step.replace(agent, '-').translate(_HIDE)}"
-    await held(stage, replica, make_spec(3, 2))
+    await held(stage, replica, make_debate(3, 2))
     prompt = stage.gateway.asked("round/2/critique/bo/of/ada").prompt
     assert "[round 1, proposal by you]" in prompt
     assert "[round 1, critique by you of agent A's proposal]" in prompt
@@ -191,7 +190,7 @@ _HIDE = str.maketrans("abcdefghijklmnopqrstuvwxyz", "." * 26)
 
 async def test_a_failed_agent_is_left_out_and_the_others_go_on(stage: Backstage, replica: Replica) -> None:
     stage.gateway.fail("round/1/propose/cy")
-    outcome = await held(stage, replica, make_spec(3, 1))
+    outcome = await held(stage, replica, make_debate(3, 1))
     assert outcome.description == "The answer."
     assert not stage.gateway.steps("round/1/critique/*/of/cy")
     assert not stage.gateway.steps("round/1/refine/cy")
@@ -203,7 +202,7 @@ async def test_below_quorum_the_debate_fails_and_names_agent_and_phase_and_resum
 ) -> None:
     stage.gateway.fail("round/1/propose/bo", refusal("PROVIDER_AUTH", "401 from the provider"), attempt=1)
     stage.gateway.fail("round/1/propose/cy", attempt=1)
-    debate = await replica.create(make_spec(3, 1))
+    debate = await replica.create(make_debate(3, 1))
     events = await stage.comes_to(debate, "FAILED")
     failed = ended(events).failure
     assert (failed.reason, failed.message) == ("PROVIDER_AUTH", "401 from the provider")
@@ -224,7 +223,7 @@ async def test_a_debate_whose_judge_failed_is_resumed_at_the_judge(
     stage: Backstage, replica: Replica
 ) -> None:
     stage.gateway.fail("synthesis", refusal("INVALID_STRUCTURED_ANSWER", "not JSON"), attempt=1)
-    debate = await replica.create(make_spec(2, 1))
+    debate = await replica.create(make_debate(2, 1))
     events = await stage.comes_to(debate, "FAILED")
     failed = ended(events).failure
     assert (failed.agent_id, failed.phase, list(failed.steps)) == ("judge", "synthesis", ["synthesis"])
@@ -238,7 +237,7 @@ async def test_an_agent_whose_critics_all_failed_keeps_its_proposal(
     stage: Backstage, replica: Replica
 ) -> None:
     stage.gateway.fail("round/1/critique/*/of/ada")
-    await held(stage, replica, make_spec(3, 2, carry_forward=True))
+    await held(stage, replica, make_debate(3, 2, carry_forward=True))
     assert not stage.gateway.steps("round/1/refine/ada")
     assert "ada answers round/1/propose/ada" in stage.gateway.asked("round/2/critique/bo/of/ada").prompt
     assert "bo answers round/1/refine/bo" in stage.gateway.asked("round/2/critique/ada/of/bo").prompt
@@ -248,7 +247,7 @@ async def test_an_agent_that_carried_nothing_forward_proposes_anew(
     stage: Backstage, replica: Replica
 ) -> None:
     stage.gateway.fail("round/1/propose/cy")
-    debate = await replica.create(make_spec(3, 2, carry_forward=True))
+    debate = await replica.create(make_debate(3, 2, carry_forward=True))
     events = await stage.comes_to(debate, "COMPLETED")
     assert stage.gateway.steps("round/2/propose/*") == ["round/2/propose/cy"]
     starts = {
@@ -265,7 +264,7 @@ async def test_an_agent_that_carried_nothing_forward_proposes_anew(
 
 
 async def test_a_panel_of_one_debates_alone(stage: Backstage, replica: Replica) -> None:
-    await held(stage, replica, make_spec(1, 2))
+    await held(stage, replica, make_debate(1, 2))
     assert [step for step in stage.gateway.steps() if step != "requirements"] == [
         "round/1/propose/ada", "round/1/refine/ada", "round/2/propose/ada", "round/2/refine/ada", "synthesis"
     ]  # fmt: skip
@@ -279,9 +278,9 @@ async def test_a_line_of_work_as_long_as_the_threshold_is_summarized_and_peers_a
 
     stage.gateway.text = text
     short = SummarySettings(threshold=1000, max_length=100)
-    never = spec.SummarySettings(enabled=False)
+    never = SummarySettings(enabled=False)
     agents = (agent("ada"), agent("bo", summaries=never))
-    await held(stage, replica, make_spec(2, 2, agents=agents, summaries=short))
+    await held(stage, replica, make_debate(2, 2, agents=agents, summaries=short))
     assert stage.gateway.steps("round/*/summarize/*") == ["round/2/summarize/ada"]
     summarized = stage.gateway.asked("round/2/summarize/ada").prompt
     assert "bo round/1/critique/bo/of/ada" in summarized
@@ -299,7 +298,7 @@ async def test_a_summary_that_fails_is_a_warning_and_the_full_history_is_used(
     stage: Backstage, replica: Replica
 ) -> None:
     stage.gateway.fail("*summarize*", refusal("PROVIDER_UNAVAILABLE", "try later"))
-    given = make_spec(2, 2, summaries=SummarySettings(threshold=10, max_length=10))
+    given = make_debate(2, 2, summaries=SummarySettings(threshold=10, max_length=10))
     events = await stage.comes_to(await replica.create(given), "COMPLETED")
     warnings = [event.payload.message for event in events if isinstance(event.payload, Warned)]
     assert len(warnings) == 3  # ada, bo and the judge
@@ -314,8 +313,8 @@ async def test_the_judge_reads_its_summary_of_long_rounds_and_every_final_propos
     stage.gateway.text = lambda step, agent: (
         "THE GIST" if step == "synthesis/summarize" else f"{step} " + "x" * 300
     )
-    judge = agent("judge", "judge", summaries=spec.SummarySettings(threshold=1000, max_length=50))
-    await held(stage, replica, make_spec(2, 2, judge=judge))
+    judge = agent("judge", "judge", summaries=SummarySettings(threshold=1000, max_length=50))
+    await held(stage, replica, make_debate(2, 2, judge=judge))
     summarized, judged = (stage.gateway.asked(step).prompt for step in ("synthesis/summarize", "synthesis"))
     for step in ("round/1/critique/bo/of/ada", "round/2/propose/ada"):
         assert step in summarized
@@ -331,7 +330,7 @@ async def test_the_judge_reads_its_summary_of_long_rounds_and_every_final_propos
 async def test_the_judges_scores_are_told_by_agent_and_all_it_said_is_kept(
     stage: Backstage, replica: Replica
 ) -> None:
-    outcome = await held(stage, replica, make_spec(3, 1))
+    outcome = await held(stage, replica, make_debate(3, 1))
     scores = {each.agent_id: each.score for each in outcome.scores}
     assert scores == {"ada": 1.0, "bo": 2.0, "cy": 3.0}
     panel = outcome.panel
@@ -346,7 +345,7 @@ async def test_confidence_is_capped_while_a_hard_requirement_is_unmet(
 ) -> None:
     stage.gateway.requirements = (("It is cheap.", False), ("It floats.", hard))
     stage.gateway.judge = lambda schema: judgement(schema, requirements_met={"R1": True, "R2": False})
-    outcome = await held(stage, replica, make_spec(2, 1))
+    outcome = await held(stage, replica, make_debate(2, 1))
     panel = outcome.panel
     assert panel.confidence == confidence
     unmet = UnfulfilledRequirement(text="It floats.", hard=hard, number=2)
@@ -358,7 +357,7 @@ async def test_what_is_required_reaches_every_prompt_but_the_first_drafts(
 ) -> None:
     stage.gateway.requirements = (("It floats.", True), ("It is blue.", False))
     hold = stage.gateway.hold("requirements")
-    debate = await replica.create(make_spec(2, 2))
+    debate = await replica.create(make_debate(2, 2))
     await stage.has(debate, "step_succeeded", 2 + 1)  # drafts and their vote, which do not wait for it
     assert not stage.gateway.steps("round/1/critique/*")
     hold.release()
@@ -378,7 +377,7 @@ async def test_a_debate_goes_on_without_a_list_of_requirements_and_the_judge_nam
     stage.gateway.fail("requirements", refusal("PROVIDER_UNAVAILABLE", "try later"))
     unmet = [{"text": "must float", "hard": True}]
     stage.gateway.judge = lambda schema: judgement(schema, unfulfilled_requirements=unmet)
-    events = await stage.comes_to(await replica.create(make_spec(2, 1)), "COMPLETED")
+    events = await stage.comes_to(await replica.create(make_debate(2, 1)), "COMPLETED")
     (warning,) = [event.payload.message for event in events if isinstance(event.payload, Warned)]
     assert warning == "what the question requires was not listed, and the debate goes on without: try later"
     (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
@@ -388,7 +387,7 @@ async def test_a_debate_goes_on_without_a_list_of_requirements_and_the_judge_nam
 
 
 async def test_where_nothing_is_required_nothing_is_said_of_it(stage: Backstage, replica: Replica) -> None:
-    await held(stage, replica, make_spec(2, 1))
+    await held(stage, replica, make_debate(2, 1))
     prompts = [stage.gateway.asked(step).prompt for step in stage.gateway.steps() if step != "requirements"]
     assert not [prompt for prompt in prompts if "What the answer has to meet" in prompt]
     asked = json.loads(stage.gateway.asked("synthesis").schema)["properties"]
@@ -404,7 +403,7 @@ async def test_an_author_answers_issues_and_the_judge_reads_what_is_open_and_wha
         return f"{agent} builds a dam.\nPosition: A dam.\n\n## Answers to issues\nC.1: not taken up, because it leaks"
 
     stage.gateway.text = text
-    events = await stage.comes_to(await replica.create(make_spec(3, 1)), "COMPLETED")
+    events = await stage.comes_to(await replica.create(make_debate(3, 1)), "COMPLETED")
     asked = stage.gateway.asked("round/1/refine/ada").prompt
     assert "**Issue B.1** (severity 5 of 10): bo round/1/critique/bo/of/ada\n\nSuggestion: Mend it." in asked
     assert "The issues: B.1, C.1." in asked
@@ -438,7 +437,7 @@ async def test_critics_say_themselves_whether_they_agree(stage: Backstage, repli
 
     stage.gateway.critic, stage.gateway.assess = says, assess
     ends = Termination(rule=TERMINATION_RULE_CONVERGENCE)
-    events = await stage.comes_to(await replica.create(make_spec(3, 2, termination=ends)), "COMPLETED")
+    events = await stage.comes_to(await replica.create(make_debate(3, 2, termination=ends)), "COMPLETED")
     verdicts = {(each.critic_agent_id, each.target_agent_id): each.agrees for each in asked[0].critics}
     assert verdicts == {("ada", "bo"): True, ("ada", "cy"): True, ("bo", "ada"): False, ("bo", "cy"): False}
     (found,) = [event.payload for event in events if isinstance(event.payload, RoundAssessed)]
@@ -447,7 +446,7 @@ async def test_critics_say_themselves_whether_they_agree(stage: Backstage, repli
 
 async def test_scores_are_asked_for_with_what_they_mean(stage: Backstage, replica: Replica) -> None:
     ends = Termination(rule=TERMINATION_RULE_QUALITY)
-    await held(stage, replica, make_spec(2, 2, termination=ends))
+    await held(stage, replica, make_debate(2, 2, termination=ends))
     assert score_anchors(10) in stage.gateway.asked("synthesis").prompt
     assert score_anchors(100) in stage.gateway.asked("round/1/quality").prompt
 
@@ -457,7 +456,7 @@ async def test_a_judges_answer_that_cannot_be_read_is_asked_for_anew_on_resuming
 ) -> None:
     answers = ['{"description": ""}']
     stage.gateway.judge = lambda schema: answers.pop() if answers else judgement(schema)
-    debate = await replica.create(make_spec(2, 1))
+    debate = await replica.create(make_debate(2, 1))
     await stage.comes_to(debate, "FAILED")
     await replica.intervene(debate, "resume")
     await stage.comes_to(debate, "COMPLETED")
