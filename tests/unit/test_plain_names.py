@@ -20,6 +20,7 @@ DONE = (
     "local.py",
     "local_services.py",
     "memory",
+    "orchestrator",
     "ratings",
     "role_file.py",
     "runtime",

@@ -91,7 +91,7 @@ async def test_a_budget_of_money_that_cannot_be_kept_is_said_before_the_first_ca
     assert kinds.index("warned") < kinds.index("step_started")
     assert kinds.count("warned") == 1
     said = events[kinds.index("warned")].warned.message
-    assert said.startswith("the budget of money cannot be kept: nobody knows the price of p/m, and")
+    assert said.startswith("the budget of money cannot be kept: the price of p/m is unknown, and")
 
 
 async def test_nothing_is_said_of_prices_that_are_known_or_without_a_budget_of_money(
@@ -247,7 +247,7 @@ async def test_a_context_that_nothing_tells_is_said_once_and_before_the_first_ca
     debate = await orchestrator.create(agents=agents)
     warned = [each for each in events_of(await orchestrator.watch(debate)) if kind_of(each) == "warned"]
     assert [each.warned.message for each in warned] == [
-        "nothing tells the context of open/a, open/b: 32,768 tokens are assumed; give it its context_tokens"
+        "the context size of open/a, open/b is unknown: 32,768 tokens are assumed; set its context_tokens"
     ]
     assert (await orchestrator.get(debate)).warnings == [warned[0].warned.message]
     gateway.contexts |= {"open/a": 4096, "open/b": 4096}

@@ -1,4 +1,4 @@
-"""What a client is told of its debate's budget before the first call."""
+"""The warnings about a debate's budget."""
 
 from collections.abc import Mapping
 
@@ -10,9 +10,9 @@ __all__ = ["budget_warnings"]
 
 
 def budget_warnings(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]) -> tuple[str, ...]:
-    """Say where a budget of money cannot hold, since nobody knows what some of the routes cost.
+    """Return a warning if a budget of money cannot be kept, since the prices of some routes are unknown.
 
-    `routes` is empty where the gateway could not be asked.
+    `routes` is empty if the gateway could not be asked.
     """
     if not spec.limits.max_cost_micros:
         return ()
@@ -21,8 +21,8 @@ def budget_warnings(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownR
         unpriced.append("the default routes")
     if not unpriced:
         return ()
-    what = f"the budget of money cannot be kept: nobody knows the price of {', '.join(unpriced)}"
-    return (f"{what}, and calls there count as nothing; give it an input_price and an output_price",)
+    what = f"the budget of money cannot be kept: the price of {', '.join(unpriced)} is unknown"
+    return (f"{what}, and calls there count as free; set its input_price and output_price",)
 
 
 def _is_priced(route: KnownRoute | None) -> bool:

@@ -1,4 +1,4 @@
-"""What a client is told of contexts that nobody knows before the first call."""
+"""The warnings about unknown context sizes."""
 
 from collections.abc import Mapping
 
@@ -10,12 +10,14 @@ __all__ = ["context_warnings"]
 
 
 def context_warnings(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]) -> tuple[str, ...]:
-    """Name the routes whose context nothing tells, and say what is assumed.
+    """Return a warning that names the routes with an unknown context size, and the assumed size.
 
-    `routes` is empty where the gateway could not be asked.
+    `routes` is empty if the gateway could not be asked.
     """
     unknown = [name for name in routes_of(spec, known) if name in routes and not routes[name].context_tokens]
     if not unknown:
         return ()
-    told = f"nothing tells the context of {', '.join(unknown)}: {ASSUMED_CONTEXT_TOKENS:,} tokens are assumed"
-    return (f"{told}; give it its context_tokens",)
+    what = (
+        f"the context size of {', '.join(unknown)} is unknown: {ASSUMED_CONTEXT_TOKENS:,} tokens are assumed"
+    )
+    return (f"{what}; set its context_tokens",)

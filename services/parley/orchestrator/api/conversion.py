@@ -34,16 +34,16 @@ def status_to_proto(status: str) -> debate_pb2.DebateStatus.ValueType:
 def status_from_proto(status: debate_pb2.DebateStatus.ValueType) -> str:
     """Return a state as the index names it. Raises ValueError for a number that is no state."""
     if status == debate_pb2.DEBATE_STATUS_UNSPECIFIED:
-        raise ValueError("the status is not said")
+        raise ValueError("the status is not set")
     return debate_pb2.DebateStatus.Name(status).removeprefix(_STATUS)
 
 
 def debate_to_proto(
     state: DebateState, debate_format: Format | None, *, is_whole: bool = True
 ) -> debate_pb2.Debate:
-    """Return a debate as its log tells it, or without what makes it large.
+    """Return a debate, completely or without its large parts.
 
-    Its format, where it is known here, says how its answer is shown.
+    Its format, if it is known here, defines how its answer is shown.
     """
     if not is_whole:
         return _summary_of(state, _without_texts(state.spec))

@@ -1,6 +1,6 @@
-"""The document of a decision, as CommonMark: what a moderated debate came to, for those who did not follow it.
+"""The document of a decision, as CommonMark: the result of a moderated debate, for readers who did not follow it.
 
-Every section stands in every document; one that has nothing to say says so. What people and models wrote stands in block
+Every document has every section; an empty one says so. Texts of people and models are in block
 quotes and list items, so that the headings are the document's own.
 """
 
@@ -40,7 +40,7 @@ _ENDS: Final = {
     debate_pb2.STOP_REASON_STAGNATION: "stagnation",
     debate_pb2.STOP_REASON_CLEAR_WINNER: "a clear winner",
 }
-"""Reasons of which the words that are recorded need not say the name."""
+"""The names of reasons, which the recorded texts may lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Decision:
 
 
 def require_moderated_outcome(folded: DebateState) -> ModeratedOutcome:
-    """Return what a moderated debate came to. Raises ParleyError for any other, and before it is completed."""
+    """Return the outcome of a moderated debate. Raises ParleyError for any other, and before it is completed."""
     if folded.outcome is not None and folded.outcome.HasField("moderated"):
         return folded.outcome.moderated
     name = folded.spec.format.partition("@")[0]
@@ -73,7 +73,7 @@ def require_moderated_outcome(folded: DebateState) -> ModeratedOutcome:
 
 
 def decision_of(state: DebateState, outcome: ModeratedOutcome) -> Decision:
-    """Return the document of a debate that is completed, and of what it came to."""
+    """Return the document of a completed debate and its outcome."""
     decided_at = state.concluded_at or state.updated_at
     blocks = [
         f"# Decision: {inline(outcome.topic) or inline(state.debate)}",
@@ -163,16 +163,16 @@ def _recommendation(outcome: ModeratedOutcome) -> Iterator[str]:
 
 def _dissents(outcome: ModeratedOutcome) -> str:
     names = {each.agent_id: each.perspective.name for each in outcome.perspectives}
-    said = [
+    points = [
         f"**{inline(names.get(each.agent_id) or each.agent_id)}:** {each.text}" for each in outcome.dissents
     ]
-    return _points(said, "No perspective strongly disagrees.")
+    return _points(points, "No perspective strongly disagrees.")
 
 
 def _end(state: DebateState, outcome: ModeratedOutcome) -> str:
     ended = state.rounds_ended
-    told = (_ENDS.get(ended.reason, ""), inline(ended.explanation or state.rounds_ended_by))
-    reason = ": ".join(each for each in told if each)
+    texts = (_ENDS.get(ended.reason, ""), inline(ended.explanation or state.rounds_ended_by))
+    reason = ": ".join(each for each in texts if each)
     return f"- **Rounds held:** {outcome.rounds}\n- **Reason:** {reason or 'not recorded'}"
 
 
@@ -203,7 +203,7 @@ def _usage(calls: int, usage: Usage) -> str:
 
 
 def _points(points: Sequence[str], nothing: str) -> str:
-    """Return a list of what others wrote; where they wrote nothing, a sentence that says so."""
+    """Return a list of these texts; if there are none, a sentence that says so."""
     return "\n".join(list_item(each) for each in points if each.strip()) or nothing
 
 
@@ -212,7 +212,7 @@ def _file_name(debate: str, topic: str, decided_at: datetime) -> str:
 
 
 def _slug(text: str) -> str:
-    """Return a text as lower-case ASCII letters, digits and hyphens; nothing where it has no such letter."""
+    """Return a text as lower-case ASCII letters, digits and hyphens; empty if it has no such letter."""
     plain = unicodedata.normalize("NFKD", text.casefold()).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", plain)[:_MAX_SLUG].strip("-")
     return slug if re.search("[a-z]", slug) else ""

@@ -1,4 +1,4 @@
-"""What people say of completed debates, between the contract and the store."""
+"""People's feedback on completed debates, between the contract and the store."""
 
 from datetime import datetime
 from typing import Final
@@ -42,7 +42,7 @@ def feedback_of(
     debate_format: Format | None,
     now: datetime,
 ) -> Feedback:
-    """Return the word that a request holds, on a debate in this state."""
+    """Return the feedback in a request, on a debate in this state."""
     is_recorded = debate_format is None or debate_format.is_recorded
     is_rated = is_recorded and not state.is_demonstration
     agents = tuple(each.id for each in state.participants) if is_rated else ()
@@ -61,7 +61,7 @@ def feedback_of(
 
 
 def feedback_to_proto(feedback: Feedback) -> debate_pb2.Feedback:
-    """Return a word as the contract has it."""
+    """Return feedback as the contract has it."""
     return debate_pb2.Feedback(
         value=feedback.value,
         message=feedback.message,

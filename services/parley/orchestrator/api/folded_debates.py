@@ -1,4 +1,4 @@
-"""The states of the debates that were read last: whoever reads one again has only what is new in its log read and folded."""
+"""The states of the debates that were read last: for the next reader, only the new part of a log is read and folded."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ __all__ = ["DebateStateCache"]
 
 _CACHE_BYTES: Final = 32 * 1024 * 1024
 _OVERHEAD_BYTES: Final = 8 * 1024
-"""What a state takes beside the bytes of its log."""
+"""The size of a state, without the bytes of its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +33,18 @@ class _CachedState:
 class DebateStateCache:
     """Folds debates, and keeps those read last as long as their logs come to 32 MiB.
 
-    What is kept is never told without a look at the log: it is there only if its last event is still the one known.
+    A cached state is never returned without a look at the log: it is used only if its last event is still the same.
     """
 
     def __init__(self, log: Log, index: DebateIndex, kept_bytes: int = _CACHE_BYTES) -> None:
-        """Begin with nothing kept; a log larger than `kept_bytes` is folded anew each time."""
+        """Create an empty cache; a log larger than `kept_bytes` is folded anew each time."""
         self._log = log
         self._index = index
         self._free_bytes = kept_bytes
         self._states: OrderedDict[tuple[str, str], _CachedState] = OrderedDict()
 
     async def get(self, tenant: str, debate: str) -> DebateState:
-        """Return a debate as its log tells it now.
+        """Return a debate's state by its log as it is now.
 
         Raises:
             ParleyError: NOT_FOUND, or UNAVAILABLE as long as the store is.

@@ -53,7 +53,7 @@ _CANCELLED: Final = RoundsEnded(reason=STOP_REASON_PERSON, explanation="a person
 
 
 def fold(events: Iterable[Envelope]) -> DebateState:
-    """Return the state that a whole log tells.
+    """Return the state after all events of a log.
 
     Raises:
         CorruptEventError: the log is empty or does not begin with the debate's creation.
@@ -251,7 +251,7 @@ class _StateBuilder:
         self._set(clarifications=(*self._state.clarifications, clarification))
 
     def _wait_at_checkpoint(self) -> None:
-        """Wait for a person at the checkpoint that was opened first, or for nobody."""
+        """Wait for a person at the checkpoint that was opened first, or for no person."""
         waiting = next(iter(self._open.values()), None)
         self._set(status=WAITING if waiting else RUNNING, waiting=waiting)
 

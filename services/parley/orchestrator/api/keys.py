@@ -34,7 +34,7 @@ class KeyServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     async def CreateKey(  # noqa: N802
         self, request: key_pb2.CreateKeyRequest, _context: object
     ) -> key_pb2.CreateKeyResponse:
-        """Make a key."""
+        """Create a key."""
         _check_create_request(request)
         with map_store_errors():
             key, text = await self.keys.create(
@@ -89,11 +89,11 @@ def _check_create_request(request: key_pb2.CreateKeyRequest) -> None:
 
 
 def _to_proto(key: ApiKey) -> key_pb2.ApiKey:
-    made = datetime.fromisoformat(key.created.partition("/")[0])
+    created = datetime.fromisoformat(key.created.partition("/")[0])
     return key_pb2.ApiKey(
         id=key.id,
         name=key.name,
         roles=sorted(key.roles),
-        create_time=timestamp(made),
+        create_time=timestamp(created),
         revoke_time=timestamp(datetime.fromisoformat(key.revoked)) if key.revoked else None,
     )

@@ -1,4 +1,4 @@
-"""Labels, by which whoever asks for debates finds them again."""
+"""Checks of labels, by which clients find their debates."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9._/-]{0,62}")
 
 
 def check_labels(violations: Violations, field: str, labels: Mapping[str, str]) -> None:
-    """Note labels that are too many, or of which a name or value has another form than the contract says."""
+    """Note too many labels, and each name or value that has another form than in the contract."""
     if len(labels) > _MAX_LABELS:
         violations.add(field, f"has {len(labels)} labels, at most {_MAX_LABELS} are allowed")
         return

@@ -1,4 +1,4 @@
-"""Lists of debates: which ones, in which order, and where a page begins."""
+"""Lists of debates: their filter, their order, and the start of a page."""
 
 import hashlib
 import re
@@ -34,8 +34,8 @@ class Listing:
     """A page of a list of debates.
 
     Attributes:
-        after: Where the page before ended; empty for the first one.
-        fingerprint: Names the filter and the order; a token holds for one of each.
+        after: The end of the page before; empty for the first one.
+        fingerprint: Names the filter and the order; a token is valid for these only.
     """
 
     debate_filter: DebateFilter
@@ -45,7 +45,7 @@ class Listing:
 
 
 def listing_of(request: orchestrator_pb2.ListDebatesRequest, formats: Formats) -> Listing:
-    """Return what a request asks for.
+    """Return the listing that a request asks for.
 
     Raises:
         ParleyError: INVALID_ARGUMENT with every bad field.
@@ -76,9 +76,9 @@ def listing_of(request: orchestrator_pb2.ListDebatesRequest, formats: Formats) -
 
 
 def _fingerprint(wanted: DebateFilter, format_name: str) -> str:
-    """Return a name of what is asked for, which is the same at replicas that know other versions of a format."""
-    said = replace(wanted, formats=(format_name,), statuses=tuple(sorted(wanted.statuses)))
-    return hashlib.sha256(repr(astuple(said)).encode()).hexdigest()[:16]
+    """Return a name of the filter, which is the same at replicas that know other versions of a format."""
+    named = replace(wanted, formats=(format_name,), statuses=tuple(sorted(wanted.statuses)))
+    return hashlib.sha256(repr(astuple(named)).encode()).hexdigest()[:16]
 
 
 def _statuses(violations: Violations, request: orchestrator_pb2.ListDebatesRequest) -> tuple[str, ...]:
@@ -88,18 +88,18 @@ def _statuses(violations: Violations, request: orchestrator_pb2.ListDebatesReque
             statuses.append(status_from_proto(status))
         except ValueError:
             violations.add(f"statuses[{place}]", "is not a known state")
-    return tuple(dict.fromkeys(statuses))  # a store has bounds of its own for what is said twice
+    return tuple(dict.fromkeys(statuses))  # a store limits how many it accepts
 
 
 def _formats(name: str, formats: Formats) -> tuple[str, ...]:
-    """Return a format with its version, in every version that is known here where none is said."""
+    """Return a format with its version, in every version that is known here if none is given."""
     if not name:
         return ()
     return tuple(each.id for each in formats.all() if each.name == name) or (name,)
 
 
 def _time(violations: Violations, request: orchestrator_pb2.ListDebatesRequest, field: str) -> str:
-    """Return a time as the index writes it; empty where it is not said."""
+    """Return a time in the index's form; empty if it is not set."""
     if not request.HasField(field):  # type: ignore[arg-type]
         return ""
     given: Timestamp = getattr(request, field)

@@ -1,4 +1,4 @@
-"""Pages of a list: the token that says where the next one begins."""
+"""Pages of a list: the token with the start of the next one."""
 
 import base64
 import binascii
@@ -19,17 +19,17 @@ def page_token(place: str, asked: str = "") -> str:
 
 
 def place_of(violations: Violations, token: str, form: re.Pattern[str], asked: str = "") -> str:
-    """Return the place that a token stands for, which has to be of this form; empty for the first page.
+    """Return the place in a token, which must have this form; empty for the first page.
 
-    A token of a list of something else is noted as none of this one.
+    A token of another list is noted as a violation.
     """
     if not token:
         return ""
     try:
-        told = base64.b64decode(token[:_MAX_TOKEN].encode(), altchars=b"-_", validate=True).decode()
+        content = base64.b64decode(token[:_MAX_TOKEN].encode(), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        told = ""
-    place, _, of = told.partition(_SEPARATOR)
+        content = ""
+    place, _, of = content.partition(_SEPARATOR)
     violations.check(
         that=bool(form.fullmatch(place)) and of == asked,
         field="page_token",

@@ -1,4 +1,4 @@
-"""Who is to take part in a debate, checked at the edge: agents that are known by name, and those that a request describes."""
+"""The participants of a new debate, checked on arrival: agents that are known by name, and those that a request describes."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _MAX_PROMPT_BYTES = 64 * 1024
 _MAX_SECTIONS = 32
 _SYSTEM = "system"
 _FALLBACK_ROLES = ("generalist", "judge")
-"""Whose words a role of one's own has where it says none itself: first those of an agent that debates, then the judge's."""
+"""The roles whose prompts a caller's own role gets for sections that it lacks: first a debater's, then the judge's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +33,17 @@ class ValidationContext:
     roster: Roster
 
     def role_sections(self) -> frozenset[str]:
-        """Return what roles may be told, by any format."""
+        """Return the sections that a role may have, for any format."""
         duties = ((each.debater_sections, each.judge_sections) for each in self.formats.all())
         return frozenset().union(*(sections for duty in duties for sections in duty))
 
 
 @dataclass(frozen=True, slots=True)
 class ParticipantResolver:
-    """Those who are to take part, checked against what is known.
+    """Resolves the participants of a request, and notes what is wrong with them.
 
     Attributes:
-        instructions: What each role is told, by section, by the role's name.
+        instructions: The prompts of each role, by section, by the role's name.
     """
 
     known: ValidationContext
@@ -96,25 +96,25 @@ class ParticipantResolver:
         return judge
 
     def _check_same_prompts(self, team: Sequence[Agent], judge: Agent) -> None:
-        """Refuse two roles of one name: what is recorded of a debate's roles goes by their names."""
-        words: dict[str, Mapping[str, str] | None] = {}
+        """Note different roles of the same name: a debate's roles are recorded by their names."""
+        prompts: dict[str, Mapping[str, str] | None] = {}
         for agent in (*team, judge):
-            told = dict(agent.own_role.sections) if agent.HasField("own_role") else None
-            if words.setdefault(agent.role, told) != told:
-                said = f"agent {agent.id}: role {agent.role!r} has other prompts than with another agent of this debate"
-                self.violations.add("spec.judge" if agent is judge else "spec.agents", said)
+            sections = dict(agent.own_role.sections) if agent.HasField("own_role") else None
+            if prompts.setdefault(agent.role, sections) != sections:
+                message = f"agent {agent.id}: role {agent.role!r} has other prompts than with another agent of this debate"
+                self.violations.add("spec.judge" if agent is judge else "spec.agents", message)
 
     def _check_debater(self, field: str, agent: Agent) -> None:
         role = self._debater_role(agent)
         if role is None or self.debate_format is None or role.serves(self.debate_format.debater_sections):
             return
-        said = f"agent {agent.id}: role {role.name!r}"
+        message = f"agent {agent.id}: role {role.name!r}"
         if role.serves(self.debate_format.judge_sections):
-            self.violations.add(field, f"{said} judges and cannot debate")
+            self.violations.add(field, f"{message} judges and cannot debate")
         else:
             missing = sorted(self.debate_format.debater_sections - role.prompts.keys())
             name = self.debate_format.name
-            self.violations.add(field, f"{said} lacks {', '.join(missing)} for the format {name}")
+            self.violations.add(field, f"{message} lacks {', '.join(missing)} for the format {name}")
 
     def _resolve_agent(self, field: str, asked: debate_pb2.Participant) -> Agent | None:
         match asked.WhichOneof("who"):
@@ -127,7 +127,7 @@ class ParticipantResolver:
                 return None
 
     def _resolve_known_agent(self, field: str, agent_id: str) -> Agent | None:
-        """Return an agent that the gateway knows; it may give one a role that is not known here."""
+        """Return an agent that the gateway knows; the gateway may give it a role that is unknown here."""
         agents = self.known.roster.agents
         agent = agents.get(agent_id)
         if agent is None:
@@ -196,8 +196,8 @@ class ParticipantResolver:
                 ", ".join(each[:80] for each in unknown),
                 ", ".join(sorted(self.known.role_sections())),
             )
-            said = f"role {agent.role!r} has sections that nothing reads: {names}; known sections: {known}"
-            self.violations.add(field, said)
+            message = f"role {agent.role!r} has sections that nothing reads: {names}; known sections: {known}"
+            self.violations.add(field, message)
         for name, text in sorted(sections.items()):
             fine = bool(text.strip()) and len(text.encode()) <= _MAX_PROMPT_BYTES and "\0" not in text
             otherwise = (
@@ -214,7 +214,7 @@ class ParticipantResolver:
             seen.add(tool)
 
     def _resolve_role_name(self, field: str, name: str, whose: str = "") -> str:
-        """Return the role's own name where this one is an alias, and the name as it is where the role is not known."""
+        """Return the role's own name if `name` is an alias; the name itself if the role is unknown."""
         try:
             return self.known.roles.get(name).name
         except UnknownRoleError as unknown:
@@ -227,20 +227,20 @@ class ParticipantResolver:
         return resolved
 
     def _instruct(self, agent: Agent, role: Role | None) -> None:
-        """Note what an agent's role is told; of two agents in one role, the latter's counts."""
+        """Keep the prompts of an agent's role; of two agents in one role, the latter's count."""
         self.instructions[agent.role] = role.prompts if role is not None else {}
 
     def _debater_role(self, agent: Agent) -> Role | None:
-        """Return the role of an agent that debates; what it lacks, the format's stand-in may lend."""
+        """Return the role of an agent that debates; the format's fallback role adds the prompts that it lacks."""
         role = self._role_of(agent, _FALLBACK_ROLES)
         name = self.debate_format.fallback_role if self.debate_format else ""
-        stand_in = self.known.roles.find(name) if name else None
-        if role is None or stand_in is None:
+        fallback = self.known.roles.find(name) if name else None
+        if role is None or fallback is None:
             return role
-        return Role(role.name, (), {**stand_in.prompts, **role.prompts})
+        return Role(role.name, (), {**fallback.prompts, **role.prompts})
 
     def _role_of(self, agent: Agent, lenders: Sequence[str]) -> Role | None:
-        """Return an agent's role; one of the caller's own with what it lacks for the format from these others, in turn."""
+        """Return an agent's role; a caller's own role gets the prompts that it lacks for the format from `lenders`, in turn."""
         if not agent.HasField("own_role"):
             return self.known.roles.find(agent.role)
         prompts = dict(agent.own_role.sections)

@@ -53,7 +53,7 @@ def wants_full_view(request: GetDebateRequest) -> bool:
 
 
 def check_size(message: Message, debate: str, otherwise: str) -> None:
-    """Raise ParleyError where a message of a debate is larger than one may be; `otherwise` says how to read it."""
+    """Raise ParleyError if a message of a debate is too large; `otherwise` names another way to read it."""
     size = message.ByteSize()
     if size > MAX_MESSAGE_BYTES:
         text = f"{debate} takes {size:,} bytes, and one message at most {MAX_MESSAGE_BYTES:,}; {otherwise}"
@@ -62,7 +62,7 @@ def check_size(message: Message, debate: str, otherwise: str) -> None:
 
 
 def answer_of(state: DebateState, debate_format: Format | None) -> GetAnswerResponse:
-    """Return what a debate came to. Raises ParleyError where that is nothing yet, or too much for a message."""
+    """Return a debate's answer. Raises ParleyError if there is none yet, or it is too large for a message."""
     if state.outcome is None:
         why = (
             "was cancelled, and came to no answer"
@@ -80,7 +80,7 @@ def answer_of(state: DebateState, debate_format: Format | None) -> GetAnswerResp
 
 @dataclass(frozen=True, slots=True)
 class ContributionsPage:
-    """Which page of contributions is asked for. `after` is the sequence where the page before ended; 0 for the first."""
+    """Which page of contributions is asked for. `after` is the last sequence of the page before; 0 for the first."""
 
     after: int
     size: int
@@ -99,21 +99,21 @@ def contributions_page(request: ListContributionsRequest) -> ContributionsPage:
 
 
 def contributions_response(page: ContributionsPage, state: DebateState) -> ListContributionsResponse:
-    """Return a page of what was contributed, and of what failed, in the order of the log."""
+    """Return a page of contributions and failures, in the order of the log."""
     made: list[Contribution | Failure] = [*state.contributions, *state.failures]
     rest = sorted((each for each in made if each.sequence > page.after), key=lambda each: each.sequence)
     response = ListContributionsResponse()
     taken = size = 0
     for each in rest[: page.size]:
-        told = ListContributionsResponse()
+        item = ListContributionsResponse()
         if isinstance(each, Contribution):
-            told.contributions.append(contribution_to_proto(each))
+            item.contributions.append(contribution_to_proto(each))
         else:
-            told.failures.append(failure_to_proto(each))
-        size += told.ByteSize()  # lists are as large as their parts together
+            item.failures.append(failure_to_proto(each))
+        size += item.ByteSize()  # lists are as large as their parts together
         if taken and size > page.max_bytes:
             break
-        response.MergeFrom(told)
+        response.MergeFrom(item)
         taken += 1
     if taken < len(rest):
         response.next_page_token = page_token(f"contributions/{rest[taken - 1].sequence}", state.debate)

@@ -1,6 +1,6 @@
 """The report of a debate, finished or not, as CommonMark.
 
-What agents and people wrote stands in block quotes and list items, which end where we end them, without headings, HTML, images and
+Texts of agents and people are in block quotes and list items, which end where we end them, without headings, HTML, images and
 definitions of links: nothing in a text can reach the rest of the document, pose as a part of it, or have a reader fetch something.
 """
 
@@ -43,9 +43,9 @@ _STATUSES: Final = {
 def render_report(
     debate_id: str, state: DebateState, debate_format: Format | None, feedback: Feedback | None = None
 ) -> str:
-    """Return the report of a debate; its format, where it is known here, names its phases and the parts of its answer.
+    """Return the report of a debate; its format, if it is known here, names its phases and the parts of its answer.
 
-    `feedback` is what a person said of it.
+    `feedback` is a person's feedback on it.
     """
     blocks = [
         f"# Debate {inline(debate_id)}",
@@ -62,7 +62,7 @@ def render_report(
 
 
 def _before_rounds(state: DebateState, debate_format: Format | None) -> Iterator[str]:
-    """Yield what agents said before the first round."""
+    """Yield the contributions before the first round."""
     early = _before_first_round(_contributions_to_show(state, debate_format))
     if early:
         yield "## Before the rounds"
@@ -71,7 +71,7 @@ def _before_rounds(state: DebateState, debate_format: Format | None) -> Iterator
 
 
 def _contributions_to_show(state: DebateState, debate_format: Format | None) -> Sequence[Contribution]:
-    """Return the contributions without those that stand in a section of their own, such as requirements."""
+    """Return the contributions without those that have a section of their own, such as requirements."""
     activities = debate_format.activities if debate_format else ()
     elsewhere = {each.name for each in activities if not each.heading}
     return tuple(
@@ -80,7 +80,7 @@ def _contributions_to_show(state: DebateState, debate_format: Format | None) -> 
 
 
 def _before_first_round(contributions: Sequence[Contribution]) -> Sequence[Contribution]:
-    """Return what was contributed before the first round; nothing where there was none."""
+    """Return the contributions before the first round."""
     if not any(made.work.round for made in contributions):
         return ()
     return tuple(itertools.takewhile(lambda made: not made.work.round, contributions))
@@ -110,12 +110,12 @@ def _rounds(state: DebateState, debate_format: Format | None) -> Iterator[str]:
     headings = _headings(debate_format)
     for number in sorted(numbers - {0}):
         yield f"## Round {number}"
-        held = [made for made in state.contributions if made.work.round == number]
-        if not held:
+        contributions = [made for made in state.contributions if made.work.round == number]
+        if not contributions:
             yield "Nothing was contributed."
-        for activity in _activities(held, headings):
+        for activity in _activities(contributions, headings):
             yield f"### {headings.get(activity, inline(activity.capitalize()))}"
-            for made in held:
+            for made in contributions:
                 if made.work.activity == activity:
                     yield from _contribution(state, made)
         for finding in state.trickster:
@@ -129,8 +129,8 @@ def _headings(debate_format: Format | None) -> dict[str, str]:
     return {each.name: each.heading for each in activities if each.heading}
 
 
-def _activities(held: Sequence[Contribution], headings: Mapping[str, str]) -> list[str]:
-    found = dict.fromkeys(made.work.activity for made in held)
+def _activities(contributions: Sequence[Contribution], headings: Mapping[str, str]) -> list[str]:
+    found = dict.fromkeys(made.work.activity for made in contributions)
     others = [activity for activity in found if activity not in headings]
     return [activity for activity in headings if activity in found] + others
 
@@ -147,7 +147,7 @@ def _contribution(state: DebateState, made: Contribution) -> Iterator[str]:
 
 
 def _issue_answers(state: DebateState, made: Contribution) -> Iterator[str]:
-    """Yield what the author says of the issues that were raised against its proposal."""
+    """Yield the author's answers to the issues that were raised against its proposal."""
     if not made.reply.issue_answers:
         return
     yield "Answers to issues:"
@@ -172,12 +172,12 @@ def _describe_tool_call(call: ToolCall) -> str:
     """Return a use of a tool in a few words, such as `context_search "cache"` or `file_read docs/a.md 1 40`."""
     try:
         arguments = json.loads(call.arguments or "{}")
-    except ValueError:  # the model wrote something else, or it was cut
+    except ValueError:  # the model wrote no JSON, or it was cut
         arguments = call.arguments
     values = arguments.values() if isinstance(arguments, dict) else [arguments]
-    told = " ".join(each if isinstance(each, str) else json.dumps(each) for each in values)
-    told = told if len(told) <= _MAX_LOOKUP_WIDTH else f"{told[: _MAX_LOOKUP_WIDTH - 1]}…"
-    asked = f'"{told}"' if call.name == "context_search" else told
+    text = " ".join(each if isinstance(each, str) else json.dumps(each) for each in values)
+    text = text if len(text) <= _MAX_LOOKUP_WIDTH else f"{text[: _MAX_LOOKUP_WIDTH - 1]}…"
+    asked = f'"{text}"' if call.name == "context_search" else text
     return inline(f"{call.name} {asked}{' (failed)' if call.failed else ''}")
 
 

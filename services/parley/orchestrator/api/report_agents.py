@@ -1,4 +1,4 @@
-"""The agents in a report: who they are, who answered for them, and how they are called."""
+"""The agents in a report: their roles, the models that answered, and their names."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ __all__ = ["agents_section", "answering_model", "name_of"]
 
 
 def agents_section(state: DebateState, debate_format: Format | None) -> Iterator[str]:
-    """Yield the table of those who debate, and of the judge where there is one."""
+    """Yield the table of those who debate, and of the judge if there is one."""
     yield "## Agents"
     yield "Agents know each other by letter alone; the texts below speak of them so."
     ids = [agent.id for agent in state.participants]
@@ -41,13 +41,13 @@ def _agent_cells(state: DebateState, agent: Agent) -> tuple[str, ...]:
 
 
 def answering_model(made: Contribution) -> str:
-    """Return the model that answered, with its route where that says more."""
+    """Return the model that answered, with its route if that shows more."""
     model, route = made.reply.model, made.reply.route
     return f"{model} ({route})" if model and route and route != model else model or route
 
 
 def name_of(state: DebateState, agent: str) -> str:
-    """Return how an agent is called in headings: its name, and its id where that differs."""
+    """Return an agent's name in headings: its name, and its id if that differs."""
     for each in (*state.participants, state.spec.judge.agent):
         if each.id == agent and each.name != agent:
             return f"{inline(each.name)} ({inline(agent)})"

@@ -1,4 +1,4 @@
-"""What a report says before the rounds: how the debate stands, what was asked, and what people said."""
+"""The beginning of a report, before the rounds: the debate's status, its question, and what people contributed."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -21,7 +21,7 @@ _ENDINGS: Final = {
 
 
 def opening_blocks(state: DebateState, debate_format: Format | None) -> Iterator[str]:
-    """Yield all that stands before what agents contributed."""
+    """Yield all sections before the agents' contributions."""
     yield _overview(state)
     yield "## Question"
     yield quote(state.spec.question)
@@ -46,11 +46,11 @@ def _overview(state: DebateState) -> str:
         lines.append(f"Ended after round {state.current_round}: {inline(state.rounds_ended_by)}")
     if state.failure:
         failure = state.failure
-        where = ", ".join(
+        places = ", ".join(
             each for each in (failure.phase, failure.agent_id and f"agent {failure.agent_id}") if each
         )
         happened = f"{failure.reason}: {failure.message}"
-        lines.append(f"Failed{' in ' if where else ''}{inline(where)}: {inline(happened)}")
+        lines.append(f"Failed{' in ' if places else ''}{inline(places)}: {inline(happened)}")
     if state.is_demonstration:
         lines.append(f"Demonstration: {DEMONSTRATION}")
     lines.append(f"Format: {inline(state.spec.format)}")
@@ -100,11 +100,11 @@ def _describe_intervention(intervention: Intervention) -> str:
         return "something that this version does not know"
     act = getattr(intervention, name)
     about = f" {inline(act.agent_id)}" if name in ("mute", "unmute") else ""
-    told = [getattr(act, field) for field in ("text", "reason") if field in act.DESCRIPTOR.fields_by_name]
-    told += [f"{each.question_id}: {each.text}" for each in intervention.answer.answers]
+    texts = [getattr(act, field) for field in ("text", "reason") if field in act.DESCRIPTOR.fields_by_name]
+    texts += [f"{each.question_id}: {each.text}" for each in intervention.answer.answers]
     if name == "approve":
-        told.insert(0, "yes" if act.approved else "no")
-    text = "\n".join(each for each in told if each)
+        texts.insert(0, "yes" if act.approved else "no")
+    text = "\n".join(each for each in texts if each)
     return f"{name.removesuffix('_debate')}{about}{': ' if text else ''}{text}"
 
 
@@ -113,7 +113,7 @@ def _clarifications(state: DebateState) -> Iterator[str]:
         yield "## Clarifications"
     for each in state.clarifications:
         answer = each.answer or Answer()
-        answers = {told.question_id: told.text for told in answer.answers}
+        answers = {each.question_id: each.text for each in answer.answers}
         for asked in each.questions.questions:
             yield f"{name_of(state, asked.agent_id)} asked: {inline(asked.text)}"
             yield quote(answers[asked.id]) if asked.id in answers else "It was not answered by itself."

@@ -39,7 +39,7 @@ def marks_of(observed: ContributionObserved) -> Iterator[str]:
 
 
 def trickster_blocks(finding: TricksterFinding) -> Iterator[str]:
-    """Yield what the trickster found after a round, and what it told the agents."""
+    """Yield the trickster's findings after a round, and its message to the agents."""
     measured = finding.features
     rates = [f"figures {measured.figures:.1f}", f"specifics {measured.specifics:.1f}"]
     rates += [

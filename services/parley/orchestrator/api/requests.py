@@ -1,4 +1,4 @@
-"""Requests checked once, whole, at the edge: what comes out is a specification that can be run, or every bad field."""
+"""Requests are checked once and completely on arrival: the result is a specification that can run, or every bad field."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
@@ -125,7 +125,7 @@ def _format(violations: Violations, spec: debate_pb2.DebateSpec, formats: Format
 def _check_settings(
     violations: Violations, spec: debate_pb2.DebateSpec, formats: Formats, agents: int
 ) -> None:
-    """Check the settings by their own format: the debate's may be another one, or not known."""
+    """Check the settings by their own format: the debate may have another one, or an unknown one."""
     given = format_settings(spec)
     kind = formats.settings(spec.WhichOneof("format_settings") or "")
     if given is not None and kind is not None:
@@ -135,7 +135,7 @@ def _check_settings(
 def _kind_of_settings(
     violations: Violations, spec: debate_pb2.DebateSpec, debate_format: Format
 ) -> Settings | None:
-    """Return the settings that the debate's format has, if any; note where those of another one are given."""
+    """Return the settings that the debate's format has, if any; note settings of another format."""
     given, kind = format_settings(spec), debate_format.settings
     if given is not None and (kind is None or spec.WhichOneof("format_settings") != kind.name):
         name = spec.WhichOneof("format_settings")

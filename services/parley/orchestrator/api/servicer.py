@@ -97,7 +97,7 @@ class OrchestratorServicer(KeyServicer):
     draining: Draining
     owner: str
     reader_seconds: float
-    # Watchers of one debate come to an event at about the same time; its message is made once for all.
+    # Watchers of one debate come to an event at about the same time; its message is created once for all.
     _latest: tuple[Envelope, orchestrator_pb2.WatchDebateResponse] | None = None
 
     async def CreateDebate(  # noqa: N802
@@ -108,9 +108,9 @@ class OrchestratorServicer(KeyServicer):
         """Accept a debate."""
         if self.draining.is_set():
             raise self.draining.error()
-        # In a thread where it is large: it is made before anything is checked.
+        # In a thread if it is large: the digest is computed before any check.
         content = await in_thread_if_large(request, partial(_digest, request))
-        # Before anybody else is asked: they may be away, or changed.
+        # Before any other service is called: it may be away, or have changed.
         earlier = await self._find_earlier(request.request_id, content)
         if earlier is not None:
             return orchestrator_pb2.CreateDebateResponse(debate_id=earlier, existed=True)
@@ -127,14 +127,14 @@ class OrchestratorServicer(KeyServicer):
         """Return a debate."""
         debate, whole = check_id("debate_id", request.debate_id), wants_full_view(request)
         folded = await self._load_state(debate)
-        told = partial(debate_to_proto, folded, self._format_of(folded), is_whole=whole)
-        found = await in_thread_if_large(folded.spec, told)
+        convert = partial(debate_to_proto, folded, self._format_of(folded), is_whole=whole)
+        found = await in_thread_if_large(folded.spec, convert)
         with map_store_errors():
             about = await self.index.list_about(current_tenant(), debate, _MAX_EVALUATIONS)
-            said = await self.feedback.get_latest(current_tenant(), debate)
+            feedback = await self.feedback.get_latest(current_tenant(), debate)
         found.evaluation_ids.extend(each.debate for each in about)
-        if said is not None:
-            found.feedback.CopyFrom(feedback_to_proto(said))
+        if feedback is not None:
+            found.feedback.CopyFrom(feedback_to_proto(feedback))
         response = orchestrator_pb2.GetDebateResponse(debate=found)
         check_size(response, debate, "ask for the view SUMMARY, GetAnswer and ListContributions")
         return response
@@ -144,7 +144,7 @@ class OrchestratorServicer(KeyServicer):
         request: orchestrator_pb2.GetAnswerRequest,
         _context: object,
     ) -> orchestrator_pb2.GetAnswerResponse:
-        """Return what a debate came to."""
+        """Return a debate's answer."""
         folded = await self._load_state(check_id("debate_id", request.debate_id))
         return answer_of(folded, self._format_of(folded))
 
@@ -153,7 +153,7 @@ class OrchestratorServicer(KeyServicer):
         request: orchestrator_pb2.ListContributionsRequest,
         _context: object,
     ) -> orchestrator_pb2.ListContributionsResponse:
-        """Return a page of what was contributed."""
+        """Return a page of contributions."""
         debate, page = check_id("debate_id", request.debate_id), contributions_page(request)
         return contributions_response(page, await self._load_state(debate))
 
@@ -282,21 +282,21 @@ class OrchestratorServicer(KeyServicer):
         request: orchestrator_pb2.SubmitFeedbackRequest,
         _context: object,
     ) -> orchestrator_pb2.SubmitFeedbackResponse:
-        """Record what a person says of a debate."""
+        """Record a person's feedback on a debate."""
         check_feedback(request)
         folded = _require_completed(await self._load_state(request.debate_id), "takes feedback")
         now = self.intake.clock.now()
-        said = feedback_of(request, current_tenant(), folded, self._format_of(folded), now)
+        feedback = feedback_of(request, current_tenant(), folded, self._format_of(folded), now)
         with map_store_errors():
             try:
-                recorded, existed = await self.feedback.put(said)
+                recorded, existed = await self.feedback.put(feedback)
             except FeedbackReusedError:
-                message = f"request id {request.request_id!r} stands for another word on {request.debate_id}"
+                message = f"request id {request.request_id!r} was already used for different feedback on {request.debate_id}"
                 resource = ("feedback", request.request_id)
                 code = grpc.StatusCode.ALREADY_EXISTS
                 raise ParleyError(code, "REQUEST_ID_REUSED", message, resource=resource) from None
-        told = await self.reporter.report_now_or_later(recorded)
-        return orchestrator_pb2.SubmitFeedbackResponse(feedback=feedback_to_proto(told), existed=existed)
+        reported = await self.reporter.report_now_or_later(recorded)
+        return orchestrator_pb2.SubmitFeedbackResponse(feedback=feedback_to_proto(reported), existed=existed)
 
     async def DeleteDebate(  # noqa: N802
         self,
@@ -310,14 +310,14 @@ class OrchestratorServicer(KeyServicer):
         return orchestrator_pb2.DeleteDebateResponse(finished=finished)
 
     async def _find_earlier(self, request_id: str, content: str) -> str | None:
-        """Return the id of the debate that the same request made; None where there is none, as for what is never accepted."""
+        """Return the id of the debate that the same request created; None if there is none, or the request is never accepted."""
         if not content or not REQUEST_ID.fullmatch(request_id):
             return None
         with map_store_errors():
             return await self.intake.find_earlier(current_tenant(), request_id, content)
 
     async def _accept(self, request: orchestrator_pb2.CreateDebateRequest, content: str) -> tuple[str, bool]:
-        """Accept a debate; return its id, and whether the same request had made it meanwhile."""
+        """Accept a debate; return its id, and whether the same request has created it meanwhile."""
         known = ValidationContext(self.formats, self.roles, await roster.fetch_roster(self.gateway))
         created = await in_thread_if_large(request, partial(resolve_request, request, known))
         subject = await self._apply_subject(created.spec)
@@ -341,9 +341,11 @@ class OrchestratorServicer(KeyServicer):
     async def _render_report(self, debate: str) -> str:
         folded = await self._load_state(debate)
         with map_store_errors():
-            said = await self.feedback.get_latest(current_tenant(), debate)
-        # In a thread: what a debate of megabytes takes would hold up everybody else.
-        return await asyncio.to_thread(report.render_report, debate, folded, self._format_of(folded), said)
+            feedback = await self.feedback.get_latest(current_tenant(), debate)
+        # In a thread: a debate of megabytes would delay all other callers.
+        return await asyncio.to_thread(
+            report.render_report, debate, folded, self._format_of(folded), feedback
+        )
 
     async def _load_state(self, debate: str) -> DebateState:
         return await self.debate_states.get(current_tenant(), debate)
@@ -373,9 +375,9 @@ def _require_completed(folded: DebateState, what: str) -> DebateState:
 
 
 def _digest(request: orchestrator_pb2.CreateDebateRequest) -> str:
-    """Return what stands for the content of a request, as it was sent: what it is resolved to may change.
+    """Return the digest of a request's content as it was sent: what it is resolved to may change.
 
-    Empty where it holds a duration that is none, so that it will be refused.
+    Empty if it has an invalid duration, so that it will be refused.
     """
     try:
         return digest(request.spec)

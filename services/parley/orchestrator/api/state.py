@@ -1,4 +1,4 @@
-"""What people read of a debate, as its log tells it so far."""
+"""The state of a debate, folded from its log so far."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -75,7 +75,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Clarification:
-    """Questions that were put to a person; `answer` is None where the debate was to go on without."""
+    """Questions that were put to a person; `answer` is None if the debate was to continue without."""
 
     checkpoint: str
     questions: Questions
@@ -84,7 +84,7 @@ class Clarification:
 
 @dataclass(frozen=True, slots=True)
 class DebateState:
-    """A debate as its log tells it.
+    """A debate, folded from its log.
 
     Attributes:
         status: One of the states in log/index.py.
@@ -97,11 +97,11 @@ class DebateState:
         failure: Why it failed, while the status is FAILED.
         usage: Of every attempt at every step, failed ones too.
         calls: Attempts at agents' steps that have ended.
-        current_round: Rounds held or begun; `max_rounds`: rounds at most.
+        current_round: Rounds begun; `max_rounds`: rounds at most.
         begun_rounds: The numbers of the rounds that were begun, in order: a format may leave numbers out.
-        rounds_ended_by: Why the rounds ended before the last, in words; empty where they did not, or a limit ended them.
+        rounds_ended_by: Why the rounds ended before the last, as a text; empty if they did not, or a limit ended them.
         interventions: In the order of the log.
-        first_drafts: How the first drafts group; None where that is not known, or not certain.
+        first_drafts: How the first drafts group; None if that is unknown or uncertain.
         clarifications: Questions that are closed, in the order of the log.
         requirements: What an answer has to meet, in the order of their numbers.
         recalled: Ids of the past debates that the agents were shown.
@@ -109,7 +109,7 @@ class DebateState:
         open_checkpoints: Those that a person is waited for at, or will be once the debate goes on, oldest first.
         ended_by: The limit that ended it early, such as `total_timeout`; empty for none.
         trickster: What the trickster has found, in the order of the log.
-        rounds_ended: Why the rounds ended; unset before that, and where its format does not say it.
+        rounds_ended: Why the rounds ended; unset before that, and if its format does not record it.
         concluded_at: When it ended for good; None before.
         answer_key: The key of the step that answers, once it has begun; empty before.
     """

@@ -1,4 +1,4 @@
-"""Trouble with the store, as a caller hears of it."""
+"""Errors of the store, as a caller gets them."""
 
 import contextlib
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ __all__ = ["map_store_errors"]
 
 @contextlib.contextmanager
 def map_store_errors() -> Iterator[None]:
-    """Tell the caller of trouble with the store in its own terms."""
+    """Raise errors of the store as errors of the service."""
     try:
         yield
     except CorruptEventError as corrupt:

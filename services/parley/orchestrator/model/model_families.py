@@ -1,4 +1,4 @@
-"""Families of models, told by their names: models of one family make the same mistakes, and are one voice in a vote."""
+"""Families of models, by their names: models of one family make the same mistakes, and are one voice in a vote."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ _XAI: Final = re.compile(r"\bx-ai\b")
 
 
 def family_of(model: str) -> str:
-    """Return the family of a model, or of a route `provider/model`; empty where its name does not tell.
+    """Return the family of a model, or of a route `provider/model`; empty if its name does not show it.
 
     The model's own words count before those of the providers that it is reached through: `groq/llama-3.3-70b` is of `meta`
     and `openrouter/openai/o3` of `openai`. Of several words the first counts, which of a distilled model is its maker.
@@ -60,10 +60,10 @@ def family_of(model: str) -> str:
 
 
 def shared_family(agents: Sequence[Agent]) -> str:
-    """Return the family that the models of all agents share; empty where they share none, or it is not known.
+    """Return the family that the models of all agents share; empty if they share none, or it is unknown.
 
     An agent counts by the first of its routes, which is the one that answers unless it fails. Agents that name the same
-    routes are answered by the same model, so that they share it whatever its family: the route is returned where that is
+    routes are answered by the same model, so that they share it whatever its family: the route is returned if that is
     not known. One agent alone shares nothing.
     """
     if len(agents) < 2:

@@ -16,7 +16,7 @@ _MAX_CHARACTERS = 500
 
 
 def position_of(text: str) -> str:
-    """Return the last stated position, at most 500 characters; empty where the text states none."""
+    """Return the last stated position, at most 500 characters; empty if the text states none."""
     # Stripped here: the same in the pattern would take quadratic time on a long line of blanks.
     stated = [found["stand"].strip(" \t\r*_") for found in POSITION_LINE.finditer(text)]
     return next((each[:_MAX_CHARACTERS] for each in reversed(stated) if each), "")

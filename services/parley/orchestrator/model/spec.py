@@ -1,6 +1,6 @@
-"""What a debate's specification says: functions over the contract's messages, which are only read once it is accepted.
+"""A debate's specification: functions over the contract's messages, which are read-only once it is accepted.
 
-What unset means is decided here, when a debate is accepted: what its first event holds says every setting.
+The defaults of unset fields are filled in here, when a debate is accepted: its first event has every setting.
 """
 
 from collections.abc import Iterable
@@ -78,7 +78,7 @@ def dearest(prices: Iterable[Price | None]) -> Price | None:
 
 
 def resolve_agent(agent: Agent) -> Agent:
-    """Return a copy of an agent with its defaults: it is called by its id, and numbers that name no tool are left out."""
+    """Return a copy of an agent with its defaults: its id is its name, and unknown numbers of tools are left out."""
     resolved = Agent()
     resolved.CopyFrom(agent)
     resolved.name = agent.name or agent.id
@@ -89,7 +89,7 @@ def resolve_agent(agent: Agent) -> Agent:
 
 
 def without_sections(agent: Agent) -> Agent:
-    """Return a copy of an agent without the prompts of its own role, which stand beside the specification."""
+    """Return a copy of an agent without the prompts of its own role, which are stored outside of the specification."""
     bare = Agent()
     bare.CopyFrom(agent)
     if bare.HasField("own_role"):
@@ -98,7 +98,7 @@ def without_sections(agent: Agent) -> Agent:
 
 
 def with_default_summaries(given: SummarySettings) -> SummarySettings:
-    """Return settings with every field set; summaries are made unless it is said that they are not."""
+    """Return settings with every field set; summaries are enabled unless they are disabled explicitly."""
     settings = SummarySettings(enabled=True)
     settings.MergeFrom(given)
     return settings
@@ -114,7 +114,7 @@ def with_default_limits(given: DebateLimits, default: DebateLimits) -> DebateLim
         else:  # a span of time as a whole: merging would keep the default's fraction of a second
             span = getattr(limits, field.name)
             span.CopyFrom(value)
-            span.SetInParent()  # 0 s is said, too
+            span.SetInParent()  # 0 s is set, too
     return limits
 
 

@@ -1,4 +1,4 @@
-"""Agents as the orchestrator reaches them: through the gateway, one call at a time."""
+"""The client of the gateway: one call of an agent at a time."""
 
 from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass
@@ -21,22 +21,22 @@ from parley.v1.debate_pb2 import Reply
 __all__ = ["Agents", "Call", "CancelResult", "generate_request"]
 
 Publish = Callable[[str, Delta], None]
-"""Hands on a piece of a debate's text."""
+"""Publish a piece of a debate's text."""
 
 _UNAVAILABLE_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 _NO_OUTCOMES = frozenset({"STORE_UNAVAILABLE", "GATEWAY_UNAVAILABLE", "CALL_CANCELLED", *UNKNOWN_CALLER})
-"""Reasons that say nothing of the agent. Who stops a call does not wait for its outcome; so where one is waited for, it
-was stopped by an owner before, or by a gateway that gave it up."""
+"""Reasons that do not depend on the agent. An owner that stops a call does not wait for its outcome; so if an owner waits for
+a stopped call, an earlier owner stopped it, or a gateway gave it up."""
 _MARGIN_SECONDS = 5.0
-"""How much longer than the call's own limit the gateway is waited for, so that its own answer comes first."""
+"""The time beyond the call's own limit to wait for the gateway, so that its own error arrives first."""
 _MAX_ARGUMENT_CHARACTERS = 500
 _MAX_PARTIAL_CHARACTERS = 100_000
-"""Characters that are kept of an answer which never came to its end."""
+"""Characters that are kept of an unfinished answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Names a model call for good."""
+    """The lasting name of a model call."""
 
     tenant: str
     debate: str
@@ -52,12 +52,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class CancelResult:
-    """What became of a call that was to be stopped.
+    """The result of stopping a call.
 
     Attributes:
         was_running: Whether it ran, or may have run.
-        run: Names the run that `usage` is of; empty where that is not known.
-        usage: What it had used; None: there was nothing, or nobody knows.
+        run: Names the run that `usage` belongs to; empty if unknown.
+        usage: What it had used; None: nothing, or unknown.
     """
 
     was_running: bool
@@ -93,7 +93,7 @@ def generate_request(
 
 
 class Agents:
-    """Asks agents through a gateway and hands their text on as it comes."""
+    """Calls agents through a gateway and publishes their text as it arrives."""
 
     def __init__(self, channel: grpc.aio.Channel, publish: Publish) -> None:
         """Ask over `channel`."""
@@ -105,7 +105,7 @@ class Agents:
 
         Raises:
             StepError: there is none, for good.
-            OutOfReachError: the gateway is away or was drained, or the call was stopped; the same call may be made again.
+            ServiceUnavailableError: the gateway is away or was drained, or the call was stopped; the same call may be made again.
         """
         request.call_id.CopyFrom(call.to_proto())
         is_too_large = request.ByteSize() > MAX_PROMPT_BYTES
@@ -130,22 +130,24 @@ class Agents:
         )
 
     async def cancel(self, call: Call) -> CancelResult:
-        """Stop a call, wherever it runs. A gateway that is away is left alone: the call ends with its lease."""
+        """Stop a call on any replica. If the gateway is away, do nothing: the call ends with its lease."""
         try:
-            told = await self._gateway.CancelCall(
+            response = await self._gateway.CancelCall(
                 gateway_pb2.CancelCallRequest(call_id=call.to_proto()), timeout=_MARGIN_SECONDS
             )
         except grpc.aio.AioRpcError as error:
             if not is_transport(error) and error.code() not in _UNAVAILABLE_CODES:
                 raise
-            return CancelResult(was_running=True)  # as far as anybody can know
-        return CancelResult(told.was_running, told.run, told.usage if told.HasField("usage") else None)
+            return CancelResult(was_running=True)  # it may have
+        return CancelResult(
+            response.was_running, response.run, response.usage if response.HasField("usage") else None
+        )
 
     async def _read_stream(
         self, call: Call, stream: AsyncIterable[gateway_pb2.GenerateResponse], written: "_StreamedText"
     ) -> gateway_pb2.GenerateCompleted:
         completed = None
-        async for message in stream:  # to its end, since leaving it early would count as hanging up
+        async for message in stream:  # to its end, since leaving it early would cancel the call
             kind = message.WhichOneof("event")
             if kind == "delta":
                 delta = message.delta
@@ -160,14 +162,14 @@ class Agents:
 
 
 class _StreamedText:
-    """What a call has streamed so far, of its present route attempt alone: a new one begins anew."""
+    """What a call has streamed so far, of its current route attempt only: a new one starts empty."""
 
     def __init__(self) -> None:
         self.text = ""
         self._attempt = 0
 
     def append(self, delta: gateway_pb2.TextDelta) -> None:
-        """Take a piece in; what is beyond the bound, or does not follow on what is there, is passed over."""
+        """Append a piece; ignore text beyond the bound, and pieces that leave a gap."""
         if delta.route_attempt != self._attempt:
             self._attempt, self.text = delta.route_attempt, ""
         if delta.offset == len(self.text):
@@ -185,12 +187,12 @@ def _shorten_arguments(call: ToolCall) -> ToolCall:
 
 
 def _map_error(error: grpc.aio.AioRpcError, partial_text: str) -> StepError | ServiceUnavailableError:
-    """Tell an answer of the gateway from trouble on the way to it."""
+    """Return the error of a call: an outcome by the gateway, or a gateway that is unavailable."""
     if is_transport(error):
         return ServiceUnavailableError(f"the gateway is away: {error.details()}", partial_text=partial_text)
     answered = from_rpc_error(error)
     if not answered.reason and answered.code == grpc.StatusCode.DEADLINE_EXCEEDED:
-        # One that lives says by itself that time is over.
+        # A gateway that is up would report the timeout by itself.
         return ServiceUnavailableError("the gateway did not answer", partial_text=partial_text)
     if answered.reason in _NO_OUTCOMES:
         return ServiceUnavailableError(answered.message, _usage_of(answered), partial_text)

@@ -1,4 +1,4 @@
-"""The agents and routes that the gateway knows, as a new debate is checked against them."""
+"""The agents and routes that the gateway knows; new debates are checked against them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Roster:
         return name in self.routes or (provider in self.open_providers and bool(model))
 
     def routes_of(self, agent: Agent) -> tuple[str, ...]:
-        """Return the routes that an agent's calls may take; empty where its provider has yet to be asked for a model."""
+        """Return the routes that an agent's calls may take; empty if its provider has not named a model yet."""
         return tuple(agent.routes) or self.default_routes
 
     def is_demonstration(self, agent: Agent) -> bool:
@@ -61,7 +61,7 @@ class KnownRoute:
     Attributes:
         context_tokens: Tokens that prompt and answer may have together; 0: not known.
         priced: Whether it is known what tokens cost there.
-        price: What they cost; None: not known, or the gateway is of a version that does not say it.
+        price: What they cost; None: not known, or the gateway's version does not report it.
     """
 
     context_tokens: int
@@ -102,13 +102,13 @@ def routes_of(spec: DebateSpec, known: Roster) -> tuple[str, ...]:
 
 
 async def fetch_routes(channel: grpc.aio.Channel, names: Sequence[str]) -> Mapping[str, KnownRoute]:
-    """Return what the gateway knows of these routes; nothing where it is away."""
+    """Return what the gateway knows of these routes; nothing if it is away."""
     gateway = gateway_pb2_grpc.GatewayServiceStub(channel)
     try:
         request = gateway_pb2.ListRoutesRequest(names=names[:_MAX_NAMES])
         listed = await gateway.ListRoutes(request, timeout=_SECONDS)
     except grpc.aio.AioRpcError:
-        return {}  # whether the debate can be held does not hang on it
+        return {}  # the debate can run without it
     return {each.name: KnownRoute(each.context_tokens, each.priced, _price(each)) for each in listed.routes}
 
 

@@ -1,7 +1,7 @@
-"""The other services as the orchestrator reaches them: convergence, ratings and memory, and an issue tracker.
+"""Clients of the other services: convergence, ratings and memory, and an issue tracker.
 
-A debate can do without what convergence and memory add to it, so that asking them fails soon and is recorded; a restart or a
-drain is waited out first. What follows from a debate must not be lost: recording waits for as long as the service is away.
+A debate can run without convergence and memory, so that a call to them fails soon and is recorded; it first waits for the end
+of a restart or a drain. The results of a debate must not be lost: recording waits for as long as the service is away.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,7 +33,7 @@ _READ_SECONDS = 60.0
 """For positions: 32 agents have 496 pairs, and the model that reads them is loaded when it is first asked."""
 _WRITE_SECONDS = 30.0
 _RESTART_SECONDS = 8.0
-"""How long a service that is away is asked again. One that was away for so long is not waited for until it has answered."""
+"""How long a call to a service that is away is retried. After that, calls are not retried until the service has answered."""
 _RESTART_PAUSES = Backoff(first=0.2, maximum=1.0, jitter=0.2)
 _UNAVAILABLE_CODES = frozenset(
     {
@@ -43,16 +43,16 @@ _UNAVAILABLE_CODES = frozenset(
         grpc.StatusCode.UNAUTHENTICATED,
     }
 )
-"""Codes of trouble that passes: of the service itself, of a store or another service behind it, or of a secret that is being
+"""Codes of errors that pass: of the service itself, of a store or another service behind it, or of a secret that is being
 replaced."""
 _MAX_TEXT_CHARACTERS = 100_000
-"""Characters of a question or a text that convergence and memory take."""
+"""Characters of a question or a text that convergence and memory accept."""
 _MAX_POSITIONS_BYTES = 12 * 1024 * 1024
-"""Of all texts that convergence is sent at once, so that two rounds of 32 agents fit a message in any script."""
+"""Of all texts in one request to convergence, so that two rounds of 32 agents fit a message in any script."""
 _MAX_REMEMBERED_BYTES = 256 * 1024
-"""Bytes of a conclusion that memory takes."""
+"""Bytes of a conclusion that memory accepts."""
 _LAST_CORRECTION = 2**31 - 1
-"""The correction of a match that no other comes after."""
+"""The highest number of a match's correction: no other can follow."""
 _NO_MATCH = "DEBATE_NOT_FOUND"
 _MAX_SHOWN_QUESTION = 500
 _MAX_SHOWN_CONCLUSION = 1500
@@ -62,7 +62,7 @@ T = TypeVar("T")
 
 
 class _ServiceCaller:
-    """Asks one service for what a debate can do without."""
+    """Calls one service that a debate can run without."""
 
     def __init__(self, service: str, clock: Clock) -> None:
         self._service = service
@@ -70,35 +70,39 @@ class _ServiceCaller:
         self._waits_for_restart = True
 
     async def call(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return an answer; a service that is away is waited for. Raises StepError where there is none, for whatever reason."""
+        """Return an answer; wait for a service that is away. Raises StepError if there is no answer, for any reason."""
         seconds = _RESTART_SECONDS if self._waits_for_restart else 0.0
         try:
             found = await retry(
                 ask, on=_is_restarting, backoff=_RESTART_PAUSES, clock=self._clock, seconds=seconds
             )
         except grpc.aio.AioRpcError as error:
-            told, service = from_rpc_error(error), self._service
+            details, service = from_rpc_error(error), self._service
             self._waits_for_restart = not _is_restarting(error)
             if _is_unavailable(error):
-                raise StepError(f"{service.upper()}_AWAY", f"{service} is away: {_one_line(told)}") from error
-            raise StepError(told.reason or told.code.name, f"{service}: {_one_line(told)}") from error
+                raise StepError(
+                    f"{service.upper()}_AWAY", f"{service} is away: {_one_line(details)}"
+                ) from error
+            raise StepError(
+                details.reason or details.code.name, f"{service}: {_one_line(details)}"
+            ) from error
         self._waits_for_restart = True
         return found
 
 
 async def _await_write(service: str, answer: Awaitable[T]) -> T:
-    """Return an answer that must not be lost. Raises OutOfReachError while the service is away, else StepError."""
+    """Return an answer that must not be lost. Raises ServiceUnavailableError while the service is away, else StepError."""
     try:
         return await answer
     except grpc.aio.AioRpcError as error:
-        told = from_rpc_error(error)
+        details = from_rpc_error(error)
         if _is_unavailable(error):
-            raise ServiceUnavailableError(f"{service} is away: {_one_line(told)}") from error
-        raise StepError(told.reason or told.code.name, f"{service}: {_one_line(told)}") from error
+            raise ServiceUnavailableError(f"{service} is away: {_one_line(details)}") from error
+        raise StepError(details.reason or details.code.name, f"{service}: {_one_line(details)}") from error
 
 
 def _is_restarting(error: BaseException) -> bool:
-    """Tell whether it is worth asking again in a moment: a service that is there and slow is not."""
+    """Return whether a retry soon may succeed: with a service that is up but slow it would not."""
     return isinstance(error, grpc.aio.AioRpcError) and (
         is_transport(error) or error.code() == grpc.StatusCode.UNAVAILABLE
     )
@@ -108,8 +112,8 @@ def _is_unavailable(error: grpc.aio.AioRpcError) -> bool:
     return is_transport(error) or error.code() in _UNAVAILABLE_CODES
 
 
-def _one_line(told: ParleyError) -> str:
-    return " ".join(told.message.split())
+def _one_line(error: ParleyError) -> str:
+    return " ".join(error.message.split())
 
 
 class Convergence:
@@ -123,29 +127,29 @@ class Convergence:
     async def group_positions(
         self, request: convergence_pb2.GroupPositionsRequest
     ) -> convergence_pb2.GroupPositionsResponse:
-        """Return how positions group."""
+        """Return the groups of positions."""
         _truncate_texts(request.positions)
         return await self._caller.call(lambda: self._stub.GroupPositions(request, timeout=_READ_SECONDS))
 
     async def assess(self, request: convergence_pb2.AssessRequest) -> convergence_pb2.AssessResponse:
-        """Return what follows from a round's work."""
+        """Return the assessment of a round's work."""
         _truncate_texts([*request.positions, *request.previous])
         return await self._caller.call(lambda: self._stub.Assess(request, timeout=_READ_SECONDS))
 
     async def group_positions_ahead(self, request: convergence_pb2.GroupPositionsRequest) -> None:
-        """Have positions read that `group_positions` will be asked about soon; it does not matter whether the service can."""
+        """Prepare positions that `group_positions` will be called with soon; errors are ignored."""
         _truncate_texts(request.positions)
         with suppress(grpc.aio.AioRpcError):
             await self._stub.GroupPositions(request, timeout=_REQUEST_SECONDS)
 
     async def assess_ahead(self, request: convergence_pb2.AssessRequest) -> None:
-        """Have positions read that `assess` will be asked about soon; it does not matter whether the service can."""
+        """Prepare positions that `assess` will be called with soon; errors are ignored."""
         with suppress(grpc.aio.AioRpcError):
             await self._stub.Assess(request, timeout=_REQUEST_SECONDS)
 
 
 class Ratings:
-    """The record of matches, and what follows from it."""
+    """The record of matches, and the ratings that follow from it."""
 
     def __init__(self, channel: grpc.aio.Channel, clock: Clock | None = None) -> None:
         """Ask over `channel`."""
@@ -153,11 +157,11 @@ class Ratings:
         self._stub = ratings_pb2_grpc.RatingsServiceStub(channel)
 
     async def get_weights(self, request: ratings_pb2.GetWeightsRequest) -> ratings_pb2.GetWeightsResponse:
-        """Return what votes weigh."""
+        """Return the weights of votes."""
         return await self._caller.call(lambda: self._stub.GetWeights(request, timeout=_REQUEST_SECONDS))
 
     async def select_team(self, request: ratings_pb2.SelectTeamRequest) -> ratings_pb2.SelectTeamResponse:
-        """Return who of the candidates is chosen, and why."""
+        """Return the chosen candidates, and the reasons."""
         return await self._caller.call(lambda: self._stub.SelectTeam(request, timeout=_REQUEST_SECONDS))
 
     async def record_match(self, request: ratings_pb2.RecordMatchRequest) -> ratings_pb2.RecordMatchResponse:
@@ -167,18 +171,18 @@ class Ratings:
     async def record_feedback(
         self, request: ratings_pb2.RecordFeedbackRequest
     ) -> ratings_pb2.RecordFeedbackResponse:
-        """Record what a person said of a debate."""
+        """Record a person's feedback on a debate."""
         return await _await_write("ratings", self._stub.RecordFeedback(request, timeout=_WRITE_SECONDS))
 
     async def void_match(self, debate: str, reason: str) -> None:
-        """Take a debate's match away for good; nothing happens where there is none."""
+        """Remove a debate's match for good; do nothing if there is none."""
         request = ratings_pb2.CorrectMatchRequest(
             debate_id=debate, number=_LAST_CORRECTION, void=True, reason=reason
         )
         try:
             await _await_write("ratings", self._stub.CorrectMatch(request, timeout=_WRITE_SECONDS))
-        except StepError as refused:
-            if refused.reason != _NO_MATCH:
+        except StepError as error:
+            if error.reason != _NO_MATCH:
                 raise
 
 
@@ -199,7 +203,7 @@ class Memory:
         return await _await_write("memory", self._stub.RecordDebate(request, timeout=_WRITE_SECONDS))
 
     async def forget_debate(self, debate: str) -> None:
-        """Forget a debate for good; nothing happens where it is not remembered."""
+        """Forget a debate for good; do nothing if it is not remembered."""
         request = memory_pb2.ForgetDebateRequest(debate_id=debate)
         await _await_write("memory", self._stub.ForgetDebate(request, timeout=_WRITE_SECONDS))
 
@@ -216,10 +220,10 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """All of them.
+    """The clients of all other services.
 
     Attributes:
-        issues: Where decisions become issues; None where the operator named no tracker.
+        issues: The tracker in which decisions become issues; None if the operator named none.
     """
 
     convergence: Convergence
@@ -229,20 +233,20 @@ class Services:
 
 
 def truncate_text(text: str) -> str:
-    """Return as much of a text as convergence and memory take."""
+    """Return as much of a text as convergence and memory accept."""
     return text[:_MAX_TEXT_CHARACTERS]
 
 
 def truncate_conclusion(text: str) -> str:
-    """Return as much of a conclusion as memory takes."""
+    """Return as much of a conclusion as memory accepts."""
     return text.encode()[:_MAX_REMEMBERED_BYTES].decode(errors="ignore")
 
 
-def _truncate_texts(stands: Sequence[convergence_pb2.AgentPosition]) -> None:
+def _truncate_texts(positions: Sequence[convergence_pb2.AgentPosition]) -> None:
     """Cut texts that together are too large for a message, each to its share."""
-    if sum(len(each.text.encode()) for each in stands) > _MAX_POSITIONS_BYTES:
-        share = _MAX_POSITIONS_BYTES // len(stands)
-        for each in stands:
+    if sum(len(each.text.encode()) for each in positions) > _MAX_POSITIONS_BYTES:
+        share = _MAX_POSITIONS_BYTES // len(positions)
+        for each in positions:
             each.text = each.text.encode()[:share].decode(errors="ignore")
 
 
