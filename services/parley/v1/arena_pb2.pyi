@@ -399,8 +399,8 @@ class StoppingSettings(_message.Message):
     judge_termination: _builtins.bool
     """After each round from the critiques on, the judge decides whether more discussion is useful."""
     unanimous_drafts: _builtins.bool
-    """After the proposals: all of them take the same position beyond doubt, so that no round of critiques or revisions is
-    held.
+    """After the proposals: all of them take the same position beyond doubt, so no round of critiques or revisions is
+    run.
     """
     stable_positions: _builtins.bool
     """After each revision: who holds which position, and how surely, has hardly changed since the round before."""

@@ -219,7 +219,7 @@ class Event(_message.Message):
 
     @_builtins.property
     def checkpoint_expired(self) -> Global___CheckpointExpired:
-        """Nobody came in time."""
+        """No person answered in time."""
 
     @_builtins.property
     def debate_failed(self) -> Global___DebateFailed:
@@ -344,8 +344,8 @@ class DebateCreated(_message.Message):
     on. Its agents are then asked for prose alone.
     """
     requested_by: _builtins.str
-    """Who asked for it, by its key or token, such as `ci (key 810032c18ab2)`; `local` for this machine's user. Empty: nobody
-    was asked.
+    """Who asked for it, by its key or token, such as `ci (key 810032c18ab2)`; `local` for this machine's user. Empty: callers
+    do not authenticate.
     """
     @_builtins.property
     def spec(self) -> _debate_pb2.DebateSpec:
@@ -1543,7 +1543,7 @@ Global___CheckpointClosed: _TypeAlias = CheckpointClosed  # noqa: Y015
 
 @_typing.final
 class CheckpointExpired(_message.Message):
-    """Nobody came in time. The debate pauses, and opens the checkpoint again once it is resumed."""
+    """No person answered in time. The debate pauses, and opens the checkpoint again once it is resumed."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -70,7 +70,7 @@ class ModeratedSettings(_message.Message):
     """Tokens that one debater may write in one round; 0: no limit."""
     @_builtins.property
     def custom_perspectives(self) -> _containers.RepeatedCompositeFieldContainer[Global___Perspective]:
-        """Perspectives beside those that come along. One with the name of such a one takes its place."""
+        """Perspectives besides the built-in ones. One with the name of a built-in one replaces it."""
 
     def __init__(
         self,

@@ -274,11 +274,11 @@ class OrchestratorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CreateKey(self, request, context):
-        """Makes an API key of the caller's tenant. It holds at once, and until it is revoked.
+        """Creates an API key of the caller's tenant. It is valid at once, until it is revoked.
 
         Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `KEY_EXISTS` (this request id has created one, whose text was returned
-        then: if it is lost, revoke it and ask with another request id); FAILED_PRECONDITION `KEYS_NOT_USED` (this server lets
-        nobody in by keys); RESOURCE_EXHAUSTED `TOO_MANY_KEYS`; UNAVAILABLE `STORE_UNAVAILABLE`.
+        then: if it is lost, revoke it and ask with another request id); FAILED_PRECONDITION `KEYS_NOT_USED` (this server accepts
+        no keys); RESOURCE_EXHAUSTED `TOO_MANY_KEYS`; UNAVAILABLE `STORE_UNAVAILABLE`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

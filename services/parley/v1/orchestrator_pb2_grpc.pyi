@@ -117,11 +117,11 @@ class OrchestratorServiceStub:
     ended, is not paused and has not failed: cancel it first); UNAVAILABLE `STORE_UNAVAILABLE`.
     """
     CreateKey: _aio.UnaryUnaryMultiCallable[_key_pb2.CreateKeyRequest, _key_pb2.CreateKeyResponse]
-    """Makes an API key of the caller's tenant. It holds at once, and until it is revoked.
+    """Creates an API key of the caller's tenant. It is valid at once, until it is revoked.
 
     Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `KEY_EXISTS` (this request id has created one, whose text was returned
-    then: if it is lost, revoke it and ask with another request id); FAILED_PRECONDITION `KEYS_NOT_USED` (this server lets
-    nobody in by keys); RESOURCE_EXHAUSTED `TOO_MANY_KEYS`; UNAVAILABLE `STORE_UNAVAILABLE`.
+    then: if it is lost, revoke it and ask with another request id); FAILED_PRECONDITION `KEYS_NOT_USED` (this server accepts
+    no keys); RESOURCE_EXHAUSTED `TOO_MANY_KEYS`; UNAVAILABLE `STORE_UNAVAILABLE`.
     """
     ListKeys: _aio.UnaryUnaryMultiCallable[_key_pb2.ListKeysRequest, _key_pb2.ListKeysResponse]
     """Lists the API keys of the caller's tenant, oldest first.
@@ -321,11 +321,11 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _key_pb2.CreateKeyRequest,
         context: _aio.ServicerContext[_key_pb2.CreateKeyRequest, _abc.Awaitable[_key_pb2.CreateKeyResponse]],
     ) -> _abc.Awaitable[_key_pb2.CreateKeyResponse]:
-        """Makes an API key of the caller's tenant. It holds at once, and until it is revoked.
+        """Creates an API key of the caller's tenant. It is valid at once, until it is revoked.
 
         Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `KEY_EXISTS` (this request id has created one, whose text was returned
-        then: if it is lost, revoke it and ask with another request id); FAILED_PRECONDITION `KEYS_NOT_USED` (this server lets
-        nobody in by keys); RESOURCE_EXHAUSTED `TOO_MANY_KEYS`; UNAVAILABLE `STORE_UNAVAILABLE`.
+        then: if it is lost, revoke it and ask with another request id); FAILED_PRECONDITION `KEYS_NOT_USED` (this server accepts
+        no keys); RESOURCE_EXHAUSTED `TOO_MANY_KEYS`; UNAVAILABLE `STORE_UNAVAILABLE`.
         """
 
     @_abc_1.abstractmethod

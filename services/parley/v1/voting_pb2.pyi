@@ -178,8 +178,8 @@ class Vote(_message.Message):
     weighted_by: Global___VoteWeights.ValueType
     """What ballots weighed by. Unspecified: each counted 1."""
     quorum: _builtins.int
-    """Ballots that had to be cast: half of the agents asked rounded up, and two at least if there are two. 0: a panel
-    held the vote.
+    """Ballots that had to be cast: half of the agents asked rounded up, and two at least if there are two. 0: the vote
+    of a panel.
     """
     self_votes_allowed: _builtins.bool
     """Whether an agent might vote for its own proposal. Unset: it might."""
@@ -302,8 +302,8 @@ class VotingSettings(_message.Message):
     early_end: _builtins.bool
     """Whether a vote ends as soon as neither winner nor strength can change any more."""
     group_choices: _builtins.bool
-    """Whether proposals that say the same count as one; never two that contradict each other, or of which that cannot be
-    told.
+    """Whether proposals that say the same count as one; never two that contradict each other, or for which that is
+    unknown.
     """
     ballots: Global___VoteBallots.ValueType
     """Which ballots decide."""
