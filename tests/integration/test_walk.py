@@ -1,0 +1,27 @@
+"""The question and the answer of a debate pass few forms."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+MOST_FORMS: Final = {"question": 17, "answer": 27}
+"""Today's bound. The aim is 16 for the question and 20 for the answer; lower a bound when a form goes."""
+
+REPOSITORY: Final = Path(__file__).parents[2]
+
+
+def test_a_text_passes_no_form_more_than_it_did() -> None:
+    """A new form on the way of the question or the answer needs a reason: use the contract's message if it is one."""
+    command = [sys.executable, "-m", "tests.support.walk"]
+    run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=True)
+
+    counts = re.findall(
+        r"^(question|answer): \d+ files, \d+ functions, (\d+) forms$", run.stderr, re.MULTILINE
+    )
+    forms = {name: int(count) for name, count in counts}
+    assert forms.keys() == MOST_FORMS.keys(), run.stderr
+    assert all(10 <= forms[name] <= MOST_FORMS[name] for name in MOST_FORMS), run.stderr
+    assert "message GenerateRequest" in run.stderr
+    assert "message GetDebateResponse" in run.stderr
