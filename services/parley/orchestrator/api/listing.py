@@ -8,11 +8,10 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.orchestrator.api.conversion import status_from_proto
-from parley.orchestrator.api.labels import check_labels
 from parley.orchestrator.api.page_tokens import place_of
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.log.debate_filter import DebateFilter
-from parley.orchestrator.model.labels import label_texts
+from parley.orchestrator.model.labels import check_labels, label_texts
 from parley.orchestrator.model.times import time_of
 from parley.runtime.validation import DEBATE_ID, Violations
 from parley.v1 import orchestrator_pb2

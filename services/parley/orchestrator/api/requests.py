@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
-from parley.orchestrator.api.labels import check_labels
 from parley.orchestrator.api.participants import ParticipantResolver, ValidationContext
 from parley.orchestrator.engine.format import Format, Formats, Settings, UnknownFormatError
+from parley.orchestrator.model.labels import check_labels
 from parley.orchestrator.model.spec import (
     DEFAULT_DOMAIN,
     DEFAULT_HISTORY_LIMIT,

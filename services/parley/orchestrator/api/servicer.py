@@ -12,8 +12,6 @@ from google.protobuf.json_format import SerializeToJsonError
 
 from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.api import report
-from parley.orchestrator.api.budget_warnings import budget_warnings
-from parley.orchestrator.api.context_warnings import context_warnings
 from parley.orchestrator.api.conversion import debate_to_proto, summary_to_proto
 from parley.orchestrator.api.decision import decision_of, require_moderated_outcome
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
@@ -32,6 +30,7 @@ from parley.orchestrator.api.reading import (
     wants_full_view,
 )
 from parley.orchestrator.api.requests import check_id, resolve_request
+from parley.orchestrator.api.route_warnings import budget_warnings, context_warnings
 from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.engine.debate_deleter import DebateDeleter

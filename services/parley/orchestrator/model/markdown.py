@@ -1,15 +1,41 @@
-"""The pieces of a page in CommonMark that shows what others wrote: nothing of theirs can reach out of its place."""
+"""The pieces of a page in CommonMark that shows texts of others: none of their markup can reach out of its place.
+
+Such a text has no headings, HTML, images, definitions of links, and links only to the web and to mail; the rest stays. It is meant for a
+block quote or a list item, which also ends the fences that it leaves open. If only a parser could decide whether a piece is code, it
+counts as no code: a backslash too many does no harm.
+"""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from parley.orchestrator.model.harmless_text import to_safe_markdown
-
-__all__ = ["inline", "list_item", "moment", "quote", "span", "table"]
+__all__ = ["inline", "list_item", "moment", "quote", "span", "table", "to_safe_markdown"]
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>|#~&])")
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_HEADING: Final = re.compile(r"^([\s>*+\-\d.)]*)(#{1,6}(?:\s|$))")
+_UNDERLINE: Final = re.compile(r"^([ \t>]*)((?:=+|-+)[ \t]*)$")
+_HTML: Final = r"(?<!\\)(?:\\\\)*<(?!https?://[^\s<>`]*>)(?=[A-Za-z/!?])"
+"""The beginning of a tag or a comment, unless it is escaped already. Links in angle brackets are none."""
+_IMAGE: Final = r"(?<!\\)(?:\\\\)*!(?=\[)"
+"""The beginning of an image, which would be fetched from the address in the text; without its `!` it is a link."""
+_LINK: Final = r"(?<!\\)(?:\\\\)*\](?=\((?![ \t]*(?:<https?://[^\s<>`]*>|(?i:https?|mailto):)))"
+"""Where the address of a link begins that is none of the web or of mail: it could run something, or lead to a file of the reader."""
+_MAY_DEFINE: Final = re.compile(r"^[\s>*+\-\d.)]*\[")
+"""A line with which the definition of a link may begin: it would count on the whole page."""
+_MARKS: Final = ("<", "![", "](")
+"""One of these stands in a line with markup. To look for them takes a hundredth of what the patterns take, for texts of megabytes."""
+_CODE: Final = r"(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
+_CODE_SPAN: Final = re.compile(_CODE)
+_MARKUP: Final = re.compile(f"{_HTML}|{_IMAGE}|{_LINK}")
+_MARKUP_OR_CODE: Final = re.compile(f"(?P<code>{_CODE})|{_HTML}|{_IMAGE}|{_LINK}")
+_FENCE: Final = re.compile(r"^(?:(`{3,})[^`]*|(~{3,}).*)$")
+_FENCE_WITHIN: Final = re.compile(r"^[\s>*+\-\d.)]+(?:`{3}|~{3})")
+_MAX_BACKTICKS: Final = 100
+"""Of a line that is looked at for pairs: each run of another length is looked for in all of the rest, which holds the loop."""
+_PAIRED_OTHERWISE: Final = frozenset("[|\\")
+"""Characters of links, tables and escapes, next to which backticks may pair in other ways."""
 
 
 def inline(text: str) -> str:
@@ -50,3 +76,61 @@ def span(span: timedelta) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min {rest} s" if hours else f"{minutes} min {rest} s"
+
+
+def to_safe_markdown(text: str) -> str:
+    """Return a text without the markup that would reach out of its place; blank lines around it are left out."""
+    lines = _LINE_END.split(text.strip())
+    fenced = _find_fences(lines)
+    prose = [line for line, is_fenced in zip(lines, fenced, strict=True) if not is_fenced]
+    markup = _MARKUP_OR_CODE if all(map(_pairs_its_backticks, prose)) else _MARKUP
+    defines = any(map(_MAY_DEFINE.match, prose))
+    shown = []
+    before = ""
+    for line, is_fenced in zip(lines, fenced, strict=True):
+        shown.append(line if is_fenced else _safe_line(line, before, markup, defines=defines))
+        before = line
+    return "\n".join(shown)
+
+
+def _safe_line(line: str, before: str, markup: re.Pattern[str], *, defines: bool) -> str:
+    if before.strip(" \t"):  # else it is a line across the page
+        line = _UNDERLINE.sub(r"\1\\\2", line)
+    if any(each in line for each in _MARKS):
+        line = markup.sub(_escape, line)
+    line = _HEADING.sub(r"\1\\\2", line)
+    return line.replace("]:", "]\\:") if defines else line
+
+
+def _escape(found: re.Match[str]) -> str:
+    if found.groupdict().get("code"):
+        return found[0]
+    return f"{found[0][:-1]}\\{found[0][-1]}"
+
+
+def _find_fences(lines: Sequence[str]) -> list[bool]:
+    """Return of each line whether it belongs to a fence; of none, if fences are inside of another element."""
+    if any(map(_FENCE_WITHIN.match, lines)):
+        return [False] * len(lines)
+    return list(_in_fences(lines))
+
+
+def _in_fences(lines: Sequence[str]) -> Iterator[bool]:
+    fence = ""
+    for line in lines:
+        if fence:
+            yield True
+            ends = line.rstrip(" \t")
+            if ends.startswith(fence) and not ends.strip(fence[0]):
+                fence = ""
+        else:
+            begun = _FENCE.match(line)
+            fence = (begun[1] or begun[2]) if begun else ""
+            yield bool(begun)
+
+
+def _pairs_its_backticks(line: str) -> bool:
+    if "`" not in line:
+        return True
+    few = line.count("`") <= _MAX_BACKTICKS
+    return few and not _PAIRED_OTHERWISE.intersection(line) and "`" not in _CODE_SPAN.sub("", line)

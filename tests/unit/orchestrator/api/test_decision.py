@@ -26,7 +26,7 @@ from parley.v1.moderated_pb2 import (
     Tension,
 )
 from tests.unit.orchestrator.made_logs import SPEC, created, failed, log, succeeded
-from tests.unit.orchestrator.model.test_harmless_text import HOSTILE
+from tests.unit.orchestrator.model.test_markdown import HOSTILE
 
 SECTIONS = [
     "## Question",

@@ -1,12 +1,13 @@
-"""The warnings about a debate's budget."""
+"""The warnings to a client about the routes of its debate, before the first call: unknown prices and context sizes."""
 
 from collections.abc import Mapping
 
 from parley.orchestrator.model.spec import agents_of
+from parley.orchestrator.model.tokens import ASSUMED_CONTEXT_TOKENS
 from parley.orchestrator.peers.roster import KnownRoute, Roster, routes_of
 from parley.v1.debate_pb2 import DebateSpec
 
-__all__ = ["budget_warnings"]
+__all__ = ["budget_warnings", "context_warnings"]
 
 
 def budget_warnings(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]) -> tuple[str, ...]:
@@ -23,6 +24,20 @@ def budget_warnings(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownR
         return ()
     what = f"the budget of money cannot be kept: the price of {', '.join(unpriced)} is unknown"
     return (f"{what}, and calls there count as free; set its input_price and output_price",)
+
+
+def context_warnings(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]) -> tuple[str, ...]:
+    """Return a warning that names the routes with an unknown context size, and the assumed size.
+
+    `routes` is empty if the gateway could not be asked.
+    """
+    unknown = [name for name in routes_of(spec, known) if name in routes and not routes[name].context_tokens]
+    if not unknown:
+        return ()
+    what = (
+        f"the context size of {', '.join(unknown)} is unknown: {ASSUMED_CONTEXT_TOKENS:,} tokens are assumed"
+    )
+    return (f"{what}; set its context_tokens",)
 
 
 def _is_priced(route: KnownRoute | None) -> bool:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from parley.orchestrator.model.harmless_text import to_safe_markdown
-from parley.orchestrator.model.markdown import list_item, quote
+from parley.orchestrator.model.markdown import list_item, quote, to_safe_markdown
 
 HOSTILE = st.lists(
     st.sampled_from(
