@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pymongo import MongoClient
 
-from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.journal import Journal
 from parley.runtime.clock import SystemClock
 from parley.storage.opening import open_store
@@ -89,7 +89,7 @@ class _JournalWriter:
     async def append(self, events: int) -> None:
         numbers = range(self.last + 1, self.last + events + 1)
         await self.journal.append(
-            *(Draft(f"round/{number}", RoundStarted(number=number, total=_LONG)) for number in numbers)
+            *(create_event(f"round/{number}", RoundStarted(number=number, total=_LONG)) for number in numbers)
         )
         self.last += events
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.log.envelope import GENESIS, Draft, seal
+from parley.orchestrator.log.envelope import GENESIS, create_event, seal
 from parley.storage.ports import Record
 from parley.v1.debate_pb2 import DebateFailure, Reply, Work
 from parley.v1.debate_pb2 import Outcome as DebateOutcome
@@ -36,8 +36,8 @@ WALL = NOON.timestamp() - 100.0
 """Noon is second 100 of the monotonic clock."""
 ADA, BO = "round/1/propose/ada", "round/1/propose/bo"
 
-Event = tuple[int, Draft]
-"""Epoch and draft."""
+Event = tuple[int, LogEvent]
+"""Epoch and event."""
 
 
 def prompt(key: str) -> str:
@@ -57,19 +57,19 @@ def work(key: str) -> Work:
     return Work(activity="proposal", agent_id=key[-3:].strip("/"), round=1)
 
 
-CREATED = (0, Draft("created", with_fields(make_debate(), request_id="req")))
-CLAIMED = (1, Draft("claim/1", Claimed(owner="a")))
-INTERVENED = (1, Draft("intervention/w1", intervention("guide", "w1", text="x")))
-CONCLUDED = (1, Draft("concluded", Concluded(outcome=DebateOutcome(description="Yes."))))
-CLOSED = (1, Draft("closed", Closed()))
+CREATED = (0, create_event("created", with_fields(make_debate(), request_id="req")))
+CLAIMED = (1, create_event("claim/1", Claimed(owner="a")))
+INTERVENED = (1, create_event("intervention/w1", intervention("guide", "w1", text="x")))
+CONCLUDED = (1, create_event("concluded", Concluded(outcome=DebateOutcome(description="Yes."))))
+CLOSED = (1, create_event("closed", Closed()))
 GOOD: tuple[Event, ...] = (
     CREATED,
     CLAIMED,
-    (1, Draft(ADA, begun(ADA), 1)),
-    (1, Draft(BO, begun(BO), 1)),
+    (1, create_event(ADA, begun(ADA), 1)),
+    (1, create_event(BO, begun(BO), 1)),
     INTERVENED,
-    (1, Draft(ADA, done(ADA), 1)),
-    (1, Draft(BO, done(BO), 1)),
+    (1, create_event(ADA, done(ADA), 1)),
+    (1, create_event(BO, done(BO), 1)),
     CONCLUDED,
     CLOSED,
 )
@@ -78,9 +78,9 @@ GOOD: tuple[Event, ...] = (
 def stored(events: Sequence[Event], *, seconds: float = 1.0) -> list[Record]:
     """Records of one event each, a second after the other from noon on."""
     records, before = [], GENESIS
-    for number, (epoch, draft) in enumerate(events, start=1):
+    for number, (epoch, event) in enumerate(events, start=1):
         envelope = seal(
-            draft,
+            event,
             tenant="default",
             debate=DEBATE,
             sequence=number,
@@ -158,43 +158,53 @@ def also(*more: Event, at: int = len(GOOD)) -> tuple[Event, ...]:
         pytest.param("concluded", (*GOOD[:7], CLOSED), id="closed without a conclusion"),
         pytest.param("complete", GOOD[1:], id="never created"),
         pytest.param(
-            "complete", also((1, Draft("x", Warned(message="late")))), id="written to after its end"
+            "complete", also((1, create_event("x", Warned(message="late")))), id="written to after its end"
         ),
         pytest.param(
             "complete",
-            also((1, Draft("f", DebateFailed(failure=DebateFailure(reason="X", message="y")))), at=7),
+            also((1, create_event("f", DebateFailed(failure=DebateFailure(reason="X", message="y")))), at=7),
             id="failed",
         ),
         pytest.param(
-            "claims", also((2, Draft("x", Warned(message="?"))), at=6), id="an epoch nobody claimed"
+            "claims", also((2, create_event("x", Warned(message="?"))), at=6), id="an epoch nobody claimed"
         ),
-        pytest.param("claims", also((3, Draft("claim/3", Claimed(owner="b"))), at=6), id="an epoch skipped"),
         pytest.param(
-            "claims", also((2, Draft("claim/2", Claimed(owner="b"))), at=6), id="written by the owner before"
+            "claims", also((3, create_event("claim/3", Claimed(owner="b"))), at=6), id="an epoch skipped"
         ),
-        pytest.param("steps", also((1, Draft(ADA, done(ADA), 1)), at=6), id="a second outcome"),
-        pytest.param("steps", also((1, Draft(ADA, done(ADA), 2)), at=6), id="a second attempt unasked"),
-        pytest.param("steps", also((1, Draft(ADA, begun(ADA), 1)), at=6), id="started again"),
+        pytest.param(
+            "claims",
+            also((2, create_event("claim/2", Claimed(owner="b"))), at=6),
+            id="written by the owner before",
+        ),
+        pytest.param("steps", also((1, create_event(ADA, done(ADA), 1)), at=6), id="a second outcome"),
+        pytest.param(
+            "steps", also((1, create_event(ADA, done(ADA), 2)), at=6), id="a second attempt unasked"
+        ),
+        pytest.param("steps", also((1, create_event(ADA, begun(ADA), 1)), at=6), id="started again"),
         pytest.param("steps", (*GOOD[:2], *GOOD[3:]), id="an outcome of nothing"),
         pytest.param(
             "steps",
             (
                 *GOOD[:6],
-                (1, Draft(BO, StepFailed(work=work(BO), digest="d", reason="X", message="y"), 1)),
+                (1, create_event(BO, StepFailed(work=work(BO), digest="d", reason="X", message="y"), 1)),
                 *GOOD[7:],
             ),
             id="our trouble recorded as an agent's",
         ),
         pytest.param(
             "steps",
-            also(*[(1, Draft("note", Warned(message="!")))] * 2, at=6),
+            also(*[(1, create_event("note", Warned(message="!")))] * 2, at=6),
             id="the same note recorded twice",
         ),
         pytest.param(
-            "interventions", also((1, replace(INTERVENED[1], key="again")), at=6), id="an intervention twice"
+            "interventions",
+            also((1, create_event("again", INTERVENED[1].intervened)), at=6),
+            id="an intervention twice",
         ),
         pytest.param("interventions", (*GOOD[:4], *GOOD[5:]), id="an intervention answered and not recorded"),
-        pytest.param("plan", also((1, Draft("x", done("x"), 1)), at=6), id="an answer nobody asked for"),
+        pytest.param(
+            "plan", also((1, create_event("x", done("x"), 1)), at=6), id="an answer nobody asked for"
+        ),
     ],
 )
 def test_a_log_that_breaks_a_promise_is_noticed(rule: str, events: tuple[Event, ...]) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
-from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.watch.feed import Feeds
 from parley.storage.opening import Store
@@ -17,7 +17,7 @@ TENANT = "default"
 
 
 def closed_debate() -> Record:
-    events = log(CREATED, Draft("concluded", Concluded()), Draft("closed", Closed()))
+    events = log(CREATED, create_event("concluded", Concluded()), create_event("closed", Closed()))
     return Record(1, "all", tuple(each.entry for each in events))
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 
-from parley.orchestrator.log.envelope import GENESIS, Draft, Envelope, seal
+from parley.orchestrator.log.envelope import GENESIS, Envelope, create_event, seal
 from parley.orchestrator.log.events import Payload
 from parley.runtime.clock import SystemClock
 from parley.storage.ports import Record, StorageError
 from parley.storage.tails import Tails
+from parley.v1.event_pb2 import Event
 
 __all__ = ["MemoryLog", "SharedRecords", "WrittenLog"]
 
@@ -63,17 +64,17 @@ class WrittenLog:
         self._tenant = tenant
         self.debate = debate
 
-    async def write(self, *payloads: Draft | Payload, epoch: int = 1) -> None:
+    async def write(self, *payloads: Event | Payload, epoch: int = 1) -> None:
         """Append events as one record."""
         entries = list(self._sealed(payloads, epoch))
         record = Record(self.events[-len(entries)].sequence, str(len(self.events)), tuple(entries))
         await self._log.append(f"{self._tenant}/{self.debate}", record)
 
-    def _sealed(self, payloads: Sequence[Draft | Payload], epoch: int) -> Iterable[bytes]:
+    def _sealed(self, payloads: Sequence[Event | Payload], epoch: int) -> Iterable[bytes]:
         for payload in payloads:
             sequence = len(self.events) + 1
             envelope = seal(
-                payload if isinstance(payload, Draft) else Draft(f"key/{sequence}", payload),
+                payload if isinstance(payload, Event) else create_event(f"key/{sequence}", payload),
                 tenant=self._tenant,
                 debate=self.debate,
                 sequence=sequence,

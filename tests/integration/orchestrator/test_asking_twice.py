@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator.engine.inbox import InboxEntry
-from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.index import DebateRecord
 from parley.orchestrator.log.journal import Journal
 from parley.runtime.errors import ParleyError
@@ -62,7 +62,7 @@ async def test_what_the_log_holds_was_recorded_though_its_owner_died_before_it_s
     needs = stage.replica("two").dependencies
     journal = Journal(needs.log, needs.clock, TENANT, debate, await stage.events(debate))
     asked = intervention("cancel", "w")
-    await journal.claim("gone", Draft("intervention/w", asked))
+    await journal.claim("gone", create_event("intervention/w", asked))
     sequence = (await stage.events(debate))[-2].sequence
     record = await stage.record(debate)
     await needs.index.record_claim(record, "gone", journal.epoch, record.updated)

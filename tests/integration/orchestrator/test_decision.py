@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from parley.client.debates import ParleyClient
-from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.events import Payload
 from parley.runtime.errors import ParleyError
 from parley.runtime.server import RunningServer
@@ -27,7 +27,7 @@ async def client_of(
     folder: Path, gateway: RunningServer, *payloads: Payload, debate_format: str = "moderated@1"
 ) -> AsyncIterator[ParleyClient]:
     """A client of an orchestrator that holds this debate, and leaves it as it is."""
-    creation = Draft("created", created(format=debate_format))
+    creation = create_event("created", created(format=debate_format))
     async with backstage(folder) as stage:
         await left_behind(stage, log(creation, Claimed(owner="a"), *payloads))
     async with (

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from parley.orchestrator.log.envelope import GENESIS, Draft, Envelope, open_entry, seal
+from parley.orchestrator.log.envelope import GENESIS, Envelope, create_event, open_entry, seal
 from parley.orchestrator.log.events import Payload
 from parley.orchestrator.model.times import timestamp
 from parley.v1.agent_pb2 import Agent, Usage
@@ -37,12 +37,12 @@ def created(**fields: Any) -> DebateCreated:
     return with_fields(with_spec(FIRST, **fields), request_id="request-1")
 
 
-CREATED = Draft("created", created())
+CREATED = create_event("created", created())
 
 
-def log(*drafts: Draft | Payload) -> list[Envelope]:
+def log(*events: Event | Payload) -> list[Envelope]:
     """Return the events of a log, one second apart; a bare payload gets a key of its own."""
-    return list(_sealed(drafts))
+    return list(_sealed(events))
 
 
 def foreign_entry(
@@ -75,15 +75,15 @@ def with_foreign(events: list[Envelope], *, ignorable: bool) -> list[Envelope]:
     return [*events, open_entry(entry, last.hash)]
 
 
-def succeeded(work: Work, text: str, *, attempt: int = 1, usage: Usage | None = None) -> Draft:
+def succeeded(work: Work, text: str, *, attempt: int = 1, usage: Usage | None = None) -> Event:
     """Return an agent's success at a step."""
     used = usage or Usage(input_tokens=10, output_tokens=5, cost_micros=100, requests=1)
     reply = Reply(text=text, usage=used, route="openai-small", model="small")
     reply.latency.FromMilliseconds(1500)
-    return Draft(key_of(work), StepSucceeded(work=work, digest="digest", reply=reply), attempt)
+    return create_event(key_of(work), StepSucceeded(work=work, digest="digest", reply=reply), attempt)
 
 
-def failed(work: Work, message: str = "no answer", *, attempt: int = 1) -> Draft:
+def failed(work: Work, message: str = "no answer", *, attempt: int = 1) -> Event:
     """Return an agent's failure at a step."""
     failure = StepFailed(
         work=work,
@@ -92,7 +92,7 @@ def failed(work: Work, message: str = "no answer", *, attempt: int = 1) -> Draft
         message=message,
         usage=Usage(input_tokens=3, output_tokens=0, cost_micros=7, requests=2),
     )
-    return Draft(key_of(work), failure, attempt)
+    return create_event(key_of(work), failure, attempt)
 
 
 def key_of(work: Work) -> str:
@@ -101,11 +101,11 @@ def key_of(work: Work) -> str:
     return "/".join(each for each in parts if each)
 
 
-def _sealed(drafts: Iterable[Draft | Payload]) -> Iterable[Envelope]:
+def _sealed(events: Iterable[Event | Payload]) -> Iterable[Envelope]:
     before = GENESIS
-    for sequence, each in enumerate(drafts, start=1):
+    for sequence, each in enumerate(events, start=1):
         envelope = seal(
-            each if isinstance(each, Draft) else Draft(f"key/{sequence}", each),
+            each if isinstance(each, Event) else create_event(f"key/{sequence}", each),
             tenant="default",
             debate=DEBATE,
             sequence=sequence,

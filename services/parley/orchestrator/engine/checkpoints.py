@@ -9,7 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.orchestrator.engine.call_admission import Slot
 from parley.orchestrator.engine.steps import wait_or_timeout
-from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.index import RUNNING, WAITING
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import CheckpointExpiredError
@@ -94,7 +94,7 @@ class Checkpoints:
             closed = self._closed.setdefault(key, asyncio.Event())
             if key not in recorded.open_checkpoints:
                 until = timestamp(self._clock.now() + timedelta(seconds=seconds))
-                await self._journal.append(Draft(key, opened_event(request, until), recorded.attempt))
+                await self._journal.append(create_event(key, opened_event(request, until), recorded.attempt))
             await self._notify_status(WAITING)
             if key not in recorded.checkpoints:
                 with self._slot.free_while_asking():

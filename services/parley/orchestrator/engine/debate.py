@@ -34,7 +34,7 @@ from parley.orchestrator.engine.steps import (
     unpack_answer,
     wait_or_timeout,
 )
-from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.events import Payload
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import Steering
@@ -269,7 +269,7 @@ class Debate:
         """Record an event that follows from steps, once."""
         self._mark_used(key)
         if key not in self._recorded.notes:
-            self._journal.enqueue(Draft(key, payload))
+            self._journal.enqueue(create_event(key, payload))
 
     async def add_participant(self, key: str, agent: Agent, instructions: Mapping[str, str]) -> Agent:
         """Add an agent to the debate with its prompts by section. Return it as it is recorded.
@@ -285,7 +285,7 @@ class Debate:
                 raise ValueError(f"agent {agent.id} already takes part")
             self._joining.add(agent.id)
             joined = ParticipantJoined(agent=agent, instructions=instructions)
-            await self._journal.append(Draft(key, joined))
+            await self._journal.append(create_event(key, joined))
         return self._recorded.joined[key]
 
     async def run_timer(self, key: str, seconds: float) -> None:
@@ -300,12 +300,12 @@ class Debate:
         recorded = self._recorded
         if key not in recorded.timers:
             until = timestamp(self._clock.now() + timedelta(seconds=seconds))
-            await self._journal.append(Draft(key, TimerStarted(until=until)))
+            await self._journal.append(create_event(key, TimerStarted(until=until)))
         if key not in recorded.fired_timers:
             left = (recorded.timers[key] - self._clock.now()).total_seconds()
             with self.slot.free_while_waiting():
                 await wait_or_timeout(self.limiter.ended, self._clock, left)
-            await self._journal.append(Draft(key, TimerFired()))
+            await self._journal.append(create_event(key, TimerFired()))
 
     async def read_steering(self, key: str) -> Steering:
         """Return what the interventions so far ask for. A replay gets the same for this key.
@@ -317,7 +317,7 @@ class Debate:
             if self.ending:
                 await self.limiter.ended.wait()
             seen = SteeringRead(through=self._recorded.last_steering_sequence())
-            await self._journal.append(Draft(key, seen))
+            await self._journal.append(create_event(key, seen))
         return self._recorded.steering(self._recorded.control_sequences[key])
 
     async def run_checkpoint(self, key: str, request: CheckpointRequest) -> CheckpointClosed:

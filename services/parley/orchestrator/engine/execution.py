@@ -16,7 +16,7 @@ from parley.orchestrator.engine.checkpoints import NotifyStatus
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.engine.steps import wait_or_timeout
-from parley.orchestrator.log.envelope import Draft, UnrecordableError
+from parley.orchestrator.log.envelope import UnrecordableError, create_event
 from parley.orchestrator.log.index import RUNNING, WAITING
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import CheckpointExpiredError, DebateFailedError, ReplayError
@@ -25,7 +25,15 @@ from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 from parley.storage.ports import StorageError
 from parley.v1.debate_pb2 import DebateFailure, DebateLimits, Outcome
-from parley.v1.event_pb2 import CheckpointExpired, Concluded, DebateFailed, WaitFinished, WaitStarted, Warned
+from parley.v1.event_pb2 import (
+    CheckpointExpired,
+    Concluded,
+    DebateFailed,
+    Event,
+    WaitFinished,
+    WaitStarted,
+    Warned,
+)
 
 __all__ = ["Execution", "FollowUp", "leaf_exceptions", "run_follow_up"]
 
@@ -87,13 +95,15 @@ class Execution:
             outcome = _check_outcome(self._format, await self._format.run(self._debate))
         except Exception as error:  # noqa: BLE001 - a fault in a format fails its debate, not this replica
             return await self._handle_failure(error)
-        await self._record_end(Draft("concluded", Concluded(outcome=outcome, ended_by=self._debate.ending)))
+        await self._record_end(
+            create_event("concluded", Concluded(outcome=outcome, ended_by=self._debate.ending))
+        )
         return False
 
     async def _handle_failure(self, error: Exception) -> bool:
         expired = _find_first(error, CheckpointExpiredError)
         if expired is not None:
-            await self._journal.append(Draft(expired.key, CheckpointExpired(), self._recorded.attempt))
+            await self._journal.append(create_event(expired.key, CheckpointExpired(), self._recorded.attempt))
             return False
         storage = _find_first(error, StorageError)
         if storage is not None:
@@ -111,9 +121,11 @@ class Execution:
                 phase=failed.phase,
                 steps=failed.steps,
             )
-            await self._record_end(Draft("failed", DebateFailed(failure=failure), self._recorded.attempt))
+            await self._record_end(
+                create_event("failed", DebateFailed(failure=failure), self._recorded.attempt)
+            )
             return False
-        await self._journal.append(Draft(f"wait/{self._recorded.waits + 1}", wait))
+        await self._journal.append(create_event(f"wait/{self._recorded.waits + 1}", wait))
         await self._notify_status(WAITING)
         return True
 
@@ -166,13 +178,13 @@ class Execution:
                 await self._clock.sleep(left)
             else:
                 await wait_or_timeout(self._debate.limiter.ended, self._clock, left)
-        await self._journal.append(Draft(f"wait/{self._recorded.waits}", WaitFinished()))
+        await self._journal.append(create_event(f"wait/{self._recorded.waits}", WaitFinished()))
         await self._notify_status(RUNNING)
 
-    async def _record_end(self, draft: Draft) -> None:
+    async def _record_end(self, event: Event) -> None:
         if not self.is_over:
             self.is_over = True
-            await self._journal.append(draft)
+            await self._journal.append(event)
 
 
 def _check_outcome(debate_format: Format, outcome: object) -> Outcome:
@@ -222,4 +234,4 @@ async def run_follow_up(
         mismatch = str(next(leaf_exceptions(mismatches)))
         _logger.error("what follows the answer was not finished", error=mismatch)  # noqa: TRY400 - the message is enough
         warning = f"what follows the answer was not finished: {mismatch}"
-        await journal.append(Draft("after/mismatch", Warned(message=warning)))
+        await journal.append(create_event("after/mismatch", Warned(message=warning)))

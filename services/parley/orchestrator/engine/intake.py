@@ -19,7 +19,7 @@ from parley.orchestrator.engine.inbox import (
 )
 from parley.orchestrator.engine.runner import Runner
 from parley.orchestrator.log.deletions import DeletionStore
-from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.index import (
     CANCELLED,
     COMPLETED,
@@ -94,7 +94,9 @@ class Intake:
         if len(opening) > _LARGE_OPENING:
             # The note makes the log known if this process ends before the record is written.
             await self.deletions.record_log_start(tenant, debate, created)
-            await Journal(self.log, self.clock, tenant, debate).write_first_event(Draft("created", first))
+            await Journal(self.log, self.clock, tenant, debate).write_first_event(
+                create_event("created", first)
+            )
             opening = ""
         owner = self.runner.owner if self.runner.has_slot(tenant) else None
         record = DebateRecord(
@@ -194,7 +196,7 @@ class Intake:
         journal = Journal(self.log, self.clock, record.tenant, record.debate)
         opening = await in_thread_if_large([record.opening], record.opening_event)
         assert opening is not None
-        await journal.write_first_event(Draft("created", opening))
+        await journal.write_first_event(create_event("created", opening))
         await self.index.record_first_event(record)
         self.runner.wake()
 

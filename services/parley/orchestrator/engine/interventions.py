@@ -16,10 +16,10 @@ from parley.orchestrator.engine.inbox import (
     Inbox,
     InboxEntry,
 )
-from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.peers.agents import Agents, Call
-from parley.v1.event_pb2 import CheckpointClosed, Concluded, Resumed, StoppedCall
+from parley.v1.event_pb2 import CheckpointClosed, Concluded, Event, Resumed, StoppedCall
 
 __all__ = ["InterventionHandler", "stop_calls"]
 
@@ -108,7 +108,7 @@ class InterventionHandler:
         match entry.act:
             case "cancel":
                 await self._stop(work)
-                await self._record(entry, Draft("concluded", Concluded()))
+                await self._record(entry, create_event("concluded", Concluded()))
                 return True
             case "pause" if entry.intervened.intervention.pause.stop_calls:
                 await self._stop(work)
@@ -119,7 +119,7 @@ class InterventionHandler:
                 await self._record(entry)
                 waits.create_task(self._notify_when_calls_end())
             case "resume" if recorded.pausing:
-                await self._record(entry, self._resume_draft())
+                await self._record(entry, self._create_resumed_event())
                 self._debate.gate.open()
             case "mute" | "unmute":
                 await self._record_or_refuse(entry)
@@ -136,9 +136,9 @@ class InterventionHandler:
             return
         match entry.act:
             case "cancel":
-                await self._record(entry, Draft("concluded", Concluded()))
+                await self._record(entry, create_event("concluded", Concluded()))
             case "resume" if recorded.failure is not None or recorded.pausing:
-                await self._record(entry, self._resume_draft())
+                await self._record(entry, self._create_resumed_event())
             case "pause" if entry.intervened.intervention.pause.stop_calls:
                 await self._record(entry)
                 await stop_calls(self._journal, self._agents)
@@ -179,7 +179,7 @@ class InterventionHandler:
             closed = CheckpointClosed(
                 request_id=entry.intervened.request_id, intervention=entry.intervened.intervention
             )
-            await self._record(entry, Draft(key, closed, recorded.attempt))
+            await self._record(entry, create_event(key, closed, recorded.attempt))
             self._debate.checkpoints.notify_closed(key)
         elif refusable:
             await self._refuse(entry, rests=rests)
@@ -196,12 +196,12 @@ class InterventionHandler:
         else:
             await self._inbox.mark_refused(entry.key, epoch, NO_CHECKPOINT)
 
-    async def _record(self, entry: InboxEntry, *after: Draft) -> None:
+    async def _record(self, entry: InboxEntry, *after: Event) -> None:
         """Record an intervention once, with its effects in the same record, and mark it in the inbox."""
         interventions = self._journal.recorded.interventions
         request_id = entry.intervened.request_id
         if request_id not in interventions:
-            await self._journal.append(Draft(f"intervention/{request_id}", entry.intervened), *after)
+            await self._journal.append(create_event(f"intervention/{request_id}", entry.intervened), *after)
         await self._inbox.mark_recorded(entry.key, interventions[request_id][0])
 
     def _is_recorded(self, entry: InboxEntry) -> bool:
@@ -217,5 +217,5 @@ class InterventionHandler:
         await self._debate.gate.wait_until_empty()
         self._queue.put_nowait(_NoCallsInFlight())
 
-    def _resume_draft(self) -> Draft:
-        return Draft("resumed", Resumed(), self._journal.recorded.attempt + 1)
+    def _create_resumed_event(self) -> Event:
+        return create_event("resumed", Resumed(), self._journal.recorded.attempt + 1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from parley.orchestrator.engine.budget import AnswerReserve
 from parley.orchestrator.engine.reservations import Reservations
 from parley.orchestrator.engine.steps import StepAttempt
-from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import SETTLED
 from parley.orchestrator.model.limits import COST_BUDGET, ROUND_TIMEOUT, TOKEN_BUDGET, TOTAL_TIMEOUT
@@ -20,7 +20,7 @@ from parley.orchestrator.model.times import seconds_of
 from parley.runtime.clock import Clock
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import DebateLimits, Work
-from parley.v1.event_pb2 import LimitReached, Settled, StepFailed
+from parley.v1.event_pb2 import Event, LimitReached, Settled, StepFailed
 
 __all__ = ["Budget", "Limiter"]
 
@@ -172,7 +172,7 @@ class Limiter:
                 used = round(self._work_seconds() - since, 3)
                 reached = LimitReached(limit=ROUND_TIMEOUT, round=number, used=used, late=_keys(late))
                 self._mark_late(late)
-                await self._fail_steps(Draft(key, reached, recorded.attempt), late, ROUND_TIMEOUT)
+                await self._fail_steps(create_event(key, reached, recorded.attempt), late, ROUND_TIMEOUT)
                 since = recorded.round_marks[number]
             else:
                 since = self._work_seconds()
@@ -184,7 +184,7 @@ class Limiter:
         late = [each for each in self.in_flight.values() if each.request.scopes & scopes]
         settled = Settled(counted=counted, left_out=left_out, late=_keys(late))
         self._mark_late(late)
-        await self._fail_steps(Draft(key, settled), late, SETTLED)
+        await self._fail_steps(create_event(key, settled), late, SETTLED)
 
     async def fail_left_out(self, settled: Settled) -> None:
         """Record the failures of steps that an earlier owner left out and could not record."""
@@ -223,13 +223,13 @@ class Limiter:
         late = self._steps_to_limit() if limit == TOTAL_TIMEOUT else []
         reached = LimitReached(limit=limit, used=self._usage_of_limit(limit), late=_keys(late))
         part = "after/" if self._recorded.concluded else ""
-        draft = Draft(f"{part}limit/{limit}", reached, self._recorded.attempt)
+        event = create_event(f"{part}limit/{limit}", reached, self._recorded.attempt)
         self._mark_late(late)
         assert self._tasks is not None
-        await asyncio.shield(self._tasks.create_task(self._record_end(draft, late, limit)))
+        await asyncio.shield(self._tasks.create_task(self._record_end(event, late, limit)))
 
-    async def _record_end(self, draft: Draft, late: Sequence[StepAttempt], limit: str) -> None:
-        await self._fail_steps(draft, late, limit)
+    async def _record_end(self, event: Event, late: Sequence[StepAttempt], limit: str) -> None:
+        await self._fail_steps(event, late, limit)
         self.ended.set()
 
     def _usage_of_limit(self, limit: str) -> float:
@@ -244,22 +244,22 @@ class Limiter:
             attempt.mark_late()
             del self.in_flight[attempt.request.key]
 
-    async def _fail_steps(self, draft: Draft, late: Sequence[StepAttempt], reason: str) -> None:
+    async def _fail_steps(self, event: Event, late: Sequence[StepAttempt], reason: str) -> None:
         """Record why steps are late. Then stop their calls, and record the failures with what the calls used."""
-        await self._journal.append(draft)
+        await self._journal.append(event)
         # The append has shown that this owner still has the debate. A later owner's calls would have the same names.
         async with asyncio.TaskGroup() as tasks:
             for attempt in late:
                 tasks.create_task(self._stop_attempt(attempt))
-        drafts = []
+        events = []
         for attempt in late:
             request = attempt.request
             failed = self._failure(request.work, request.digest, reason, attempt.usage)
             failed.partial_text = attempt.partial_text
-            drafts.append(Draft(request.key, failed, attempt.number))
+            events.append(create_event(request.key, failed, attempt.number))
             attempt.fail(failed)
-        if drafts:
-            await self._journal.append(*drafts)
+        if events:
+            await self._journal.append(*events)
         for attempt in late:
             attempt.recorded.set()
 
@@ -267,7 +267,7 @@ class Limiter:
         """Record the failure of a step that was late at an earlier owner, which could not record it."""
         used = await self._stop_call(key, number) if work.agent_id else Usage()
         failed = self._failure(work, digest, self._recorded.late[key], used)
-        await self._journal.append(Draft(key, failed, number))
+        await self._journal.append(create_event(key, failed, number))
         return failed
 
     def _failure(self, work: Work, digest: str, reason: str, usage: Usage) -> StepFailed:

@@ -16,7 +16,7 @@ from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.inbox import Inbox, InboxEntry
 from parley.orchestrator.engine.interventions import InterventionHandler, stop_calls
 from parley.orchestrator.engine.status_writer import StatusWriter, final_status, time_text
-from parley.orchestrator.log.envelope import Draft, Envelope
+from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.index import (
     CANCELLED,
@@ -218,8 +218,10 @@ class DebateOwner:
         if recorded.concluded is not None or recorded.failure is not None:
             return
         failure = DebateFailed(failure=DebateFailure(reason="NO_PROGRESS", message=why))
-        first = [Draft("created", opening)] if opening else []
-        await self._journal.claim(parts.owner, *first, then=[Draft("failed", failure, recorded.attempt)])
+        first = [create_event("created", opening)] if opening else []
+        await self._journal.claim(
+            parts.owner, *first, then=[create_event("failed", failure, recorded.attempt)]
+        )
         await self._status_writer.write_claim()
         await self._status_writer.write_rest(FAILED)
 
@@ -250,7 +252,7 @@ class DebateOwner:
             await self._status_writer.write_closed()
             return created
         try:
-            await self._journal.claim(parts.owner, *([Draft("created", opening)] if opening else []))
+            await self._journal.claim(parts.owner, *([create_event("created", opening)] if opening else []))
         except ClaimLostError:
             metrics.count_claim(taken=False)
             raise
@@ -339,7 +341,7 @@ class DebateOwner:
             if time_of(checkpoint.until) <= self._dependencies.clock.now()
         ]
         if overdue:
-            await self._journal.append(Draft(overdue[0], CheckpointExpired(), recorded.attempt))
+            await self._journal.append(create_event(overdue[0], CheckpointExpired(), recorded.attempt))
             await self._pause()
         elif recorded.open_checkpoints:
             await self._wait_for_person()
@@ -386,7 +388,7 @@ class DebateOwner:
         if not recorded.paused:
             # Counted in the record that ends the run: an owner that takes over before it counts them, a later one does not.
             stopped = await stop_calls(self._journal, self._dependencies.agents) if recorded.stopping else ()
-            await self._journal.append(Draft("paused", Paused(stopped=stopped), recorded.attempt))
+            await self._journal.append(create_event("paused", Paused(stopped=stopped), recorded.attempt))
         await self._status_writer.write_rest(PAUSED)
 
     async def _close(self, concluded: Concluded) -> None:
@@ -404,5 +406,5 @@ class DebateOwner:
                 await run_follow_up(
                     self._debate, self._journal, concluded.outcome, parts.follow_up, parts.follow_up_limits
                 )
-            await self._journal.append(Draft("closed", Closed(stopped=stopped)))
+            await self._journal.append(create_event("closed", Closed(stopped=stopped)))
         await self._status_writer.write_closed()

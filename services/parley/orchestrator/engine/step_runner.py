@@ -8,7 +8,7 @@ from parley.orchestrator.engine.budget import is_short_lived
 from parley.orchestrator.engine.call_admission import Gate, Slot
 from parley.orchestrator.engine.limiter import Limiter
 from parley.orchestrator.engine.steps import StepAttempt, StepRequest, wait_or_timeout
-from parley.orchestrator.log.envelope import Draft, UnrecordableError
+from parley.orchestrator.log.envelope import UnrecordableError, create_event
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import Outcome
 from parley.orchestrator.model.errors import ReplayError, ServiceUnavailableError, StepError
@@ -111,7 +111,7 @@ class StepRunner:
                         is_answer=request.is_answer,
                         is_structured=request.is_structured,
                     )
-                    self._journal.enqueue(Draft(request.key, started, attempt.number))
+                    self._journal.enqueue(create_event(request.key, started, attempt.number))
                     attempt.started = True
                 self.limiter.in_flight[request.key] = attempt
                 outcome = await self._call_once(attempt, call)
@@ -128,7 +128,7 @@ class StepRunner:
         """Record an outcome and return it. If it cannot be recorded, the step fails."""
         request = attempt.request
         try:
-            await self._journal.append(Draft(request.key, outcome, attempt.number))
+            await self._journal.append(create_event(request.key, outcome, attempt.number))
         except UnrecordableError as error:
             outcome = StepFailed(
                 work=request.work,
@@ -137,7 +137,7 @@ class StepRunner:
                 message=str(error),
                 usage=attempt.usage,
             )
-            await self._journal.append(Draft(request.key, outcome, attempt.number))
+            await self._journal.append(create_event(request.key, outcome, attempt.number))
         return outcome
 
     async def _call_once(self, attempt: StepAttempt, call: MakeCall) -> Outcome | None:

@@ -12,7 +12,15 @@ from parley.orchestrator.log.events import CorruptEventError, Payload, is_ignora
 from parley.orchestrator.model.times import time_of, timestamp
 from parley.v1 import event_pb2
 
-__all__ = ["GENESIS", "Draft", "Envelope", "UnrecordableError", "check_recordable", "open_entry", "seal"]
+__all__ = [
+    "GENESIS",
+    "Envelope",
+    "UnrecordableError",
+    "check_recordable",
+    "create_event",
+    "open_entry",
+    "seal",
+]
 
 GENESIS: Final = bytes(32)
 """The hash before the first event."""
@@ -26,15 +34,6 @@ _MAX_BYTES: Final = 10_000_000
 
 class UnrecordableError(Exception):
     """An event cannot be recorded: it cannot be encoded, or is larger than a log takes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """An event to record. `attempt` is as in the contract's `Event`."""
-
-    key: str
-    payload: Payload
-    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,40 +90,52 @@ class Envelope:
         return self.message.hash
 
 
-def check_recordable(drafts: Sequence[Draft]) -> None:
-    """Raise UnrecordableError unless these drafts can be recorded together."""
+def create_event(key: str, payload: Payload, attempt: int = 0) -> event_pb2.Event:
+    """Return an event to record. It has no place in a log before `seal`. `attempt` is as in the contract's `Event`.
+
+    Raises:
+        UnrecordableError: the payload is of no kind, or it cannot be encoded.
+    """
+    try:
+        event = event_pb2.Event(key=key, attempt=attempt, ignorable=is_ignorable(payload))
+        copy: Message = getattr(event, kind_of(payload))
+        copy.CopyFrom(payload)
+        copy.SetInParent()  # a payload without fields would be left out otherwise
+    except Exception as error:
+        raise UnrecordableError(f"{key} cannot be encoded: {error}") from error
+    return event
+
+
+def check_recordable(events: Sequence[event_pb2.Event]) -> None:
+    """Raise UnrecordableError unless these events can be recorded together."""
     size = 0
-    for draft in drafts:
+    for event in events:
         try:
-            kind_of(draft.payload)
-            size += len(draft.payload.SerializeToString()) + len(draft.key.encode())
+            size += len(event.SerializeToString())
         except Exception as error:
-            raise UnrecordableError(f"{draft.key} cannot be encoded: {error}") from error
+            raise UnrecordableError(f"{event.key} cannot be encoded: {error}") from error
     if size > _MAX_BYTES:
-        raise UnrecordableError(f"{drafts[0].key} has {size} bytes, more than {_MAX_BYTES}")
+        raise UnrecordableError(f"{events[0].key} has {size} bytes, more than {_MAX_BYTES}")
 
 
 def seal(
-    draft: Draft, *, tenant: str, debate: str, sequence: int, epoch: int, time: datetime, before: bytes
+    event: event_pb2.Event,
+    *,
+    tenant: str,
+    debate: str,
+    sequence: int,
+    epoch: int,
+    time: datetime,
+    before: bytes,
 ) -> Envelope:
-    """Return the envelope of a draft, hashed onto the event before."""
-    kind = kind_of(draft.payload)
-    event = event_pb2.Event(
-        tenant=tenant,
-        debate_id=debate,
-        sequence=sequence,
-        epoch=epoch,
-        key=draft.key,
-        attempt=draft.attempt,
-        time=timestamp(time),
-        ignorable=is_ignorable(draft.payload),
+    """Return the envelope of an event of `create_event`, hashed onto the event before. The event itself stays as it is."""
+    sealed = event_pb2.Event(
+        tenant=tenant, debate_id=debate, sequence=sequence, epoch=epoch, time=timestamp(time)
     )
-    payload: Message = getattr(event, kind)
-    payload.CopyFrom(draft.payload)
-    payload.SetInParent()  # a payload without fields would be left out otherwise
-    body = event.SerializeToString()
-    event.hash = _chain_hash(before, body)
-    return Envelope(body + _HASH_FIELD + event.hash, event, time.astimezone(UTC), kind, payload)
+    sealed.MergeFrom(event)
+    body = sealed.SerializeToString()
+    sealed.hash = _chain_hash(before, body)
+    return _wrap(body + _HASH_FIELD + sealed.hash, sealed, time.astimezone(UTC))
 
 
 def open_entry(entry: bytes, before: bytes | None) -> Envelope:
@@ -142,6 +153,10 @@ def open_entry(entry: bytes, before: bytes | None) -> Envelope:
     if not sealed or (before is not None and _chain_hash(before, entry[:-_HASH_BYTES]) != event.hash):
         message = f"event {event.sequence} of {event.debate_id} does not follow from the event before it"
         raise CorruptEventError(message)
+    return _wrap(entry, event, time)
+
+
+def _wrap(entry: bytes, event: event_pb2.Event, time: datetime) -> Envelope:
     kind = event.WhichOneof("payload") or ""
     return Envelope(entry, event, time, kind, getattr(event, kind) if kind else None)
 

@@ -13,14 +13,21 @@ from datetime import datetime
 from functools import partial
 
 from parley.orchestrator import metrics
-from parley.orchestrator.log.envelope import GENESIS, Draft, Envelope, check_recordable, open_entry, seal
+from parley.orchestrator.log.envelope import (
+    GENESIS,
+    Envelope,
+    check_recordable,
+    create_event,
+    open_entry,
+    seal,
+)
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.replay import RecordedState
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import Clock
 from parley.runtime.large_texts import in_thread_per_tenant
 from parley.storage.ports import AppendConflictError, Log, Record, StoreUnavailableError
-from parley.v1.event_pb2 import CheckpointClosed, CheckpointExpired, Claimed, WaitFinished
+from parley.v1.event_pb2 import CheckpointClosed, CheckpointExpired, Claimed, Event, WaitFinished
 
 __all__ = [
     "ClaimLostError",
@@ -47,7 +54,7 @@ class ClaimLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _PendingAppend:
-    drafts: tuple[Draft, ...]
+    events: tuple[Event, ...]
     done: asyncio.Future[tuple[Envelope, ...]]
 
 
@@ -143,7 +150,7 @@ class Journal:
         """The sequence of the last event; 0 if there is none."""
         return self._last.sequence if self._last else 0
 
-    async def claim(self, owner: str, *first: Draft, then: Sequence[Draft] = ()) -> None:
+    async def claim(self, owner: str, *first: Event, then: Sequence[Event] = ()) -> None:
         """Append `first`, a claim under the next epoch, and `then` under that claim.
 
         Raises:
@@ -152,12 +159,12 @@ class Journal:
         """
         sealed = self._seal(first)
         self.epoch += 1
-        claim = Draft(f"claim/{self.epoch}", Claimed(owner=owner))
+        claim = create_event(f"claim/{self.epoch}", Claimed(owner=owner))
         sealed += self._seal([claim], sealed)
         await self._store([*sealed, *self._seal(then, sealed)])
         self.claimed_at = sealed[-1].sequence
 
-    async def write_first_event(self, first: Draft) -> None:
+    async def write_first_event(self, first: Event) -> None:
         """Write the first event, without a claim, unless the log has it.
 
         Raises:
@@ -166,28 +173,28 @@ class Journal:
         with suppress(ClaimLostError):  # a faster writer has written the same first event
             await self._store(self._seal([first]))
 
-    async def append(self, *drafts: Draft) -> tuple[Envelope, ...]:
+    async def append(self, *events: Event) -> tuple[Envelope, ...]:
         """Record events as one record. Return them once they are durable. `run_writer` must be running.
 
         Raises:
             UnrecordableError: they cannot be recorded; other events are not affected.
         """
         # Shielded: if the caller is cancelled, the events are still recorded.
-        return await asyncio.shield(self._enqueue_drafts(drafts))
+        return await asyncio.shield(self._enqueue_events(events))
 
-    def enqueue(self, draft: Draft) -> None:
+    def enqueue(self, event: Event) -> None:
         """Record an event with the next append, without waiting for it. Raises as `append`."""
-        _ = self._enqueue_drafts((draft,))
+        _ = self._enqueue_events((event,))
 
     async def wait_until_written(self) -> None:
         """Wait until all events so far are durable. `run_writer` must be running."""
         if self._latest is not None:
             await asyncio.shield(self._latest)
 
-    def _enqueue_drafts(self, drafts: tuple[Draft, ...]) -> asyncio.Future[tuple[Envelope, ...]]:
-        check_recordable(drafts)
+    def _enqueue_events(self, events: tuple[Event, ...]) -> asyncio.Future[tuple[Envelope, ...]]:
+        check_recordable(events)
         self._latest = asyncio.get_running_loop().create_future()
-        self._pending.append(_PendingAppend(drafts, self._latest))
+        self._pending.append(_PendingAppend(events, self._latest))
         self._wake.set()
         return self._latest
 
@@ -210,7 +217,7 @@ class Journal:
         for waiting in self._pending:
             if len(bounds) == _BATCH or size > _BATCH_BYTES:
                 break
-            events = self._seal(waiting.drafts, sealed)
+            events = self._seal(waiting.events, sealed)
             sealed.extend(events)
             size += sum(len(each.entry) for each in events)
             bounds.append(len(sealed))
@@ -222,12 +229,12 @@ class Journal:
                 waiting.done.set_result(tuple(sealed[start:end]))
             start = end
 
-    def _seal(self, drafts: Sequence[Draft], ahead: Sequence[Envelope] = ()) -> list[Envelope]:
+    def _seal(self, events: Sequence[Event], ahead: Sequence[Envelope] = ()) -> list[Envelope]:
         last = ahead[-1] if ahead else self._last
         sealed = []
-        for draft in drafts:
+        for event in events:
             last = seal(
-                draft,
+                event,
                 tenant=self.tenant,
                 debate=self.debate,
                 sequence=last.sequence + 1 if last else 1,

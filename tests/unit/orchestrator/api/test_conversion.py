@@ -14,7 +14,7 @@ from parley.orchestrator.api.conversion import (
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log import index
-from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.index import DebateRecord
 from parley.orchestrator.model.times import timestamp
 from parley.v1 import debate_pb2
@@ -254,7 +254,10 @@ def test_whether_it_is_a_demonstration_is_frozen_with_the_debate_and_told() -> N
 def test_questions_that_are_closed_are_told_with_what_was_said() -> None:
     questions = Questions(questions=[Question(id="ada-1", agent_id="ada", text="How many?")])
     closed = CheckpointClosed(intervention=Intervention(answer=Answer(text="Ten.")))
-    drafts = (Draft("clarify/1", CheckpointOpened(questions=questions), 1), Draft("clarify/1", closed, 1))
+    drafts = (
+        create_event("clarify/1", CheckpointOpened(questions=questions), 1),
+        create_event("clarify/1", closed, 1),
+    )
     (told,) = debate_to_proto(fold(log(CREATED, CLAIMED, *drafts)), V1).clarifications
     assert told == Clarification(checkpoint="clarify/1", questions=questions, answer=Answer(text="Ten."))
     assert not debate_to_proto(fold(log(CREATED, CLAIMED, drafts[0])), V1).clarifications

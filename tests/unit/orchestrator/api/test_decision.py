@@ -12,7 +12,7 @@ from markdown_it.token import Token
 
 from parley.orchestrator.api.decision import Decision, decision_of
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.log.envelope import Draft, Envelope
+from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import STOP_REASON_STAGNATION, Outcome, Work
 from parley.v1.event_pb2 import Concluded, RoundsEnded
@@ -77,7 +77,7 @@ ENDED = RoundsEnded(reason=STOP_REASON_STAGNATION, explanation="nothing new was 
 def decided(outcome: ModeratedOutcome, question: str = SPEC.question) -> list[Envelope]:
     usage = Usage(input_tokens=1200, output_tokens=30, cost_micros=1500, requests=1)
     return log(
-        Draft("created", created(question=question, format="moderated@1")),
+        create_event("created", created(question=question, format="moderated@1")),
         succeeded(ARGUMENT, "One store.", usage=usage),
         failed(Work(activity="argument", agent_id="simplicity", round=2)),
         ENDED,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from parley.orchestrator.api.folding import advance, fold
 from parley.orchestrator.api.state import Waiting
-from parley.orchestrator.log.envelope import Draft, Envelope
+from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import CorruptEventError, Payload
 from parley.orchestrator.model.times import timestamp
 from parley.v1.agent_pb2 import Agent, Usage
@@ -38,6 +38,7 @@ from parley.v1.event_pb2 import (
     ContributionObserved,
     DebateFailed,
     DraftsGrouped,
+    Event,
     ParticipantJoined,
     Paused,
     PhaseEntered,
@@ -185,7 +186,7 @@ def test_first_drafts_whose_groups_are_not_certain_are_not_told() -> None:
 
 def test_the_contribution_that_is_the_answer_is_known_by_its_start() -> None:
     synthesis = Work(activity="synthesis", agent_id="judge")
-    begun = Draft(key_of(synthesis), StepStarted(work=synthesis, digest="digest", is_answer=True), 1)
+    begun = create_event(key_of(synthesis), StepStarted(work=synthesis, digest="digest", is_answer=True), 1)
     state = fold(log(CREATED, succeeded(PROPOSAL, "Use A."), begun, succeeded(synthesis, "{}")))
 
     assert [made.is_answer for made in state.contributions] == [False, True]
@@ -249,7 +250,7 @@ def test_a_debate_waits_at_a_checkpoint_until_it_is_closed_or_expires(
     opened: CheckpointOpened, message: str
 ) -> None:
     opened.until.CopyFrom(timestamp(UNTIL))
-    begun = (CREATED, CLAIMED, Draft("ask", opened))
+    begun = (CREATED, CLAIMED, create_event("ask", opened))
 
     waits = fold(log(*begun))
     assert (waits.status, waits.waiting) == (
@@ -257,7 +258,7 @@ def test_a_debate_waits_at_a_checkpoint_until_it_is_closed_or_expires(
         Waiting(message, UNTIL, checkpoint="ask", opened=opened),
     )
     for over in (CheckpointClosed(request_id="w"), CheckpointExpired()):
-        state = fold(log(*begun, Draft("ask", over)))
+        state = fold(log(*begun, create_event("ask", over)))
         assert (state.status, state.waiting) == ("RUNNING", None)
 
 
@@ -319,7 +320,7 @@ def works(agents: st.SearchStrategy[str]) -> st.SearchStrategy[Work]:
 WORKS = works(AGENTS | st.just(""))
 AGENTS_WORKS = works(AGENTS)
 ROUNDS = st.integers(1, 3)
-PAYLOADS: st.SearchStrategy[Draft | Payload] = st.one_of(
+PAYLOADS: st.SearchStrategy[Event | Payload] = st.one_of(
     st.just(CLAIMED),
     st.just(Recalled(debate_ids=["deb-1"])),
     st.builds(RoundStarted, number=ROUNDS, total=st.just(3)),
@@ -337,7 +338,7 @@ PAYLOADS: st.SearchStrategy[Draft | Payload] = st.one_of(
     st.builds(PhaseFinished, activity=st.just("proposal"), round=ROUNDS),
     st.builds(PhaseEntered, name=st.text(max_size=5)),
     st.builds(
-        lambda work, is_answer: Draft(
+        lambda work, is_answer: create_event(
             key_of(work), StepStarted(work=work, digest="digest", is_answer=is_answer), 1
         ),
         WORKS,
@@ -367,7 +368,7 @@ PAYLOADS: st.SearchStrategy[Draft | Payload] = st.one_of(
 
 
 def test_an_answer_is_one_though_the_fold_was_cut_while_it_was_written() -> None:
-    begins = Draft(key_of(CRITIQUE), StepStarted(work=CRITIQUE, digest="digest", is_answer=True), 1)
+    begins = create_event(key_of(CRITIQUE), StepStarted(work=CRITIQUE, digest="digest", is_answer=True), 1)
     events = log(CREATED, CLAIMED, begins, succeeded(CRITIQUE, "This."))
 
     (made,) = advance(fold(events[:3]), events[3:]).contributions
@@ -376,7 +377,7 @@ def test_an_answer_is_one_though_the_fold_was_cut_while_it_was_written() -> None
 
 @given(st.lists(PAYLOADS, max_size=30), st.data())
 def test_folding_a_log_in_parts_is_folding_it_whole(
-    happened: list[Draft | Payload], data: st.DataObject
+    happened: list[Event | Payload], data: st.DataObject
 ) -> None:
     events = log(CREATED, *happened)
     cut = data.draw(st.integers(1, len(events)))
@@ -386,7 +387,7 @@ def test_folding_a_log_in_parts_is_folding_it_whole(
 
 @given(st.lists(PAYLOADS, max_size=30))
 def test_each_step_stands_once_and_every_attempt_of_an_agent_is_counted(
-    happened: list[Draft | Payload],
+    happened: list[Event | Payload],
 ) -> None:
     events = log(CREATED, *happened)
     state = fold(events)

@@ -12,8 +12,9 @@ from parley.orchestrator.api.decision import decision_of
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.shipped import all_formats
-from parley.orchestrator.log.envelope import Draft, Envelope
+from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.feedback import Feedback
+from parley.v1.event_pb2 import Event
 from tests.support.kept_logs import KEPT, KeptDebate, kept_log
 from tests.unit.orchestrator.made_logs import log
 
@@ -118,7 +119,7 @@ def hostile(message: Any) -> None:
                 setattr(message, field.name, f"{value}{HOSTILE}")
 
 
-def drafts(events: list[Envelope], *, poisoned: bool) -> Iterator[Draft]:
+def copy_events(events: list[Envelope], *, poisoned: bool) -> Iterator[Event]:
     for event in events:
         if event.payload is None:
             continue
@@ -126,11 +127,11 @@ def drafts(events: list[Envelope], *, poisoned: bool) -> Iterator[Draft]:
         payload.CopyFrom(event.payload)
         if poisoned:
             hostile(payload)
-        yield Draft(event.key, payload, event.attempt)
+        yield create_event(event.key, payload, event.attempt)
 
 
 def pages(kept: KeptDebate, *, poisoned: bool) -> Iterator[Page]:
-    state = fold(log(*drafts(kept_log(kept), poisoned=poisoned)))
+    state = fold(log(*copy_events(kept_log(kept), poisoned=poisoned)))
     known = all_formats()
     is_shipped = state.spec.format.partition("@")[0] in known.names()
     debate_format = known.get(state.spec.format) if is_shipped else None

@@ -12,7 +12,7 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.formats.panel import V1
-from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.events import Payload
 from parley.v1.agent_pb2 import PromptText, ToolCall, Usage
 from parley.v1.critique_pb2 import ISSUE_STATUS_NOT_ANSWERED, ISSUE_STATUS_REJECTED, IssueAnswer
@@ -40,6 +40,7 @@ from parley.v1.event_pb2 import (
     Concluded,
     DebateFailed,
     DraftsGrouped,
+    Event,
     Intervened,
     Recalled,
     RequirementsListed,
@@ -83,7 +84,7 @@ OUTCOME = Outcome(
 CLAIMED = Claimed(owner="a")
 ROUND = RoundStarted(number=1, total=1)
 BEGUN = (CREATED, CLAIMED, ROUND)
-ANSWERING = Draft(key_of(SYNTHESIS), StepStarted(work=SYNTHESIS, digest="d", is_answer=True), 1)
+ANSWERING = create_event(key_of(SYNTHESIS), StepStarted(work=SYNTHESIS, digest="d", is_answer=True), 1)
 WHOLE = (
     *BEGUN,
     succeeded(PROPOSAL, "Use A.\nPosition: A."),
@@ -95,8 +96,8 @@ WHOLE = (
 )
 
 
-def report(*drafts: Draft | Payload, debate_format: Format | None = V1) -> str:
-    return render_report(DEBATE, fold(log(*drafts)), debate_format)
+def report(*events: Event | Payload, debate_format: Format | None = V1) -> str:
+    return render_report(DEBATE, fold(log(*events)), debate_format)
 
 
 def parsed(text: str) -> list[Token]:
@@ -202,7 +203,7 @@ def test_agents_are_told_with_letter_role_model_and_prompt() -> None:
             BO,
         ),
     )
-    text = report(Draft("created", spec), succeeded(PROPOSAL, "Use A."))
+    text = report(create_event("created", spec), succeeded(PROPOSAL, "Use A."))
 
     row = cells(text)[7:14]
     assert row == ["A", "ada", "Ada", "architect", "small (openai-small)", "prompts/ada.md", "built-in"]
@@ -252,7 +253,7 @@ def test_a_judge_answer_that_could_not_be_used_is_shown_as_it_came() -> None:
 def test_a_structured_answer_is_shown_as_its_phase_renders_it() -> None:
     work = Work(activity="assessment", title="scores for the work", agent_id="judge", round=1)
     step = StepSucceeded(work=work, digest="d", reply=Reply(text='{"A": 1}', rendered="- agent A: 1 of 100"))
-    text = report(*BEGUN, Draft("1/assessment/judge", step, 1))
+    text = report(*BEGUN, create_event("1/assessment/judge", step, 1))
 
     assert "> - agent A: 1 of 100" in text
     assert '{"A": 1}' not in text
@@ -274,7 +275,7 @@ def test_warnings_interventions_context_and_past_debates_are_told() -> None:
         ),
     )
     facts = (Recalled(debate_ids=["deb-1"]), Warned(message="Bo is late."))
-    text = report(Draft("created", spec), *facts, *made)
+    text = report(create_event("created", spec), *facts, *made)
 
     assert "- docs/load\\_test.md (5 characters)" in text
     assert "- deb-1" in text
@@ -318,7 +319,7 @@ def test_a_refinement_is_shown_with_what_its_author_says_of_each_issue() -> None
     ]
     reply = Reply(text="Use one.\nB.1: no.", rendered="Use one.", issue_answers=said)
     work = Work(activity="refinement", agent_id="ada", round=1)
-    text = report(*BEGUN, Draft(key_of(work), StepSucceeded(work=work, reply=reply), 1))
+    text = report(*BEGUN, create_event(key_of(work), StepSucceeded(work=work, reply=reply), 1))
 
     assert (
         "> Use one.\n\nAnswers to issues:\n\n- B.1, not taken up: It is slow.\n- B.2, not answered\n" in text
@@ -396,7 +397,7 @@ TEXTS = st.lists(PIECES | st.text(max_size=8), max_size=8).map("\n".join)
 @given(question=TEXTS, text=TEXTS, item=TEXTS)
 def test_nothing_that_anyone_writes_breaks_the_outline(question: str, text: str, item: str) -> None:
     def written(question: str, text: str, item: str) -> str:
-        asked = Draft("created", created(question=question))
+        asked = create_event("created", created(question=question))
         panel = PanelOutcome(implementation="x" + text, tradeoffs=[item, text], synthesized_by="judge")
         outcome = Outcome(description=text, panel=panel)
         return report(
@@ -414,7 +415,7 @@ def test_nothing_that_anyone_writes_breaks_the_outline(question: str, text: str,
 @given(st.text(max_size=20))
 def test_nothing_that_anyone_is_called_breaks_a_table(name: str) -> None:
     spec = created(agents=(with_fields(ADA, name=name), BO))
-    text = report(Draft("created", spec), failed(PROPOSAL, name))
+    text = report(create_event("created", spec), failed(PROPOSAL, name))
 
     assert len(cells(text)) == len(cells(report(CREATED, failed(PROPOSAL))))
 
@@ -422,7 +423,7 @@ def test_nothing_that_anyone_is_called_breaks_a_table(name: str) -> None:
 def test_markup_in_a_cell_is_only_text() -> None:
     spec = created(agents=(with_fields(ADA, name="a|b `c` *d* <e> \\|\n# f"), BO))
 
-    assert "a|b `c` *d* <e> \\| # f" in cells(report(Draft("created", spec)))
+    assert "a|b `c` *d* <e> \\| # f" in cells(report(create_event("created", spec)))
 
 
 def test_what_an_agent_looked_up_stands_above_what_it_wrote() -> None:
@@ -434,7 +435,7 @@ def test_what_an_agent_looked_up_stands_above_what_it_wrote() -> None:
         ToolCall(name="list_files", arguments=""),
     )
     step = StepSucceeded(work=PROPOSAL, digest="digest", reply=Reply(text="Use A.", tool_calls=calls))
-    text = report(*BEGUN, Draft("1/proposal/ada", step, 1))
+    text = report(*BEGUN, create_event("1/proposal/ada", step, 1))
     (line,) = [each for each in text.splitlines() if each.startswith("Looked up: ")]
     assert line == (
         'Looked up: context\\_search "write \\*speed\\*", file\\_read docs/a.md 3, file\\_read gone.md (failed), '
@@ -447,7 +448,7 @@ def test_what_an_agent_looked_up_stands_above_what_it_wrote() -> None:
 def test_whatever_a_model_asked_of_a_tool_it_stays_one_short_line(name: str, arguments: str) -> None:
     calls = [ToolCall(name=name[:64], arguments=arguments)]
     step = StepSucceeded(work=PROPOSAL, digest="digest", reply=Reply(text="Use A.", tool_calls=calls))
-    told = report(*BEGUN, Draft("1/proposal/ada", step, 1))
+    told = report(*BEGUN, create_event("1/proposal/ada", step, 1))
     plain = report(*BEGUN, succeeded(PROPOSAL, "Use A."))
     assert outline(told) == outline(plain)
     assert len([each for each in told.splitlines() if each.startswith("Looked up: ")]) == 1
@@ -515,17 +516,17 @@ ASKED = Questions(
 SAID = Answer(text="Soon.", answers=[QuestionAnswer(question_id="ada-1", text="# Ten")])
 
 
-def asked(number: int, intervention: Intervention) -> tuple[Draft, ...]:
+def asked(number: int, intervention: Intervention) -> tuple[Event, ...]:
     key = f"clarify/{number}"
     return (
-        Draft(key, CheckpointOpened(questions=ASKED), 1),
-        Draft(key, CheckpointClosed(intervention=intervention), 1),
+        create_event(key, CheckpointOpened(questions=ASKED), 1),
+        create_event(key, CheckpointClosed(intervention=intervention), 1),
     )
 
 
 def test_what_a_person_was_asked_and_what_they_said_stands_before_the_rounds() -> None:
     continued = intervention("continue_debate").intervention
-    drafts: tuple[Any, ...] = (
+    events: tuple[Any, ...] = (
         CREATED,
         CLAIMED,
         succeeded(ASKING, "- How *many*?"),
@@ -533,7 +534,7 @@ def test_what_a_person_was_asked_and_what_they_said_stands_before_the_rounds() -
         *asked(2, continued),
         *WHOLE[2:],
     )
-    text = report(*drafts)
+    text = report(*events)
     assert outline(text)[2:6] == [
         "## Agents",
         "## Clarifications",
@@ -553,6 +554,6 @@ def test_which_prompt_for_clarifications_was_used_is_told_where_agents_may_ask()
     assert "Clarification prompt" not in cells(report(*WHOLE))
     ada = with_fields(ADA, clarification_prompt=PromptText(text="Ask.", source="/p/ask.md"))
     spec = created(agents=(ada, BO), clarifications=Clarifications())
-    told = cells(report(Draft("created", spec)))
+    told = cells(report(create_event("created", spec)))
     assert told[7] == "Clarification prompt"
     assert [told[row * 8 + 7] for row in (1, 2, 3)] == ["/p/ask.md", "built-in", "built-in"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.log.envelope import Draft, Envelope
+from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import UnknownEventError
 from parley.orchestrator.log.journal import Journal, read_events
 from parley.orchestrator.model.errors import ReplayError, ServiceUnavailableError, StepError
@@ -95,7 +95,7 @@ async def test_another_request_than_the_one_that_was_begun_stops_loudly(stage: B
     async with owned(stage) as (debate, journal):
         asking = asyncio.create_task(debate.ask("a", agent("ada"), task()))
         await hold.reached.wait()
-        await journal.append(Draft("note", Warned(message="begun")))
+        await journal.append(create_event("note", Warned(message="begun")))
         asking.cancel()
     hold.release()
     async with owned(stage) as (debate, _):
@@ -181,7 +181,7 @@ async def test_a_resumed_debate_tries_what_it_failed_on_as_a_new_attempt(stage: 
         await ask(debate, "a")
         await ask(debate, "b")
         failure = DebateFailed(failure=DebateFailure(reason="PROVIDER_AUTH", message="no", steps=["a"]))
-        await journal.append(Draft("failed", failure, 1), Draft("resumed", Resumed(), 2))
+        await journal.append(create_event("failed", failure, 1), create_event("resumed", Resumed(), 2))
     async with owned(stage) as (debate, _):
         assert isinstance(await ask(debate, "a"), Reply)
         assert isinstance(await ask(debate, "b"), StepFailed)
@@ -190,9 +190,9 @@ async def test_a_resumed_debate_tries_what_it_failed_on_as_a_new_attempt(stage: 
 
 async def test_interventions_are_seen_the_same_on_every_replay(stage: Backstage) -> None:
     async with owned(stage) as (debate, journal):
-        await journal.append(Draft("intervention/1", intervention("guide", "1", text="be brief")))
+        await journal.append(create_event("intervention/1", intervention("guide", "1", text="be brief")))
         seen = await debate.read_steering("round/1/control")
-        await journal.append(Draft("intervention/2", intervention("guide", "2", text="be long")))
+        await journal.append(create_event("intervention/2", intervention("guide", "2", text="be long")))
     async with owned(stage) as (debate, _):
         assert await debate.read_steering("round/1/control") == seen
         assert (await debate.read_steering("round/2/control")).guidance == ("be brief", "be long")
@@ -203,7 +203,7 @@ async def test_notes_are_recorded_once(stage: Backstage) -> None:
     for _ in range(2):
         async with owned(stage) as (debate, journal):
             debate.record_event("n", Warned(message="careful"))
-            await journal.append(Draft(f"fence/{journal.epoch}", Warned(message="")))
+            await journal.append(create_event(f"fence/{journal.epoch}", Warned(message="")))
     assert [event.key for event in await recorded(stage, Warned)].count("n") == 1
 
 

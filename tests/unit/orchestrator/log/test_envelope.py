@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.orchestrator.log.envelope import GENESIS, Draft, Envelope, open_entry, seal
+from parley.orchestrator.log.envelope import GENESIS, Envelope, create_event, open_entry, seal
 from parley.orchestrator.log.events import CorruptEventError, Payload
 from parley.orchestrator.log.journal import open_records
 from parley.storage.ports import Record
@@ -26,8 +26,8 @@ PROPOSAL = Work(activity="proposal", agent_id="ada", round=1)
 
 
 def sealed(payload: Payload | None = None, sequence: int = 1, before: bytes = GENESIS) -> Envelope:
-    draft = Draft("a/key", payload or Warned(message="look out"), 0)
-    return seal(draft, tenant="t", debate="deb", sequence=sequence, epoch=1, time=NOON, before=before)
+    event = create_event("a/key", payload or Warned(message="look out"), 0)
+    return seal(event, tenant="t", debate="deb", sequence=sequence, epoch=1, time=NOON, before=before)
 
 
 def opened(entries: Sequence[bytes]) -> list[Envelope]:

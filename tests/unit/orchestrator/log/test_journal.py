@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator import metrics
-from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.journal import ClaimLostError, Journal, read_events
 from parley.runtime.clock import Clock
@@ -19,6 +19,7 @@ from parley.v1.event_pb2 import (
     CheckpointClosed,
     CheckpointExpired,
     CheckpointOpened,
+    Event,
     WaitFinished,
     WaitStarted,
     Warned,
@@ -73,8 +74,8 @@ async def written(journal: Journal) -> AsyncIterator[asyncio.Task[None]]:
             await writing
 
 
-def note(text: str) -> Draft:
-    return Draft(f"note/{text}", Warned(message=text))
+def note(text: str) -> Event:
+    return create_event(f"note/{text}", Warned(message=text))
 
 
 async def test_what_waits_goes_into_one_record(log: Log) -> None:
@@ -205,15 +206,15 @@ async def test_a_wait_is_measured_when_it_ends_whoever_owned_the_debate_when_it_
     first = create_journal(log, clock)
     await first.claim("one", CREATED)
     async with written(first):
-        await first.append(Draft("wait/1", WaitStarted()), Draft("ask/1", CheckpointOpened()))
-        await first.append(Draft("ask/2", CheckpointOpened()))
+        await first.append(create_event("wait/1", WaitStarted()), create_event("ask/1", CheckpointOpened()))
+        await first.append(create_event("ask/2", CheckpointOpened()))
         clock.advance(10)
-        await first.append(Draft("wait/1", WaitFinished()))
+        await first.append(create_event("wait/1", WaitFinished()))
     second = await reopened(log, clock)
     await second.claim("two")
     clock.advance(80)
     async with written(second):
-        await second.append(Draft("ask/1", CheckpointClosed()))
-        await second.append(Draft("ask/2", CheckpointExpired()))
-        await second.append(Draft("ask/1", CheckpointClosed()))
+        await second.append(create_event("ask/1", CheckpointClosed()))
+        await second.append(create_event("ask/2", CheckpointExpired()))
+        await second.append(create_event("ask/1", CheckpointClosed()))
     assert ended == [("providers", 10), ("person", 90), ("person", 90)]

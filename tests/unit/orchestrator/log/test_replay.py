@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.log.envelope import GENESIS, Draft, Envelope, seal
+from parley.orchestrator.log.envelope import GENESIS, Envelope, create_event, seal
 from parley.orchestrator.log.events import Payload, UnknownEventError
 from parley.orchestrator.log.replay import RecordedState, Steering
 from parley.v1.debate_pb2 import DebateFailure, Intervention, Work
@@ -31,7 +31,7 @@ def log(*made: tuple[str, Payload, int]) -> list[Envelope]:
     events: list[Envelope] = []
     for sequence, (key, payload, attempt) in enumerate(made, start=1):
         envelope = seal(
-            Draft(key, payload, attempt),
+            create_event(key, payload, attempt),
             tenant="t", debate="deb", sequence=sequence, epoch=1,
             time=datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=sequence),
             before=events[-1].hash if events else GENESIS,
@@ -110,7 +110,7 @@ def test_an_intervention_of_a_newer_version_stops_an_owner_as_an_unknown_event_d
         RecordedState.from_events(
             [
                 seal(
-                    Draft("w", newer),
+                    create_event("w", newer),
                     tenant="t",
                     debate="d",
                     sequence=1,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.orchestrator.log.envelope import Draft, Envelope
+from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.watch.deltas import MAX_WAITING_PIECES, DeltaBroker, DeltaForwarder
@@ -271,14 +271,14 @@ async def test_signs_of_life_are_shown_while_text_flows() -> None:
 async def test_a_watch_of_a_failed_debate_ends_unless_it_was_resumed_elsewhere_in_the_meantime() -> None:
     shared = SharedRecords()
     there, here = Stand(MemoryLog(shared)), Stand(MemoryLog(shared, poll_interval=0.2))
-    failed = Draft(
+    failed = create_event(
         "failed", DebateFailed(failure=DebateFailure(reason="QUORUM", message="nobody answered")), 1
     )
     await there.written.write(Warned(message="one"), failed)
     assert await here.all() == [1, 2]
     async with aclosing(here.watch()) as holding:  # keeps the feed, which has not heard of what follows
         assert [await anext(holding), await anext(holding)] == there.written.events
-        await there.written.write(Draft("resumed", Resumed(), 2))
+        await there.written.write(create_event("resumed", Resumed(), 2))
         await there.written.write(Concluded(outcome=Outcome()), Closed())
         assert await here.all(2) == [3, 4, 5]
 
