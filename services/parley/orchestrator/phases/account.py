@@ -42,7 +42,7 @@ def end_from_outside(steering: Steering, number: int) -> RoundsEnded:
 
 def describe_rounds(
     debate: Debate,
-    held: int,
+    completed: int,
     total: int,
     ended: RoundsEnded,
     failed: Sequence[StepFailed],
@@ -53,7 +53,7 @@ def describe_rounds(
     if ended.reason == STOP_REASON_ALL_ROUNDS_COMPLETED:
         lines = [f"{why[0].upper()}{why[1:]}."]
     else:
-        lines = [f"{held} of at most {total} rounds were held. They ended early: {why}."]
+        lines = [f"{completed} of at most {total} rounds were held. They ended early: {why}."]
     missing = [*_list_missing(debate, failed), *_list_muted(debate, muted)]
     if missing:
         lines += ["What is missing:", *(f"- {each}" for each in missing)]

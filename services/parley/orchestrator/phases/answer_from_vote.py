@@ -65,11 +65,11 @@ def describe_decision(debate: Debate, decision: Decision) -> str:
     return "\n".join(lines)
 
 
-def _describe_position(debate: Debate, held: PositionSupport) -> str:
+def _describe_position(debate: Debate, support: PositionSupport) -> str:
     return (
-        f"- {held.share:.0%} of what counts: {' '.join(held.position.split())}"
-        f" At first: {_name_agents(debate, held.first_agent_ids)};"
-        f" in the final proposals: {_name_agents(debate, held.last_agent_ids)}."
+        f"- {support.share:.0%} of what counts: {' '.join(support.position.split())}"
+        f" At first: {_name_agents(debate, support.first_agent_ids)};"
+        f" in the final proposals: {_name_agents(debate, support.last_agent_ids)}."
     )
 
 
@@ -116,7 +116,7 @@ async def write_from_vote(
     """
     letter, is_shown = debate.letter(core.agent), core in work and not core_is_first_draft
     first = _CORE_IS_FIRST if core_is_first_draft else _CORE_IS_FINAL
-    told = first.format(letter=letter) if not is_shown or len(work) > 1 else ""
+    core_task = first.format(letter=letter) if not is_shown or len(work) > 1 else ""
     title = (
         f"First proposal of agent {letter}" if core_is_first_draft else f"Final proposal of agent {letter}"
     )
@@ -128,7 +128,7 @@ async def write_from_vote(
         *quote_work(debate, work, "Final proposal"),
         *core_alone,
         *guidance_of(guidance),
-        user_part(_ANSWER_PROMPT.format(first=told)),
+        user_part(_ANSWER_PROMPT.format(first=core_task)),
     )
     reply = await debate.ask(KEY, writer, Task(SYNTHESIS.create_work(writer.id), prompt, is_answer=True))
     if isinstance(reply, StepFailed):

@@ -52,12 +52,12 @@ async def find_end_by_quality(
     judge = debate.judge
     key = f"round/{number}/quality"
     letters = [debate.letter(each.agent) for each in work]
-    told = f"Score the present proposal of every agent from 0 to {_BEST}.\n{score_anchors(_BEST, of_one=len(work) == 1)}"
+    task_text = f"Score the present proposal of every agent from 0 to {_BEST}.\n{score_anchors(_BEST, of_one=len(work) == 1)}"
     prompt = (
         *common_preamble(debate, judge, requirements),
         user_part(describe_agents(debate)),
         *quote_work(debate, work, "Present proposal"),
-        instruction(debate, judge, SECTION, told),
+        instruction(debate, judge, SECTION, task_text),
     )
     task = Task(ASSESSMENT.create_work(judge.id, number), prompt)
     shape = AnswerShape("assessment", _Scores, _create_scores_schema(letters), _render_scores)
@@ -248,8 +248,8 @@ async def assess_support(
 
 
 def _render_support(said: Support) -> str:
-    told = f"The proposals support what they say to {said.mean:.1f} of {_MAX_SUPPORT}."
-    return f"{told} Without support: {said.missing}" if said.missing else told
+    summary = f"The proposals support what they say to {said.mean:.1f} of {_MAX_SUPPORT}."
+    return f"{summary} Without support: {said.missing}" if said.missing else summary
 
 
 def _create_support_schema(letters: Sequence[str]) -> str:

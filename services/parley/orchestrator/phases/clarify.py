@@ -91,9 +91,9 @@ async def _ask_all(debate: Debate, time: int, allowed: Clarifications) -> list[Q
 
 async def _ask(debate: Debate, time: int, agent: Agent, allowed: Clarifications) -> Sequence[str]:
     section = instructions_for(debate, agent, SECTION, agent.clarification_prompt.text)
-    told = f"Ask at most {allowed.max_per_agent} questions. Do not ask what was answered already."
+    limits = f"Ask at most {allowed.max_per_agent} questions. Do not ask what was answered already."
     task = Task(
-        CLARIFICATION.create_work(agent.id), (*preamble(debate, agent), user_part(f"{section}\n\n{told}"))
+        CLARIFICATION.create_work(agent.id), (*preamble(debate, agent), user_part(f"{section}\n\n{limits}"))
     )
     key = f"clarify/{time}/{agent.id}"
     shape = AnswerShape("questions", _QuestionsSchema, _create_schema(allowed.max_per_agent), _render)

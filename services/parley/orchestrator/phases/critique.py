@@ -159,12 +159,14 @@ async def criticize(
 ) -> Contribution | StepFailed:
     """Ask an agent what is wrong with a proposal, issue by issue. If it keeps to no form, what it wrote is its remark."""
     spec, author = debate.spec, f"agent {debate.letter(proposal.agent)}"
-    told = f"Criticize this proposal of {author}. {_TASK}"
+    task_text = f"Criticize this proposal of {author}. {_TASK}"
     prompt = (
         *round_preamble(debate, critic, situation),
         quotation(f"Proposal of {author}, round {proposal.round}", proposal.text),
         *unsupported_claims(proposal, author),
-        instruction(debate, critic, SECTION, situation.with_manner(SECTION, told), spec.max_output_tokens),
+        instruction(
+            debate, critic, SECTION, situation.with_manner(SECTION, task_text), spec.max_output_tokens
+        ),
     )
     shape = _shape(debate.letter(critic.id))
 

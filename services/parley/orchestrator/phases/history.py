@@ -54,8 +54,8 @@ class AgentHistory:
 EMPTY_HISTORY: Final = AgentHistory()
 
 
-def available_tokens(context_tokens: int, max_output_tokens: int, told: int) -> int:
-    """Return the tokens that are left for history in a context (0: not known), next to `told` tokens of other things.
+def available_tokens(context_tokens: int, max_output_tokens: int, other_tokens: int) -> int:
+    """Return the tokens that are left for history in a context (0: not known), besides `other_tokens` for other things.
 
     An answer without a bound of its own takes a quarter of the context, as the gateway reckons, and marks around
     messages and a schema a thirty-second. An eighth of the context is left in any case: then it is documents that are
@@ -63,7 +63,7 @@ def available_tokens(context_tokens: int, max_output_tokens: int, told: int) -> 
     """
     context = context_tokens or ASSUMED_CONTEXT_TOKENS
     answer = min(max_output_tokens or context // 4, context // 2)
-    return max(context - answer - context // 32 - told, context // 8)
+    return max(context - answer - context // 32 - other_tokens, context // 8)
 
 
 def count_prompt_tokens(prompt: Prompt, context_tokens: int) -> int:
@@ -74,32 +74,32 @@ def count_prompt_tokens(prompt: Prompt, context_tokens: int) -> int:
 
 
 def split_to_fit(
-    held: Sequence[Contribution], room: int, first: Iterable[Name] = ()
+    contributions: Sequence[Contribution], room: int, first: Iterable[Name] = ()
 ) -> tuple[tuple[Contribution, ...], tuple[Contribution, ...]]:
     """Return which contributions stay whole in so many tokens, and which are left out.
 
     Those in `first` are left out whatever the room, and of the others the oldest.
     """
     gone, excess = set(first), -room
-    for each in held:
+    for each in contributions:
         excess += 0 if each.name in gone else _tokens(each)
-    for each in held:
+    for each in contributions:
         if excess <= 0:
             break
         if each.name not in gone:
             gone.add(each.name)
             excess -= _tokens(each)
-    kept = tuple(each for each in held if each.name not in gone)
-    return kept, tuple(each for each in held if each.name in gone)
+    kept = tuple(each for each in contributions if each.name not in gone)
+    return kept, tuple(each for each in contributions if each.name in gone)
 
 
-def estimate_material_tokens(held: Sequence[Contribution], critics: int) -> int:
+def estimate_material_tokens(contributions: Sequence[Contribution], critics: int) -> int:
     """Return the tokens to keep free for what a round will bring: a proposal, and as many critiques of it as there are critics.
 
     The longest ones so far say how long they may be; two proposals, since one's own of the round before is repeated.
     """
-    work = max((_tokens(each) for each in held if not each.target), default=0)
-    critique = max((_tokens(each) for each in held if each.target), default=0)
+    work = max((_tokens(each) for each in contributions if not each.target), default=0)
+    critique = max((_tokens(each) for each in contributions if each.target), default=0)
     return max(2 * work, work + critics * critique)
 
 
@@ -117,9 +117,9 @@ def summary_length(max_length: int, threshold: int, context_tokens: int, room: i
     return min(max(share, _MIN_SUMMARY_CHARACTERS), room * CHARACTERS_A_TOKEN // 2)
 
 
-def shorten_to_fit(held: Sequence[Contribution], room: int) -> tuple[Contribution, ...]:
+def shorten_to_fit(contributions: Sequence[Contribution], room: int) -> tuple[Contribution, ...]:
     """Return contributions that together fit so many tokens: the longest lose the most, in their middle."""
-    sizes = sorted(_tokens(each) for each in held)
+    sizes = sorted(_tokens(each) for each in contributions)
     left, limit = room, 0
     for place, size in enumerate(sizes):
         limit = left // (len(sizes) - place)
@@ -127,12 +127,12 @@ def shorten_to_fit(held: Sequence[Contribution], room: int) -> tuple[Contributio
             break
         left -= size
     else:
-        return tuple(held)
-    return _shorten_each(held, limit)
+        return tuple(contributions)
+    return _shorten_each(contributions, limit)
 
 
-def _shorten_each(held: Sequence[Contribution], tokens: int) -> tuple[Contribution, ...]:
-    return tuple(_truncate(each, max(tokens - _HEADING_TOKENS, 1)) for each in held)
+def _shorten_each(contributions: Sequence[Contribution], tokens: int) -> tuple[Contribution, ...]:
+    return tuple(_truncate(each, max(tokens - _HEADING_TOKENS, 1)) for each in contributions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,43 +143,45 @@ class SummaryPart:
     shown: tuple[Contribution, ...]
 
 
-def split_into_parts(held: Sequence[Contribution], room: int, most: int) -> list[SummaryPart]:
+def split_into_parts(contributions: Sequence[Contribution], room: int, most: int) -> list[SummaryPart]:
     """Return contributions in at most so many parts, each of which fits so many tokens.
 
     If they are too long for that, the longest lose the most, in their middle.
     """
-    parts = _pack(held, held, room)
-    if len(parts) <= most and all(_tokens(each) <= room for each in held):
+    parts = _pack(contributions, contributions, room)
+    if len(parts) <= most and all(_tokens(each) <= room for each in contributions):
         return parts
     # A part that is full to three quarters takes any text of at most a quarter.
-    shown = _shorten_each(shorten_to_fit(held, (most - 1) * room * 3 // 4), room // 4)
-    return _pack(held, shown, room)
+    shown = _shorten_each(shorten_to_fit(contributions, (most - 1) * room * 3 // 4), room // 4)
+    return _pack(contributions, shown, room)
 
 
-def _pack(held: Sequence[Contribution], shown: Sequence[Contribution], room: int) -> list[SummaryPart]:
+def _pack(
+    contributions: Sequence[Contribution], shown: Sequence[Contribution], room: int
+) -> list[SummaryPart]:
     parts: list[SummaryPart] = []
     start = taken = 0
     for place, each in enumerate(shown):
         size = _tokens(each)
         if taken and taken + size > room:
-            parts.append(SummaryPart(tuple(held[start:place]), tuple(shown[start:place])))
+            parts.append(SummaryPart(tuple(contributions[start:place]), tuple(shown[start:place])))
             start, taken = place, 0
         taken += size
-    return [*parts, SummaryPart(tuple(held[start:]), tuple(shown[start:]))]
+    return [*parts, SummaryPart(tuple(contributions[start:]), tuple(shown[start:]))]
 
 
-def render_history(letter: Letters, held: Iterable[Contribution], reader: str = "") -> str:
+def render_history(letter: Letters, contributions: Iterable[Contribution], reader: str = "") -> str:
     """Return contributions one after the other, each below a line that says what it is; `letter` gives an agent's letter.
 
     Each stands between marks of its own, so that no text of one agent can pose as the entry of another.
     """
-    return "\n\n".join(_entry(letter, each, reader) for each in held)
+    return "\n\n".join(_entry(letter, each, reader) for each in contributions)
 
 
 def _entry(letter: Letters, made: Contribution, reader: str) -> str:
     answers = answers_of(letter, made)
-    told = f"{made.text}\n\nAnswers to issues:\n{answers}" if answers else made.text
-    return f"[{heading(letter, made, reader)}]\n{quote_in_marks(told)}"
+    text = f"{made.text}\n\nAnswers to issues:\n{answers}" if answers else made.text
+    return f"[{heading(letter, made, reader)}]\n{quote_in_marks(text)}"
 
 
 def heading(letter: Letters, made: Contribution, reader: str = "") -> str:

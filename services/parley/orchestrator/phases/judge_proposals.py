@@ -172,7 +172,7 @@ async def judge_proposals(
     requirements: str,
     positions: Sequence[str] = (),
 ) -> Judgement:
-    """Return what the judge makes of the proposals. `issues`: what was held against them, with what became of it.
+    """Return what the judge makes of the proposals. `issues`: what was criticized in them, with what became of it.
 
     It chooses among `positions`, which it is shown numbered, if there are any.
 

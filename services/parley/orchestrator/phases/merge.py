@@ -46,7 +46,7 @@ async def merge(
     Raises:
         DebateFailedError: it gave none.
     """
-    told = (
+    task_text = (
         "Write one answer out of these proposals. Answer the question directly and completely. Keep what they agree on,"
         " take the best of each where they differ, and say so where a difference cannot be settled. Add nothing that none"
         " of them argues. Write the answer itself, and nothing about how it was made."
@@ -55,7 +55,7 @@ async def merge(
         *preamble(debate, writer, guidance, requirements=requirements),
         *material,
         *(quotation(f"Proposal of agent {debate.letter(each.agent)}", each.text) for each in work),
-        user_part(told),
+        user_part(task_text),
     )
     task = Task(MERGE.create_work(writer.id), prompt, is_answer=True)
     reply = await debate.ask(_KEY, writer, task)
@@ -91,7 +91,7 @@ async def collect_objections(
 async def _ask_for_objection(
     debate: Debate, agent: Agent, own: str, answer: str, requirements: str
 ) -> _ObjectionSchema | StepFailed:
-    told = (
+    task_text = (
         "This answer was written out of all proposals, yours too. Object only to what is wrong, or would do harm, or leaves"
         " out what the question cannot do without; not to what you would have said otherwise."
     )
@@ -99,7 +99,7 @@ async def _ask_for_objection(
         *preamble(debate, agent, requirements=requirements),
         *([quotation("Your proposal", own)] if own else []),
         quotation("The answer", answer),
-        user_part(told),
+        user_part(task_text),
     )
     task = Task(OBJECTION.create_work(agent.id), prompt)
     shape = AnswerShape("stand", _ObjectionSchema, schema_text(prompt_schema(_ObjectionSchema)), _render)

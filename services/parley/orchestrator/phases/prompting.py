@@ -67,8 +67,8 @@ def guidance_of(guidance: Sequence[str]) -> Prompt:
     """Return what the person who asks has said to the agents meanwhile, as a part of a prompt; nothing for nothing."""
     if not guidance:
         return ()
-    told = "\n".join(f"- {each}" for each in guidance)
-    return (user_part(f"Guidance from the person who asks:\n{told}"),)
+    listed = "\n".join(f"- {each}" for each in guidance)
+    return (user_part(f"Guidance from the person who asks:\n{listed}"),)
 
 
 def instructions_for(debate: Debate, agent: Agent, section: str, own: str) -> str:

@@ -47,14 +47,14 @@ async def propose(
     before: Contribution | None,
     situation: Situation,
     *,
-    is_told: bool = False,
+    is_in_history: bool = False,
 ) -> Contribution | StepFailed:
     """Ask an agent for its proposal. `before` is its work of an earlier round, None if it has none.
 
-    `is_told`: the history of the situation holds that work whole, so that it is not repeated.
+    `is_in_history`: the history of the situation holds that work whole, so that it is not repeated.
     """
     spec, number = debate.spec, situation.number
-    own = (quotation(_name_work(before).capitalize(), before.text),) if before and not is_told else ()
+    own = (quotation(_name_work(before).capitalize(), before.text),) if before and not is_in_history else ()
     asked = (
         _create_first_task(debate, agent, situation)
         if before is None

@@ -99,13 +99,13 @@ def _drafts_as_answers(
         return ballots
     cast = {each.agent_id: each for each in vote.ballots}
     judged = []
-    for held in decision.positions:
-        for agent in held.first_agent_ids:
-            stays = agent in cast and cast[agent].choice_agent_id in held.last_agent_ids
+    for position in decision.positions:
+        for agent in position.first_agent_ids:
+            stays = agent in cast and cast[agent].choice_agent_id in position.last_agent_ids
             said = cast[agent].confidence if stays else None
             if agent in scores:
                 judged.append(
-                    JudgedAnswer(agent_id=agent, right=chosen in held.first_agent_ids, confidence=said)
+                    JudgedAnswer(agent_id=agent, right=chosen in position.first_agent_ids, confidence=said)
                 )
     return sorted(judged, key=lambda each: each.agent_id)
 

@@ -109,17 +109,17 @@ def _create_task(
         *([READINESS_FORM] if situation.asks_readiness else []),
     ]
     listed = "\n".join(f"{number}. {form}" for number, form in enumerate(forms, start=1))
-    told = situation.with_manner(SECTION, f"Write, in this order:\n{listed}")
+    task_text = situation.with_manner(SECTION, f"Write, in this order:\n{listed}")
     if is_alone:
-        return user_part(f"{_ALONE_PROMPT}\n\n{told}")
-    return instruction(debate, agent, SECTION, told)
+        return user_part(f"{_ALONE_PROMPT}\n\n{task_text}")
+    return instruction(debate, agent, SECTION, task_text)
 
 
 FINAL_REFINEMENT = Activity(
     "final-refinement", "writes its final proposal", "Final refinements", title="final refinement"
 )
 FINISH_SECTION: Final = "finish"
-"""Names the phase where the manner of a debate is said; the role's section is that of refinements."""
+"""Names the phase in which the manner of a debate is said; the role's section is that of refinements."""
 _FINISH_PROMPT: Final = (
     "This is the last time that you write before the vote. Write your final proposal, complete in itself: those who vote see it"
     " alone, without your name and without the debate, so name no agents in it. Take over from the others what is better than yours, answer in the text"
@@ -136,7 +136,7 @@ async def finish(
     issues: str,
     situation: Situation,
 ) -> Contribution | StepFailed:
-    """Ask an agent for its final proposal. `issues`: what was held against its work, with what became of it."""
+    """Ask an agent for its final proposal. `issues`: what was criticized in its work, with what became of it."""
     spec = debate.spec
     prompt = (
         *round_preamble(debate, agent, situation),

@@ -57,10 +57,10 @@ class _ParsedRequirement(BaseModel):
     @field_validator("text")
     @classmethod
     def _check_not_empty(cls, text: str) -> str:
-        told = " ".join(text.split())
-        if not told:
+        plain = " ".join(text.split())
+        if not plain:
             raise ValueError("it says nothing")
-        return told if len(told) <= _MAX_CHARACTERS else f"{told[:_MAX_CHARACTERS]}…"
+        return plain if len(plain) <= _MAX_CHARACTERS else f"{plain[:_MAX_CHARACTERS]}…"
 
     @field_validator("hard", mode="before")
     @classmethod

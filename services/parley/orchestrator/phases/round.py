@@ -170,30 +170,34 @@ class Round:
         if not self._before:
             return EMPTY_HISTORY
         plan, debate = self._plan, self._debate
-        held: list[Contribution] = []
+        contributions: list[Contribution] = []
         for before in self._before:
-            held += await before.collect_all() if plan.full_history else await before.collect_line(agent.id)
+            contributions += (
+                await before.collect_all() if plan.full_history else await before.collect_line(agent.id)
+            )
         critics = sum(target == agent.id for _, target in plan.edges)
         begins = round_preamble(debate, agent, await self._create_situation())
-        texts = [*(each.text for each in begins), *texts_of(held)]
+        texts = [*(each.text for each in begins), *texts_of(contributions)]
 
         def count_other_tokens() -> int:
             start = count_prompt_tokens(begins, agent.context_tokens)
-            return start + _instruction_tokens(debate, agent) + estimate_material_tokens(held, critics)
+            return (
+                start + _instruction_tokens(debate, agent) + estimate_material_tokens(contributions, critics)
+            )
 
-        beside = await in_thread_if_large(texts, count_other_tokens)
-        room = available_tokens(agent.context_tokens, debate.spec.max_output_tokens, beside)
+        other_tokens = await in_thread_if_large(texts, count_other_tokens)
+        room = available_tokens(agent.context_tokens, debate.spec.max_output_tokens, other_tokens)
         last = await self._before[-1].get_history(agent.id)
-        return await summarize_own(debate, plan.number, agent, held, last, room, plan.summaries)
+        return await summarize_own(debate, plan.number, agent, contributions, last, room, plan.summaries)
 
     async def _create_situation(self, agent: Agent | None = None) -> Situation:
         """Return where an agent stands; for no agent, without a history."""
-        plan, told = self._plan, await self.get_history(agent.id) if agent else EMPTY_HISTORY
+        plan, history = self._plan, await self.get_history(agent.id) if agent else EMPTY_HISTORY
         if (
             agent and agent.id not in self._history_prompts
         ):  # it is long, and the same in all prompts of the round
             whose = "The debate" if plan.full_history else "Your part of the debate"
-            self._history_prompts[agent.id] = history_prompt(self._debate, agent, told, whose)
+            self._history_prompts[agent.id] = history_prompt(self._debate, agent, history, whose)
         known = self._history_prompts[agent.id] if agent else ()
         past, requirements = await plan.past, (await plan.requirements).to_prompt_text()
         return Situation(plan.number, plan.total, known, requirements, past, plan.steering.guidance)
@@ -210,9 +214,9 @@ class Round:
         else:
             situation = Situation(plan.number, plan.total, guidance=plan.steering.guidance)
         self._proposing.mark_start()
-        told = await self.get_history(agent.id)
-        is_told = before is not None and before.name in {each.name for each in told.contributions}
-        made = await propose(self._debate, agent, before, situation, is_told=is_told)
+        history = await self.get_history(agent.id)
+        is_in_history = before is not None and before.name in {each.name for each in history.contributions}
+        made = await propose(self._debate, agent, before, situation, is_in_history=is_in_history)
         self._proposing.mark_end()
         return made
 

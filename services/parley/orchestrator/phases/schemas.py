@@ -42,8 +42,8 @@ def _without_titles(schema: Any, definitions: Mapping[str, Any]) -> Any:
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
-        told = {key: value for key, value in schema.items() if key != "$ref"}
-        return {**_without_titles(definitions[schema["$ref"].rpartition("/")[2]], definitions), **told}
+        own = {key: value for key, value in schema.items() if key != "$ref"}
+        return {**_without_titles(definitions[schema["$ref"].rpartition("/")[2]], definitions), **own}
     plain = {
         key: _without_titles(value, definitions)
         for key, value in schema.items()

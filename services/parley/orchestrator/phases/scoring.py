@@ -20,13 +20,13 @@ _FULL_MARKS = 10
 def score_anchors(best: int, *, of_one: bool = False) -> str:
     """Return how to score from 0 to `best`, for the prompt of the agent that scores; `of_one`: there is the work of one agent alone."""
     anchors = "\n".join(f"- {value * best // _FULL_MARKS}: {meaning}" for value, meaning in _ANCHORS)
-    told = (
+    scale = (
         f"What scores from 0 to {best} mean; take the numbers between them too:\n{anchors}\n"
         "Score the work and not its length or style."
     )
     if of_one:
-        return told
-    return f"{told} Score each by itself: two may have the same score. An agent's letter says nothing about its work."
+        return scale
+    return f"{scale} Score each by itself: two may have the same score. An agent's letter says nothing about its work."
 
 
 def scores_schema(letters: Sequence[str], best: int) -> dict[str, Any]:

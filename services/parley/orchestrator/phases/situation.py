@@ -112,20 +112,22 @@ def quote_work(debate: Debate, work: Sequence[Contribution], title: str) -> Prom
     )
 
 
-def history_prompt(debate: Debate, agent: Agent, told: AgentHistory, whose: str = "The debate") -> Prompt:
-    """Return what an agent reads of the history, its own work marked as such; that of one who works alone is no debate."""
+def history_prompt(debate: Debate, agent: Agent, history: AgentHistory, whose: str = "The debate") -> Prompt:
+    """Return what an agent reads of `history`, its own work marked as such; that of one who works alone is no debate."""
     parts: list[PromptPart] = []
     if len(debate.participants) == 1:
         whose = "The work of agent A" if agent is debate.judge else "Your work"
-    if told.summary:
+    if history.summary:
         title = f"{whose} at first, as you summarized it"
-        parts.append(quotation(title, told.summary, HISTORY_PRIORITY))
-    elif told.omitted:
+        parts.append(quotation(title, history.summary, HISTORY_PRIORITY))
+    elif history.omitted:
         parts.append(
-            user_part(f"{len(told.omitted)} earlier contributions are left out here, since they do not fit.")
+            user_part(
+                f"{len(history.omitted)} earlier contributions are left out here, since they do not fit."
+            )
         )
-    if told.contributions:
-        title = f"{whose} {'since then' if told.omitted else 'so far'}"
-        text = render_history(debate.letter, told.contributions, agent.id)
+    if history.contributions:
+        title = f"{whose} {'since then' if history.omitted else 'so far'}"
+        text = render_history(debate.letter, history.contributions, agent.id)
         parts.append(quotation(title, text, HISTORY_PRIORITY))
     return tuple(parts)

@@ -76,7 +76,7 @@ async def summarize_own(
     debate: Debate,
     number: int,
     agent: Agent,
-    held: Sequence[Contribution],
+    contributions: Sequence[Contribution],
     before: AgentHistory,
     room: int,
     settings: SummarySettings,
@@ -89,43 +89,53 @@ async def summarize_own(
         debate: The debate.
         number: The round.
         agent: The reader.
-        held: What it may read, oldest first.
+        contributions: What it may read, oldest first.
         before: What it read before the last round.
         room: Tokens for all of it.
         settings: The debate's; the agent's own go before them.
     """
     key = f"round/{number}/summarize/{agent.id}"
     reader = _Reader(debate, key, agent, number, room, _settings_of(agent, settings))
-    later = [each for each in held if each.name not in before.omitted]
+    later = [each for each in contributions if each.name not in before.omitted]
     line = [each for each in later if each.target == agent.id or (each.agent == agent.id and not each.target)]
     is_long = bool(line) and reader.is_long(len(before.summary) + _characters(line))
     return await _fit_history(reader, later, before, line if is_long else ())
 
 
 async def summarize_for_judge(
-    debate: Debate, judge: Agent, held: Sequence[Contribution], room: int, settings: SummarySettings
+    debate: Debate, judge: Agent, contributions: Sequence[Contribution], room: int, settings: SummarySettings
 ) -> AgentHistory:
     """Return what the judge reads of the history besides the final proposals, as above."""
     reader = _Reader(debate, "synthesis/summarize", judge, 0, room, _settings_of(judge, settings))
-    return await _fit_history(reader, held, EMPTY_HISTORY, held if reader.is_long(_characters(held)) else ())
+    return await _fit_history(
+        reader,
+        contributions,
+        EMPTY_HISTORY,
+        contributions if reader.is_long(_characters(contributions)) else (),
+    )
 
 
 async def _fit_history(
-    reader: _Reader, held: Sequence[Contribution], before: AgentHistory, first: Sequence[Contribution]
+    reader: _Reader,
+    contributions: Sequence[Contribution],
+    before: AgentHistory,
+    first: Sequence[Contribution],
 ) -> AgentHistory:
     """Leave out what must be, those in `first` in any case, and have it summarized together with the summary before."""
     names = {each.name for each in first}
-    texts, room = texts_of(held), reader.room - upper_tokens(before.summary)
-    whole, gone = await in_thread_if_large(texts, partial(split_to_fit, held, room, names))
+    texts, room = texts_of(contributions), reader.room - upper_tokens(before.summary)
+    whole, gone = await in_thread_if_large(texts, partial(split_to_fit, contributions, room, names))
     if not gone:
         return AgentHistory(before.summary, before.omitted, whole)
     if not reader.settings.enabled:
         return AgentHistory("", before.omitted | {each.name for each in gone}, whole)
     taken = -(-reader.summary_characters // CHARACTERS_A_TOKEN)
-    whole, gone = await in_thread_if_large(texts, partial(split_to_fit, held, reader.room - taken, names))
+    whole, gone = await in_thread_if_large(
+        texts, partial(split_to_fit, contributions, reader.room - taken, names)
+    )
     summary = await _summarize(reader, before.summary, gone)
     if summary is None:
-        return AgentHistory(before.summary, before.omitted, tuple(held))
+        return AgentHistory(before.summary, before.omitted, tuple(contributions))
     return AgentHistory(summary, before.omitted | {each.name for each in gone}, whole)
 
 
@@ -138,14 +148,16 @@ async def _summarize(reader: _Reader, before: str, gone: Sequence[Contribution])
     text = instructions_for(debate, agent, SECTION, agent.summary_prompt.text)
     who = describe_agents(debate) if agent is debate.judge else describe_identity(debate, agent)
     opening = (*common_preamble(debate, agent, ""), user_part(who))
-    told = user_part(f"{text}\n\n{_CRITIQUES} Use at most {most} characters.")
-    beside = count_prompt_tokens((*opening, told), agent.context_tokens) + most // CHARACTERS_A_TOKEN
-    room = available_tokens(agent.context_tokens, 0, beside)
+    task_text = user_part(f"{text}\n\n{_CRITIQUES} Use at most {most} characters.")
+    other_tokens = (
+        count_prompt_tokens((*opening, task_text), agent.context_tokens) + most // CHARACTERS_A_TOKEN
+    )
+    room = available_tokens(agent.context_tokens, 0, other_tokens)
     summary = before
     parts = await in_thread_if_large(texts_of(gone), partial(_quote_parts, reader, gone, room))
     for number, (quoted, characters) in enumerate(parts, start=1):
         earlier = (quotation("Your summary of what came before", summary),) if summary else ()
-        prompt = (*opening, *earlier, quoted, told)
+        prompt = (*opening, *earlier, quoted, task_text)
         summarized = len(summary) + characters
         work = SUMMARY.create_work(agent.id, reader.number, summarized=summarized, summary_method=_METHOD)
         key = reader.key if number == 1 else f"{reader.key}/{number}"
@@ -173,5 +185,5 @@ def _quote_parts(reader: _Reader, gone: Sequence[Contribution], room: int) -> li
     ]
 
 
-def _characters(held: Sequence[Contribution]) -> int:
-    return sum(len(each.text) for each in held)
+def _characters(contributions: Sequence[Contribution]) -> int:
+    return sum(len(each.text) for each in contributions)

@@ -140,7 +140,7 @@ async def synthesize(
     letters = [debate.letter(agent) for agent in judged]
     met = " Say of each requirement by its number whether your answer meets it." if requirements.items else ""
     whose = "every agent that has a final proposal" if len(letters) > 1 else f"agent {letters[0]}"
-    told = (
+    task_text = (
         f"Write the answer.{met} Score the work of {whose}, from 0 to {_MAX_SCORE}.\n"
         f"{score_anchors(_MAX_SCORE, of_one=len(letters) == 1)}"
     )
@@ -148,7 +148,7 @@ async def synthesize(
         *common_preamble(debate, judge, requirements.to_prompt_text()),
         *material,
         *guidance_of(guidance),
-        instruction(debate, judge, SECTION, told),
+        instruction(debate, judge, SECTION, task_text),
     )
     task = Task(SYNTHESIS.create_work(judge.id), prompt, is_answer=True)
     shape = AnswerShape("synthesis", JudgeAnswer, _schema(letters, requirements), _render, answer_from_prose)

@@ -247,11 +247,11 @@ async def _ask_ballot_to_count(
 async def _ask_ballot(poll: _Poll, voter: Agent) -> Ballot | StepFailed:
     debate, key, shown = poll.debate, poll.key(voter.id), poll.choices(voter)
     debate.random(key).shuffle(shown)  # none gains by standing first
-    told = _BALLOT_PROMPT.format(own=_MAY_BE_OWN if poll.terms.self_votes else _IS_NOT_OWN)
+    task_text = _BALLOT_PROMPT.format(own=_MAY_BE_OWN if poll.terms.self_votes else _IS_NOT_OWN)
     prompt = (
         *preamble(debate, voter, requirements=poll.requirements),
         *(quotation(f"Proposal {number}", each.text) for number, each in enumerate(shown, start=1)),
-        user_part(told),
+        user_part(task_text),
     )
     task = Task(VOTE.create_work(voter.id, poll.terms.round), prompt, is_answer=True, retry_once=True)
     shape = AnswerShape("ballot", _Ballot, _create_schema(len(shown)), _render_ballot)

@@ -208,14 +208,14 @@ async def _decide_by_drafts(
     alike = group_options(options, groups, ())
     count = Electorate([each.id for each in asked], options, terms).create_result(ballots, alike)
     last = await _compare_last_positions(arena, basis.drafts)
-    standing, held = _find_leading_draft(count, basis.drafts, last, vote, ranking)
+    standing, holders = _find_leading_draft(count, basis.drafts, last, vote, ranking)
     return Decision(
         ballots=VOTE_BALLOTS_FIRST_DRAFTS,
         count=count,
         judge_agent_id=judge.id if choice else "",
         positions=_positions_to_proto(basis.drafts, last, count, [each.id for each in voters]),
-        core_agent_id=_best_agent(held, vote, ranking) if held else standing,
-        core_is_first_draft=not held,
+        core_agent_id=_best_agent(holders, vote, ranking) if holders else standing,
+        core_is_first_draft=not holders,
     )
 
 
@@ -238,12 +238,12 @@ def _find_leading_draft(
 
     def place(agent: str) -> tuple[Sequence[str], Sequence[str]]:
         pairs = zip(drafts, last, strict=True)
-        return next((each.agent_ids, held) for each, held in pairs if agent in each.agent_ids)
+        return next((each.agent_ids, holders) for each, holders in pairs if agent in each.agent_ids)
 
     def rank(agent: str) -> tuple[bool, float, float, str]:
-        first, held = place(agent)
-        voted = sum(shares.get(each, 0.0) for each in held)
-        score = max((scores.get(each, 0.0) for each in held), default=0.0)
+        first, holders = place(agent)
+        voted = sum(shares.get(each, 0.0) for each in holders)
+        score = max((scores.get(each, 0.0) for each in holders), default=0.0)
         return (chosen.isdisjoint(first), -voted, -score, agent)
 
     standing = min(count.tied_agent_ids, key=rank) if count.tied_agent_ids else most_confident_choice(count)
@@ -291,8 +291,8 @@ async def _compare_last_positions(arena: Discussion, drafts: Sequence[DraftGroup
     unlike = [(each.agent_id, each.other_agent_id) for each in found.contradictions]
     unlike += [(each.agent_id, each.other_agent_id) for each in found.unsure]
     asked = {each.agent_id for each in request.positions} - set(_draft_names(drafts))
-    told = positions_taken(unlike, _draft_names(drafts), asked)
-    return [sorted([*one, *other]) for one, other in zip(known, told, strict=True)]
+    taken = positions_taken(unlike, _draft_names(drafts), asked)
+    return [sorted([*one, *other]) for one, other in zip(known, taken, strict=True)]
 
 
 @asynccontextmanager
@@ -352,7 +352,7 @@ def _positions_to_proto(
     drafts: Sequence[DraftGroup], last: Sequence[Sequence[str]], count: Vote, voters: Sequence[str]
 ) -> list[PositionSupport]:
     shares = {each.agent_id: each.share for each in count.options}
-    held = [
+    positions = [
         PositionSupport(
             position=each.position,
             first_agent_ids=sorted(set(each.agent_ids).intersection(voters)),
@@ -361,7 +361,7 @@ def _positions_to_proto(
         )
         for each, agents in zip(drafts, last, strict=True)
     ]
-    return sorted(held, key=lambda each: (-each.share, *each.first_agent_ids[:1]))
+    return sorted(positions, key=lambda each: (-each.share, *each.first_agent_ids[:1]))
 
 
 def _best_agent(agents: Sequence[str], vote: Vote, ranking: Sequence[RankedProposal]) -> str:

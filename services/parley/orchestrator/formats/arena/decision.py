@@ -133,10 +133,10 @@ async def _write_answer(
             "QUORUM_LOST", "every agent with a proposal is muted", phase=synthesize.SYNTHESIS.name
         )
     decision = await make_decision(arena, basis, votes[-1], judged, ranking) if votes else None
-    held = [each for each in votes if each.options]
+    with_options = [each for each in votes if each.options]
     accounts = (
         ("How it was decided", describe_decision(debate, decision) if decision else ""),
-        (_vote_title(decision), describe_vote(debate, held[-1]) if held else ""),
+        (_vote_title(decision), describe_vote(debate, with_options[-1]) if with_options else ""),
         ("Your judgement of the proposals", _describe_ranking(arena, ranking)),
         ("What was criticized, and what became of it", await arena.collect_issues()),
     )
@@ -157,7 +157,7 @@ async def _write_answer(
     return outcome_of(
         answer,
         judged,
-        held,
+        with_options,
         decision,
         ranking,
         verified,

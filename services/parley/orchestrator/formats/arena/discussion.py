@@ -139,17 +139,17 @@ class Discussion:
 
     async def collect_issues(self, agent: str = "") -> str:
         """Return what was criticized last and what became of it; of one agent's work alone if one is named."""
-        held = self.transcript.exchanges(agent)
-        texts = texts_of(made for exchange in held for made in exchange)
-        return await in_thread_if_large(texts, partial(issues_of, self.debate.letter, held))
+        exchanges = self.transcript.exchanges(agent)
+        texts = texts_of(made for exchange in exchanges for made in exchange)
+        return await in_thread_if_large(texts, partial(issues_of, self.debate.letter, exchanges))
 
     def create_situation(self, number: int, missing: str = "") -> Situation:
         """Return what the prompts of a round say; `missing` is what the judge wants settled in one that it added."""
-        is_told = number > CRITIQUE_ROUND or number - 1 in self.challenges
+        has_history = number > CRITIQUE_ROUND or number - 1 in self.challenges
         return Situation(
             number,
             self.total_rounds,
-            history=tuple(self._standpoints(number, missing)) if is_told else (),
+            history=tuple(self._standpoints(number, missing)) if has_history else (),
             requirements=self.requirements.to_prompt_text(),
             past=self.past,
             guidance=self.steering.guidance,

@@ -11,7 +11,7 @@ from parley.v1.debate_pb2 import DraftGroups
 __all__ = ["PositionTracker"]
 
 _STABLE_PERCENT: Final = 80.0
-"""The stability in percent from which an agent holds what it held before."""
+"""The stability in percent from which an agent keeps its earlier position."""
 
 
 class PositionTracker:

@@ -86,11 +86,11 @@ class Transcript:
 
     def exchanges(self, agent: str = "") -> list[list[Contribution]]:
         """Return critiques with the revisions that answered them, oldest first, and those that stand last; of one agent's work or all."""
-        held = [
+        found = [
             [made for made in exchange if not agent or agent in (made.target or made.agent, made.target)]
             for exchange in [*self._exchanges, list(self._open_critiques.values())]
         ]
-        return [each for each in held if each]
+        return [each for each in found if each]
 
     def has_serious_open_issue(self, agents: Collection[str]) -> bool:
         """Return whether a serious issue against the work of one of these agents was not taken up, as far as they say."""

@@ -190,15 +190,15 @@ async def run_revision(arena: Discussion, number: int, missing: str = "") -> Non
 
         async def revise(work: Contribution) -> Made:
             asked = [each for (_, target), each in critiques.items() if target == work.agent]
-            told = [
+            received = [
                 *arena.transcript.open_critiques(work.agent),
                 *contributions([await each for each in asked]),
             ]
             made = None
-            if told or not asked:
+            if received or not asked:
                 arena.enter_state(f"ROUND_{number}_REVISION")
                 refining.mark_start()
-                made = await refine.refine(arena.debate, arena.by_id[work.agent], work, told, situation)
+                made = await refine.refine(arena.debate, arena.by_id[work.agent], work, received, situation)
             refining.mark_end()
             return made
 

@@ -67,8 +67,8 @@ def probability_finding(
     """Return whether what agents of such weights hold is probable enough, so that no other agent need be asked."""
     if not drafts.certain:
         return RuleFinding(holds=False, finding="which first drafts agree cannot be told")
-    held = {agent: str(place) for place, group in enumerate(drafts.groups) for agent in group.agent_ids}
-    place, probable = max(posterior(held, weights).items(), key=lambda each: (each[1], each[0]))
+    groups = {agent: str(place) for place, group in enumerate(drafts.groups) for agent in group.agent_ids}
+    place, probable = max(posterior(groups, weights).items(), key=lambda each: (each[1], each[0]))
     percent, threshold = 100 * probable, stopping.sequential_percent
     return RuleFinding(
         holds=percent >= threshold,

@@ -31,10 +31,10 @@ __all__ = ["SETTINGS", "agents_with_duty", "asks_readiness", "topology_of"]
 def topology_of(settings: ArenaSettings, number: int) -> Topology:
     """Return the topology of a round, with its kind said."""
     own = next((each.topology for each in settings.topologies if each.round == number), settings.topology)
-    told = Topology()
-    told.CopyFrom(own)
-    told.kind = own.kind or settings.topology.kind or TOPOLOGY_KIND_ALL_TO_ALL
-    return told
+    topology = Topology()
+    topology.CopyFrom(own)
+    topology.kind = own.kind or settings.topology.kind or TOPOLOGY_KIND_ALL_TO_ALL
+    return topology
 
 
 def _check_rules(violations: Violations, settings: Message, agents: int) -> None:

@@ -59,8 +59,8 @@ def combine_with_support(probability: float, support: float) -> float:
         if 0 < probability < 1
         else math.copysign(math.inf, probability - 0.5)
     )
-    told = max(-_MAX_ODDS_BY_TEXT, min(_MAX_ODDS_BY_TEXT, odds)) + _ODDS_PER_POINT * (_MIDDLE - support)
-    return 1 / (1 + math.exp(-told))
+    total_odds = max(-_MAX_ODDS_BY_TEXT, min(_MAX_ODDS_BY_TEXT, odds)) + _ODDS_PER_POINT * (_MIDDLE - support)
+    return 1 / (1 + math.exp(-total_odds))
 
 
 async def challenge_if_hollow(arena: Discussion, number: int, ended: RoundsEnded) -> bool:
@@ -79,7 +79,9 @@ async def challenge_if_hollow(arena: Discussion, number: int, ended: RoundsEnded
         probability = combine_with_support(probability, said.mean)
     threshold = settings.threshold_percent or default_of(TricksterSettings, "threshold_percent")
     verdict = _verdict(arena, number, is_hollow=100 * probability >= threshold)
-    told = _challenge_prompt(challenge_of(features), said) if verdict == TRICKSTER_VERDICT_CHALLENGED else ()
+    challenge = (
+        _challenge_prompt(challenge_of(features), said) if verdict == TRICKSTER_VERDICT_CHALLENGED else ()
+    )
     finding = TricksterFinding(
         round=number,
         verdict=verdict,
@@ -87,12 +89,12 @@ async def challenge_if_hollow(arena: Discussion, number: int, ended: RoundsEnded
         threshold_percent=threshold,
         features=AgreementFeatures(**asdict(features)),
         support=None if said is None else said.mean,
-        challenge="\n\n".join(each.text for each in told),
+        challenge="\n\n".join(each.text for each in challenge),
     )
     arena.debate.record_event(f"round/{number}/trickster", TricksterChecked(finding=finding))
-    if told:
-        arena.challenges[number] = told
-    return bool(told)
+    if challenge:
+        arena.challenges[number] = challenge
+    return bool(challenge)
 
 
 def _verdict(arena: Discussion, number: int, *, is_hollow: bool) -> TricksterVerdict.ValueType:

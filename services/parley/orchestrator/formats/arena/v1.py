@@ -101,11 +101,11 @@ async def _run_rounds(arena: Discussion) -> RoundsEnded:
     await arena.update_steering(arena.last_revision + 1)
     if arena.steering.end:
         return end_from_outside(arena.steering, arena.last_revision)
-    held = arena.settings.revision_rounds
+    rounds = arena.settings.revision_rounds
     return RoundsEnded(
         reason=STOP_REASON_ALL_ROUNDS_COMPLETED,
-        explanation=f"all {held} rounds of revision were held"
-        if held > 1
+        explanation=f"all {rounds} rounds of revision were held"
+        if rounds > 1
         else "the one round of revision was held",
     )
 

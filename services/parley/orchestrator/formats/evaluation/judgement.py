@@ -65,8 +65,8 @@ class Judgement(BaseModel):
     @classmethod
     def _keep_texts(cls, given: Any) -> Any:
         points = given if isinstance(given, list) else [given]
-        told = (" ".join(each.split()) for each in points if isinstance(each, str))
-        return [each for each in told if each][:_MAX_POINTS]
+        texts = (" ".join(each.split()) for each in points if isinstance(each, str))
+        return [each for each in texts if each][:_MAX_POINTS]
 
     @model_validator(mode="after")
     def _check_has_score(self) -> Self:

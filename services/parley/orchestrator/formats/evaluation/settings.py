@@ -99,8 +99,8 @@ def _clarifications(debate: Debate) -> Iterator[str]:
 
 
 def _item(question: str, answer: str) -> str:
-    asked, told = " ".join(question.split()), "\n  ".join(answer.strip().splitlines())
-    return f"- {asked}\n  {told}" if asked else f"- {told}"
+    question_text, answer_text = " ".join(question.split()), "\n  ".join(answer.strip().splitlines())
+    return f"- {question_text}\n  {answer_text}" if question_text else f"- {answer_text}"
 
 
 def _final_proposals(debate: Debate) -> list[EvaluatedProposal]:

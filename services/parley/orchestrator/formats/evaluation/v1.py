@@ -76,8 +76,8 @@ async def _evaluate(debate: Debate, agent: Agent, marks: PhaseMarks) -> Judgemen
 
 def _prompt(debate: Debate, agent: Agent) -> Iterator[PromptPart]:
     evaluated = _settings(debate).evaluated
-    told = agent.system_prompt.text or debate.instructions(agent)[SYSTEM_SECTION]
-    yield system_part(told)
+    system_prompt = agent.system_prompt.text or debate.instructions(agent)[SYSTEM_SECTION]
+    yield system_part(system_prompt)
     yield quotation("The question", evaluated.question, give=0)
     yield from debate.documents.parts(_DOCUMENTS_PRIORITY)
     if evaluated.clarifications:

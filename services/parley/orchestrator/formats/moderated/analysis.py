@@ -172,10 +172,10 @@ async def _ask_for_analysis(
     listed = "\n".join(
         f"- {each.name}: puts first {', '.join(each.priorities)}. {each.trade_offs}" for each in known
     )
-    told = _TASK.format(fewest=MIN_DEBATERS, most=MAX_DEBATERS, asking=asking)
+    task_text = _TASK.format(fewest=MIN_DEBATERS, most=MAX_DEBATERS, asking=asking)
     prompt = (
         *preamble(debate, judge),
-        user_part(f"{MODERATOR_PROMPT}\n\n{told}\n\nThe perspectives:\n{listed}"),
+        user_part(f"{MODERATOR_PROMPT}\n\n{task_text}\n\nThe perspectives:\n{listed}"),
     )
     shape = AnswerShape("analysis", Analysis, _schema(known, questions), _render, _from_prose)
     key = f"analysis/{time}"
@@ -187,11 +187,11 @@ async def _ask_for_analysis(
 
 def _answer_lines(questions: Sequence[Question], answer: Answer) -> list[str]:
     answers = {each.question_id: each.text.strip() for each in answer.answers}
-    told = [f"- {each.text}\n  {answers[each.id]}" for each in questions if answers.get(each.id)]
+    lines = [f"- {each.text}\n  {answers[each.id]}" for each in questions if answers.get(each.id)]
     if answer.text.strip():
-        asked = "" if told else f"{' '.join(each.text for each in questions)}\n  "
-        told.append(f"- {asked}{answer.text.strip()}")
-    return told
+        asked = "" if lines else f"{' '.join(each.text for each in questions)}\n  "
+        lines.append(f"- {asked}{answer.text.strip()}")
+    return lines
 
 
 def _render(found: Analysis) -> str:

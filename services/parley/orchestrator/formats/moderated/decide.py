@@ -75,7 +75,7 @@ async def _gather_material(discussion: Discussion, ended: RoundsEnded) -> Prompt
     What does not fit the moderator's context is summarized, oldest first; the last round stays whole.
     """
     debate, judge, rounds = discussion.debate, discussion.debate.judge, discussion.rounds_with_arguments
-    failed = [each for held in rounds for each in held.failed]
+    failed = [each for ended in rounds for each in ended.failed]
     account = describe_rounds(
         debate, len(rounds), discussion.settings.max_rounds, ended, failed, discussion.muted_by_person
     )
@@ -88,11 +88,13 @@ async def _gather_material(discussion: Discussion, ended: RoundsEnded) -> Prompt
     guidance = guidance_of(discussion.guidance)
 
     def last_round() -> tuple[Prompt, int]:
-        beside = count_prompt_tokens((*start, *sums, *guidance), judge.context_tokens) + _TASK_TOKENS
-        last = shorten_to_fit(rounds[-1].contributions, available_tokens(judge.context_tokens, 0, beside))
+        other_tokens = count_prompt_tokens((*start, *sums, *guidance), judge.context_tokens) + _TASK_TOKENS
+        last = shorten_to_fit(
+            rounds[-1].contributions, available_tokens(judge.context_tokens, 0, other_tokens)
+        )
         final = quote_round(debate, last)
-        beside += count_prompt_tokens(final, judge.context_tokens)
-        return final, available_tokens(judge.context_tokens, 0, beside)
+        other_tokens += count_prompt_tokens(final, judge.context_tokens)
+        return final, available_tokens(judge.context_tokens, 0, other_tokens)
 
     texts = [*(each.text for each in start), *texts_of(rounds[-1].contributions)]
     final, room = await in_thread_if_large(texts, last_round)
@@ -123,9 +125,9 @@ async def _write_decision(discussion: Discussion, ended: RoundsEnded, key: str, 
 
 def _refusal_prompt(outcome: Outcome, said: str) -> Prompt:
     why = " and did not say why" if not said else ", and said why below"
-    told = [quotation("Your decision before", _full_text(outcome))]
-    told += [user_part(f"The person says:\n{said}")] if said else []
-    return (*told, user_part(_REFUSAL.format(why=why)))
+    parts = [quotation("Your decision before", _full_text(outcome))]
+    parts += [user_part(f"The person says:\n{said}")] if said else []
+    return (*parts, user_part(_REFUSAL.format(why=why)))
 
 
 def _approval_text(outcome: Outcome, time: int) -> str:

@@ -170,15 +170,15 @@ class Discussion:
     async def run_round(self, put: str) -> AsyncIterator[Round]:
         """Run the next round in the block: an agent that is late for its limit is left out."""
         debate, number = self.debate, len(self.rounds) + 1
-        held = Round(number, put, self.active_debaters)
-        self.rounds.append(held)
+        current = Round(number, put, self.active_debaters)
+        self.rounds.append(current)
         debate.record_event(
             f"round/{number}/started", RoundStarted(number=number, total=self.settings.max_rounds)
         )
         self.enter_state("in_round", f"round/{number}")
         limit = asyncio.create_task(debate.limiter.enforce_round_limit(number))
         try:
-            yield held
+            yield current
         finally:
             limit.cancel()
             await asyncio.wait([limit])

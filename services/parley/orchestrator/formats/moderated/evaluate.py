@@ -67,12 +67,12 @@ def find_omitted(summary: str, heard: Sequence[ArguedPerspective], question: str
         others = frozenset().union(*(stems(other.text, other.name) for other in heard if other is not each))
         own = {word for word in stems(each.text) - others - asked if len(word) >= _SHORTEST}
         shared = len(own & said)
-        is_told = (
+        is_described = (
             re.search(rf"\b{each.letter}\.\d", summary) is not None
             or (_is_named(summary, each) and shared >= min(_MIN_SHARED, len(own)))
             or (shared >= _MIN_SHARED_UNNAMED and shared >= _MIN_SHARE_UNNAMED * len(own))
         )
-        if not is_told:
+        if not is_described:
             missing.append(each)
     return missing
 
@@ -187,21 +187,23 @@ class ParsedPassages(BaseModel):
         ]
 
 
-async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str]) -> Evaluation | StepFailed:
+async def evaluate(
+    discussion: Discussion, current: Round, measured: Sequence[str]
+) -> Evaluation | StepFailed:
     """Return the moderator's evaluation, whose summary leaves no perspective out.
 
     Who is missing in the summary is asked for once; if it still is, the debate says so, and the summary says its position.
     """
-    debate, number = discussion.debate, held.number
+    debate, number = discussion.debate, current.number
     judge = debate.judge
     ends = "; ".join(f"`{each.name}` if {each.condition}" for each in ENDS.values())
-    told = _EVALUATION_PROMPT.format(number=number, ends=ends)
+    task_text = _EVALUATION_PROMPT.format(number=number, ends=ends)
     if number == discussion.settings.max_rounds:
-        told = f"{told}\n{_LAST_ROUND_PROMPT}"
+        task_text = f"{task_text}\n{_LAST_ROUND_PROMPT}"
     before = (
         *moderator_preamble(debate),
         *summary_prompts(discussion, before=number - 1),  # the last one is in what it put to them
-        quotation(f"What you put to the debaters in round {number}", held.prompt),
+        quotation(f"What you put to the debaters in round {number}", current.prompt),
     )
     after = (
         *guidance_of(discussion.guidance),
@@ -210,17 +212,17 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
             if measured
             else []
         ),
-        user_part(told),
+        user_part(task_text),
     )
-    schema = _create_schema([debate.letter(each) for each in held.arguments])
+    schema = _create_schema([debate.letter(each) for each in current.arguments])
 
     def build_prompt() -> Prompt:
         taken = count_prompt_tokens((*before, *after), judge.context_tokens) + upper_tokens(schema)
-        whole = shorten_to_fit(held.contributions, available_tokens(judge.context_tokens, 0, taken))
+        whole = shorten_to_fit(current.contributions, available_tokens(judge.context_tokens, 0, taken))
         return (*before, *quote_round(debate, whole), *after)
 
     prompt = await in_thread_if_large(
-        [*(each.text for each in before), *texts_of(held.contributions)], build_prompt
+        [*(each.text for each in before), *texts_of(current.contributions)], build_prompt
     )
     shape = AnswerShape("evaluation", Evaluation, schema, _render, _read_prose)
     key = f"round/{number}/evaluate"
@@ -229,7 +231,7 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
     )
     if isinstance(found, StepFailed):
         return found
-    summary = await _complete_summary(discussion, held, found.summary, prompt[:-1])
+    summary = await _complete_summary(discussion, current, found.summary, prompt[:-1])
     return found.model_copy(update={"summary": summary})
 
 
@@ -247,17 +249,17 @@ def summary_prompts(discussion: Discussion, before: int) -> Prompt:
     )
 
 
-def plain_summary(discussion: Discussion, held: Round) -> str:
+def plain_summary(discussion: Discussion, current: Round) -> str:
     """Return what each debater stands for, if the moderator has not said it."""
     return "\n".join(
-        _describe_debater(discussion, each.agent, each.position or each.text) for each in held.positions()
+        _describe_debater(discussion, each.agent, each.position or each.text) for each in current.positions()
     )
 
 
-async def _complete_summary(discussion: Discussion, held: Round, summary: str, prompt: Prompt) -> str:
+async def _complete_summary(discussion: Discussion, current: Round, summary: str, prompt: Prompt) -> str:
     """Return a summary with what it leaves out: asked for once, and else as it was said."""
-    debate, judge, number = discussion.debate, discussion.debate.judge, held.number
-    missing = await _find_left_out(discussion, held, summary)
+    debate, judge, number = discussion.debate, discussion.debate.judge, current.number
+    missing = await _find_left_out(discussion, current, summary)
     if not missing:
         return summary
     letters = [each.letter for each in missing]
@@ -273,10 +275,10 @@ async def _complete_summary(discussion: Discussion, held: Round, summary: str, p
         key, judge, Task(COMPLETION.create_work(judge.id, number), asked), shape
     )
     if isinstance(added, ParsedPassages):
-        told = {each.agent: each.text.strip() for each in added.passages}
-        passages = [f"Agent {each}: {told[each]}" for each in letters if told.get(each)]
+        texts = {each.agent: each.text.strip() for each in added.passages}
+        passages = [f"Agent {each}: {texts[each]}" for each in letters if texts.get(each)]
         summary = "\n\n".join([summary, *passages])
-    still = await _find_left_out(discussion, held, summary)
+    still = await _find_left_out(discussion, current, summary)
     if still:
         who = join_names(f"agent {each.letter} ({each.name})" for each in still)
         done = "its stand was added" if len(still) == 1 else "their stands were added"
@@ -284,19 +286,19 @@ async def _complete_summary(discussion: Discussion, held: Round, summary: str, p
             f"{key}/warning",
             f"the moderator's summary of round {number} leaves out {who}; {done}",
         )
-        agents = {debate.letter(each.agent): each for each in held.positions()}
+        agents = {debate.letter(each.agent): each for each in current.positions()}
         stands = [agents[each.letter] for each in still]
         lines = [_describe_debater(discussion, each.agent, each.position or each.text) for each in stands]
         summary = "\n\n".join([summary, *lines])
     return summary
 
 
-async def _find_left_out(discussion: Discussion, held: Round, summary: str) -> list[ArguedPerspective]:
+async def _find_left_out(discussion: Discussion, current: Round, summary: str) -> list[ArguedPerspective]:
     heard = [
         ArguedPerspective(
-            discussion.debate.letter(agent), discussion.viewpoints[agent].name, held.text_of(agent)
+            discussion.debate.letter(agent), discussion.viewpoints[agent].name, current.text_of(agent)
         )
-        for agent in held.arguments
+        for agent in current.arguments
     ]
     question = discussion.debate.spec.question
     texts = [summary, question, *(each.text for each in heard)]

@@ -135,39 +135,43 @@ _MOVED_BELOW_PERCENT: Final = 80.0
 """The stability in percent below which a position has moved."""
 
 
-async def flag_round(discussion: Discussion, held: Round) -> tuple[list[str], frozenset[str]]:
+async def flag_round(discussion: Discussion, current: Round) -> tuple[list[str], frozenset[str]]:
     """Record what guards find in a round; return it in lines for the moderator, and who strays from the question."""
     lines, astray = [], set()
-    texts = [*_subject(discussion), *texts_of(held.contributions)]
-    for agent, kind, line in await in_thread_if_large(texts, partial(_find_flags, discussion, held)):
+    texts = [*_subject(discussion), *texts_of(current.contributions)]
+    for agent, kind, line in await in_thread_if_large(texts, partial(_find_flags, discussion, current)):
         name = discussion.name_of(agent)
         lines.append(f"{name} {line}")
-        discussion.warn(f"round/{held.number}/guard/{kind}/{agent}", f"round {held.number}: {name} {line}")
+        discussion.warn(
+            f"round/{current.number}/guard/{kind}/{agent}", f"round {current.number}: {name} {line}"
+        )
         if kind == "topic":
             astray.add(agent)
     return lines, frozenset(astray)
 
 
-def _find_flags(discussion: Discussion, held: Round) -> list[tuple[str, str, str]]:
+def _find_flags(discussion: Discussion, current: Round) -> list[tuple[str, str, str]]:
     return [
-        (agent, kind, line) for agent in held.arguments for kind, line in _flags_of(discussion, held, agent)
+        (agent, kind, line)
+        for agent in current.arguments
+        for kind, line in _flags_of(discussion, current, agent)
     ]
 
 
-def _flags_of(discussion: Discussion, held: Round, agent: str) -> Iterator[tuple[str, str]]:
-    argument = held.arguments[agent]
+def _flags_of(discussion: Discussion, current: Round, agent: str) -> Iterator[tuple[str, str]]:
+    argument = current.arguments[agent]
     points = "\n".join(each.text for each in argument.points)  # a position may stay the same
     before = next((each for each in reversed(discussion.rounds[:-1]) if agent in each.arguments), None)
     repeated = repetition_share(points, before.text_of(agent)) if before else None
     if repeated is not None and is_repetition(repeated):
         yield "repetition", f"repeats itself: {repeated:.0%} of its argument stood in its last round"
-    others = [each.contribution.text for name, each in held.arguments.items() if name != agent]
+    others = [each.contribution.text for name, each in current.arguments.items() if name != agent]
     if is_off_topic(
-        on_topic_share(argument.contribution.text, [*_subject(discussion), held.prompt, *others])
+        on_topic_share(argument.contribution.text, [*_subject(discussion), current.prompt, *others])
     ):
         yield "topic", "has hardly a word in common with the question or the others: it may be off topic"
-    tokens = [each.tokens for each in held.speeches_of(agent)]
-    budget, end = discussion.settings.token_budget_per_round, _describe_end(discussion, held, agent)
+    tokens = [each.tokens for each in current.speeches_of(agent)]
+    budget, end = discussion.settings.token_budget_per_round, _describe_end(discussion, current, agent)
     if is_over_budget(tokens, budget, truncated=bool(end)):
         yield (
             "budget",
@@ -175,13 +179,13 @@ def _flags_of(discussion: Discussion, held: Round, agent: str) -> Iterator[tuple
         )
 
 
-def _describe_end(discussion: Discussion, held: Round, agent: str) -> str:
+def _describe_end(discussion: Discussion, current: Round, agent: str) -> str:
     """Return what a debater's budget kept it from; empty for nothing. What the debate lets one answer have is no budget."""
     bound = discussion.debate.spec.max_output_tokens
-    if agent in held.without_budget:
+    if agent in current.without_budget:
         return ": nothing was left for a rebuttal"
     is_cut_off = any(
-        each.truncated and each.limit and each.limit != bound for each in held.speeches_of(agent)
+        each.truncated and each.limit and each.limit != bound for each in current.speeches_of(agent)
     )
     return " and was cut off" if is_cut_off else ""
 
@@ -197,11 +201,13 @@ def _subject(discussion: Discussion) -> list[str]:
     ]
 
 
-def measures(discussion: Discussion, held: Round) -> list[str]:
+def measures(discussion: Discussion, current: Round) -> list[str]:
     """Return what convergence says of a round, and who conceded what, in lines for the moderator."""
-    lines = list(_describe_convergence(discussion, held.assessment)) if held.assessment is not None else []
+    lines = (
+        list(_describe_convergence(discussion, current.assessment)) if current.assessment is not None else []
+    )
     letter = discussion.debate.letter
-    for agent, speech in held.rebuttals.items():
+    for agent, speech in current.rebuttals.items():
         if speech.concedes:
             lines.append(f"agent {letter(agent)} concedes {', '.join(speech.concedes)}")
         if speech.agrees_with:

@@ -190,12 +190,15 @@ def outcome_of(discussion: Discussion, answer: DecisionAnswer, most: "Confidence
         )
         left = f" The positions at the end: {positions}" if positions else ""
         tensions.append(Tension(text=f"The debate ended without agreement.{left}", open=True))
-    told = {agents[each.agent]: each.key_arguments for each in answer.perspectives if each.agent in agents}
+    arguments_by_agent = {
+        agents[each.agent]: each.key_arguments for each in answer.perspectives if each.agent in agents
+    }
     moderated = ModeratedOutcome(
         topic=topic,
         rounds=len(discussion.rounds_with_arguments),
         perspectives=[
-            _perspective_to_proto(discussion, agent, told.get(agent, ())) for agent in discussion.viewpoints
+            _perspective_to_proto(discussion, agent, arguments_by_agent.get(agent, ()))
+            for agent in discussion.viewpoints
         ],
         agreements=answer.agreements,
         tensions=tensions,
@@ -212,7 +215,9 @@ def outcome_of(discussion: Discussion, answer: DecisionAnswer, most: "Confidence
     return Outcome(description=f"Decision on: {topic}\n\n{answer.recommendation}", moderated=moderated)
 
 
-def _perspective_to_proto(discussion: Discussion, agent: str, told: Sequence[str]) -> ConsideredPerspective:
+def _perspective_to_proto(
+    discussion: Discussion, agent: str, arguments: Sequence[str]
+) -> ConsideredPerspective:
     last = next(
         (
             each.arguments[agent]
@@ -221,7 +226,7 @@ def _perspective_to_proto(discussion: Discussion, agent: str, told: Sequence[str
         ),
         None,
     )
-    given = [each.strip() for each in told if each.strip()]
+    given = [each.strip() for each in arguments if each.strip()]
     own = [each.text for each in last.points] if last is not None else []
     return ConsideredPerspective(
         perspective=discussion.viewpoints[agent].to_proto(),
@@ -255,8 +260,8 @@ def answer_parts(outcome: Outcome) -> Iterator[AnswerPart]:
         yield AnswerPart("Approval", "A person approved this decision.", quoted=False)
     if moderated.follow_up.requested:
         made = moderated.follow_up
-        told = f"It could not be made: {made.failure}" if made.failure else made.url or "It was made."
-        yield AnswerPart("Issue", told, quoted=False)
+        result = f"It could not be made: {made.failure}" if made.failure else made.url or "It was made."
+        yield AnswerPart("Issue", result, quoted=False)
 
 
 def _perspective(each: ConsideredPerspective) -> Iterator[str]:

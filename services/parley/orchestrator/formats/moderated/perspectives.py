@@ -130,9 +130,9 @@ def _from_proto(given: Perspective) -> Viewpoint:
 
 
 def _qualities(*texts: str) -> frozenset[str]:
-    held = stems(*texts)
+    found = stems(*texts)
     words: Mapping[str, Sequence[str]] = _read_file()["qualities"]
-    return frozenset(quality for quality, named in words.items() if count_keywords(held, named))
+    return frozenset(quality for quality, named in words.items() if count_keywords(found, named))
 
 
 @cache

@@ -122,12 +122,12 @@ async def rebut(
     others = {name: point for name, point in points_by_name(said).items() if point.agent != agent.id}
     first = 1 + sum(len(each.points) for each in said if each.contribution.agent == agent.id)
     example = next(iter(others), "B.1")
-    told = _TASK.format(most=_MAX_ANSWERS, example=example)
+    task_text = _TASK.format(most=_MAX_ANSWERS, example=example)
     work_of_round = [each.contribution for each in said]
     prompt = (
         *(await standing.create_preamble(debate, agent)),
         *quote_round(debate, work_of_round, agent.id),
-        user_part(f"{told}{length_limit(limit)}"),
+        user_part(f"{task_text}{length_limit(limit)}"),
     )
     letters = [debate.letter(each.contribution.agent) for each in said if each.contribution.agent != agent.id]
     schema = _schema(list(others), list(dict.fromkeys(letters)))

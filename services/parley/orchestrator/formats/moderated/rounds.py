@@ -36,7 +36,7 @@ _DECISION_BY_VERDICT: Final = {
     CONVERGENCE_VERDICT_CONVERGED: AGREEMENT.name,
     CONVERGENCE_VERDICT_STABLE_DISAGREEMENT: STAGNATION.name,
 }
-"""What an assessment comes to where the moderator says nothing."""
+"""What an assessment comes to if the moderator says nothing."""
 _REPLY: Final = "Answer it in a few sentences, to the point."
 
 
@@ -61,51 +61,51 @@ async def run_round(discussion: Discussion, put: str) -> Verdict:
     Raises:
         DebateFailedError: too few debaters have an argument.
     """
-    async with discussion.run_round(put) as held:
-        standing = _create_briefing(discussion, held)
-        await _run_arguments(discussion, held, standing)
-        before = discussion.rounds[-2].positions() if held.number > 1 else []
-        async with prepare_assessment(discussion.debate, assessment_key(held.number), before) as tell:
-            await _run_rebuttals(discussion, held, standing, tell)
-            flags, astray = await flag_round(discussion, held)
-            await _assess(discussion, held, before)
-        found = await evaluate(discussion, held, [*measures(discussion, held), *flags])
+    async with discussion.run_round(put) as current:
+        standing = _create_briefing(discussion, current)
+        await _run_arguments(discussion, current, standing)
+        before = discussion.rounds[-2].positions() if current.number > 1 else []
+        async with prepare_assessment(discussion.debate, assessment_key(current.number), before) as prepare:
+            await _run_rebuttals(discussion, current, standing, prepare)
+            flags, astray = await flag_round(discussion, current)
+            await _assess(discussion, current, before)
+        found = await evaluate(discussion, current, [*measures(discussion, current), *flags])
         if isinstance(found, StepFailed):
-            found = _evaluate_by_measures(discussion, held, found, astray)
-        held.summary = found.summary
-        reply = await _ask_for_reply(discussion, held, standing, found)
-        redirected = _redirect(discussion, held, found)
-        verdict = _create_verdict(discussion, held, found, reply, redirected)
+            found = _evaluate_by_measures(discussion, current, found, astray)
+        current.summary = found.summary
+        reply = await _ask_for_reply(discussion, current, standing, found)
+        redirected = _redirect(discussion, current, found)
+        verdict = _create_verdict(discussion, current, found, reply, redirected)
         discussion.debate.record_event(
-            f"round/{held.number}/evaluate/finding",
-            RoundAssessed(round=held.number, ends_rounds=verdict.end is not None, finding=verdict.finding),
+            f"round/{current.number}/evaluate/finding",
+            RoundAssessed(round=current.number, ends_rounds=verdict.end is not None, finding=verdict.finding),
         )
     return verdict
 
 
-def _create_briefing(discussion: Discussion, held: Round) -> RoundBriefing:
+def _create_briefing(discussion: Discussion, current: Round) -> RoundBriefing:
     return RoundBriefing(
-        number=held.number,
+        number=current.number,
         total=discussion.settings.max_rounds,
-        prompt=held.prompt,
-        contributions=discussion.contributions_before(before=held.number),
+        prompt=current.prompt,
+        contributions=discussion.contributions_before(before=current.number),
         summaries=[each.summary for each in discussion.rounds[:-2]],
         past=discussion.past,
         guidance=discussion.guidance,
         budget=discussion.settings.token_budget_per_round,
         bound=discussion.debate.spec.max_output_tokens,
-        debaters=len(held.debaters),
+        debaters=len(current.debaters),
     )
 
 
-async def _run_arguments(discussion: Discussion, held: Round, standing: RoundBriefing) -> None:
+async def _run_arguments(discussion: Discussion, current: Round, standing: RoundBriefing) -> None:
     """Let all debaters argue at once; who fails is absent. Half of them, rounded up, is enough."""
-    debate, number = discussion.debate, held.number
-    if not held.debaters:
+    debate, number = discussion.debate, current.number
+    if not current.debaters:
         raise DebateFailedError(
             "QUORUM_LOST", "every debater is muted", phase=f"round {number} {ARGUMENT.name}"
         )
-    marks = PhaseMarks(debate, number, ARGUMENT, len(held.debaters))
+    marks = PhaseMarks(debate, number, ARGUMENT, len(current.debaters))
 
     async def argue_with_marks(agent: Agent) -> Speech | StepFailed:
         marks.mark_start()
@@ -114,17 +114,17 @@ async def _run_arguments(discussion: Discussion, held: Round, standing: RoundBri
         return made
 
     async with asyncio.TaskGroup() as tasks:
-        asked = {each.id: tasks.create_task(argue_with_marks(each)) for each in held.debaters}
+        asked = {each.id: tasks.create_task(argue_with_marks(each)) for each in current.debaters}
     for agent, task in asked.items():
         made = task.result()
         if isinstance(made, StepFailed):
-            held.failed.append(made)
+            current.failed.append(made)
         else:
-            held.arguments[agent] = made
-    enough = (len(held.debaters) + 1) // 2
-    if len(held.arguments) >= enough or (debate.ending and (held.arguments or number > 1)):
+            current.arguments[agent] = made
+    enough = (len(current.debaters) + 1) // 2
+    if len(current.arguments) >= enough or (debate.ending and (current.arguments or number > 1)):
         return
-    failed = {argument_key(number, each.work.agent_id): each for each in held.failed}
+    failed = {argument_key(number, each.work.agent_id): each for each in current.failed}
     phase = f"round {number} {ARGUMENT.name}"
     if debate.ending:
         raise DebateFailedError(
@@ -133,74 +133,74 @@ async def _run_arguments(discussion: Discussion, held: Round, standing: RoundBri
             phase=phase,
             steps=tuple(failed),
         )
-    raise debate_failure(failed, phase, needed=enough - len(held.arguments))
+    raise debate_failure(failed, phase, needed=enough - len(current.arguments))
 
 
 async def _run_rebuttals(
-    discussion: Discussion, held: Round, standing: RoundBriefing, tell: PreparePositions
+    discussion: Discussion, current: Round, standing: RoundBriefing, prepare: PreparePositions
 ) -> None:
     """Let one debater after the other answer; each sees all arguments and the rebuttals before its own.
 
     The positions of those who have answered are read while the next one is asked.
     """
-    if len(held.arguments) < 2:
+    if len(current.arguments) < 2:
         return
-    debate, number = discussion.debate, held.number
-    marks = PhaseMarks(debate, number, REBUTTAL, len(held.arguments))
+    debate, number = discussion.debate, current.number
+    marks = PhaseMarks(debate, number, REBUTTAL, len(current.arguments))
     answered: set[str] = set()
-    for agent in held.debaters:
-        if agent.id not in held.arguments:
+    for agent in current.debaters:
+        if agent.id not in current.arguments:
             continue
-        tell([each for each in held.positions() if each.agent in answered])
+        prepare([each for each in current.positions() if each.agent in answered])
         answered.add(agent.id)
-        limit = standing.rebuttal_tokens(held.arguments[agent.id].tokens)
+        limit = standing.rebuttal_tokens(current.arguments[agent.id].tokens)
         marks.mark_start()
         if limit >= 0:
-            made = await rebut(debate, agent, standing, held.speeches, limit)
+            made = await rebut(debate, agent, standing, current.speeches, limit)
             if isinstance(made, StepFailed):
-                held.failed.append(made)
+                current.failed.append(made)
             else:
-                held.rebuttals[agent.id] = made
+                current.rebuttals[agent.id] = made
         else:
-            held.without_budget.add(agent.id)
+            current.without_budget.add(agent.id)
         marks.mark_end()
 
 
-async def _assess(discussion: Discussion, held: Round, before: Sequence[Contribution]) -> None:
+async def _assess(discussion: Discussion, current: Round, before: Sequence[Contribution]) -> None:
     """Have convergence look at where the debaters stand, and stood before."""
-    if len(held.arguments) < 2:
+    if len(current.arguments) < 2:
         return
     verdicts = [
         Contribution(
             agent,
             REBUTTAL.name,
-            held.number,
+            current.number,
             speech.contribution.text,
             target=other,
             critique=Critique(agrees=discussion.debate.letter(other) in speech.agrees_with),
         )
-        for agent, speech in held.rebuttals.items()
+        for agent, speech in current.rebuttals.items()
         if speech.agrees_with is not None
-        for other in held.arguments
+        for other in current.arguments
         if other != agent
     ]
-    held.assessment = await assess_agreement(
-        discussion.debate, held.number, held.positions(), before, _AGREEMENT, verdicts
+    current.assessment = await assess_agreement(
+        discussion.debate, current.number, current.positions(), before, _AGREEMENT, verdicts
     )
 
 
 def _evaluate_by_measures(
-    discussion: Discussion, held: Round, failed: StepFailed, astray: frozenset[str]
+    discussion: Discussion, current: Round, failed: StepFailed, astray: frozenset[str]
 ) -> Evaluation:
     """Return what is known of a round without its moderator, and say in the log that it said nothing."""
     discussion.warn(
-        f"round/{held.number}/evaluate/warning",
-        f"the moderator did not evaluate round {held.number}; what was measured decides: {failed.message}",
+        f"round/{current.number}/evaluate/warning",
+        f"the moderator did not evaluate round {current.number}; what was measured decides: {failed.message}",
     )
-    measured = held.assessment.verdict if held.assessment is not None else None
+    measured = current.assessment.verdict if current.assessment is not None else None
     return Evaluation.model_validate(
         {
-            "summary": plain_summary(discussion, held),
+            "summary": plain_summary(discussion, current),
             "off_topic": [discussion.debate.letter(each) for each in sorted(astray)],
             "decision": _DECISION_BY_VERDICT.get(measured, "go_on") if measured is not None else "go_on",
             "reason": "by what was measured" if measured in _DECISION_BY_VERDICT else "",
@@ -209,61 +209,70 @@ def _evaluate_by_measures(
 
 
 async def _ask_for_reply(
-    discussion: Discussion, held: Round, standing: RoundBriefing, found: Evaluation
+    discussion: Discussion, current: Round, standing: RoundBriefing, found: Evaluation
 ) -> Contribution | None:
     """Ask a debater what the moderator wants to know from it; None if there is nothing to ask, or no answer."""
-    debate, number = discussion.debate, held.number
-    agent = next((each for each in held.debaters if debate.letter(each.id) == found.agent), None)
-    if found.decision != "clarify" or not found.question or agent is None or agent.id not in held.arguments:
+    debate, number = discussion.debate, current.number
+    agent = next((each for each in current.debaters if debate.letter(each.id) == found.agent), None)
+    if (
+        found.decision != "clarify"
+        or not found.question
+        or agent is None
+        or agent.id not in current.arguments
+    ):
         return None
-    limit = standing.rebuttal_tokens(sum(each.tokens for each in held.speeches_of(agent.id)))
+    limit = standing.rebuttal_tokens(sum(each.tokens for each in current.speeches_of(agent.id)))
     if limit < 0:
         return None
     prompt = (
         *(await standing.create_preamble(debate, agent)),
-        *quote_round(debate, [each.contribution for each in held.speeches], agent.id),
+        *quote_round(debate, [each.contribution for each in current.speeches], agent.id),
         quotation("The moderator asks you", found.question),
         user_part(f"{_REPLY}{length_limit(limit)}"),
     )
     task = Task(REPLY.create_work(agent.id, number), prompt, limit, retry_once=True)
     said = await debate.ask(f"round/{number}/reply/{agent.id}", agent, task)
     if isinstance(said, StepFailed):
-        held.failed.append(said)
+        current.failed.append(said)
         return None
     reply = Contribution(agent.id, REPLY.title, number, said.text)
-    held.replies.append(reply)
+    current.replies.append(reply)
     return reply
 
 
-def _redirect(discussion: Discussion, held: Round, found: Evaluation) -> list[str]:
+def _redirect(discussion: Discussion, current: Round, found: Evaluation) -> list[str]:
     """Return what is said to those who left the question; who does so again is muted, if enough others are left."""
     said = []
-    for agent in [each for each in held.arguments if discussion.debate.letter(each) in found.off_topic]:
+    for agent in [each for each in current.arguments if discussion.debate.letter(each) in found.off_topic]:
         name = discussion.name_of(agent)
         discussion.off_topic_counts[agent] = discussion.off_topic_counts.get(agent, 0) + 1
         left = [discussion.viewpoints[each.id] for each in discussion.active_debaters if each.id != agent]
         if discussion.off_topic_counts[agent] > 1 and opposing_pairs(left):
-            discussion.muted_by_moderator[agent] = held.number + 1
+            discussion.muted_by_moderator[agent] = current.number + 1
             said.append(f"{name} has left the question again and is not heard any more.")
-            message = f"{name} is muted from round {held.number + 1} on, since it left the question again"
-            discussion.warn(f"round/{held.number}/muted/{agent}", message)
+            message = f"{name} is muted from round {current.number + 1} on, since it left the question again"
+            discussion.warn(f"round/{current.number}/muted/{agent}", message)
         else:
             said.append(f"{name}: your argument has left the question. Come back to it.")
     return said
 
 
 def _create_verdict(
-    discussion: Discussion, held: Round, found: Evaluation, reply: Contribution | None, redirected: list[str]
+    discussion: Discussion,
+    current: Round,
+    found: Evaluation,
+    reply: Contribution | None,
+    redirected: list[str],
 ) -> Verdict:
     """Return what follows from an evaluation, with what is put to the debaters next."""
-    letters = {discussion.debate.letter(each): each for each in held.arguments}
+    letters = {discussion.debate.letter(each): each for each in current.arguments}
     end = ENDS.get(found.decision)
     words = end.description if end is not None else "the debate goes on"
     if end is CLEAR_WINNER and found.agent in letters:
         words = f"{discussion.name_of(letters[found.agent])} has won"
     finding = f"{words}: {found.reason}" if found.reason else words
     ended = None if end is None else RoundsEnded(reason=end.reason, explanation=finding)
-    blocks = [f"Round {held.number} in sum:\n{held.summary}"]
+    blocks = [f"Round {current.number} in sum:\n{current.summary}"]
     if found.decision == "clarify" and found.question and found.agent in letters:
         asked = discussion.name_of(letters[found.agent])
         blocks.append(

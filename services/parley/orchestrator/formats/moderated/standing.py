@@ -41,7 +41,7 @@ class RoundBriefing:
         contributions: What was said in earlier rounds, oldest first.
         summaries: The moderator's of earlier rounds but the last, which is in `prompt`.
         past: What is recalled of past debates.
-        guidance: What a person told the debaters.
+        guidance: What a person wrote to the debaters.
         budget: Tokens that one debater may write in the round; 0: no limit.
         bound: Tokens of one contribution at most; 0: no limit.
     """
@@ -87,15 +87,17 @@ class RoundBriefing:
         )
         room = self._available_tokens(agent, (*before, *put))
         whole, gone = split_to_fit(self.contributions, room)
-        told = AgentHistory(omitted=frozenset(each.name for each in gone), contributions=whole)
+        history = AgentHistory(omitted=frozenset(each.name for each in gone), contributions=whole)
         summed = self._summary_prompts(gone)
-        return (*before, *summed, *history_prompt(debate, agent, told), *put)
+        return (*before, *summed, *history_prompt(debate, agent, history), *put)
 
-    def _available_tokens(self, agent: Agent, told: Prompt) -> int:
+    def _available_tokens(self, agent: Agent, prompt: Prompt) -> int:
         """Return the tokens that are left for the history, next to what the round will bring."""
         longest = max((upper_tokens(each.text) for each in self.contributions), default=0)
-        beside = count_prompt_tokens(told, agent.context_tokens) + _TASK_TOKENS + 2 * self.debaters * longest
-        return available_tokens(agent.context_tokens, _smallest_bound(self.budget, self.bound), beside)
+        other_tokens = (
+            count_prompt_tokens(prompt, agent.context_tokens) + _TASK_TOKENS + 2 * self.debaters * longest
+        )
+        return available_tokens(agent.context_tokens, _smallest_bound(self.budget, self.bound), other_tokens)
 
     def _summary_prompts(self, gone: Sequence[Contribution]) -> Prompt:
         """Return the moderator's summaries of the rounds of which something is left out."""

@@ -146,8 +146,8 @@ async def _assign_perspectives(discussion: Discussion, known: tuple[Viewpoint, .
         agent = _create_debater(lender, viewpoint, taken)
         taken.add(agent.id)
         others = [each for each in chosen if each is not viewpoint]
-        told = {SYSTEM_SECTION: describe_debater(viewpoint, others)}
-        await debate.add_participant(f"join/{agent.id}", agent, told)
+        instructions = {SYSTEM_SECTION: describe_debater(viewpoint, others)}
+        await debate.add_participant(f"join/{agent.id}", agent, instructions)
         discussion.viewpoints[agent.id] = viewpoint
     debate.briefing = _create_briefing(discussion, analysed)
 
@@ -175,11 +175,11 @@ def _create_briefing(discussion: Discussion, analysed: AnalysisResult) -> str:
     """Return what every prompt says besides the question."""
     lines = [*analysed.answers]
     read: list[str] = []
-    for title, told in (
+    for title, points in (
         ("What the question implies:", analysed.analysis.constraints),
         ("Assumed, since nobody said it:", analysed.assumed),
     ):
-        read += [title, *(f"- {each}" for each in told)] if told else []
+        read += [title, *(f"- {each}" for each in points)] if points else []
     lines += [quotation("What the moderator reads in the question", "\n".join(read)).text] if read else []
     lines.append("The perspectives in this debate:")
     lines += [f"- {discussion.name_of(each)}" for each in discussion.viewpoints]

@@ -54,8 +54,8 @@ async def _propose_plainly(
     debate: Debate, number: int, agent: Agent, earlier: str, guidance: Sequence[str]
 ) -> Contribution | StepFailed:
     """Ask an agent for its proposal. `earlier` is what it said in the round before; empty in the first."""
-    told = [_create_material("You said before", [earlier])] if earlier else []
-    prompt = (*_create_preamble(debate, agent, guidance), *told)
+    earlier_work = [_create_material("You said before", [earlier])] if earlier else []
+    prompt = (*_create_preamble(debate, agent, guidance), *earlier_work)
     work = propose.PROPOSAL.create_work(agent.id, number)
     task = _create_task(debate, work, prompt, "I propose to", concurrency=propose.CONCURRENCY)
     return _to_contribution(await debate.ask(propose.propose_key(number, agent.id), agent, task), work)
@@ -181,9 +181,9 @@ async def run_demonstration(debate: Debate) -> Outcome:
             ended, rounds = end_from_outside(steering, number - 1), number - 1
             break
         debate.record_event(f"round/{number}/started", RoundStarted(number=number, total=settings.rounds))
-        held = await _Round(debate, number, steering, works).run()
-        critiques = [each for each in held if each.activity == CRITIQUE.name] or critiques
-        works |= {each.agent: each for each in held if each.activity != CRITIQUE.name}
+        made = await _Round(debate, number, steering, works).run()
+        critiques = [each for each in made if each.activity == CRITIQUE.name] or critiques
+        works |= {each.agent: each for each in made if each.activity != CRITIQUE.name}
         debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
     final = [works[agent.id] for agent in debate.participants if agent.id in works]
     if not final:
@@ -246,8 +246,8 @@ class _Round:
         by_id = {agent.id: agent for agent in self._agents}
         asked = []
         for each in proposals:
-            told = [critique for critique in critiques if critique.target == each.agent]
-            asked.append(_refine_plainly(self._debate, by_id[each.agent], each, told, self._guidance))
+            received = [critique for critique in critiques if critique.target == each.agent]
+            asked.append(_refine_plainly(self._debate, by_id[each.agent], each, received, self._guidance))
         return _keep_contributions(await self._run_phase(REFINEMENT, asked))
 
     def _propose(self, agent: Agent) -> Awaitable[Contribution | StepFailed]:

@@ -145,8 +145,8 @@ async def _run_rounds(debate: Debate) -> RoundsResult:
                 ended = await _find_end(debate, rounds, requirements, stated)
             if ended:
                 break
-    made = [each for held in rounds for each in await held.collect_all()]
-    failed = [each for held in rounds for each in await held.list_failed()]
+    made = [each for result in rounds for each in await result.collect_all()]
+    failed = [each for result in rounds for each in await result.list_failed()]
     _check_has_proposal(debate, made)
     steering = await debate.read_steering("synthesis/control")
     if ended is None:
@@ -227,83 +227,83 @@ def _check_has_proposal(debate: Debate, made: Sequence[Contribution]) -> None:
         raise no_proposal_failure(debate, (agent.id for agent in debate.agents))
 
 
-async def _create_answer(debate: Debate, held: RoundsResult) -> Outcome:
+async def _create_answer(debate: Debate, result: RoundsResult) -> Outcome:
     """Return the answer, made in the way that the debate's settings say."""
     method = _settings(debate).synthesis_method
     if method == SYNTHESIS_METHOD_VOTING:
-        return await _answer_by_vote(debate, held)
+        return await _answer_by_vote(debate, result)
     if method == SYNTHESIS_METHOD_MERGE:
-        return await _answer_by_merge(debate, held)
-    return await _answer_by_judge(debate, held)
+        return await _answer_by_merge(debate, result)
+    return await _answer_by_judge(debate, result)
 
 
-def _active_agents(debate: Debate, held: RoundsResult) -> list[Agent]:
+def _active_agents(debate: Debate, result: RoundsResult) -> list[Agent]:
     """Return the agents that are not muted."""
-    return [agent for agent in debate.participants if agent.id not in held.steering.muted]
+    return [agent for agent in debate.participants if agent.id not in result.steering.muted]
 
 
-async def _answer_by_vote(debate: Debate, held: RoundsResult) -> Outcome:
+async def _answer_by_vote(debate: Debate, result: RoundsResult) -> Outcome:
     vote = await run_vote(
-        debate, _active_agents(debate, held), held.finals, held.requirements.to_prompt_text()
+        debate, _active_agents(debate, result), result.finals, result.requirements.to_prompt_text()
     )
     author = most_confident_choice(vote)
-    (text,) = (each.text for each in held.finals if each.agent == author)
+    (text,) = (each.text for each in result.finals if each.agent == author)
     return outcome_of_vote(text, author, vote)
 
 
-async def _answer_by_merge(debate: Debate, held: RoundsResult) -> Outcome:
+async def _answer_by_merge(debate: Debate, result: RoundsResult) -> Outcome:
     judge = debate.judge
-    work, requirements = held.finals, held.requirements.to_prompt_text()
-    material = await _gather_material(debate, judge, held)
-    guidance = held.steering.guidance
+    work, requirements = result.finals, result.requirements.to_prompt_text()
+    material = await _gather_material(debate, judge, result)
+    guidance = result.steering.guidance
     text = await merge(debate, judge, work, guidance, requirements=requirements, material=material)
-    agents = _active_agents(debate, held)
+    agents = _active_agents(debate, result)
     objections = await collect_objections(debate, agents, work, text, requirements=requirements)
     return outcome_of_merge(text, judge.id, objections)
 
 
-async def _answer_by_judge(debate: Debate, held: RoundsResult) -> Outcome:
+async def _answer_by_judge(debate: Debate, result: RoundsResult) -> Outcome:
     judge = debate.judge
-    worked = {each.agent for each in held.finals}
+    worked = {each.agent for each in result.finals}
     judged = [agent.id for agent in debate.participants if agent.id in worked]
     material = (
-        *await _gather_material(debate, judge, held),
-        *quote_work(debate, held.finals, "Final proposal"),
+        *await _gather_material(debate, judge, result),
+        *quote_work(debate, result.finals, "Final proposal"),
     )
-    guidance = held.steering.guidance
-    answer = await synthesize.synthesize(debate, material, judged, guidance, held.requirements)
+    guidance = result.steering.guidance
+    answer = await synthesize.synthesize(debate, material, judged, guidance, result.requirements)
     letters = [(agent, debate.letter(agent)) for agent in judged]
-    return outcome_of(answer, judge.id, letters, held.requirements)
+    return outcome_of(answer, judge.id, letters, result.requirements)
 
 
-async def _gather_material(debate: Debate, judge: Agent, held: RoundsResult) -> Prompt:
+async def _gather_material(debate: Debate, judge: Agent, result: RoundsResult) -> Prompt:
     """Return what one who writes the answer reads besides the final proposals, which are left out last."""
     start, room = await in_thread_if_large(
-        texts_of(held.contributions), partial(_judge_preamble, debate, judge, held)
+        texts_of(result.contributions), partial(_judge_preamble, debate, judge, result)
     )
     summaries = with_default_summaries(_settings(debate).summaries)
-    earlier = await summarize.summarize_for_judge(debate, judge, held.earlier, room, summaries)
+    earlier = await summarize.summarize_for_judge(debate, judge, result.earlier, room, summaries)
     return (*start, *history_prompt(debate, judge, earlier))
 
 
-def _judge_preamble(debate: Debate, judge: Agent, held: RoundsResult) -> tuple[Prompt, int]:
+def _judge_preamble(debate: Debate, judge: Agent, result: RoundsResult) -> tuple[Prompt, int]:
     """Return what it reads first, and the tokens that are left for the history."""
     total = _settings(debate).rounds
-    account = describe_rounds(debate, held.rounds, total, held.end, held.failed, held.steering.muted)
-    issues = issues_of(debate.letter, held.by_round)
+    account = describe_rounds(debate, result.rounds, total, result.end, result.failed, result.steering.muted)
+    issues = issues_of(debate.letter, result.by_round)
     start = (
         user_part(describe_agents(debate)),
         user_part(account),
         *([quotation("What was criticized, and what became of it", issues)] if issues else []),
     )
-    finals = quote_work(debate, held.finals, "Final proposal")
-    beside = (
-        *preamble(debate, judge, held.steering.guidance, requirements=held.requirements.to_prompt_text()),
+    finals = quote_work(debate, result.finals, "Final proposal")
+    other_parts = (
+        *preamble(debate, judge, result.steering.guidance, requirements=result.requirements.to_prompt_text()),
         *start,
         *finals,
     )
-    told = count_prompt_tokens(beside, judge.context_tokens) + _SCHEMA_TOKENS
-    return start, available_tokens(judge.context_tokens, 0, told)
+    other_tokens = count_prompt_tokens(other_parts, judge.context_tokens) + _SCHEMA_TOKENS
+    return start, available_tokens(judge.context_tokens, 0, other_tokens)
 
 
 V1 = Format(
