@@ -12,12 +12,12 @@ import grpc
 import pytest
 
 from parley.client.watching import TextPiece, WatchStream, watch_events
-from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat
 from parley.runtime.server import RunningServer
 from parley.storage.opening import Store, open_store
 from parley.v1 import orchestrator_pb2
 from parley.v1.event_pb2 import Event
+from parley.v1.orchestrator_pb2 import StepDelta
 from tests.support.command import Command
 from tests.support.orchestration import (
     Orchestrator,
@@ -65,7 +65,7 @@ def relays(monkeypatch: pytest.MonkeyPatch) -> Relays:
 
     async def counted(
         self: DebateWatcher, tenant: str, debate: str
-    ) -> AsyncGenerator[Delta | Heartbeat, None]:
+    ) -> AsyncGenerator[StepDelta | Heartbeat, None]:
         found.opened[debate] += 1
         found.running[debate] += 1
         try:

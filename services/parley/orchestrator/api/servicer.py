@@ -42,7 +42,6 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.feedback import FeedbackReusedError, FeedbackStore
 from parley.orchestrator.log.index import COMPLETED, DebateIndex
 from parley.orchestrator.log.journal import log_name
-from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.model.digest import digest
 from parley.orchestrator.peers import roster
 from parley.orchestrator.roles.catalogue import Roles
@@ -62,6 +61,7 @@ from parley.runtime.validation import REQUEST_ID
 from parley.storage.ports import Log
 from parley.v1 import orchestrator_pb2
 from parley.v1.debate_pb2 import DebateSpec
+from parley.v1.orchestrator_pb2 import StepDelta
 
 __all__ = ["OrchestratorServicer"]
 
@@ -384,14 +384,7 @@ def _digest(request: orchestrator_pb2.CreateDebateRequest) -> str:
         return ""
 
 
-def _watch_response(each: Delta | Heartbeat, after: int) -> orchestrator_pb2.WatchDebateResponse:
-    if isinstance(each, Delta):
-        delta = orchestrator_pb2.StepDelta(
-            key=each.key,
-            step_attempt=each.step_attempt,
-            route_attempt=each.route_attempt,
-            offset=each.offset,
-            text=each.text,
-        )
-        return orchestrator_pb2.WatchDebateResponse(delta=delta)
+def _watch_response(each: StepDelta | Heartbeat, after: int) -> orchestrator_pb2.WatchDebateResponse:
+    if isinstance(each, StepDelta):
+        return orchestrator_pb2.WatchDebateResponse(delta=each)
     return orchestrator_pb2.WatchDebateResponse(heartbeat=orchestrator_pb2.Heartbeat(last_sequence=after))

@@ -7,7 +7,6 @@ from typing import Any
 
 import grpc
 
-from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
 from parley.orchestrator.model.positions import position_of
 from parley.orchestrator.model.tasks import AnswerShape, Task
@@ -17,10 +16,11 @@ from parley.runtime.large_texts import in_thread_per_tenant
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from parley.v1.agent_pb2 import Agent, ToolCall, Usage
 from parley.v1.debate_pb2 import Reply
+from parley.v1.orchestrator_pb2 import StepDelta
 
 __all__ = ["Agents", "Call", "CancelResult", "generate_request"]
 
-Publish = Callable[[str, Delta], None]
+Publish = Callable[[str, StepDelta], None]
 """Publish a piece of a debate's text."""
 
 _UNAVAILABLE_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
@@ -152,7 +152,13 @@ class Agents:
             if kind == "delta":
                 delta = message.delta
                 written.append(delta)
-                piece = Delta(call.step, call.attempt, delta.route_attempt, delta.offset, delta.text)
+                piece = StepDelta(
+                    key=call.step,
+                    step_attempt=call.attempt,
+                    route_attempt=delta.route_attempt,
+                    offset=delta.offset,
+                    text=delta.text,
+                )
                 self._publish(call.debate, piece)
             elif kind == "completed":
                 completed = message.completed

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 import grpc
 
 from parley.orchestrator.log.index import DebateIndex, DebateRecord, record_key
-from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.watch.feed import Feed, Feeds
 from parley.orchestrator.watch.wake_queue import WakeGroup, WakeQueues
 from parley.runtime.backoff import Backoff
@@ -24,6 +23,7 @@ from parley.runtime.logs import get_logger
 from parley.runtime.tasks import stop_task
 from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+from parley.v1.orchestrator_pb2 import StepDelta
 
 __all__ = ["MAX_WAITING_PIECES", "OWNER_KEY", "DeltaBroker", "DeltaForwarder"]
 
@@ -34,7 +34,7 @@ MAX_WAITING_PIECES = 256
 @dataclass(frozen=True, slots=True)
 class _Listeners:
     wake_group: WakeGroup
-    queues: dict[asyncio.Event, deque[Delta]] = field(default_factory=dict)
+    queues: dict[asyncio.Event, deque[StepDelta]] = field(default_factory=dict)
 
 
 class DeltaBroker:
@@ -45,7 +45,7 @@ class DeltaBroker:
         self._listeners: dict[str, _Listeners] = {}
         self._wake_queues = WakeQueues()
 
-    def publish(self, debate: str, delta: Delta) -> None:
+    def publish(self, debate: str, delta: StepDelta) -> None:
         """Pass a piece of text to all listeners. A slow listener misses older pieces, which it sees by their offsets."""
         listeners = self._listeners.get(debate)
         if listeners is not None:
@@ -54,7 +54,9 @@ class DeltaBroker:
             listeners.wake_group.notify()
 
     @contextmanager
-    def listen(self, tenant: str, debate: str, news: asyncio.Event) -> Generator[deque[Delta], None, None]:
+    def listen(
+        self, tenant: str, debate: str, news: asyncio.Event
+    ) -> Generator[deque[StepDelta], None, None]:
         """Collect the text of a tenant's debate while the block runs. `news` is set if there is some."""
         listeners = self._listeners.get(debate)
         if listeners is None:
@@ -173,7 +175,7 @@ class DeltaForwarder:
                 stub = orchestrator_pb2_grpc.OrchestratorServiceStub(connection)
                 async for message in stub.WatchDebate(request, metadata=metadata):
                     if message.HasField("delta"):
-                        self._deltas.publish(record.debate, _piece(message.delta))
+                        self._deltas.publish(record.debate, message.delta)
         except grpc.aio.AioRpcError as error:
             _logger.debug("no text from the owner", address=record.address, error=error.details())
 
@@ -207,7 +209,3 @@ async def _wait_for_claim(
             while feed.epoch <= epoch and feed.failure is None and not (unless and unless.done()):
                 news.clear()
                 await news.wait()
-
-
-def _piece(delta: orchestrator_pb2.StepDelta) -> Delta:
-    return Delta(delta.key, delta.step_attempt, delta.route_attempt, delta.offset, delta.text)

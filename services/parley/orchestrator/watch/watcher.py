@@ -7,17 +7,17 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import monotonic
 
 from parley.orchestrator import metrics
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
 from parley.orchestrator.log.journal import log_name, open_in_thread_if_large
-from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder
 from parley.orchestrator.watch.feed import Feed, Feeds
 from parley.runtime.errors import ParleyError, not_found, resource_exhausted
 from parley.storage.ports import Log
+from parley.v1.orchestrator_pb2 import StepDelta
 
 __all__ = ["SLOW_READER", "DebateWatcher", "Heartbeat", "WatchItem", "slow_reader_error"]
 
@@ -31,7 +31,7 @@ class Heartbeat:
     """Sent if nothing was recorded for a while."""
 
 
-WatchItem = Envelope | Delta | Heartbeat
+WatchItem = Envelope | StepDelta | Heartbeat
 
 
 def slow_reader_error(last: int) -> ParleyError:
@@ -63,7 +63,7 @@ class DebateWatcher:
         heartbeats = _HeartbeatTimer(self.feeds.silence_seconds)
         async with AsyncExitStack() as stack:
             stack.enter_context(metrics.count_watcher())
-            pieces: deque[Delta] = deque()
+            pieces: deque[StepDelta] = deque()
             if text:
                 pieces = stack.enter_context(self.deltas.listen(tenant, debate, news))
                 await stack.enter_async_context(self.forwarder.forward_while_watched(tenant, debate))
@@ -87,7 +87,7 @@ class DebateWatcher:
                     # The feed sets it now and then: a timer for each watcher would cost too much.
                     await news.wait()
 
-    async def stream_text(self, tenant: str, debate: str) -> AsyncGenerator[Delta | Heartbeat, None]:
+    async def stream_text(self, tenant: str, debate: str) -> AsyncGenerator[StepDelta | Heartbeat, None]:
         """Yield the text of a debate that this replica runs, for another replica, until closed."""
         news, heartbeats = asyncio.Event(), _HeartbeatTimer(self.feeds.silence_seconds)
         with self.deltas.listen(tenant, debate, news) as pieces:
@@ -146,7 +146,7 @@ class _Cursor:
         self.last, self.hash = event.sequence, event.hash
 
 
-def _take_current(pieces: deque[Delta], feed: Feed, after: int) -> Iterator[Delta]:
+def _take_current(pieces: deque[StepDelta], feed: Feed, after: int) -> Iterator[StepDelta]:
     """Remove and yield the waiting text, except that of ended attempts. A watcher that is far behind gets none."""
     if feed.last - after > _MAX_BEHIND:
         pieces.clear()
@@ -155,10 +155,10 @@ def _take_current(pieces: deque[Delta], feed: Feed, after: int) -> Iterator[Delt
             yield piece
 
 
-def _take_waiting(pieces: deque[Delta]) -> Iterator[Delta]:
+def _take_waiting(pieces: deque[StepDelta]) -> Iterator[StepDelta]:
     """Remove and yield the pieces that wait now, joined by text. Later pieces wait, so that they do not delay events."""
-    latest: dict[tuple[str, int, int], list[Delta]] = {}
-    runs: list[list[Delta]] = []
+    latest: dict[tuple[str, int, int], list[StepDelta]] = {}
+    runs: list[list[StepDelta]] = []
     while pieces:
         piece = pieces.popleft()
         text = piece.key, piece.step_attempt, piece.route_attempt
@@ -169,7 +169,15 @@ def _take_waiting(pieces: deque[Delta]) -> Iterator[Delta]:
             latest[text] = [piece]
             runs.append(latest[text])
     for run in runs:
-        yield run[0] if len(run) == 1 else replace(run[0], text="".join(piece.text for piece in run))
+        yield run[0] if len(run) == 1 else _join(run)
+
+
+def _join(run: Sequence[StepDelta]) -> StepDelta:
+    """Return pieces that follow on each other as one; the pieces are shared with other watchers."""
+    joined = StepDelta()
+    joined.CopyFrom(run[0])
+    joined.text = "".join(piece.text for piece in run)
+    return joined
 
 
 class _HeartbeatTimer:

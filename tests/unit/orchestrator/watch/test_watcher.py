@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import CorruptEventError
-from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.watch.deltas import MAX_WAITING_PIECES, DeltaBroker, DeltaForwarder
 from parley.orchestrator.watch.feed import Feeds
 from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat, WatchItem
@@ -19,6 +17,7 @@ from parley.runtime.errors import ParleyError
 from parley.storage.ports import Record, StoreUnavailableError
 from parley.v1.debate_pb2 import DebateFailure, Outcome, Work
 from parley.v1.event_pb2 import Closed, Concluded, DebateFailed, Resumed, Warned
+from parley.v1.orchestrator_pb2 import StepDelta
 from tests.support.memory_log import MemoryLog, SharedRecords, WrittenLog
 from tests.unit.orchestrator.made_logs import succeeded
 
@@ -58,8 +57,8 @@ class Stand:
             return [each.sequence async for each in self.watch(after) if isinstance(each, Envelope)]
 
 
-def delta(key: str = "1/proposal/ada", offset: int = 0, attempt: int = 1) -> Delta:
-    return Delta(key, attempt, 1, offset, "text")
+def delta(key: str = "1/proposal/ada", offset: int = 0, attempt: int = 1, text: str = "text") -> StepDelta:
+    return StepDelta(key=key, step_attempt=attempt, route_attempt=1, offset=offset, text=text)
 
 
 async def test_a_thousand_watchers_cost_as_many_reads_as_one_and_share_each_event() -> None:
@@ -221,9 +220,9 @@ async def test_pieces_that_wait_come_as_one_where_they_are_of_one_text_and_witho
             stand.deltas.publish(DEBATE, delta(key, offset))
         heard = [await anext(stream) for _ in range(3)]
     assert heard == [
-        replace(delta("a"), text="text" * 3),
+        delta("a", text="text" * 3),
         delta("b"),
-        replace(delta("b", 40), text="text" * 2),
+        delta("b", 40, text="text" * 2),
     ]
 
 
@@ -263,7 +262,7 @@ async def test_signs_of_life_are_shown_while_text_flows() -> None:
             stand.deltas.publish(DEBATE, delta(offset=pieces))
             each = await anext(stream)
             heartbeats += isinstance(each, Heartbeat)
-            pieces += isinstance(each, Delta)
+            pieces += isinstance(each, StepDelta)
             await asyncio.sleep(0)
     assert pieces > 3
 
