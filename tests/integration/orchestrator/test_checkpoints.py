@@ -12,6 +12,7 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.model.times import time_of
 from parley.runtime.errors import ParleyError
 from parley.v1 import debate_pb2
 from parley.v1.event_pb2 import CheckpointClosed, Concluded, Intervened
@@ -56,7 +57,7 @@ async def test_a_debate_waits_at_a_checkpoint_until_a_person_says_to_go_on(
     assert state.status == "WAITING"
     assert state.waiting is not None
     assert (state.waiting.checkpoint, state.waiting.message) == (BEFORE, "Shall we begin?")
-    assert (state.waiting.until - state.updated_at).total_seconds() == 1800
+    assert (time_of(state.waiting.until) - state.updated_at).total_seconds() == 1800
     assert "Waits for a person until 2030-01-01 00:30:00 UTC: Shall we begin?" in render_report(
         debate, state, CHECKED
     )

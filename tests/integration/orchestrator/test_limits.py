@@ -10,6 +10,7 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.model.times import time_of
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import (
     STOP_REASON_COST_BUDGET,
@@ -309,8 +310,8 @@ async def test_providers_that_come_back_are_waited_for_and_the_debate_goes_on_by
     state = fold(await stage.events(debate))
     assert state.status == "WAITING"
     assert state.waiting is not None
-    assert (state.waiting.agent, state.waiting.reason) == ("bo", "PROVIDER_UNAVAILABLE")
-    assert (state.waiting.until - state.updated_at).total_seconds() == 5
+    assert (state.waiting.agent_id, state.waiting.reason) == ("bo", "PROVIDER_UNAVAILABLE")
+    assert (time_of(state.waiting.until) - state.updated_at).total_seconds() == 5
     await until(lambda: _has_status(stage, debate, "WAITING"), "its record says so")
     clock.advance(5)
     await stage.has(debate, "wait_started", 2)

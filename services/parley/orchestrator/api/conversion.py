@@ -5,19 +5,16 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.orchestrator.api.answer import answer_markdown
-from parley.orchestrator.api.state import Clarification, Contribution, DebateState, Failure, Waiting
+from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.index import DebateRecord
 from parley.orchestrator.model.labels import labels_of
 from parley.orchestrator.model.times import timestamp
 from parley.v1 import debate_pb2, orchestrator_pb2
 from parley.v1.debate_pb2 import DebateSpec
-from parley.v1.event_pb2 import CheckpointOpened
 
 __all__ = [
-    "contribution_to_proto",
     "debate_to_proto",
-    "failure_to_proto",
     "status_from_proto",
     "status_to_proto",
     "summary_to_proto",
@@ -48,8 +45,8 @@ def debate_to_proto(
     if not is_whole:
         return _summary_of(state, _without_texts(state.spec))
     debate = _summary_of(state, state.spec)
-    debate.contributions.extend(map(contribution_to_proto, state.contributions))
-    debate.failures.extend(map(failure_to_proto, state.failures))
+    debate.contributions.extend(state.contributions)
+    debate.failures.extend(state.failures)
     if state.outcome is not None:
         debate.outcome.CopyFrom(state.outcome)
         debate.answer = answer_markdown(state.outcome, debate_format, is_demonstration=state.is_demonstration)
@@ -88,10 +85,10 @@ def _summary_of(state: DebateState, spec: DebateSpec) -> debate_pb2.Debate:
         requirements=state.requirements,
         trickster_findings=state.trickster,
         recalled_debate_ids=state.recalled,
-        waiting=_waiting_to_proto(state.waiting) if state.waiting else None,
+        waiting=state.waiting,
         ended_by=state.ended_by,
         demonstration=state.is_demonstration,
-        clarifications=map(_clarification_to_proto, state.clarifications),
+        clarifications=state.clarifications,
         stop_reason=state.rounds_ended.reason,
         stop_explanation=state.rounds_ended.explanation,
     )
@@ -108,52 +105,6 @@ def summary_to_proto(record: DebateRecord) -> orchestrator_pb2.DebateSummary:
         labels=labels_of(record.labels),
         create_time=created,
         update_time=updated,
-    )
-
-
-def contribution_to_proto(made: Contribution) -> debate_pb2.Contribution:
-    """Return an agent's answer with what it took."""
-    return debate_pb2.Contribution(
-        key=made.key,
-        work=made.work,
-        reply=made.reply,
-        attempt=made.attempt,
-        recorded_at=timestamp(made.recorded_at),
-        is_answer=made.is_answer,
-        patterns=made.marks.patterns,
-        fallacies=made.marks.fallacies,
-    )
-
-
-def failure_to_proto(failed: Failure) -> debate_pb2.FailedContribution:
-    """Return a contribution that failed."""
-    return debate_pb2.FailedContribution(
-        key=failed.key,
-        work=failed.step.work,
-        reason=failed.step.reason,
-        message=failed.step.message,
-        attempt=failed.attempt,
-        partial_text=failed.step.partial_text,
-    )
-
-
-def _clarification_to_proto(made: Clarification) -> debate_pb2.Clarification:
-    return debate_pb2.Clarification(checkpoint=made.checkpoint, questions=made.questions, answer=made.answer)
-
-
-def _waiting_to_proto(waiting: Waiting) -> debate_pb2.Waiting:
-    opened = waiting.opened or CheckpointOpened()
-    kind = opened.WhichOneof("request")
-    return debate_pb2.Waiting(
-        questions=opened.questions if kind == "questions" else None,
-        direction=opened.direction if kind == "direction" else None,
-        approval=opened.approval if kind == "approval" else None,
-        checkpoint=waiting.checkpoint,
-        message=waiting.message,
-        until=timestamp(waiting.until),
-        reason=waiting.reason,
-        agent_id=waiting.agent,
-        phase=waiting.phase,
     )
 
 

@@ -5,16 +5,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from parley.orchestrator.api.state import Clarification, Contribution, DebateState, Failure, Waiting
+from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.index import CANCELLED, COMPLETED, FAILED, PAUSED, PENDING, RUNNING, WAITING
 from parley.orchestrator.log.usage import add_usage, usage_of, usage_of_stopped
 from parley.orchestrator.model.tasks import phase_of
-from parley.orchestrator.model.times import time_of
 from parley.v1.arena_pb2 import TRICKSTER_VERDICT_CHALLENGED
 from parley.v1.debate_pb2 import (
     STOP_REASON_PERSON,
+    Clarification,
+    Contribution,
+    FailedContribution,
+    Waiting,
 )
 from parley.v1.event_pb2 import (
     CheckpointClosed,
@@ -91,6 +94,7 @@ class _StateBuilder:
         self._state = state
         self._contributions = {made.key: made for made in state.contributions}
         self._failures = {failed.key: failed for failed in state.failures}
+        self._sequences = dict(state.sequences)
         self._warnings = list(state.warnings)
         self._interventions = list(state.interventions)
         self._usage, self._calls = state.usage, state.calls
@@ -104,6 +108,7 @@ class _StateBuilder:
             self._state,
             contributions=tuple(self._contributions.values()),
             failures=tuple(self._failures.values()),
+            sequences=self._sequences,
             warnings=tuple(self._warnings),
             interventions=tuple(self._interventions),
             open_checkpoints=tuple(self._open.values()),
@@ -150,20 +155,29 @@ class _StateBuilder:
         """Let a step's latest outcome stand for it, and count every one."""
         self._contributions.pop(event.key, None)
         self._failures.pop(event.key, None)
+        self._sequences.pop(event.key, None)
         self._usage = add_usage(self._usage, usage_of(outcome))
         self._calls += bool(outcome.work.agent_id)
         if isinstance(outcome, StepFailed):
-            self._failures[event.key] = Failure(event.key, event.attempt, event.sequence, outcome)
+            self._failures[event.key] = FailedContribution(
+                key=event.key,
+                work=outcome.work,
+                reason=outcome.reason,
+                message=outcome.message,
+                attempt=event.attempt,
+                partial_text=outcome.partial_text,
+            )
+            self._sequences[event.key] = event.sequence
         elif outcome.HasField("reply"):
             self._contributions[event.key] = Contribution(
-                event.key,
-                event.attempt,
-                event.sequence,
-                event.time,
-                outcome.work,
-                outcome.reply,
+                key=event.key,
+                work=outcome.work,
+                reply=outcome.reply,
+                attempt=event.attempt,
+                recorded_at=event.message.time,
                 is_answer=event.key == self._answer,
             )
+            self._sequences[event.key] = event.sequence
 
     def _apply_marks(self, observed: ContributionObserved) -> None:
         """Add the observer's marks to the contribution they are of; it is one of the last."""
@@ -176,7 +190,7 @@ class _StateBuilder:
                 work.round,
                 work.target_agent_id,
             ):
-                self._contributions[key] = replace(made, marks=observed)
+                self._contributions[key] = _with_marks(made, observed)
                 return
 
     def _apply_round(self, turn: RoundStarted | RoundAssessed | TricksterChecked | RoundsEnded) -> None:
@@ -221,17 +235,15 @@ class _StateBuilder:
         match wait:
             case WaitStarted():
                 waiting = Waiting(
-                    wait.message,
-                    time_of(wait.until),
+                    message=wait.message,
+                    until=wait.until,
                     reason=wait.reason,
-                    agent=wait.agent_id,
+                    agent_id=wait.agent_id,
                     phase=wait.phase,
                 )
                 self._set(status=WAITING, waiting=waiting)
             case CheckpointOpened():
-                self._open[key] = Waiting(
-                    _request_text(wait), time_of(wait.until), checkpoint=key, opened=wait
-                )
+                self._open[key] = _waiting_at(key, wait)
                 self._wait_at_checkpoint()
             case WaitFinished():
                 self._set(status=RUNNING, waiting=None)
@@ -243,11 +255,14 @@ class _StateBuilder:
         self, key: str, closed: CheckpointClosed | CheckpointExpired | WaitFinished
     ) -> None:
         waiting = self._open.pop(key, None)
-        asked = waiting.opened if waiting is not None else None
-        if asked is None or not asked.HasField("questions") or not isinstance(closed, CheckpointClosed):
+        if waiting is None or not waiting.HasField("questions") or not isinstance(closed, CheckpointClosed):
             return
         act = closed.intervention
-        clarification = Clarification(key, asked.questions, act.answer if act.HasField("answer") else None)
+        clarification = Clarification(
+            checkpoint=key,
+            questions=waiting.questions,
+            answer=act.answer if act.HasField("answer") else None,
+        )
         self._set(clarifications=(*self._state.clarifications, clarification))
 
     def _wait_at_checkpoint(self) -> None:
@@ -294,6 +309,28 @@ class _StateBuilder:
 
     def _set(self, **changes: object) -> None:
         self._state = replace(self._state, **changes)  # type: ignore[arg-type]
+
+
+def _with_marks(made: Contribution, observed: ContributionObserved) -> Contribution:
+    """Return a copy of a contribution with the observer's marks: states before this one hold it without."""
+    marked = Contribution()
+    marked.CopyFrom(made)
+    del marked.patterns[:], marked.fallacies[:]
+    marked.patterns.extend(observed.patterns)
+    marked.fallacies.extend(observed.fallacies)
+    return marked
+
+
+def _waiting_at(key: str, opened: CheckpointOpened) -> Waiting:
+    kind = opened.WhichOneof("request")
+    return Waiting(
+        checkpoint=key,
+        message=_request_text(opened),
+        until=opened.until,
+        questions=opened.questions if kind == "questions" else None,
+        direction=opened.direction if kind == "direction" else None,
+        approval=opened.approval if kind == "approval" else None,
+    )
 
 
 def _request_text(checkpoint: CheckpointOpened) -> str:

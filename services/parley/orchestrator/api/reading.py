@@ -8,14 +8,14 @@ from typing import Final
 from google.protobuf.message import Message
 
 from parley.orchestrator.api.answer import answer_markdown
-from parley.orchestrator.api.conversion import contribution_to_proto, failure_to_proto
 from parley.orchestrator.api.page_tokens import page_token, place_of
-from parley.orchestrator.api.state import Contribution, DebateState, Failure
+from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.index import CANCELLED
 from parley.runtime.errors import failed_precondition
 from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 from parley.runtime.validation import Violations
+from parley.v1.debate_pb2 import Contribution, FailedContribution
 from parley.v1.orchestrator_pb2 import (
     DEBATE_VIEW_SUMMARY,
     DebateView,
@@ -100,23 +100,26 @@ def contributions_page(request: ListContributionsRequest) -> ContributionsPage:
 
 def contributions_response(page: ContributionsPage, state: DebateState) -> ListContributionsResponse:
     """Return a page of contributions and failures, in the order of the log."""
-    made: list[Contribution | Failure] = [*state.contributions, *state.failures]
-    rest = sorted((each for each in made if each.sequence > page.after), key=lambda each: each.sequence)
+    made: list[Contribution | FailedContribution] = [*state.contributions, *state.failures]
+    rest = [each for each in made if state.sequences[each.key] > page.after]
+    rest.sort(key=lambda each: state.sequences[each.key])
     response = ListContributionsResponse()
     taken = size = 0
     for each in rest[: page.size]:
         item = ListContributionsResponse()
         if isinstance(each, Contribution):
-            item.contributions.append(contribution_to_proto(each))
+            item.contributions.append(each)
         else:
-            item.failures.append(failure_to_proto(each))
+            item.failures.append(each)
         size += item.ByteSize()  # lists are as large as their parts together
         if taken and size > page.max_bytes:
             break
         response.MergeFrom(item)
         taken += 1
     if taken < len(rest):
-        response.next_page_token = page_token(f"contributions/{rest[taken - 1].sequence}", state.debate)
+        response.next_page_token = page_token(
+            f"contributions/{state.sequences[rest[taken - 1].key]}", state.debate
+        )
     return response
 
 

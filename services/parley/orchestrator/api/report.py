@@ -13,7 +13,7 @@ from parley.orchestrator.api.answer import answer_parts
 from parley.orchestrator.api.report_agents import answering_model, name_of
 from parley.orchestrator.api.report_opening import opening_blocks
 from parley.orchestrator.api.report_rhetoric import marks_of, trickster_blocks
-from parley.orchestrator.api.state import Contribution, DebateState, Failure
+from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.feedback import Feedback
 from parley.orchestrator.log.index import COMPLETED
@@ -27,7 +27,7 @@ from parley.v1.critique_pb2 import (
     ISSUE_STATUS_TAKEN_UP,
     ISSUE_STATUS_UNSPECIFIED,
 )
-from parley.v1.debate_pb2 import DraftGroups, Outcome, Work
+from parley.v1.debate_pb2 import Contribution, DraftGroups, FailedContribution, Outcome, Work
 
 __all__ = ["render_report"]
 
@@ -163,7 +163,7 @@ def _issue_answers(state: DebateState, made: Contribution) -> Iterator[str]:
 
 def _facts(made: Contribution) -> Iterator[str]:
     yield _measures(made)
-    yield from marks_of(made.marks)
+    yield from marks_of(made)
     if made.reply.tool_calls:
         yield f"Looked up: {', '.join(map(_describe_tool_call, made.reply.tool_calls))}"
 
@@ -258,15 +258,15 @@ def _warnings_and_failures(state: DebateState) -> Iterator[str]:
         yield "## Failures"
         yield table(("What", "Agent", "Attempt", "Reason", "Message"), map(_failure_cells, state.failures))
     for failed in state.failures:
-        if failed.step.partial_text.strip():
+        if failed.partial_text.strip():
             what, agent, *_ = _failure_cells(failed)
             yield f"What {agent} had written of its {what}, cut off where it was stopped; nobody in the debate has read it:"
-            yield quote(failed.step.partial_text)
+            yield quote(failed.partial_text)
 
 
-def _failure_cells(failed: Failure) -> tuple[str, ...]:
-    step = failed.step
-    return (_describe_work(step.work), step.work.agent_id, str(failed.attempt), step.reason, step.message)
+def _failure_cells(failed: FailedContribution) -> tuple[str, ...]:
+    work = failed.work
+    return (_describe_work(work), work.agent_id, str(failed.attempt), failed.reason, failed.message)
 
 
 def _describe_work(work: Work) -> str:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from parley.orchestrator.api.state import Contribution, DebateState
+from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.model.contributions import letter_of
 from parley.orchestrator.model.markdown import inline, table
 from parley.v1.agent_pb2 import Agent
+from parley.v1.debate_pb2 import Contribution
 
 __all__ = ["agents_section", "answering_model", "name_of"]
 

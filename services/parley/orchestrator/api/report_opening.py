@@ -5,11 +5,12 @@ from typing import Final
 
 from parley.orchestrator.api.answer import DEMONSTRATION
 from parley.orchestrator.api.report_agents import agents_section, name_of
-from parley.orchestrator.api.state import DebateState, Waiting
+from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET, TOTAL_TIMEOUT
 from parley.orchestrator.model.markdown import inline, list_item, moment, quote
-from parley.v1.debate_pb2 import Answer, Intervention
+from parley.orchestrator.model.times import time_of
+from parley.v1.debate_pb2 import Intervention, Waiting
 
 __all__ = ["opening_blocks"]
 
@@ -62,10 +63,12 @@ def _overview(state: DebateState) -> str:
 
 
 def _describe_wait(waiting: Waiting) -> str:
-    until = moment(waiting.until)
+    until = moment(time_of(waiting.until))
     if waiting.checkpoint:
         return f"Waits for a person until {until}: {waiting.message}"
-    return f"Waits for {waiting.agent} in {waiting.phase} until {until}: {waiting.reason}: {waiting.message}"
+    return (
+        f"Waits for {waiting.agent_id} in {waiting.phase} until {until}: {waiting.reason}: {waiting.message}"
+    )
 
 
 def _context(state: DebateState) -> Iterator[str]:
@@ -112,7 +115,7 @@ def _clarifications(state: DebateState) -> Iterator[str]:
     if state.clarifications:
         yield "## Clarifications"
     for each in state.clarifications:
-        answer = each.answer or Answer()
+        answer = each.answer
         answers = {each.question_id: each.text for each in answer.answers}
         for asked in each.questions.questions:
             yield f"{name_of(state, asked.agent_id)} asked: {inline(asked.text)}"

@@ -12,7 +12,7 @@ from parley.v1.arena_pb2 import (
     TRICKSTER_VERDICT_UNSPECIFIED,
     TricksterFinding,
 )
-from parley.v1.event_pb2 import ContributionObserved
+from parley.v1.debate_pb2 import Contribution
 from parley.v1.rhetoric_pb2 import RhetoricalMark
 
 __all__ = ["marks_of", "trickster_blocks"]
@@ -31,9 +31,9 @@ _VERDICTS: Final = {
 }
 
 
-def marks_of(observed: ContributionObserved) -> Iterator[str]:
+def marks_of(made: Contribution) -> Iterator[str]:
     """Yield the patterns and the fallacies that the observer has marked in a contribution."""
-    for what, marks in (("Patterns", observed.patterns), ("Fallacies", observed.fallacies)):
+    for what, marks in (("Patterns", made.patterns), ("Fallacies", made.fallacies)):
         if marks:
             yield f"{what}: {', '.join(map(_mark, marks))}"
 

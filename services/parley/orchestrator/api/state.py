@@ -1,5 +1,6 @@
 """The state of a debate, folded from its log so far."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -8,78 +9,22 @@ from parley.orchestrator.model.spec import agents_of
 from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.arena_pb2 import TricksterFinding
 from parley.v1.debate_pb2 import (
-    Answer,
+    Clarification,
+    Contribution,
     DebateFailure,
     DebateSpec,
     DraftGroups,
+    FailedContribution,
     Outcome,
-    Questions,
-    Reply,
     Requirement,
-    Work,
+    Waiting,
 )
 from parley.v1.event_pb2 import (
-    CheckpointOpened,
-    ContributionObserved,
     Intervened,
     RoundsEnded,
-    StepFailed,
 )
 
-__all__ = ["Clarification", "Contribution", "DebateState", "Failure", "Waiting"]
-
-
-@dataclass(frozen=True, slots=True)
-class Contribution:
-    """An agent's answer as recorded. `attempt` is the one that succeeded, from 1; `marks` are the observer's.
-
-    `sequence` is that of the event that recorded it.
-    """
-
-    key: str
-    attempt: int
-    sequence: int
-    recorded_at: datetime
-    work: Work
-    reply: Reply
-    is_answer: bool = False
-    marks: ContributionObserved = field(default_factory=ContributionObserved)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A step whose latest outcome is a failure. `attempt` is the one that failed, from 1; `sequence` its event's."""
-
-    key: str
-    attempt: int
-    sequence: int
-    step: StepFailed
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """What a debate waits for: a person at a checkpoint, or else providers; see WaitStarted.
-
-    Attributes:
-        opened: What is put to the person.
-    """
-
-    message: str
-    until: datetime
-    checkpoint: str = ""
-    opened: CheckpointOpened | None = None
-    reason: str = ""
-    agent: str = ""
-    phase: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Clarification:
-    """Questions that were put to a person; `answer` is None if the debate was to continue without."""
-
-    checkpoint: str
-    questions: Questions
-    answer: Answer | None
+__all__ = ["DebateState"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +39,7 @@ class DebateState:
         joined: Agents that came into being while it ran.
         contributions: Agents' answers, the latest of each step, in the order of the log.
         failures: Steps whose latest outcome is a failure, in the order of the log.
+        sequences: Of the event that recorded each contribution and each failure, by the key of its step.
         failure: Why it failed, while the status is FAILED.
         usage: Of every attempt at every step, failed ones too.
         calls: Attempts at agents' steps that have ended.
@@ -125,7 +71,8 @@ class DebateState:
     team: tuple[str, ...] | None = None
     joined: tuple[Agent, ...] = ()
     contributions: tuple[Contribution, ...] = ()
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[FailedContribution, ...] = ()
+    sequences: Mapping[str, int] = field(default_factory=dict)
     outcome: Outcome | None = None
     failure: DebateFailure | None = None
     usage: Usage = field(default_factory=Usage)

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.orchestrator.api.folding import advance, fold
-from parley.orchestrator.api.state import Waiting
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import CorruptEventError, Payload
-from parley.orchestrator.model.times import timestamp
+from parley.orchestrator.model.times import time_of, timestamp
 from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.arena_pb2 import (
     TRICKSTER_VERDICT_CHALLENGED,
@@ -26,6 +25,7 @@ from parley.v1.debate_pb2 import (
     Outcome,
     Question,
     Questions,
+    Waiting,
     Work,
 )
 from parley.v1.event_pb2 import (
@@ -136,7 +136,7 @@ def test_contributions_stand_in_the_order_in_which_they_came() -> None:
         ("ada", "Use A."),
         ("bo", "Why A?"),
     ]
-    assert state.contributions[1].recorded_at > state.contributions[0].recorded_at
+    assert time_of(state.contributions[1].recorded_at) > time_of(state.contributions[0].recorded_at)
 
 
 def test_a_step_that_succeeds_after_a_failure_is_no_failure_and_both_attempts_are_paid_for() -> None:
@@ -251,11 +251,12 @@ def test_a_debate_waits_at_a_checkpoint_until_it_is_closed_or_expires(
 ) -> None:
     opened.until.CopyFrom(timestamp(UNTIL))
     begun = (CREATED, CLAIMED, create_event("ask", opened))
+    kind = opened.WhichOneof("request") or ""
 
     waits = fold(log(*begun))
     assert (waits.status, waits.waiting) == (
         "WAITING",
-        Waiting(message, UNTIL, checkpoint="ask", opened=opened),
+        Waiting(checkpoint="ask", message=message, until=timestamp(UNTIL), **{kind: getattr(opened, kind)}),
     )
     for over in (CheckpointClosed(request_id="w"), CheckpointExpired()):
         state = fold(log(*begun, create_event("ask", over)))
@@ -268,7 +269,7 @@ def test_a_debate_waits_for_providers_until_that_is_over() -> None:
     )
 
     waits = fold(log(CREATED, CLAIMED, wait))
-    told = Waiting("m", UNTIL, reason="R", agent="ada", phase="round 1 proposal")
+    told = Waiting(message="m", until=timestamp(UNTIL), reason="R", agent_id="ada", phase="round 1 proposal")
     assert (waits.status, waits.waiting) == ("WAITING", told)
     assert fold(log(CREATED, CLAIMED, wait, WaitFinished())).waiting is None
     assert fold(log(CREATED, CLAIMED, Paused(), wait)).status == "PAUSED"
