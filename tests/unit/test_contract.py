@@ -181,11 +181,11 @@ def test_a_kind_of_event_is_replayed_unless_the_contract_says_that_it_can_be_ign
 
 def test_a_kind_of_event_changes_a_debates_state_unless_it_is_named_here() -> None:
     assert KINDS.keys() - names_in(folding) == NOT_IN_STATE.keys(), (
-        "add a case to orchestrator/api/folding.py"
+        "add a case to orchestrator/api/folding.py, or a line to NOT_IN_STATE here"
     )
 
 
 def test_a_kind_of_event_has_a_line_in_parley_watch_unless_it_is_named_here() -> None:
     assert KINDS.keys() - names_in(event_lines, event_texts) == WITHOUT_LINE.keys(), (
-        "add a case to cli/terminal/event_lines.py"
+        "add a case to cli/terminal/event_lines.py, or a line to WITHOUT_LINE here"
     )
