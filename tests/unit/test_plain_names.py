@@ -15,7 +15,11 @@ import parley
 ROOT = Path(parley.__file__).parent
 
 DONE = (
+    "cli",
+    "client",
+    "config",
     "convergence",
+    "example",
     "gateway",
     "local.py",
     "local_services.py",

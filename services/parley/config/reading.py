@@ -160,7 +160,7 @@ def _describe_problem(error: ErrorDetails, walk: "_Walk") -> tuple[int, str]:
         (" after validation", ""),
     ):
         text = text.replace(theirs, ours)
-    return walk.line(error["loc"]), f"{walk.written(error['loc'])}: {text}"
+    return walk.line(error["loc"]), f"{walk.spell_path(error['loc'])}: {text}"
 
 
 class _Walk:
@@ -201,8 +201,8 @@ class _Walk:
                 )
             elif key in hints and written in {spelled, to_camel(spelled)}:
                 self._spelling[join_path((*path, key))] = written
-                if self.written((*path, key)) != join_path((*path, key)):
-                    self.spelled[join_path((*path, key))] = self.written((*path, key))
+                if self.spell_path((*path, key)) != join_path((*path, key)):
+                    self.spelled[join_path((*path, key))] = self.spell_path((*path, key))
                 found[key] = self._convert_value(tree, written, hints[key], (*path, key))
             elif key in PASSED_OVER.get(kind, ()):
                 self.notices.append(f"{self._name}:{line}: {here}: has no effect here and is passed over")
@@ -222,7 +222,7 @@ class _Walk:
                 return line
         return 1
 
-    def written(self, path: Sequence[str | int]) -> str:
+    def spell_path(self, path: Sequence[str | int]) -> str:
         """Return the path as its keys are spelled in the file."""
         return join_path(self._as_written(path))
 
