@@ -17,7 +17,8 @@ from parley.convergence.embeddings import open_embeddings
 from parley.convergence.encoder import default_encoder
 from parley.convergence.head import DEFAULT_HEAD, AgreementHead
 from parley.convergence.models import LocalModel, MiniLm, StaticWords
-from parley.convergence.rounds import AgentPosition, Rounds
+from parley.convergence.rounds import Rounds
+from parley.v1.convergence_pb2 import AgentPosition
 from tests.bench.figures import main, table
 
 MODELS: Final[dict[str, Callable[[], LocalModel]]] = {"MiniLM int8": MiniLm, "static": StaticWords}
@@ -74,9 +75,9 @@ def stands(agents: int, number: int, *, positions: bool) -> list[AgentPosition]:
     """A round of texts of 200 words."""
     return [
         AgentPosition(
-            f"a{agent}",
-            f"Build version {number} of part {agent} on a log." if positions else "",
-            text(200, 1000 * number + agent),
+            agent_id=f"a{agent}",
+            position=f"Build version {number} of part {agent} on a log." if positions else "",
+            text=text(200, 1000 * number + agent),
         )
         for agent in range(agents)
     ]

@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import Final
@@ -14,8 +13,9 @@ from parley.convergence.embeddings import Embeddings
 from parley.convergence.grouping import Grouping, Reading, group
 from parley.convergence.vectors import Vector, center
 from parley.runtime.large_texts import in_thread_if_large
+from parley.v1.convergence_pb2 import AgentPosition
 
-__all__ = ["AgentPosition", "Rounds", "Settled", "sentences"]
+__all__ = ["Rounds", "Settled", "sentences"]
 
 Settled = Mapping[tuple[str, str], bool]
 """Pairs of agents, the smaller id first, and whether somebody decided that they are the same answer."""
@@ -27,21 +27,12 @@ _FENCED: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _MAX_SENTENCES: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class AgentPosition:
-    """An agent's position in one round; `position` or `text` is not empty.
+class Rounds:
+    """Assesses and groups positions: positions by the agreement model, texts and sentences by their vectors.
 
-    Without a position it cannot be compared: a text weighs many things, and which of its sentences is the
+    An agent without a position cannot be compared: a text weighs many things, and which of its sentences is the
     position is a guess.
     """
-
-    agent_id: str
-    position: str
-    text: str
-
-
-class Rounds:
-    """Assesses and groups positions: positions by the agreement model, texts and sentences by their vectors."""
 
     def __init__(self, fast: Embeddings, agreements: Agreements) -> None:
         self._fast = fast

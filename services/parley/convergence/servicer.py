@@ -11,7 +11,7 @@ from parley.convergence.agreement import Agreements, Relation
 from parley.convergence.assessment import Critic, Thresholds, Verdict
 from parley.convergence.embeddings import Embeddings
 from parley.convergence.grouping import Reading
-from parley.convergence.rounds import AgentPosition, Rounds
+from parley.convergence.rounds import Rounds
 from parley.runtime.validation import Violations
 from parley.v1 import convergence_pb2 as pb
 from parley.v1 import convergence_pb2_grpc as pb_grpc
@@ -88,8 +88,8 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
         defaults = Thresholds()
         assessment = await self._rounds.assess(
             request.question,
-            _positions(request.positions),
-            _positions(request.previous),
+            request.positions,
+            request.previous,
             [Critic(each.critic_agent_id, each.target_agent_id, each.agrees) for each in request.critics],
             Thresholds(
                 agreement=request.agreement_threshold_percent or defaults.agreement,
@@ -119,9 +119,7 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
     ) -> pb.GroupPositionsResponse:
         """Group agents by position."""
         _check_group(request)
-        grouping, reading = await self._rounds.group(
-            _positions(request.positions), _decisions(request.settled)
-        )
+        grouping, reading = await self._rounds.group(request.positions, _decisions(request.settled))
         return pb.GroupPositionsResponse(
             groups=[
                 pb.PositionGroup(
@@ -136,10 +134,6 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
             certain=grouping.certain,
             unsure=_unsure_pairs(reading),
         )
-
-
-def _positions(stands: Iterable[pb.AgentPosition]) -> list[AgentPosition]:
-    return [AgentPosition(each.agent_id, each.position, each.text) for each in stands]
 
 
 def _decisions(pairs: Iterable[pb.SettledPair]) -> dict[tuple[str, str], bool]:

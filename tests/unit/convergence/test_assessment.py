@@ -9,7 +9,8 @@ from parley.convergence.assessment import Assessment, Critic, Round, Thresholds,
 from parley.convergence.assessment import assess as judged
 from parley.convergence.embeddings import open_embeddings
 from parley.convergence.grouping import Reading
-from parley.convergence.rounds import AgentPosition, Rounds, Settled
+from parley.convergence.rounds import Rounds, Settled
+from parley.v1.convergence_pb2 import AgentPosition
 from tests.support.hash_embedder import HashEmbedder
 from tests.support.word_agreement import WordAgreement
 
@@ -36,7 +37,10 @@ async def assess(
 
 
 def stands(*positions: str) -> list[AgentPosition]:
-    return [AgentPosition(agent, position, "") for agent, position in zip("abcde", positions, strict=False)]
+    return [
+        AgentPosition(agent_id=agent, position=position, text="")
+        for agent, position in zip("abcde", positions, strict=False)
+    ]
 
 
 async def test_agents_of_one_position_have_converged() -> None:
@@ -49,7 +53,10 @@ async def test_agents_of_one_position_have_converged() -> None:
 
 
 async def test_opposed_agents_that_repeat_themselves_are_in_stable_disagreement() -> None:
-    held = [AgentPosition("a", KAFKA, KAFKA_TEXT), AgentPosition("b", RABBIT, RABBIT_TEXT)]
+    held = [
+        AgentPosition(agent_id="a", position=KAFKA, text=KAFKA_TEXT),
+        AgentPosition(agent_id="b", position=RABBIT, text=RABBIT_TEXT),
+    ]
     found = await assess(held, held)
     assert found.verdict is Verdict.STABLE_DISAGREEMENT
     assert found.agreement == 0
@@ -59,9 +66,18 @@ async def test_opposed_agents_that_repeat_themselves_are_in_stable_disagreement(
 
 
 async def test_opposed_agents_with_new_arguments_refine() -> None:
-    before = [AgentPosition("a", KAFKA, KAFKA_TEXT), AgentPosition("b", RABBIT, RABBIT_TEXT)]
+    before = [
+        AgentPosition(agent_id="a", position=KAFKA, text=KAFKA_TEXT),
+        AgentPosition(agent_id="b", position=RABBIT, text=RABBIT_TEXT),
+    ]
     new = "Auditors demand seven years of history for every payment."
-    found = await assess([AgentPosition("a", KAFKA, new), AgentPosition("b", RABBIT, RABBIT_TEXT)], before)
+    found = await assess(
+        [
+            AgentPosition(agent_id="a", position=KAFKA, text=new),
+            AgentPosition(agent_id="b", position=RABBIT, text=RABBIT_TEXT),
+        ],
+        before,
+    )
     assert found.verdict is Verdict.REFINING
     assert found.novelty == pytest.approx(100 / 3)
 
@@ -114,7 +130,12 @@ async def test_what_the_model_is_sure_of_cannot_be_settled_otherwise() -> None:
 
 
 async def test_agents_without_a_position_have_not_agreed_however_alike_their_texts() -> None:
-    found = await assess([AgentPosition("a", "", KAFKA_TEXT), AgentPosition("b", "", KAFKA_TEXT)])
+    found = await assess(
+        [
+            AgentPosition(agent_id="a", position="", text=KAFKA_TEXT),
+            AgentPosition(agent_id="b", position="", text=KAFKA_TEXT),
+        ]
+    )
     assert found.verdict is Verdict.UNDETERMINED
     assert found.text_agreement == pytest.approx(100)
 
@@ -148,9 +169,13 @@ async def test_the_threshold_of_the_debate_decides() -> None:
 
 
 async def test_an_agent_that_joined_has_no_stability_and_nothing_is_called_stable() -> None:
-    before = [AgentPosition("a", KAFKA, KAFKA_TEXT)]
+    before = [AgentPosition(agent_id="a", position=KAFKA, text=KAFKA_TEXT)]
     found = await assess(
-        [AgentPosition("a", KAFKA, KAFKA_TEXT), AgentPosition("b", RABBIT, KAFKA_TEXT)], before
+        [
+            AgentPosition(agent_id="a", position=KAFKA, text=KAFKA_TEXT),
+            AgentPosition(agent_id="b", position=RABBIT, text=KAFKA_TEXT),
+        ],
+        before,
     )
     assert found.stability == {"a": 100}
     assert found.verdict is Verdict.CONTINUING
