@@ -3,7 +3,7 @@
 The last one before a vote is written with the work of the others in view.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,7 +18,7 @@ from parley.orchestrator.model.readiness import (
     parse_readiness,
     without_readiness,
 )
-from parley.orchestrator.model.tasks import Activity, Task, user_part
+from parley.orchestrator.model.tasks import Activity, Prompt, Task, user_part
 from parley.orchestrator.phases.prompting import (
     add_claims_to_cite,
     instruction,
@@ -27,7 +27,7 @@ from parley.orchestrator.phases.prompting import (
 )
 from parley.orchestrator.phases.situation import Situation, quote_work, round_preamble
 from parley.v1.agent_pb2 import Agent
-from parley.v1.debate_pb2 import Reply
+from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.gateway_pb2 import PromptPart
 
@@ -51,7 +51,6 @@ async def refine(
     situation: Situation,
 ) -> Contribution | StepFailed:
     """Ask an agent for its revised proposal, and for an answer to each issue that was raised."""
-    spec = debate.spec
     raised = list_raised_issues(debate.letter, critiques)
     prompt = (
         *round_preamble(debate, agent, situation),
@@ -61,14 +60,7 @@ async def refine(
     )
     work = REFINEMENT.create_work(agent.id, situation.number)
     annotate = partial(_annotate, raised, situation)
-    task = Task(
-        work,
-        prompt,
-        spec.max_output_tokens,
-        concurrency=CONCURRENCY,
-        annotate=annotate,
-        retry_once=True,
-    )
+    task = _create_call(debate, work, prompt, annotate)
     reply = await debate.ask(f"round/{situation.number}/refine/{agent.id}", agent, task)
     if isinstance(reply, StepFailed):
         return reply
@@ -81,6 +73,20 @@ async def refine(
         answers=tuple(reply.issue_answers),
         readiness=parse_readiness(reply.text) if situation.asks_readiness else Readiness(),
         claims=tuple(reply.claims_to_cite),
+    )
+
+
+def _create_call(
+    debate: Debate, work: Work, prompt: Prompt, annotate: Callable[[Reply], None] | None
+) -> Task:
+    """Return the call for a proposal, revised or final: it is repeated once, and waits for its label's limit."""
+    return Task(
+        work,
+        prompt,
+        debate.spec.max_output_tokens,
+        concurrency=CONCURRENCY,
+        annotate=annotate,
+        retry_once=True,
     )
 
 
@@ -137,7 +143,6 @@ async def finish(
     situation: Situation,
 ) -> Contribution | StepFailed:
     """Ask an agent for its final proposal. `issues`: what was criticized in its work, with what became of it."""
-    spec = debate.spec
     prompt = (
         *round_preamble(debate, agent, situation),
         *quote_work(debate, others, "Present proposal"),
@@ -148,19 +153,12 @@ async def finish(
             agent,
             SECTION,
             situation.with_manner(FINISH_SECTION, _FINISH_PROMPT),
-            spec.max_output_tokens,
+            debate.spec.max_output_tokens,
         ),
     )
     work = FINAL_REFINEMENT.create_work(agent.id, situation.number)
     annotate = add_claims_to_cite if situation.cites else None
-    task = Task(
-        work,
-        prompt,
-        spec.max_output_tokens,
-        concurrency=CONCURRENCY,
-        annotate=annotate,
-        retry_once=True,
-    )
+    task = _create_call(debate, work, prompt, annotate)
     reply = await debate.ask(f"round/{situation.number}/finish/{agent.id}", agent, task)
     if isinstance(reply, StepFailed):
         return reply
