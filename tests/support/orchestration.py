@@ -31,7 +31,6 @@ from parley.orchestrator.model.spec import (
     agents_of,
     resolve_agent,
     set_format_settings,
-    with_default_clarifications,
     with_default_limits,
 )
 from parley.orchestrator.model.times import duration
@@ -44,6 +43,7 @@ from parley.orchestrator.settings import OrchestratorSettings
 from parley.orchestrator.watch.deltas import DeltaBroker
 from parley.runtime.channel import channel
 from parley.runtime.clock import Clock, SystemClock
+from parley.runtime.contract_settings import with_defaults
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ParleyError, from_rpc_error
 from parley.runtime.server import RunningServer, start_server
@@ -135,7 +135,7 @@ def with_spec(created: DebateCreated, **fields: Any) -> DebateCreated:
     if "judge" in fields:
         spec.judge.agent.CopyFrom(resolve_agent(fields.pop("judge")))
     if "clarifications" in fields:
-        spec.clarifications.CopyFrom(with_default_clarifications(fields.pop("clarifications")))
+        spec.clarifications.CopyFrom(with_defaults(fields.pop("clarifications")))
     if "settings" in fields:
         settings = fields.pop("settings")
         spec.ClearField(spec.WhichOneof("format_settings") or "panel")

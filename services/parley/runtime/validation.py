@@ -62,10 +62,6 @@ class Violations:
         self.check(that=asked >= 0, field="page_size", otherwise="must not be negative")
         return min(asked or _DEFAULT_PAGE, _MAX_PAGE)
 
-    def check_label(self, field: str, label: str) -> None:
-        """Add a field whose label is too long, such as a domain."""
-        self.check(that=len(label) <= 64, field=field, otherwise="must be at most 64 characters")
-
     def check_text(self, field: str, text: str, *, max_characters: int) -> None:
         """Add a field whose text is blank or too long."""
         if not text.strip():

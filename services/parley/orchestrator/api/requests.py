@@ -7,15 +7,12 @@ from parley.orchestrator.api.participants import ParticipantResolver, Validation
 from parley.orchestrator.engine.format import Format, Formats, Settings, UnknownFormatError
 from parley.orchestrator.model.labels import check_labels
 from parley.orchestrator.model.spec import (
-    DEFAULT_DOMAIN,
-    DEFAULT_HISTORY_LIMIT,
     format_settings,
     set_format_settings,
-    with_default_clarifications,
     with_default_limits,
     without_sections,
 )
-from parley.runtime.contract_settings import check_settings
+from parley.runtime.contract_settings import check_settings, default_of, with_defaults
 from parley.runtime.errors import FieldViolation, invalid_argument
 from parley.runtime.validation import (
     CONTROL_CHARACTER,
@@ -106,11 +103,11 @@ def _fill_in(
     spec.agents.extend(debate_pb2.Participant(agent=without_sections(each)) for each in team)
     spec.judge.agent.CopyFrom(without_sections(judge))
     spec.limits.CopyFrom(with_default_limits(spec.limits, debate_format.limits))
-    spec.domain = spec.domain or DEFAULT_DOMAIN
+    spec.domain = spec.domain or default_of(debate_pb2.DebateSpec, "domain")
     if not spec.HasField("history_limit"):
-        spec.history_limit = DEFAULT_HISTORY_LIMIT
+        spec.history_limit = default_of(debate_pb2.DebateSpec, "history_limit")
     if spec.HasField("clarifications"):
-        spec.clarifications.CopyFrom(with_default_clarifications(spec.clarifications))
+        spec.clarifications.CopyFrom(with_defaults(spec.clarifications))
 
 
 def _format(violations: Violations, spec: debate_pb2.DebateSpec, formats: Formats) -> Format | None:

@@ -10,13 +10,11 @@ from typing import Final
 from google.protobuf.message import Message
 
 from parley.orchestrator.model.times import duration
-from parley.v1.agent_pb2 import TOOL_UNSPECIFIED, Agent, OwnRole, SummarySettings, Tool
-from parley.v1.debate_pb2 import Clarifications, DebateLimits, DebateSpec
+from parley.runtime.contract_settings import with_defaults
+from parley.v1.agent_pb2 import TOOL_UNSPECIFIED, Agent, OwnRole, Tool
+from parley.v1.debate_pb2 import DebateLimits, DebateSpec
 
 __all__ = [
-    "DEFAULT_CLARIFICATIONS",
-    "DEFAULT_DOMAIN",
-    "DEFAULT_HISTORY_LIMIT",
     "DEFAULT_LIMITS",
     "Price",
     "agents_of",
@@ -25,14 +23,10 @@ __all__ = [
     "price_of",
     "resolve_agent",
     "set_format_settings",
-    "with_default_clarifications",
     "with_default_limits",
-    "with_default_summaries",
     "without_sections",
 ]
 
-DEFAULT_HISTORY_LIMIT: Final = 5
-DEFAULT_DOMAIN: Final = "general"
 DEFAULT_LIMITS: Final = DebateLimits(
     call=duration(90),
     round=duration(300),
@@ -40,7 +34,6 @@ DEFAULT_LIMITS: Final = DebateLimits(
     waiting=duration(600),
 )
 """What a debate may take; what is unset, or 0, has no limit."""
-DEFAULT_CLARIFICATIONS: Final = Clarifications(max_per_agent=5, max_times=3)
 
 _KNOWN_TOOLS: Final = frozenset(Tool.values()) - {TOOL_UNSPECIFIED}
 _SETTINGS: Final = {
@@ -84,7 +77,7 @@ def resolve_agent(agent: Agent) -> Agent:
     resolved.name = agent.name or agent.id
     resolved.tools[:] = [each for each in agent.tools if each in _KNOWN_TOOLS]
     if agent.HasField("summaries"):
-        resolved.summaries.enabled = with_default_summaries(agent.summaries).enabled
+        resolved.summaries.enabled = with_defaults(agent.summaries).enabled
     return resolved
 
 
@@ -95,13 +88,6 @@ def without_sections(agent: Agent) -> Agent:
     if bare.HasField("own_role"):
         bare.own_role.CopyFrom(OwnRole(source=agent.own_role.source))
     return bare
-
-
-def with_default_summaries(given: SummarySettings) -> SummarySettings:
-    """Return settings with every field set; summaries are enabled unless they are disabled explicitly."""
-    settings = SummarySettings(enabled=True)
-    settings.MergeFrom(given)
-    return settings
 
 
 def with_default_limits(given: DebateLimits, default: DebateLimits) -> DebateLimits:
@@ -116,14 +102,6 @@ def with_default_limits(given: DebateLimits, default: DebateLimits) -> DebateLim
             span.CopyFrom(value)
             span.SetInParent()  # 0 s is set, too
     return limits
-
-
-def with_default_clarifications(given: Clarifications) -> Clarifications:
-    """Return what agents may ask before the debate, with the defaults if it is unset."""
-    asked = Clarifications()
-    asked.CopyFrom(DEFAULT_CLARIFICATIONS)
-    asked.MergeFrom(given)
-    return asked
 
 
 def format_settings(spec: DebateSpec) -> Message | None:

@@ -12,12 +12,11 @@ from parley.orchestrator.model.spec import (
     format_settings,
     price_of,
     resolve_agent,
-    with_default_clarifications,
     with_default_limits,
-    with_default_summaries,
     without_sections,
 )
 from parley.orchestrator.model.times import duration
+from parley.runtime.contract_settings import with_defaults
 from parley.v1.agent_pb2 import TOOL_FILE_READ, Agent, OwnRole, SummarySettings
 from parley.v1.debate_pb2 import Clarifications, DebateLimits, DebateSpec
 
@@ -44,9 +43,9 @@ def test_a_temperature_of_zero_is_not_an_unset_one() -> None:
 
 
 def test_summaries_are_made_unless_they_are_switched_off() -> None:
-    assert with_default_summaries(SummarySettings()) == SummarySettings(enabled=True)
+    assert with_defaults(SummarySettings()) == SummarySettings(enabled=True)
     assert resolve_agent(Agent(summaries=SummarySettings(threshold=9))).summaries.enabled
-    assert not with_default_summaries(SummarySettings(enabled=False)).enabled
+    assert not with_defaults(SummarySettings(enabled=False)).enabled
     assert not resolve_agent(Agent(summaries=SummarySettings(enabled=False))).summaries.enabled
 
 
@@ -72,9 +71,7 @@ def test_limits_that_are_not_said_are_those_of_the_format_and_a_wait_of_nothing_
 
 
 def test_how_much_agents_may_ask_is_filled_in_number_by_number() -> None:
-    assert with_default_clarifications(Clarifications(max_times=1)) == Clarifications(
-        max_per_agent=5, max_times=1
-    )
+    assert with_defaults(Clarifications(max_times=1)) == Clarifications(max_per_agent=5, max_times=1)
 
 
 def test_the_dearest_price_is_the_highest_of_each_kind_that_is_known() -> None:

@@ -22,7 +22,6 @@ from parley.orchestrator.formats.panel.settings import SETTINGS
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.open_issues import is_structured, issues_of
-from parley.orchestrator.model.spec import with_default_summaries
 from parley.orchestrator.model.tasks import Prompt, user_part
 from parley.orchestrator.phases import (
     assess,
@@ -52,6 +51,7 @@ from parley.orchestrator.phases.requirements import REQUIREMENTS, Requirements, 
 from parley.orchestrator.phases.round import Round, RoundPlan, all_to_all
 from parley.orchestrator.phases.situation import describe_agents, history_prompt, quote_work
 from parley.orchestrator.phases.vote import VOTE, run_vote
+from parley.runtime.contract_settings import with_defaults
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Outcome
@@ -179,7 +179,7 @@ def _plan_round(
         requirements=requirements,
         full_history=settings.include_full_history,
         carry_forward=settings.carry_forward,
-        summaries=with_default_summaries(settings.summaries),
+        summaries=with_defaults(settings.summaries),
     )
 
 
@@ -281,7 +281,7 @@ async def _gather_material(debate: Debate, judge: Agent, result: RoundsResult) -
     start, room = await in_thread_if_large(
         texts_of(result.contributions), partial(_judge_preamble, debate, judge, result)
     )
-    summaries = with_default_summaries(_settings(debate).summaries)
+    summaries = with_defaults(_settings(debate).summaries)
     earlier = await summarize.summarize_for_judge(debate, judge, result.earlier, room, summaries)
     return (*start, *history_prompt(debate, judge, earlier))
 
