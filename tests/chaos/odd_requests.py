@@ -15,7 +15,7 @@ import parley.v1.gateway_pb2
 import parley.v1.memory_pb2
 import parley.v1.orchestrator_pb2
 import parley.v1.ratings_pb2  # noqa: F401 - registers the service, as those above
-from tests.chaos.right_requests import RIGHT_REQUESTS
+from tests.support.right_requests import RIGHT_REQUESTS
 
 __all__ = ["METHODS", "OddRequest", "odd_request"]
 
@@ -129,7 +129,7 @@ def _bytes(dice: random.Random, kind: str, type_: Descriptor) -> bytes:
     if kind == "garbage":
         return _garbage(dice, type_)
     right = RIGHT_REQUESTS.get(type_.name, ())
-    if kind == "nearly right" and right:
+    if kind == "nearly right" and right and type_.fields:
         message = GetMessageClass(type_)()
         message.CopyFrom(dice.choice(right))
         for _ in range(dice.choice((0, 1, 1, 2))):

@@ -20,8 +20,8 @@ from parley.runtime.channel import channel
 from parley.runtime.errors import from_rpc_error
 from parley.v1.debate_pb2 import Participant
 from tests.chaos.odd_requests import METHODS, OddRequest, odd_request
-from tests.chaos.right_requests import DEBATE
 from tests.e2e.harness import SERVICES, System, model_server, system
+from tests.support.right_requests import DEBATE
 
 _SEED, _COUNT = "PARLEY_TEST_ODD_SEED", "PARLEY_TEST_ODD_REQUESTS"
 _SAMPLE = 1000

@@ -10,7 +10,7 @@ import asyncio
 import base64
 import json
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -80,12 +80,9 @@ from tests.support.small_format import (
     voting,
 )
 
-__all__ = ["FOLDER", "KEPT", "NEVER_KEPT", "KeptDebate", "Person", "kept_log", "recorded_now"]
+__all__ = ["FOLDER", "KEPT", "KeptDebate", "Person", "kept_log", "recorded_now"]
 
 FOLDER: Final = Path(__file__).parents[1] / "data" / "logs"
-
-NEVER_KEPT: Final[Mapping[str, str]] = {}
-"""Kinds of events that are in no kept log, and why."""
 
 
 @dataclass(frozen=True, slots=True)

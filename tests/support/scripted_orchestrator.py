@@ -262,10 +262,6 @@ class ScriptedOrchestrator:
         state = self._found(request.debate_id, context).state
         return pb.ListContributionsResponse(contributions=state.contributions, failures=state.failures)
 
-    def GetReport(self, request: pb.GetReportRequest, context: Any) -> pb.GetReportResponse:  # noqa: N802
-        self._found(request.debate_id, context)
-        return pb.GetReportResponse(markdown=self.report)
-
     def StreamReport(  # noqa: N802
         self, request: pb.StreamReportRequest, context: Any
     ) -> Iterator[pb.StreamReportResponse]:
@@ -297,6 +293,17 @@ class ScriptedOrchestrator:
         return self.debate
 
 
+class _Servicer:
+    """All RPCs of the contract: those of the script, and the generated ones, which answer UNIMPLEMENTED, for the others."""
+
+    def __init__(self, orchestrator: ScriptedOrchestrator) -> None:
+        generated: Any = orchestrator_pb2_grpc.OrchestratorServiceServicer
+        self._orchestrator, self._unscripted = orchestrator, generated()
+
+    def __getattr__(self, rpc: str) -> Any:
+        return getattr(self._orchestrator, rpc, None) or getattr(self._unscripted, rpc)
+
+
 def refuse(context: Any, error: ParleyError) -> None:
     """End a call with an error."""
     context.abort_with_status(rpc_status.to_status(to_status(error)))
@@ -310,7 +317,7 @@ def scripted(
     server = grpc.server(ThreadPoolExecutor(max_workers=16))
     # The generated types know only asynchronous servicers; what they generate serves threads as well.
     register: Any = orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server
-    register(orchestrator, server)
+    register(_Servicer(orchestrator), server)
     for add in others:
         add(server)
     orchestrator.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"

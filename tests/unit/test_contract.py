@@ -3,6 +3,7 @@
 import ast
 import inspect
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -11,6 +12,7 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor
 from google.protobuf.message import Message
 
+import parley.v1
 from parley.cli.terminal import event_lines, event_texts
 from parley.orchestrator.api import folding
 from parley.orchestrator.log import replay
@@ -34,12 +36,15 @@ from parley.v1.access_pb2 import (
 from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.debate_pb2 import Clarifications, DebateLimits
 from parley.v1.evaluation_pb2 import EvaluationSettings
-from parley.v1.event_pb2 import Event, ignorable
+from parley.v1.event_pb2 import Event, ignorable, in_no_kept_log, not_in_state, without_line
 from parley.v1.moderated_pb2 import ModeratedSettings
 from parley.v1.panel_pb2 import PanelSettings
 from tests.support.access import methods
+from tests.support.kept_logs import KEPT, kept_log
+from tests.support.right_requests import RIGHT_REQUESTS
 
 METHODS = methods()
+PARLEY = Path(parley.v1.__path__[0]).parent
 UNBOUNDED = {
     "WatchDebate": "waits nearly all the time, and its streams are counted",
     "CreateKey": "is rare",
@@ -71,6 +76,45 @@ def test_only_these_rpcs_are_worked_on_without_a_bound() -> None:
 )
 def test_calls_of_services_wait_in_no_queue_of_a_tenant(method: MethodDescriptor) -> None:
     assert method.GetOptions().Extensions[queue] == CALL_QUEUE_UNSPECIFIED
+
+
+CALLED_BY_NO_CODE_OF_OURS = {
+    "GetReport": "the client takes StreamReport, which has the report however long it is",
+    "GetAgent": "is for programs of others",
+    "GetPersona": "is for programs of others",
+    "ListMatches": "is for programs of others",
+    "ListRelationships": "is for programs of others",
+    "WatchRoutes": "is for programs of others",
+}
+"""RPCs without a method of the client or a call of a service, and why."""
+
+
+def called_in(*folders: Path) -> set[str]:
+    """The names of the attributes that the code of these folders uses."""
+    trees = [ast.parse(each.read_text("utf-8")) for folder in folders for each in folder.rglob("*.py")]
+    return {each.attr for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Attribute)}
+
+
+def test_every_rpc_of_the_orchestrator_is_called_by_the_client_and_any_other_by_the_client_or_a_service() -> (
+    None
+):
+    by_client = called_in(PARLEY / "client")
+    by_any = called_in(*(each for each in PARLEY.iterdir() if each.is_dir() and each.name != "v1"))
+    uncalled = {
+        each.name
+        for each in METHODS
+        if each.name not in (by_client if each.containing_service.name == "OrchestratorService" else by_any)
+    }
+    assert uncalled == CALLED_BY_NO_CODE_OF_OURS.keys(), (
+        "add a method to services/parley/client, or the call of a service, or a line to CALLED_BY_NO_CODE_OF_OURS here"
+    )
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda each: each.full_name)
+def test_every_rpc_has_a_right_request_of_which_odd_ones_are_made(method: MethodDescriptor) -> None:
+    assert method.input_type.name in RIGHT_REQUESTS, (
+        f"{method.input_type.name}: add one to _SPECIAL in tests/support/right_requests.py"
+    )
 
 
 def settings_below(message: Any) -> Iterator[Any]:
@@ -136,27 +180,11 @@ KINDS: dict[str, Any] = {
     for each in Event.DESCRIPTOR.oneofs_by_name["payload"].fields
     if (inner := each.message_type) is not None
 }
-NOT_IN_STATE = {
-    "JudgeChosen": "is in the outcome",
-    "LimitReached": "is in the outcome that follows",
-    "PhaseFinished": "changes no state",
-    "PhaseStarted": "its steps say what is done",
-    "RoundFinished": "changes no state",
-    "Settled": "is read by replay alone",
-    "SteeringRead": "is the engine's own",
-    "TimerFired": "is the engine's own",
-    "TimerStarted": "is the engine's own",
-    "TopologyDrawn": "is read by those who watch",
-}
-"""Kinds of events that change nothing in a debate's state, and why."""
-WITHOUT_LINE = {
-    "Claimed": "says nothing to a person",
-    "DebateCreated": "is told when the debate is accepted",
-    "Recalled": "is in the debate's state",
-    "RoundFinished": "the next round's beginning says it",
-    "SteeringRead": "says nothing to a person",
-}
-"""Kinds of events that `parley watch` prints no line of, and why."""
+
+
+def kinds_with(option: Any) -> set[str]:
+    """The kinds of events whose message has this option of the contract."""
+    return {name for name, each in KINDS.items() if each.GetOptions().Extensions[option]}
 
 
 def names_in(*modules: ModuleType) -> set[str]:
@@ -173,19 +201,25 @@ def test_every_message_of_an_event_is_a_kind_of_event() -> None:
 
 
 def test_a_kind_of_event_is_replayed_unless_the_contract_says_that_it_can_be_ignored() -> None:
-    can_be_ignored = {name for name, each in KINDS.items() if each.GetOptions().Extensions[ignorable]}
-    assert KINDS.keys() - names_in(replay) == can_be_ignored, (
+    assert KINDS.keys() - names_in(replay) == kinds_with(ignorable), (
         "add a case to orchestrator/log/replay.py, or `option (ignorable) = true;` to the message"
     )
 
 
-def test_a_kind_of_event_changes_a_debates_state_unless_it_is_named_here() -> None:
-    assert KINDS.keys() - names_in(folding) == NOT_IN_STATE.keys(), (
-        "add a case to orchestrator/api/folding.py, or a line to NOT_IN_STATE here"
+def test_a_kind_of_event_changes_a_debates_state_unless_the_contract_says_why_not() -> None:
+    assert KINDS.keys() - names_in(folding) == kinds_with(not_in_state), (
+        'add a case to orchestrator/api/folding.py, or `option (not_in_state) = "…";` to the message'
     )
 
 
-def test_a_kind_of_event_has_a_line_in_parley_watch_unless_it_is_named_here() -> None:
-    assert KINDS.keys() - names_in(event_lines, event_texts) == WITHOUT_LINE.keys(), (
-        "add a case to cli/terminal/event_lines.py, or a line to WITHOUT_LINE here"
+def test_a_kind_of_event_has_a_line_in_parley_watch_unless_the_contract_says_why_not() -> None:
+    assert KINDS.keys() - names_in(event_lines, event_texts) == kinds_with(without_line), (
+        'add a case to cli/terminal/event_lines.py, or `option (without_line) = "…";` to the message'
+    )
+
+
+def test_a_kind_of_event_is_in_a_kept_log_unless_the_contract_says_why_not() -> None:
+    kept = {type(event.payload).__name__ for each in KEPT.values() for event in kept_log(each)}
+    assert KINDS.keys() - kept == kinds_with(in_no_kept_log), (
+        'add a debate to tests/support/kept_logs.py, or `option (in_no_kept_log) = "…";` to the message'
     )

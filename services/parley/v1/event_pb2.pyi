@@ -1637,5 +1637,14 @@ class Closed(_message.Message):
 Global___Closed: _TypeAlias = Closed  # noqa: Y015
 
 IGNORABLE_FIELD_NUMBER: _builtins.int
+NOT_IN_STATE_FIELD_NUMBER: _builtins.int
+WITHOUT_LINE_FIELD_NUMBER: _builtins.int
+IN_NO_KEPT_LOG_FIELD_NUMBER: _builtins.int
 ignorable: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MessageOptions, _builtins.bool]
 """Marks a kind of event that an owner which does not know it may pass over: nothing that is replayed depends on it."""
+not_in_state: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MessageOptions, _builtins.str]
+"""Why a kind of event changes nothing in a debate's state (`GetDebate`). A kind without it changes something."""
+without_line: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MessageOptions, _builtins.str]
+"""Why `parley watch` prints no line of a kind of event. A kind without it has a line."""
+in_no_kept_log: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MessageOptions, _builtins.str]
+"""Why a kind of event is in none of the logs that are kept as tests. A kind without it is in one."""

@@ -17,6 +17,7 @@ from parley.v1 import debate_pb2, gateway_pb2_grpc, orchestrator_pb2
 from parley.v1.access_pb2 import ACCESS_ROLE_ADMIN, ACCESS_ROLE_READ
 from tests.support.access import Headers, key_for, methods, stub_call
 from tests.support.orchestration import Orchestrator, orchestrating
+from tests.support.right_requests import RIGHT_REQUESTS
 from tests.support.scripted_gateway import ScriptedGateway
 
 NAMING = [each for each in methods() if "debate_id" in each.input_type.fields_by_name]
@@ -55,13 +56,10 @@ async def tenants(tmp_path: Path) -> AsyncIterator[Tenants]:
 
 
 def naming(method: MethodDescriptor, debate_id: str) -> object:
-    """A request of an RPC that names a debate, and is right as far as that goes."""
-    request: Any = message_factory.GetMessageClass(method.input_type)(debate_id=debate_id)
-    match method.name:
-        case "Intervene":
-            request.request_id, request.intervention.pause.stop_calls = "i1", False
-        case "SubmitFeedback":
-            request.request_id, request.value = "f1", 1
+    """A right request of an RPC that names a debate."""
+    request: Any = message_factory.GetMessageClass(method.input_type)()
+    request.CopyFrom(RIGHT_REQUESTS[method.input_type.name][0])
+    request.debate_id = debate_id
     return request
 
 

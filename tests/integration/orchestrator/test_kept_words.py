@@ -12,8 +12,8 @@ from parley.orchestrator.api.report import render_report
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Envelope
-from parley.v1.event_pb2 import Concluded, Event
-from tests.support.kept_logs import FOLDER, KEPT, NEVER_KEPT, KeptDebate, Person, kept_log
+from parley.v1.event_pb2 import Concluded
+from tests.support.kept_logs import FOLDER, KEPT, KeptDebate, Person, kept_log
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, backstage, check_log, left_behind, make_debate
 from tests.support.scripted_gateway import ScriptedGateway
@@ -61,12 +61,6 @@ def place_of(kind: str, events: Sequence[Envelope]) -> int:
 def test_logs_are_kept_of_every_version_of_every_format() -> None:
     assert {each.format for each in KEPT.values()} == {each.id for each in formats_with_small().all()}
     assert {path.name for path in FOLDER.iterdir()} == {f"{name}.log" for name in KEPT}
-
-
-def test_nearly_every_kind_of_event_is_in_a_kept_log() -> None:
-    kinds = {each.name for each in Event.DESCRIPTOR.oneofs_by_name["payload"].fields}
-    kept = {event.kind for each in KEPT.values() for event in kept_log(each)}
-    assert kinds - kept == NEVER_KEPT.keys()
 
 
 @pytest.mark.parametrize("last", ["concluded", "closed"])

@@ -1,9 +1,14 @@
-"""A right request or two of the RPCs whose odd ones would seldom come past the first check."""
+"""A right request of every RPC, so that what is made of it comes past the first check.
+
+A request that has only fields of `_USUAL` is made from these. Any other stands in `_SPECIAL`.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
+from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.v1 import (
@@ -17,13 +22,25 @@ from parley.v1 import (
     ratings_pb2,
 )
 from parley.v1.access_pb2 import ACCESS_ROLE_READ
+from tests.support.access import methods
 
 __all__ = ["DEBATE", "RIGHT_REQUESTS"]
 
 DEBATE: Final = "deb-20260101-000000-aaaaaaaa"
 """Stands for a debate that is there."""
 
-_STANDS = [
+_USUAL: Final[Mapping[str, Any]] = {
+    "debate_id": DEBATE,
+    "request_id": "fuzz",
+    "page_size": 3,
+    "page_token": "",
+    "page_bytes": 1_000_000,
+    "after_sequence": 1,
+    "view": orchestrator_pb2.DEBATE_VIEW_FULL,
+}
+"""A right value of each field that means the same in every request."""
+
+_POSITIONS = [
     convergence_pb2.AgentPosition(
         agent_id="one", position="Keep one service.", text="One is enough for four people."
     ),
@@ -36,7 +53,7 @@ _RESULTS = [
     ratings_pb2.MatchResult(agent_id="two", score=3),
 ]
 _AGENT = agent_pb2.Agent(id="ada", name="Ada", role="architect")
-_ALL: Sequence[Message] = (
+_SPECIAL: Sequence[Message] = (
     orchestrator_pb2.CreateDebateRequest(
         request_id="fuzz",
         spec=debate_pb2.DebateSpec(
@@ -50,21 +67,14 @@ _ALL: Sequence[Message] = (
             labels={"team": "payments"},
         ),
     ),
-    orchestrator_pb2.GetDebateRequest(debate_id=DEBATE),
     orchestrator_pb2.GetDebateRequest(debate_id=DEBATE, view=orchestrator_pb2.DEBATE_VIEW_SUMMARY),
-    orchestrator_pb2.GetAnswerRequest(debate_id=DEBATE),
-    orchestrator_pb2.ListContributionsRequest(debate_id=DEBATE, page_size=3),
-    orchestrator_pb2.GetReportRequest(debate_id=DEBATE),
-    orchestrator_pb2.StreamReportRequest(debate_id=DEBATE),
     orchestrator_pb2.ListDebatesRequest(
         page_size=3, format="panel", order_by="create_time", created_from=Timestamp(seconds=1_780_000_000)
     ),
     orchestrator_pb2.ListDebatesRequest(page_size=3, labels={"team": "payments", "stage": "draft"}),
     key_pb2.CreateKeyRequest(request_id="fuzz", name="ci", roles=[ACCESS_ROLE_READ]),
-    key_pb2.ListKeysRequest(page_size=3),
     key_pb2.RevokeKeyRequest(key_id="0123456789ab"),
     orchestrator_pb2.WatchDebateRequest(debate_id=DEBATE, after_sequence=1),
-    orchestrator_pb2.ReadLogRequest(debate_id=DEBATE, after_sequence=1),
     orchestrator_pb2.InterveneRequest(
         request_id="fuzz",
         debate_id=DEBATE,
@@ -87,10 +97,16 @@ _ALL: Sequence[Message] = (
         ],
         schema=gateway_pb2.AnswerSchema(name="position", json_schema='{"type": "object"}'),
     ),
+    gateway_pb2.CancelCallRequest(
+        call_id=gateway_pb2.CallId(
+            tenant="default", debate_id=DEBATE, step="round/1/propose/ada", step_attempt=1
+        )
+    ),
+    gateway_pb2.ListRoutesRequest(names=["fast"]),
     gateway_pb2.GetAgentRequest(agent_id="architect"),
     convergence_pb2.EmbedRequest(text="One service is enough.", model=convergence_pb2.EMBEDDING_MODEL_FAST),
-    convergence_pb2.AssessRequest(question="One or several?", positions=_STANDS, previous=_STANDS),
-    convergence_pb2.GroupPositionsRequest(question="One or several?", positions=_STANDS),
+    convergence_pb2.AssessRequest(question="One or several?", positions=_POSITIONS, previous=_POSITIONS),
+    convergence_pb2.GroupPositionsRequest(question="One or several?", positions=_POSITIONS),
     ratings_pb2.RecordMatchRequest(
         debate_id=DEBATE,
         domain="general",
@@ -120,12 +136,17 @@ _ALL: Sequence[Message] = (
 )
 
 
-def _by_name(messages: Sequence[Message]) -> Mapping[str, Sequence[Message]]:
+def _right_requests(methods: Sequence[MethodDescriptor]) -> Mapping[str, Sequence[Message]]:
     found: dict[str, list[Message]] = {}
-    for each in messages:
+    for each in _SPECIAL:
         found.setdefault(each.DESCRIPTOR.name, []).append(each)
+    for method in methods:
+        fields = set(method.input_type.fields_by_name)
+        if fields <= _USUAL.keys():
+            usual = GetMessageClass(method.input_type)(**{name: _USUAL[name] for name in fields})
+            found.setdefault(method.input_type.name, []).append(usual)
     return found
 
 
-RIGHT_REQUESTS: Final = _by_name(_ALL)
+RIGHT_REQUESTS: Final = _right_requests(methods())
 """By the name of their message."""
