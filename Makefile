@@ -54,7 +54,7 @@ demo: $(VENV)/.run ## Play an example debate: no key, no model, ten seconds
 .PHONY: run
 run: $(VENV)/.run ## Run one debate and print the answer (Q="your question", LOCAL_MODEL=qwen2.5-0.5b)
 	@if [ -n "$$LOCAL_MODEL" ]; then export PARLEY_LOCAL_MODEL="$$LOCAL_MODEL"; \
-		$(BIN)/python -m parley.gateway.local_model.fetch "$$LOCAL_MODEL" >/dev/null || exit 1; fi; \
+		$(BIN)/python -P -m parley.gateway.local_model.fetch "$$LOCAL_MODEL" >/dev/null || exit 1; fi; \
 		exec $(BIN)/parley debate "$$QUESTION" --agents architect,performance,simplicity --rounds 1
 
 .PHONY: up
@@ -87,7 +87,7 @@ check-protos: $(VENV)/.all ## Check the contract: lint, format, breaking changes
 	@$(call generate,$(VENV)/generated)
 	@diff -r -x __init__.py -x __pycache__ $(VENV)/generated/parley/v1 services/parley/v1 \
 		|| { echo "services/parley/v1 is not what protos/ says: run make protos" >&2; exit 1; }
-	@$(BIN)/python -m parley.config.schema | diff - services/parley/config/schema.json \
+	@$(BIN)/python -P -m parley.config.schema | diff - services/parley/config/schema.json \
 		|| { echo "services/parley/config/schema.json is not what the configuration reads: run make protos" >&2; exit 1; }
 	@rm -rf $(VENV)/reference && $(BIN)/python -m tests.support.contract_reference $(VENV)/reference
 	@diff -r $(VENV)/reference docs/reference \
@@ -209,7 +209,7 @@ protos: $(VENV)/.all ## Generate services/parley/v1, the configuration's schema.
 	@rm -f services/parley/v1/*_pb2.py services/parley/v1/*_pb2.pyi \
 		services/parley/v1/*_pb2_grpc.py services/parley/v1/*_pb2_grpc.pyi
 	$(call generate,services)
-	$(BIN)/python -m parley.config.schema >$(VENV)/schema.json && mv $(VENV)/schema.json services/parley/config/schema.json
+	$(BIN)/python -P -m parley.config.schema >$(VENV)/schema.json && mv $(VENV)/schema.json services/parley/config/schema.json
 	$(BIN)/python -m tests.support.contract_reference docs/reference
 
 .PHONY: agreement-head

@@ -19,7 +19,7 @@ _NAME: Final = "parley"
 def command_name() -> str:
     """Return `parley` if that is on PATH, else the path by which this command was started."""
     typed = sys.argv[0]
-    if Path(typed).name != _NAME:  # `python -m parley.cli`
+    if Path(typed).name != _NAME:  # `python -P -m parley.cli`
         return _NAME
     found = shutil.which(_NAME)
     if found is not None and os.path.realpath(found) == os.path.realpath(typed):

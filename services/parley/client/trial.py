@@ -1,4 +1,4 @@
-"""Run one debate to check that an installation works: `python -m parley.client.trial HOST:PORT`.
+"""Run one debate to check that an installation works: `python -P -m parley.client.trial HOST:PORT`.
 
 The agents use the route `echo/echo`, which needs no model and exists if the gateway runs with PARLEY_ECHO=true.
 """
@@ -51,7 +51,7 @@ def _build_spec(route: str) -> DebateSpec:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a debate as the arguments say, print its answer, and return 0 if it completed, 1 if not."""
-    parser = argparse.ArgumentParser(prog="python -m parley.client.trial", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -P -m parley.client.trial", description=__doc__)
     parser.add_argument("target", help="the orchestrator, as HOST:PORT")
     parser.add_argument("--tenant", default="default", help="whose debate it is (default: %(default)s)")
     parser.add_argument("--route", default="echo/echo", help="the route that answers (default: %(default)s)")

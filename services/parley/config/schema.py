@@ -1,4 +1,4 @@
-"""The JSON Schema of the configuration file: `python -m parley.config.schema` prints it."""
+"""The JSON Schema of the configuration file: `python -P -m parley.config.schema` prints it."""
 
 import json
 import sys

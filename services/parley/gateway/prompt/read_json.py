@@ -3,14 +3,16 @@
 import asyncio
 import json
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from itertools import islice
 from math import ceil
+from pathlib import Path
 from typing import Any, Final
 
 from parley.gateway.prompt.sanitizer import one_line
+from parley.runtime.python_process import python_command
 
 __all__ = ["NotJson", "decode", "find_values", "repair"]
 
@@ -23,12 +25,23 @@ _EMPTY: Final = re.compile(r"""([\"'`])\s*\1|“\s*”""")
 _FENCE: Final = re.compile(r"^[ \t]*```", re.MULTILINE)
 _MEND: Final = """
 import resource, runpy, sys
+sys.path.append({library!r})
 seconds = int(sys.argv.pop(1))
 resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 runpy.run_module("json_repair", run_name="__main__", alter_sys=True)
 """
 """Repairs in so many seconds of processor time: it ends itself even if its parent is gone."""
-_MENDER: Final = (sys.executable, "-I", "-X", "utf8", "-c", _MEND)
+
+
+def _find_library() -> str:
+    """Return the folder of the mender: an isolated Python does not look where PYTHONPATH or the user put it."""
+    found = find_spec("json_repair")
+    assert found is not None
+    assert found.origin is not None
+    return str(Path(found.origin).parents[1])
+
+
+_MENDER: Final = (*python_command("-I", "-X", "utf8", "-c"), _MEND.format(library=_find_library()))
 
 
 class NotJson(ValueError):  # noqa: N818 (said of a text)

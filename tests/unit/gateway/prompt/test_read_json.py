@@ -1,6 +1,7 @@
 import asyncio
 import signal
 import subprocess
+import sys
 from contextlib import suppress
 from typing import Any
 
@@ -133,3 +134,10 @@ def test_no_text_takes_long_to_look_through(unit: str) -> None:
             list(find_values("```" + (unit * length)[:length]))
 
     check_growth(look_through, 262_144)
+
+
+def test_the_mender_is_found_where_the_gateway_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_packages = sys._base_executable  # type: ignore[attr-defined]
+    monkeypatch.setattr(read_json, "_MENDER", (without_packages, *read_json._MENDER[1:]))
+    assert subprocess.run([without_packages, "-I", "-c", "import json_repair"], check=False).returncode
+    assert asyncio.run(repair("{'one': 1,}")) == {"one": 1}
