@@ -7,7 +7,6 @@ from parley.storage.ports import (
     Above,
     Below,
     Collection,
-    Document,
     Fields,
     HasAll,
     Index,
@@ -28,10 +27,10 @@ def check_key(key: str) -> None:
     _check_text(key, "the key")
 
 
-def check_document(collection: Collection, document: Document) -> None:
-    """Raise ValueError unless the collection can hold the document."""
-    check_key(document.key)
-    check_changes(collection, document.fields)
+def check_document(collection: Collection, key: str, fields: Fields) -> None:
+    """Raise ValueError unless the collection can hold a document of this key and these fields."""
+    check_key(key)
+    check_changes(collection, fields)
 
 
 def check_changes(collection: Collection, fields: Fields) -> None:

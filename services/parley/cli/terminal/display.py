@@ -34,7 +34,7 @@ _PERMANENT_KINDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DisplayState:
-    """The state of a debate that a display shows."""
+    """The state of a debate that a display shows; `agents` stays empty in one that does not show them."""
 
     progress: DebateProgress = field(default_factory=DebateProgress)
     agents: AgentsProgress = field(default_factory=dict)
@@ -89,7 +89,7 @@ class _LineDisplay:
 
     def show(self, event: Event, *, quiet: bool = False) -> None:
         line = None if quiet or not self._tells else progress_line(self.state.progress, event)
-        self.state = DisplayState(advance(self.state.progress, event), apply_event(self.state.agents, event))
+        self.state = DisplayState(advance(self.state.progress, event))
         if line is not None:
             indent = "  " if line.startswith("  ") else ""
             say(line, indent)

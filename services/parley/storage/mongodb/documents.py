@@ -47,7 +47,7 @@ class MongodbDocuments:
 
     async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
         """See `Documents.insert`."""
-        check_document(collection, Document(key, fields))
+        check_document(collection, key, fields)
         try:
             with map_errors():
                 await self._collection(collection).insert_one({"_id": key, **fields})

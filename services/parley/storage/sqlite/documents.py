@@ -43,7 +43,7 @@ class SqliteDocuments:
 
     async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
         """See `Documents.insert`."""
-        check_document(collection, Document(key, fields))
+        check_document(collection, key, fields)
         body = _json(fields)
         await self._database.write(lambda connection: _insert(connection, collection, key, body))
 
