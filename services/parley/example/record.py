@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from parley.orchestrator.api import report
-from parley.orchestrator.api.conversion import debate_to_proto
+from parley.orchestrator.api.conversion import with_answer
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
@@ -38,12 +38,12 @@ class ExampleDebate:
 def read_example() -> ExampleDebate:
     """Return the example, read like the log of every debate."""
     events = tuple(read_events())
-    folded = fold(events)
-    debate_format = all_formats().get(folded.spec.format)
+    debate = fold(events)
+    debate_format = all_formats().get(debate.spec.format)
     return ExampleDebate(
         events=tuple(each.message for each in events),
-        debate=debate_to_proto(folded, debate_format),
-        report=report.render_report(events[0].debate, folded, debate_format),
+        debate=with_answer(debate, debate_format),
+        report=report.render_report(debate, debate_format),
     )
 
 

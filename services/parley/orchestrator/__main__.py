@@ -12,7 +12,7 @@ from functools import partial
 from parley.orchestrator import metrics
 from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.allowance.usage import TENANT_USE, MeteredLog, TenantUsage
-from parley.orchestrator.api.folded_debates import DebateStateCache
+from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.servicer import OrchestratorServicer
 from parley.orchestrator.engine.debate_deleter import DebateDeleter
 from parley.orchestrator.engine.execution import leaf_exceptions
@@ -132,7 +132,7 @@ async def build(
         servicer = OrchestratorServicer(
             log=store.log,
             index=index,
-            debate_states=DebateStateCache(store.log, index),
+            debates=FoldedDebates(store.log, index),
             formats=formats,
             roles=roles,
             intake=Intake(log, index, dependencies.inbox, deletion_store, runner, clock),

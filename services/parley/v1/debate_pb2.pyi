@@ -509,6 +509,9 @@ class Debate(_message.Message):
     ONLY_JOINED_DEBATE_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    END_TIME_FIELD_NUMBER: _builtins.int
+    INTERVENTIONS_FIELD_NUMBER: _builtins.int
+    BEGUN_ROUNDS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The id, `deb-YYYYMMDD-HHMMSS-` and 8 characters."""
     status: Global___DebateStatus.ValueType
@@ -619,6 +622,18 @@ class Debate(_message.Message):
     def update_time(self) -> _timestamp_pb2.Timestamp:
         """When its last event was recorded."""
 
+    @_builtins.property
+    def end_time(self) -> _timestamp_pb2.Timestamp:
+        """When it ended for good, with an answer or by an intervention. Unset: it has not."""
+
+    @_builtins.property
+    def interventions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Intervention]:
+        """What people did to it, in the order of the log."""
+
+    @_builtins.property
+    def begun_rounds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The numbers of the rounds that were begun, ascending: a format may leave numbers out."""
+
     def __init__(
         self,
         *,
@@ -655,11 +670,16 @@ class Debate(_message.Message):
         only_joined_debate: _builtins.bool = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
+        end_time: _timestamp_pb2.Timestamp | None = ...,
+        interventions: _abc.Iterable[Global___Intervention] | None = ...,
+        begun_rounds: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "create_time", b"create_time", "failure", b"failure", "feedback", b"feedback", "first_drafts", b"first_drafts", "outcome", b"outcome", "spec", b"spec", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_time", b"_end_time", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "create_time", b"create_time", "end_time", b"end_time", "failure", b"failure", "feedback", b"feedback", "first_drafts", b"first_drafts", "outcome", b"outcome", "spec", b"spec", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "answer", b"answer", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "current_round", b"current_round", "demonstration", b"demonstration", "ended_by", b"ended_by", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "joined", b"joined", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_time", b"_end_time", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "answer", b"answer", "begun_rounds", b"begun_rounds", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "current_round", b"current_round", "demonstration", b"demonstration", "end_time", b"end_time", "ended_by", b"ended_by", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "interventions", b"interventions", "joined", b"joined", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__end_time: _TypeAlias = _typing.Literal["end_time"]  # noqa: Y015
+    _WhichOneofArgType__end_time: _TypeAlias = _typing.Literal["_end_time", b"_end_time"]  # noqa: Y015
     _WhichOneofReturnType__failure: _TypeAlias = _typing.Literal["failure"]  # noqa: Y015
     _WhichOneofArgType__failure: _TypeAlias = _typing.Literal["_failure", b"_failure"]  # noqa: Y015
     _WhichOneofReturnType__feedback: _TypeAlias = _typing.Literal["feedback"]  # noqa: Y015
@@ -670,6 +690,8 @@ class Debate(_message.Message):
     _WhichOneofArgType__outcome: _TypeAlias = _typing.Literal["_outcome", b"_outcome"]  # noqa: Y015
     _WhichOneofReturnType__waiting: _TypeAlias = _typing.Literal["waiting"]  # noqa: Y015
     _WhichOneofArgType__waiting: _TypeAlias = _typing.Literal["_waiting", b"_waiting"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__end_time) -> _WhichOneofReturnType__end_time | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__failure) -> _WhichOneofReturnType__failure | None: ...
     @_typing.overload
@@ -1227,12 +1249,15 @@ class Contribution(_message.Message):
     IS_ANSWER_FIELD_NUMBER: _builtins.int
     PATTERNS_FIELD_NUMBER: _builtins.int
     FALLACIES_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Key of its step."""
     attempt: _builtins.int
     """The attempt that succeeded, from 1."""
     is_answer: _builtins.bool
     """Whether it is what the debate's answer was made of."""
+    sequence: _builtins.int
+    """Sequence of the event that recorded it."""
     @_builtins.property
     def work(self) -> Global___Work:
         """What it is."""
@@ -1264,10 +1289,11 @@ class Contribution(_message.Message):
         is_answer: _builtins.bool = ...,
         patterns: _abc.Iterable[_rhetoric_pb2.RhetoricalMark] | None = ...,
         fallacies: _abc.Iterable[_rhetoric_pb2.RhetoricalMark] | None = ...,
+        sequence: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["recorded_at", b"recorded_at", "reply", b"reply", "work", b"work"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "fallacies", b"fallacies", "is_answer", b"is_answer", "key", b"key", "patterns", b"patterns", "recorded_at", b"recorded_at", "reply", b"reply", "work", b"work"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "fallacies", b"fallacies", "is_answer", b"is_answer", "key", b"key", "patterns", b"patterns", "recorded_at", b"recorded_at", "reply", b"reply", "sequence", b"sequence", "work", b"work"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1285,6 +1311,7 @@ class FailedContribution(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     ATTEMPT_FIELD_NUMBER: _builtins.int
     PARTIAL_TEXT_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Key of its step."""
     reason: _builtins.str
@@ -1297,6 +1324,8 @@ class FailedContribution(_message.Message):
     """What the agent had written until then, cut off at the stop. No agent of the debate reads it. Empty: nothing, or it
     was to be a structured answer.
     """
+    sequence: _builtins.int
+    """Sequence of the event that recorded it."""
     @_builtins.property
     def work(self) -> Global___Work:
         """What it was to be."""
@@ -1310,10 +1339,11 @@ class FailedContribution(_message.Message):
         message: _builtins.str = ...,
         attempt: _builtins.int = ...,
         partial_text: _builtins.str = ...,
+        sequence: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["work", b"work"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "key", b"key", "message", b"message", "partial_text", b"partial_text", "reason", b"reason", "work", b"work"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "key", b"key", "message", b"message", "partial_text", b"partial_text", "reason", b"reason", "sequence", b"sequence", "work", b"work"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -319,7 +319,7 @@ async def test_text_that_a_late_agent_had_written_is_kept_and_nobody_reads_it(tm
     assert failed.partial_text == answer_text("round/1/propose/cy", "cy")
     assert not any("cy answers round/1" in asked.prompt for asked in gateway.calls)
     assert gateway.steps("round/2/critique/cy/*"), "it is left out of that phase alone"
-    shown = render_report(debate, fold(events), V1)
+    shown = render_report(fold(events), V1)
     assert "What cy had written" in shown
     assert "cy answers round/1/propose/cy" in shown
 
@@ -368,4 +368,4 @@ async def test_claims_without_a_source_are_kept_and_told_to_critics_and_judge(tm
     assert told in gateway.asked("round/2/critique/bo/of/ada").prompt
     assert told in gateway.asked("round/6/judge").prompt
     assert told not in gateway.asked("round/2/critique/ada/of/bo").prompt
-    assert f"Claims without a source:\n\n- {claim}" in render_report(debate, fold(events), V1)
+    assert f"Claims without a source:\n\n- {claim}" in render_report(fold(events), V1)

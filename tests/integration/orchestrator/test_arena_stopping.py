@@ -189,7 +189,7 @@ async def test_the_best_rated_are_asked_first_and_nobody_else_where_they_are_sur
     assert (1, True, ended(events).explanation) in findings(events)
     assert {asked.agent.id for asked in gateway.calls} == {"bo", "dee", "judge"}
     assert outcome(events).arena.not_asked_agent_ids == ["ada", "cy"]
-    assert "ada, cy: what the others proposed was probable enough." in render_report("d", fold(events), V1)
+    assert "ada, cy: what the others proposed was probable enough." in render_report(fold(events), V1)
 
 
 async def test_where_they_are_not_all_are_asked_one_after_the_other_and_debate(tmp_path: Path) -> None:

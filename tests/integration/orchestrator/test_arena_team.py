@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from parley.cli.terminal.words import debating_agents
-from parley.orchestrator.api.conversion import debate_to_proto
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.arena import V1
+from parley.orchestrator.model.spec import participants_of
 from parley.v1.arena_pb2 import (
     DUTY_CRITIC,
     DUTY_VOTER,
@@ -56,9 +56,9 @@ async def test_only_the_chosen_team_debates_and_why_is_recorded(tmp_path: Path) 
     assert "You are agent B of 2 agents." in gateway.asked("round/1/propose/dee").prompt
     assert outcome(events).arena.consenting_agent_ids == ["bo", "dee"]
     state = fold(events)
-    assert [each.id for each in debating_agents(debate_to_proto(state, V1))] == ["bo", "dee"]
-    assert [each.id for each in state.participants] == ["bo", "dee"]
-    assert "dee" in render_report(state.debate, state, V1)
+    assert [each.id for each in debating_agents(state)] == ["bo", "dee"]
+    assert [each.id for each in participants_of(state)] == ["bo", "dee"]
+    assert "dee" in render_report(state, V1)
 
 
 async def test_without_the_ratings_the_first_agents_debate_and_the_debate_says_so(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from parley.orchestrator.api.conversion import debate_to_proto
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.arena import V1
@@ -144,7 +143,7 @@ async def test_where_no_round_is_left_the_record_says_so(tmp_path: Path) -> None
     (finding,) = findings(events)
     assert finding.verdict == TRICKSTER_VERDICT_NO_ROUND_LEFT
     assert ended(events).reason == STOP_REASON_CONVERGED
-    assert "since this was the last round of revision" in render_report("deb", fold(events), V1)
+    assert "since this was the last round of revision" in render_report(fold(events), V1)
 
 
 async def test_agents_that_are_only_ready_are_challenged_too(tmp_path: Path) -> None:
@@ -181,7 +180,7 @@ async def test_the_judge_can_be_asked_and_what_it_misses_goes_to_the_agents(tmp_
     assert gateway.asked("round/3/support").agent.id == "judge"
     assert HOLLOW[1] in gateway.asked("round/3/support").prompt
     assert "Nobody says what it costs." in gateway.asked("round/4/refine/bo").prompt
-    assert "support 1.0 of 10, by the judge" in render_report("deb", fold(events), V1)
+    assert "support 1.0 of 10, by the judge" in render_report(fold(events), V1)
 
 
 @pytest.mark.parametrize(("texts", "support", "sound"), [(HOLLOW, 9, True), (ARGUED, 1, False)])
@@ -244,9 +243,9 @@ async def test_the_observer_marks_each_contribution_once_and_nobody_in_the_debat
     assert not any("bandwagon" in call.prompt for call in gateway.calls)
     state = fold(events)
     assert 'Fallacies: bandwagon: "Admittedly, this is slow, and everybody knows it."' in render_report(
-        "deb", state, V1
+        state, V1
     )
-    shown = debate_to_proto(state, V1).contributions
+    shown = state.contributions
     assert [mark.name for made in shown if made.key == "round/1/propose/ada" for mark in made.fallacies] == [
         "bandwagon"
     ]

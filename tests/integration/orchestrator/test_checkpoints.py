@@ -15,6 +15,7 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.times import time_of
 from parley.runtime.errors import ParleyError
 from parley.v1 import debate_pb2
+from parley.v1.debate_pb2 import DEBATE_STATUS_WAITING
 from parley.v1.event_pb2 import CheckpointClosed, Concluded, Intervened
 from tests.support.checked_format import (
     AFTER,
@@ -54,12 +55,12 @@ async def test_a_debate_waits_at_a_checkpoint_until_a_person_says_to_go_on(
 ) -> None:
     debate = await replica.create(checked_spec())
     state = fold(await stage.has(debate, "checkpoint_opened"))
-    assert state.status == "WAITING"
-    assert state.waiting is not None
+    assert state.status == DEBATE_STATUS_WAITING
+    assert state.HasField("waiting")
     assert (state.waiting.checkpoint, state.waiting.message) == (BEFORE, "Shall we begin?")
-    assert (time_of(state.waiting.until) - state.updated_at).total_seconds() == 1800
+    assert (time_of(state.waiting.until) - time_of(state.update_time)).total_seconds() == 1800
     assert "Waits for a person until 2030-01-01 00:30:00 UTC: Shall we begin?" in render_report(
-        debate, state, CHECKED
+        state, CHECKED
     )
     assert not stage.gateway.calls
     await replica.intervene(debate, "continue_debate")

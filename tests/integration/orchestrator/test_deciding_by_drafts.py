@@ -93,7 +93,7 @@ async def test_first_drafts_and_the_judge_decide_and_it_is_told_what_the_debate_
         ("bo", True, False),
         ("cy", True, False),
     ], "what is judged is what decides; who has changed its mind has not said how sure it was"
-    report = render_report("deb", fold(events), V1)
+    report = render_report(fold(events), V1)
     assert "the last vote would have decided otherwise: red" in report
     assert "answer is written around the first draft of bo" in report
     assert "Vote, which did not decide" in report
@@ -231,7 +231,7 @@ async def test_a_vote_that_too_few_answer_fails_no_debate_that_its_first_drafts_
     assert (arena.winner_agent_id, list(arena.votes)) == ("bo", [])
     warnings = [each.payload.message for each in events if isinstance(each.payload, Warned)]
     assert any("too few votes came in, and the first drafts decide without them" in each for each in warnings)
-    report = render_report("deb", fold(events), V1)
+    report = render_report(fold(events), V1)
     assert "the answer is written around the first draft of bo" in report
     assert "Vote, which did not decide" not in report
 

@@ -204,7 +204,7 @@ async def test_a_whole_moderated_debate_ends_with_its_issue_and_its_document(
     assert issue["title"] == "Sessions"
     assert "> Keep them in PostgreSQL, by synthesis." in issue["body"]
     folded = fold(events)
-    assert folded.outcome is not None
+    assert folded.HasField("outcome")
     document = decision_of(folded, folded.outcome.moderated)
     assert document.file_name.endswith("-sessions.md")
     for told in (

@@ -12,6 +12,7 @@ from parley.orchestrator.api.report import render_report
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Envelope
+from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
 from parley.v1.event_pb2 import Concluded
 from tests.support.kept_logs import FOLDER, KEPT, KeptDebate, Person, kept_log
 from tests.support.manual_clock import ManualClock
@@ -103,8 +104,8 @@ def _but_for_ballots(found: Concluded) -> Concluded:
 def test_a_kept_log_can_be_read(name: str) -> None:
     events, kept = kept_log(KEPT[name]), KEPT[name].format
     folded = fold(events)
-    assert folded.status == "COMPLETED"
-    assert f"Format: {kept}" in render_report(folded.debate, folded, formats_with_small().find(kept))
+    assert folded.status == DEBATE_STATUS_COMPLETED
+    assert f"Format: {kept}" in render_report(folded, formats_with_small().find(kept))
 
 
 async def test_an_open_debate_finishes_on_its_version_while_new_ones_begin_with_the_latest(

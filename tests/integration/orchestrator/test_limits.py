@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from parley.cli.terminal.account import summary_line
-from parley.orchestrator.api.conversion import debate_to_proto
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.panel import V1
@@ -13,6 +12,7 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.times import time_of
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import (
+    DEBATE_STATUS_WAITING,
     STOP_REASON_COST_BUDGET,
     STOP_REASON_TOKEN_BUDGET,
     STOP_REASON_TOTAL_TIMEOUT,
@@ -60,10 +60,9 @@ def assert_says_what_ended_it(
     """The log, the debate, its report, and the line below the answer, all say which limit ended the rounds."""
     (ended,) = [event.payload for event in events if isinstance(event.payload, RoundsEnded)]
     assert (ended.reason, ended.explanation) == (reason, why)
-    state = fold(events)
-    debate = debate_to_proto(state, V1)
+    debate = fold(events)
     assert (debate.stop_reason, debate.stop_explanation) == (reason, why)
-    assert why in render_report(state.debate, state, V1)
+    assert why in render_report(debate, V1)
     assert in_few_words in summary_line(debate).split(" · ")
 
 
@@ -193,7 +192,7 @@ async def test_a_debate_whose_time_is_over_ends_with_an_answer_from_what_is_ther
     assert "ada answers round/1/refine/ada" in prompt
     state = fold(events)
     assert state.ended_by == "total_timeout"
-    assert "Ended early: its time limit was reached" in render_report(debate, state, V1)
+    assert "Ended early: its time limit was reached" in render_report(state, V1)
     why = "the debate's time limit was reached in round 2"
     assert_says_what_ended_it(events, STOP_REASON_TOTAL_TIMEOUT, why, "ended by its time limit")
     assert f"They ended early: {why}." in prompt
@@ -308,10 +307,10 @@ async def test_providers_that_come_back_are_waited_for_and_the_debate_goes_on_by
     debate = await replica.create(limited(2))
     await stage.has(debate, "wait_started")
     state = fold(await stage.events(debate))
-    assert state.status == "WAITING"
-    assert state.waiting is not None
+    assert state.status == DEBATE_STATUS_WAITING
+    assert state.HasField("waiting")
     assert (state.waiting.agent_id, state.waiting.reason) == ("bo", "PROVIDER_UNAVAILABLE")
-    assert (time_of(state.waiting.until) - state.updated_at).total_seconds() == 5
+    assert (time_of(state.waiting.until) - time_of(state.update_time)).total_seconds() == 5
     await until(lambda: _has_status(stage, debate, "WAITING"), "its record says so")
     clock.advance(5)
     await stage.has(debate, "wait_started", 2)

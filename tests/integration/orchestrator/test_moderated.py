@@ -10,6 +10,7 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.moderated import V1
 from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.model.spec import participants_of
 from parley.v1.convergence_pb2 import (
     CONVERGENCE_VERDICT_CONTINUING,
     CONVERGENCE_VERDICT_CONVERGED,
@@ -137,7 +138,7 @@ async def test_a_debater_speaks_for_its_perspective_on_the_routes_of_an_agent_of
     gateway = ModeratedScript().gateway()
     spec = moderated_spec(max_rounds=1)
     events = await held(tmp_path, gateway, max_rounds=1)
-    joined = fold(events).participants
+    joined = participants_of(fold(events))
     assert [each.id for each in joined] == [SIMPLE, SECURE, EXPERIENCE]
     assert [each.routes for each in joined] == [spec.spec.agents[place].agent.routes for place in (0, 1, 0)]
     asked = gateway.asked(f"round/1/argue/{SECURE}")
@@ -366,7 +367,7 @@ async def test_a_limit_ends_the_rounds_and_the_decision_is_written_all_the_same(
 
 async def test_the_report_shows_who_debated_and_every_part_of_the_decision(tmp_path: Path) -> None:
     events = await held(tmp_path, ModeratedScript(decisions=("agreement",)).gateway())
-    shown = render_report("deb-20260101-000000-aaaaaaaa", fold(events), V1)
+    shown = render_report(fold(events), V1)
     for line in (
         "| A | simplicity-advocate | Simplicity Advocate | debater |",
         "### Analysis: Judge (judge)",

@@ -71,7 +71,7 @@ async def test_the_proposal_that_wins_the_vote_is_the_answer(tmp_path: Path) -> 
     text = answer_markdown(came_to, V1)
     assert "## Vote\n\n- bo has won (moderate)\n" in text
     assert "Confidence" not in text
-    report = render_report("deb", fold(events), V1)
+    report = render_report(fold(events), V1)
     assert "### Vote: Ada (ada)" in report
     assert "50% sure: ada says so" in report
 

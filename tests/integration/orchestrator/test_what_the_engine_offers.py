@@ -18,10 +18,11 @@ from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.errors import ServiceUnavailableError
+from parley.orchestrator.model.spec import participants_of
 from parley.orchestrator.model.tasks import Task, user_part
 from parley.v1 import debate_pb2
 from parley.v1.agent_pb2 import Agent
-from parley.v1.debate_pb2 import Outcome
+from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, DEBATE_STATUS_WAITING, Outcome
 from parley.v1.event_pb2 import (
     Concluded,
     DebateCreated,
@@ -128,8 +129,8 @@ async def test_participants_that_join_have_letters_consent_and_a_place_in_the_re
     assert "You are agent C." in stage.gateway.asked("vote/hope").prompt
     assert stage.gateway.steps("consent/*").count("consent/doubt") == 1
     folded = fold(events)
-    assert [each.id for each in folded.participants] == ["ada", "bo", "hope", "doubt"]
-    report = render_report(debate, folded, SMALL)
+    assert [each.id for each in participants_of(folded)] == ["ada", "bo", "hope", "doubt"]
+    report = render_report(folded, SMALL)
     assert "| C | hope |" in report
     assert "### Consent: Doubt (doubt)" in report
 
@@ -156,7 +157,7 @@ async def test_a_structured_answer_is_recorded_as_it_was_given_and_as_people_rea
     ]
     assert json.loads(ballot.text)["choice"] == "tea"
     assert ballot.rendered == "votes for tea, since it is warm"
-    report = render_report(debate, fold(events), SMALL)
+    report = render_report(fold(events), SMALL)
     assert "### Votes" not in report, "votes stand outside of rounds here"
     assert "> votes for tea, since it is warm" in report
 
@@ -349,7 +350,7 @@ async def test_a_format_that_returns_no_outcome_fails_its_debate(stage: Backstag
         debate = await replica.create(of(nothing))
         events = await stage.comes_to(debate, "FAILED")
     folded = fold(events)
-    assert folded.failure is not None
+    assert folded.HasField("failure")
     assert folded.failure.reason == "INTERNAL"
 
 
@@ -385,11 +386,11 @@ async def test_a_debate_that_waits_at_two_checkpoints_goes_on_waiting_when_one_i
         await stage.has(debate, "checkpoint_opened", 2)
         await replica.intervene(debate, "continue_debate")
         folded = fold(await stage.has(debate, "checkpoint_closed"))
-        assert folded.waiting is not None
-        assert (folded.status, folded.waiting.checkpoint) == ("WAITING", "second")
+        assert folded.HasField("waiting")
+        assert (folded.status, folded.waiting.checkpoint) == (DEBATE_STATUS_WAITING, "second")
         assert (await stage.record(debate)).status == "WAITING"
         await replica.intervene(debate, "approve", approved=True)
-        assert fold(await stage.comes_to(debate, "COMPLETED")).waiting is None
+        assert not fold(await stage.comes_to(debate, "COMPLETED")).HasField("waiting")
 
 
 async def away_for_ever(debate: Debate, _outcome: Outcome, _at: datetime) -> None:
@@ -420,8 +421,8 @@ async def test_what_follows_an_answer_is_given_up_at_its_own_limit(stage: Backst
         "no answer within the follow-up's limit of 60 s",
     )
     folded = fold(events)
-    assert (folded.status, folded.ended_by) == ("COMPLETED", "")
-    assert folded.warnings == ("not recorded: no answer within the follow-up's limit of 60 s",)
+    assert (folded.status, folded.ended_by) == (DEBATE_STATUS_COMPLETED, "")
+    assert folded.warnings == ["not recorded: no answer within the follow-up's limit of 60 s"]
 
 
 async def test_a_debate_is_closed_though_another_version_had_begun_what_follows_it_otherwise(

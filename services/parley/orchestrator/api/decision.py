@@ -12,13 +12,14 @@ from datetime import datetime
 from typing import Final
 
 from parley.orchestrator.api.answer import DEMONSTRATION
-from parley.orchestrator.api.state import DebateState
-from parley.orchestrator.log.index import CANCELLED
+from parley.orchestrator.api.conversion import status_word
 from parley.orchestrator.model.markdown import inline, list_item, quote
 from parley.orchestrator.model.spec import format_settings
+from parley.orchestrator.model.times import time_of
 from parley.runtime.errors import failed_precondition
 from parley.v1 import debate_pb2
 from parley.v1.agent_pb2 import Usage
+from parley.v1.debate_pb2 import Debate
 from parley.v1.moderated_pb2 import (
     CONFIDENCE_HIGH,
     CONFIDENCE_LOW,
@@ -56,30 +57,30 @@ class Decision:
     file_name: str
 
 
-def require_moderated_outcome(folded: DebateState) -> ModeratedOutcome:
+def require_moderated_outcome(debate: Debate) -> ModeratedOutcome:
     """Return the outcome of a moderated debate. Raises ParleyError for any other, and before it is completed."""
-    if folded.outcome is not None and folded.outcome.HasField("moderated"):
-        return folded.outcome.moderated
-    name = folded.spec.format.partition("@")[0]
+    if debate.outcome.HasField("moderated"):
+        return debate.outcome.moderated
+    name = debate.spec.format.partition("@")[0]
     if name != "moderated":
         why = (
             f"is of the format {name}, and only a moderated one comes to a decision; read its report instead"
         )
-    elif folded.status == CANCELLED:
+    elif debate.status == debate_pb2.DEBATE_STATUS_CANCELLED:
         why = "was cancelled, and came to no decision; read its report instead"
     else:
-        why = f"is {folded.status.lower()}, and has come to no decision yet; ask again when it is completed"
-    raise failed_precondition("NO_DECISION", f"debate {folded.debate} {why}")
+        why = f"is {status_word(debate)}, and has come to no decision yet; ask again when it is completed"
+    raise failed_precondition("NO_DECISION", f"debate {debate.id} {why}")
 
 
-def decision_of(state: DebateState, outcome: ModeratedOutcome) -> Decision:
+def decision_of(debate: Debate, outcome: ModeratedOutcome) -> Decision:
     """Return the document of a completed debate and its outcome."""
-    decided_at = state.concluded_at or state.updated_at
+    decided_at = time_of(debate.end_time if debate.HasField("end_time") else debate.update_time)
     blocks = [
-        f"# Decision: {inline(outcome.topic) or inline(state.debate)}",
-        _overview(state, outcome, decided_at),
+        f"# Decision: {inline(outcome.topic) or inline(debate.id)}",
+        _overview(debate, outcome, decided_at),
         "## Question",
-        quote(state.spec.question),
+        quote(debate.spec.question),
         *_perspectives(outcome),
         "## Points of Agreement",
         _points(outcome.agreements, "The perspectives agreed on nothing that the moderator noted."),
@@ -91,33 +92,33 @@ def decision_of(state: DebateState, outcome: ModeratedOutcome) -> Decision:
         "## Guidance",
         _points(outcome.guidance, "No person gave any."),
         "## End of the Rounds",
-        _end(state, outcome),
+        _end(debate, outcome),
         "## Follow-up",
         _follow_up(outcome),
         "## Usage",
-        _usage(state.calls, state.usage),
+        _usage(debate.calls, debate.usage),
     ]
-    return Decision("\n\n".join(blocks) + "\n", _file_name(state.debate, outcome.topic, decided_at))
+    return Decision("\n\n".join(blocks) + "\n", _file_name(debate.id, outcome.topic, decided_at))
 
 
-def _overview(state: DebateState, outcome: ModeratedOutcome, decided_at: datetime) -> str:
+def _overview(debate: Debate, outcome: ModeratedOutcome, decided_at: datetime) -> str:
     names = ", ".join(inline(each.perspective.name) for each in outcome.perspectives)
     lines = [
         f"**Date:** {decided_at:%Y-%m-%d}",
-        f"**Debate ID:** {inline(state.debate)}",
+        f"**Debate ID:** {inline(debate.id)}",
         f"**Rounds:** {outcome.rounds}",
         f"**Perspectives:** {names or 'none'}",
-        f"**Approval:** {_approval(state, outcome)}",
+        f"**Approval:** {_approval(debate, outcome)}",
     ]
-    if state.is_demonstration:
+    if debate.demonstration:
         lines.append(f"**Demonstration:** {DEMONSTRATION}")
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _approval(state: DebateState, outcome: ModeratedOutcome) -> str:
+def _approval(debate: Debate, outcome: ModeratedOutcome) -> str:
     if outcome.approved:
         return "approved by a person"
-    settings = format_settings(state.spec)
+    settings = format_settings(debate.spec)
     asked = isinstance(settings, ModeratedSettings) and settings.checkpoints
     return "not approved by the person who was asked" if asked else "no person was asked"
 
@@ -169,9 +170,8 @@ def _dissents(outcome: ModeratedOutcome) -> str:
     return _points(points, "No perspective strongly disagrees.")
 
 
-def _end(state: DebateState, outcome: ModeratedOutcome) -> str:
-    ended = state.rounds_ended
-    texts = (_ENDS.get(ended.reason, ""), inline(ended.explanation or state.rounds_ended_by))
+def _end(debate: Debate, outcome: ModeratedOutcome) -> str:
+    texts = (_ENDS.get(debate.stop_reason, ""), inline(debate.stop_explanation or debate.rounds_ended_by))
     reason = ": ".join(each for each in texts if each)
     return f"- **Rounds held:** {outcome.rounds}\n- **Reason:** {reason or 'not recorded'}"
 

@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Final
 
 from parley.orchestrator.api.requests import check_request_id
-from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.feedback import Feedback
+from parley.orchestrator.model.spec import participants_of
 from parley.orchestrator.model.times import timestamp
 from parley.runtime.validation import DEBATE_ID, Violations
 from parley.v1 import debate_pb2, orchestrator_pb2
@@ -38,14 +38,14 @@ def check_feedback(request: orchestrator_pb2.SubmitFeedbackRequest) -> None:
 def feedback_of(
     request: orchestrator_pb2.SubmitFeedbackRequest,
     tenant: str,
-    state: DebateState,
+    debate: debate_pb2.Debate,
     debate_format: Format | None,
     now: datetime,
 ) -> Feedback:
-    """Return the feedback in a request, on a debate in this state."""
+    """Return the feedback in a request, on a debate."""
     is_recorded = debate_format is None or debate_format.is_recorded
-    is_rated = is_recorded and not state.is_demonstration
-    agents = tuple(each.id for each in state.participants) if is_rated else ()
+    is_rated = is_recorded and not debate.demonstration
+    agents = tuple(each.id for each in participants_of(debate)) if is_rated else ()
     time = now.isoformat(timespec="microseconds")
     return Feedback(
         tenant=tenant,
@@ -55,7 +55,7 @@ def feedback_of(
         message=request.message.strip(),
         given_at=f"{time}/{tenant}/{request.debate_id}/{request.request_id}",
         agents=agents,
-        domain=state.spec.domain,
+        domain=debate.spec.domain,
         is_reported=not agents,
     )
 

@@ -1,22 +1,25 @@
-"""The fold of a debate's events into its state."""
+"""The fold of a debate's events into the contract's `Debate`."""
 
-from collections.abc import Iterable
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Final
 
-from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.events import CorruptEventError
-from parley.orchestrator.log.index import CANCELLED, COMPLETED, FAILED, PAUSED, PENDING, RUNNING, WAITING
 from parley.orchestrator.log.usage import add_usage, usage_of, usage_of_stopped
 from parley.orchestrator.model.tasks import phase_of
+from parley.v1.agent_pb2 import Usage
 from parley.v1.arena_pb2 import TRICKSTER_VERDICT_CHALLENGED
 from parley.v1.debate_pb2 import (
+    DEBATE_STATUS_CANCELLED,
+    DEBATE_STATUS_COMPLETED,
+    DEBATE_STATUS_FAILED,
+    DEBATE_STATUS_PAUSED,
+    DEBATE_STATUS_PENDING,
+    DEBATE_STATUS_RUNNING,
+    DEBATE_STATUS_WAITING,
     STOP_REASON_PERSON,
     Clarification,
-    Contribution,
-    FailedContribution,
+    Debate,
     Waiting,
 )
 from parley.v1.event_pb2 import (
@@ -50,179 +53,126 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 
-__all__ = ["advance", "fold"]
+__all__ = ["DebateFold", "fold"]
 
-_CANCELLED: Final = RoundsEnded(reason=STOP_REASON_PERSON, explanation="a person cancelled the debate")
-
-
-def fold(events: Iterable[Envelope]) -> DebateState:
-    """Return the state after all events of a log.
-
-    Raises:
-        CorruptEventError: the log is empty or does not begin with the debate's creation.
-    """
-    rest = iter(events)
-    first = next(rest, None)
-    if first is None or not isinstance(first.payload, DebateCreated):
-        raise CorruptEventError("a debate's log begins with its creation, and this one does not")
-    begun = DebateState(
-        debate=first.debate,
-        spec=first.payload.spec,
-        is_demonstration=first.payload.demonstration,
-        created_at=first.time,
-        updated_at=first.time,
-        last_sequence=first.sequence,
-    )
-    return advance(begun, rest)
+_ENDED: Final = (DEBATE_STATUS_COMPLETED, DEBATE_STATUS_CANCELLED)
 
 
-def advance(state: DebateState, events: Iterable[Envelope]) -> DebateState:
-    """Return the state after the events that follow it in the log."""
-    folding = _StateBuilder(state)
-    for event in events:
-        folding.apply(event)
-    return folding.build()
+def fold(events: Sequence[Envelope]) -> Debate:
+    """Return the debate after all events of a log. Raise CorruptEventError as `DebateFold` does."""
+    return DebateFold(events).debate
 
 
 _Fact = PhaseEntered | TeamSelected | ParticipantJoined | DraftsGrouped | Recalled | RequirementsListed
 
 
-class _StateBuilder:
-    """A state while events are folded in: what grows with the log is kept by key, so that each event is cheap."""
+class DebateFold:
+    """Folds the events of one log, all or a part at a time.
 
-    def __init__(self, state: DebateState) -> None:
-        self._state = state
-        self._contributions = {made.key: made for made in state.contributions}
-        self._failures = {failed.key: failed for failed in state.failures}
-        self._sequences = dict(state.sequences)
-        self._warnings = list(state.warnings)
-        self._interventions = list(state.interventions)
-        self._usage, self._calls = state.usage, state.calls
-        self._open = {each.checkpoint: each for each in state.open_checkpoints}
-        self._answer = state.answer_key
-        self._last: Envelope | None = None
+    Attributes:
+        debate: The debate after the last event, without what is not in its log: the answer as CommonMark, evaluations and
+            feedback. It is never changed: `extend` puts another one in its place.
+        last: The last event.
+        log_bytes: Stored bytes of all events.
+    """
 
-    def build(self) -> DebateState:
-        last = self._last
-        return replace(
-            self._state,
-            contributions=tuple(self._contributions.values()),
-            failures=tuple(self._failures.values()),
-            sequences=self._sequences,
-            warnings=tuple(self._warnings),
-            interventions=tuple(self._interventions),
-            open_checkpoints=tuple(self._open.values()),
-            usage=self._usage,
-            calls=self._calls,
-            answer_key=self._answer,
-            updated_at=last.time if last else self._state.updated_at,
-            last_sequence=last.sequence if last else self._state.last_sequence,
+    def __init__(self, events: Sequence[Envelope]) -> None:
+        """Fold the events of a log from its first on.
+
+        Raises:
+            CorruptEventError: the log is empty or does not begin with the debate's creation.
+        """
+        if not events or not isinstance(created := events[0].payload, DebateCreated):
+            raise CorruptEventError("a debate's log begins with its creation, and this one does not")
+        self.debate = Debate(
+            id=events[0].debate,
+            status=DEBATE_STATUS_PENDING,
+            spec=created.spec,
+            demonstration=created.demonstration,
+            create_time=events[0].message.time,
+            usage=Usage(),
         )
+        self.last = events[0]
+        self.log_bytes = 0
+        self._outcomes: set[str] = set()
+        self._open: dict[str, Waiting] = {}
+        self._answer = ""
+        self.extend(events)
 
-    def apply(self, event: Envelope) -> None:  # noqa: C901, PLR0912 - a case a kind
+    def extend(self, events: Sequence[Envelope]) -> None:
+        """Fold in the events that follow in the log; those that were folded in before are passed over."""
+        new = [each for each in events if each.sequence > self.debate.last_sequence]
+        if not new:
+            return
+        before, self.debate = self.debate, Debate()
+        self.debate.CopyFrom(before)
+        for event in new:
+            self._apply(event)
+        self.last = new[-1]
+        self.log_bytes += sum(len(each.entry) for each in new)
+        self.debate.update_time.CopyFrom(self.last.message.time)
+        self.debate.last_sequence = self.last.sequence
+
+    def _apply(self, event: Envelope) -> None:  # noqa: C901, PLR0912 - a case a kind
         """Fold an event in; kinds that are not known, or change nothing here, are passed over."""
-        self._last = event
+        debate = self.debate
         match event.payload:
             case StepSucceeded() | StepFailed() as outcome:
                 self._apply_outcome(event, outcome)
             case StepStarted() as started:
-                self._set(phase=phase_of(started.work))
+                debate.phase = phase_of(started.work)
                 self._answer = event.key if started.is_answer else self._answer
             case Warned() as warned:
-                self._warnings.append(warned.message)
+                debate.warnings.append(warned.message)
             case Intervened() as intervened:
-                self._interventions.append(intervened)
+                debate.interventions.append(intervened.intervention)
                 if intervened.intervention.HasField("end"):
-                    self._set(rounds_ended_by="a person asked for it")
+                    debate.rounds_ended_by = "a person asked for it"
             case ContributionObserved() as observed:
-                self._apply_marks(observed)
+                _apply_marks(debate, observed)
             case RoundStarted() | RoundAssessed() | TricksterChecked() | RoundsEnded() as turn:
-                self._apply_round(turn)
+                _apply_round(debate, turn)
             case fact if isinstance(fact, _Fact):
-                self._apply_fact(fact)
+                _apply_fact(debate, fact)
             case WaitStarted() | WaitFinished() as wait:
                 self._apply_wait(event.key, wait)
             case CheckpointOpened() | CheckpointClosed() | CheckpointExpired() as checkpoint:
                 self._apply_wait(event.key, checkpoint)
             case Closed() as closed:
-                self._usage = add_usage(self._usage, usage_of_stopped(closed.stopped))
+                _count_usage(debate, usage_of_stopped(closed.stopped))
             case Claimed() | Paused() | Resumed() | DebateFailed() | Concluded() as turn_of_status:
-                self._apply_status_change(turn_of_status, event.time)
+                self._apply_status_change(event, turn_of_status)
             case _:
                 pass
 
     def _apply_outcome(self, event: Envelope, outcome: StepSucceeded | StepFailed) -> None:
         """Let a step's latest outcome stand for it, and count every one."""
-        self._contributions.pop(event.key, None)
-        self._failures.pop(event.key, None)
-        self._sequences.pop(event.key, None)
-        self._usage = add_usage(self._usage, usage_of(outcome))
-        self._calls += bool(outcome.work.agent_id)
+        debate = self.debate
+        if event.key in self._outcomes:
+            _remove_outcome(debate, event.key)
+        _count_usage(debate, usage_of(outcome))
+        debate.calls += bool(outcome.work.agent_id)
         if isinstance(outcome, StepFailed):
-            self._failures[event.key] = FailedContribution(
+            debate.failures.add(
                 key=event.key,
                 work=outcome.work,
                 reason=outcome.reason,
                 message=outcome.message,
                 attempt=event.attempt,
                 partial_text=outcome.partial_text,
+                sequence=event.sequence,
             )
-            self._sequences[event.key] = event.sequence
         elif outcome.HasField("reply"):
-            self._contributions[event.key] = Contribution(
+            debate.contributions.add(
                 key=event.key,
                 work=outcome.work,
                 reply=outcome.reply,
                 attempt=event.attempt,
                 recorded_at=event.message.time,
                 is_answer=event.key == self._answer,
+                sequence=event.sequence,
             )
-            self._sequences[event.key] = event.sequence
-
-    def _apply_marks(self, observed: ContributionObserved) -> None:
-        """Add the observer's marks to the contribution they are of; it is one of the last."""
-        work = observed.work
-        for key, made in reversed(self._contributions.items()):
-            of = made.work
-            if (of.agent_id, of.activity, of.round, of.target_agent_id) == (
-                work.agent_id,
-                work.activity,
-                work.round,
-                work.target_agent_id,
-            ):
-                self._contributions[key] = _with_marks(made, observed)
-                return
-
-    def _apply_round(self, turn: RoundStarted | RoundAssessed | TricksterChecked | RoundsEnded) -> None:
-        if isinstance(turn, RoundStarted):
-            current = max(self._state.current_round, turn.number)
-            begun = tuple(sorted({*self._state.begun_rounds, turn.number}))
-            self._set(
-                current_round=current, begun_rounds=begun, max_rounds=turn.total, rounds_ended=RoundsEnded()
-            )
-        elif isinstance(turn, RoundsEnded):
-            self._set(rounds_ended=turn)
-        elif isinstance(turn, TricksterChecked):
-            is_challenged = turn.finding.verdict == TRICKSTER_VERDICT_CHALLENGED
-            ended_by = "" if is_challenged else self._state.rounds_ended_by
-            self._set(trickster=(*self._state.trickster, turn.finding), rounds_ended_by=ended_by)
-        elif turn.ends_rounds:
-            self._set(rounds_ended_by=turn.finding)
-
-    def _apply_fact(self, fact: _Fact) -> None:
-        match fact:
-            case PhaseEntered():
-                self._set(phase=fact.name)
-            case TeamSelected():
-                self._set(team=tuple(fact.agent_ids))
-            case ParticipantJoined():
-                self._set(joined=(*self._state.joined, fact.agent))
-            case DraftsGrouped() if fact.drafts.certain:
-                self._set(first_drafts=fact.drafts)
-            case Recalled():
-                self._set(recalled=tuple(fact.debate_ids))
-            case RequirementsListed():
-                self._set(requirements=tuple(fact.requirements))
+        self._outcomes.add(event.key)
 
     def _apply_wait(
         self,
@@ -230,7 +180,8 @@ class _StateBuilder:
         wait: WaitStarted | WaitFinished | CheckpointOpened | CheckpointClosed | CheckpointExpired,
     ) -> None:
         """Wait, or wait no more. A debate that rests meanwhile stays at rest."""
-        if self._state.status not in {RUNNING, WAITING}:
+        debate = self.debate
+        if debate.status not in {DEBATE_STATUS_RUNNING, DEBATE_STATUS_WAITING}:
             return
         match wait:
             case WaitStarted():
@@ -241,19 +192,17 @@ class _StateBuilder:
                     agent_id=wait.agent_id,
                     phase=wait.phase,
                 )
-                self._set(status=WAITING, waiting=waiting)
+                _set_waiting(debate, waiting)
             case CheckpointOpened():
                 self._open[key] = _waiting_at(key, wait)
                 self._wait_at_checkpoint()
             case WaitFinished():
-                self._set(status=RUNNING, waiting=None)
+                _set_waiting(debate, None)
             case _:
                 self._close_checkpoint(key, wait)
                 self._wait_at_checkpoint()
 
-    def _close_checkpoint(
-        self, key: str, closed: CheckpointClosed | CheckpointExpired | WaitFinished
-    ) -> None:
+    def _close_checkpoint(self, key: str, closed: CheckpointClosed | CheckpointExpired) -> None:
         waiting = self._open.pop(key, None)
         if waiting is None or not waiting.HasField("questions") or not isinstance(closed, CheckpointClosed):
             return
@@ -263,62 +212,135 @@ class _StateBuilder:
             questions=waiting.questions,
             answer=act.answer if act.HasField("answer") else None,
         )
-        self._set(clarifications=(*self._state.clarifications, clarification))
+        self.debate.clarifications.append(clarification)
 
     def _wait_at_checkpoint(self) -> None:
         """Wait for a person at the checkpoint that was opened first, or for no person."""
-        waiting = next(iter(self._open.values()), None)
-        self._set(status=WAITING if waiting else RUNNING, waiting=waiting)
+        _set_waiting(self.debate, next(iter(self._open.values()), None))
 
     def _apply_status_change(
-        self, turn: Claimed | Paused | Resumed | DebateFailed | Concluded, time: datetime
+        self, event: Envelope, turn: Claimed | Paused | Resumed | DebateFailed | Concluded
     ) -> None:
         """Move the status. A claim only begins a debate: one that rests or has ended is claimed for its interventions."""
+        debate = self.debate
         if isinstance(turn, Paused):
-            self._usage = add_usage(self._usage, usage_of_stopped(turn.stopped))
-        if self._state.has_ended:
+            _count_usage(debate, usage_of_stopped(turn.stopped))
+        if debate.status in _ENDED:
             return
         match turn:
-            case Claimed() if self._state.status == PENDING:
-                self._set(status=RUNNING)
+            case Claimed() if debate.status == DEBATE_STATUS_PENDING:
+                debate.status = DEBATE_STATUS_RUNNING
             case Resumed():
-                if self._state.status in {PAUSED, FAILED}:
+                if debate.status in {DEBATE_STATUS_PAUSED, DEBATE_STATUS_FAILED}:
                     self._open.clear()  # they are opened again
-                self._set(failure=None)
+                debate.ClearField("failure")
                 self._wait_at_checkpoint()
-            case Paused() if self._state.status != FAILED:
-                self._set(status=PAUSED, waiting=None)
+            case Paused() if debate.status != DEBATE_STATUS_FAILED:
+                debate.ClearField("waiting")
+                debate.status = DEBATE_STATUS_PAUSED
             case DebateFailed():
-                self._set(status=FAILED, failure=turn.failure, waiting=None)
+                debate.ClearField("waiting")
+                debate.status = DEBATE_STATUS_FAILED
+                debate.failure.CopyFrom(turn.failure)
             case Concluded():
-                self._conclude(turn, time)
-
-    def _conclude(self, concluded: Concluded, time: datetime) -> None:
-        is_answered = concluded.HasField("outcome")
-        early = bool(self._state.max_rounds) and self._state.current_round < self._state.max_rounds
-        self._set(
-            status=COMPLETED if is_answered else CANCELLED,
-            outcome=concluded.outcome if is_answered else None,
-            ended_by=concluded.ended_by,
-            rounds_ended_by=self._state.rounds_ended_by if early and not concluded.ended_by else "",
-            rounds_ended=self._state.rounds_ended if is_answered else _CANCELLED,
-            failure=None,
-            waiting=None,
-            concluded_at=time,
-        )
-
-    def _set(self, **changes: object) -> None:
-        self._state = replace(self._state, **changes)  # type: ignore[arg-type]
+                _conclude(debate, turn)
+                debate.end_time.CopyFrom(event.message.time)
 
 
-def _with_marks(made: Contribution, observed: ContributionObserved) -> Contribution:
-    """Return a copy of a contribution with the observer's marks: states before this one hold it without."""
-    marked = Contribution()
-    marked.CopyFrom(made)
-    del marked.patterns[:], marked.fallacies[:]
-    marked.patterns.extend(observed.patterns)
-    marked.fallacies.extend(observed.fallacies)
-    return marked
+def _apply_marks(debate: Debate, observed: ContributionObserved) -> None:
+    """Set the observer's marks of the contribution that they are of; it is one of the last."""
+    work = observed.work
+    for made in reversed(debate.contributions):
+        of = made.work
+        if (of.agent_id, of.activity, of.round, of.target_agent_id) == (
+            work.agent_id,
+            work.activity,
+            work.round,
+            work.target_agent_id,
+        ):
+            del made.patterns[:], made.fallacies[:]
+            made.patterns.extend(observed.patterns)
+            made.fallacies.extend(observed.fallacies)
+            return
+
+
+def _apply_round(debate: Debate, turn: RoundStarted | RoundAssessed | TricksterChecked | RoundsEnded) -> None:
+    match turn:
+        case RoundStarted():
+            debate.current_round = max(debate.current_round, turn.number)
+            debate.begun_rounds[:] = sorted({*debate.begun_rounds, turn.number})
+            debate.max_rounds = turn.total
+            _set_stop(debate, RoundsEnded())
+        case RoundsEnded():
+            _set_stop(debate, turn)
+        case TricksterChecked():
+            debate.trickster_findings.append(turn.finding)
+            if turn.finding.verdict == TRICKSTER_VERDICT_CHALLENGED:
+                debate.rounds_ended_by = ""
+        case RoundAssessed() if turn.ends_rounds:
+            debate.rounds_ended_by = turn.finding
+
+
+def _apply_fact(debate: Debate, fact: _Fact) -> None:
+    match fact:
+        case PhaseEntered():
+            debate.phase = fact.name
+        case TeamSelected():
+            debate.team_agent_ids[:] = fact.agent_ids
+            debate.only_joined_debate = not fact.agent_ids
+        case ParticipantJoined():
+            debate.joined.append(fact.agent)
+        case DraftsGrouped() if fact.drafts.certain:
+            debate.first_drafts.CopyFrom(fact.drafts)
+        case Recalled():
+            debate.recalled_debate_ids[:] = fact.debate_ids
+        case RequirementsListed():
+            del debate.requirements[:]
+            debate.requirements.extend(fact.requirements)
+
+
+def _conclude(debate: Debate, concluded: Concluded) -> None:
+    is_early = debate.current_round < debate.max_rounds
+    if concluded.ended_by or not is_early:
+        debate.rounds_ended_by = ""
+    debate.ended_by = concluded.ended_by
+    debate.ClearField("failure")
+    debate.ClearField("waiting")
+    if concluded.HasField("outcome"):
+        debate.status = DEBATE_STATUS_COMPLETED
+        debate.outcome.CopyFrom(concluded.outcome)
+    else:
+        debate.status = DEBATE_STATUS_CANCELLED
+        _set_stop(debate, RoundsEnded(reason=STOP_REASON_PERSON, explanation="a person cancelled the debate"))
+
+
+def _set_waiting(debate: Debate, waiting: Waiting | None) -> None:
+    """Set what a debate waits for; None: it runs."""
+    if waiting is None:
+        debate.status = DEBATE_STATUS_RUNNING
+        debate.ClearField("waiting")
+    else:
+        debate.status = DEBATE_STATUS_WAITING
+        debate.waiting.CopyFrom(waiting)
+
+
+def _set_stop(debate: Debate, ended: RoundsEnded) -> None:
+    debate.stop_reason, debate.stop_explanation = ended.reason, ended.explanation
+
+
+def _count_usage(debate: Debate, more: Usage) -> None:
+    debate.usage.CopyFrom(add_usage(debate.usage, more))
+
+
+def _remove_outcome(debate: Debate, key: str) -> None:
+    for made in debate.contributions:
+        if made.key == key:
+            debate.contributions.remove(made)
+            return
+    for failed in debate.failures:
+        if failed.key == key:
+            debate.failures.remove(failed)
+            return
 
 
 def _waiting_at(key: str, opened: CheckpointOpened) -> Waiting:

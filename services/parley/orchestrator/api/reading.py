@@ -8,14 +8,13 @@ from typing import Final
 from google.protobuf.message import Message
 
 from parley.orchestrator.api.answer import answer_markdown
+from parley.orchestrator.api.conversion import status_word
 from parley.orchestrator.api.page_tokens import page_token, place_of
-from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.engine.format import Format
-from parley.orchestrator.log.index import CANCELLED
 from parley.runtime.errors import failed_precondition
 from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 from parley.runtime.validation import Violations
-from parley.v1.debate_pb2 import Contribution, FailedContribution
+from parley.v1.debate_pb2 import DEBATE_STATUS_CANCELLED, Contribution, Debate, FailedContribution
 from parley.v1.orchestrator_pb2 import (
     DEBATE_VIEW_SUMMARY,
     DebateView,
@@ -61,20 +60,20 @@ def check_size(message: Message, debate: str, otherwise: str) -> None:
         raise failed_precondition("DEBATE_TOO_LARGE", text, numbers)
 
 
-def answer_of(state: DebateState, debate_format: Format | None) -> GetAnswerResponse:
+def answer_of(debate: Debate, debate_format: Format | None) -> GetAnswerResponse:
     """Return a debate's answer. Raises ParleyError if there is none yet, or it is too large for a message."""
-    if state.outcome is None:
+    if not debate.HasField("outcome"):
         why = (
             "was cancelled, and came to no answer"
-            if state.status == CANCELLED
-            else f"is {state.status.lower()}, and has come to no answer yet"
+            if debate.status == DEBATE_STATUS_CANCELLED
+            else f"is {status_word(debate)}, and has come to no answer yet"
         )
-        raise failed_precondition("NO_ANSWER", f"debate {state.debate} {why}; read its report instead")
-    markdown = answer_markdown(state.outcome, debate_format, is_demonstration=state.is_demonstration)
-    answer = GetAnswerResponse(markdown=markdown, outcome=state.outcome)
+        raise failed_precondition("NO_ANSWER", f"debate {debate.id} {why}; read its report instead")
+    markdown = answer_markdown(debate.outcome, debate_format, is_demonstration=debate.demonstration)
+    answer = GetAnswerResponse(markdown=markdown, outcome=debate.outcome)
     if answer.ByteSize() > MAX_MESSAGE_BYTES:
         answer.ClearField("outcome")
-    check_size(answer, f"the answer of {state.debate}", "ask for StreamReport")
+    check_size(answer, f"the answer of {debate.id}", "ask for StreamReport")
     return answer
 
 
@@ -98,11 +97,10 @@ def contributions_page(request: ListContributionsRequest) -> ContributionsPage:
     return ContributionsPage(int(place.rpartition("/")[2] or 0), size, max_bytes)
 
 
-def contributions_response(page: ContributionsPage, state: DebateState) -> ListContributionsResponse:
+def contributions_response(page: ContributionsPage, debate: Debate) -> ListContributionsResponse:
     """Return a page of contributions and failures, in the order of the log."""
-    made: list[Contribution | FailedContribution] = [*state.contributions, *state.failures]
-    rest = [each for each in made if state.sequences[each.key] > page.after]
-    rest.sort(key=lambda each: state.sequences[each.key])
+    made: list[Contribution | FailedContribution] = [*debate.contributions, *debate.failures]
+    rest = sorted((each for each in made if each.sequence > page.after), key=lambda each: each.sequence)
     response = ListContributionsResponse()
     taken = size = 0
     for each in rest[: page.size]:
@@ -117,9 +115,7 @@ def contributions_response(page: ContributionsPage, state: DebateState) -> ListC
         response.MergeFrom(item)
         taken += 1
     if taken < len(rest):
-        response.next_page_token = page_token(
-            f"contributions/{state.sequences[rest[taken - 1].key]}", state.debate
-        )
+        response.next_page_token = page_token(f"contributions/{rest[taken - 1].sequence}", debate.id)
     return response
 
 

@@ -13,13 +13,13 @@ from parley.orchestrator.api.answer import answer_parts
 from parley.orchestrator.api.report_agents import answering_model, name_of
 from parley.orchestrator.api.report_opening import opening_blocks
 from parley.orchestrator.api.report_rhetoric import marks_of, trickster_blocks
-from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.feedback import Feedback
-from parley.orchestrator.log.index import COMPLETED
 from parley.orchestrator.model.contributions import letter_of
 from parley.orchestrator.model.markdown import inline, list_item, quote, span, table
+from parley.orchestrator.model.spec import participants_of
 from parley.orchestrator.model.tasks import phase_of
+from parley.orchestrator.model.times import time_of
 from parley.v1.agent_pb2 import ToolCall, Usage
 from parley.v1.critique_pb2 import (
     ISSUE_STATUS_NOT_ANSWERED,
@@ -27,7 +27,15 @@ from parley.v1.critique_pb2 import (
     ISSUE_STATUS_TAKEN_UP,
     ISSUE_STATUS_UNSPECIFIED,
 )
-from parley.v1.debate_pb2 import Contribution, DraftGroups, FailedContribution, Outcome, Work
+from parley.v1.debate_pb2 import (
+    DEBATE_STATUS_COMPLETED,
+    Contribution,
+    Debate,
+    DraftGroups,
+    FailedContribution,
+    Outcome,
+    Work,
+)
 
 __all__ = ["render_report"]
 
@@ -40,42 +48,40 @@ _STATUSES: Final = {
 }
 
 
-def render_report(
-    debate_id: str, state: DebateState, debate_format: Format | None, feedback: Feedback | None = None
-) -> str:
+def render_report(debate: Debate, debate_format: Format | None, feedback: Feedback | None = None) -> str:
     """Return the report of a debate; its format, if it is known here, names its phases and the parts of its answer.
 
     `feedback` is a person's feedback on it.
     """
     blocks = [
-        f"# Debate {inline(debate_id)}",
-        *opening_blocks(state, debate_format),
-        *_before_rounds(state, debate_format),
-        *_first_drafts(state),
-        *_rounds(state, debate_format),
-        *_outside_rounds(state, debate_format),
+        f"# Debate {inline(debate.id)}",
+        *opening_blocks(debate, debate_format),
+        *_before_rounds(debate, debate_format),
+        *_first_drafts(debate),
+        *_rounds(debate, debate_format),
+        *_outside_rounds(debate, debate_format),
         *_feedback(feedback),
-        *_warnings_and_failures(state),
-        *_totals(state),
+        *_warnings_and_failures(debate),
+        *_totals(debate),
     ]
     return "\n\n".join(blocks) + "\n"
 
 
-def _before_rounds(state: DebateState, debate_format: Format | None) -> Iterator[str]:
+def _before_rounds(debate: Debate, debate_format: Format | None) -> Iterator[str]:
     """Yield the contributions before the first round."""
-    early = _before_first_round(_contributions_to_show(state, debate_format))
+    early = _before_first_round(_contributions_to_show(debate, debate_format))
     if early:
         yield "## Before the rounds"
         for made in early:
-            yield from _outside_round(state, made)
+            yield from _outside_round(debate, made)
 
 
-def _contributions_to_show(state: DebateState, debate_format: Format | None) -> Sequence[Contribution]:
+def _contributions_to_show(debate: Debate, debate_format: Format | None) -> Sequence[Contribution]:
     """Return the contributions without those that have a section of their own, such as requirements."""
     activities = debate_format.activities if debate_format else ()
     elsewhere = {each.name for each in activities if not each.heading}
     return tuple(
-        made for made in state.contributions if made.is_answer or made.work.activity not in elsewhere
+        made for made in debate.contributions if made.is_answer or made.work.activity not in elsewhere
     )
 
 
@@ -86,14 +92,14 @@ def _before_first_round(contributions: Sequence[Contribution]) -> Sequence[Contr
     return tuple(itertools.takewhile(lambda made: not made.work.round, contributions))
 
 
-def _first_drafts(state: DebateState) -> Iterator[str]:
-    drafts = state.first_drafts
-    if drafts is None:
+def _first_drafts(debate: Debate) -> Iterator[str]:
+    if not debate.HasField("first_drafts"):
         return
+    drafts = debate.first_drafts
     yield "## Vote over the first drafts"
     yield _majority(drafts)
     for group in drafts.groups:
-        names = ", ".join(name_of(state, agent) for agent in group.agent_ids)
+        names = ", ".join(name_of(debate, agent) for agent in group.agent_ids)
         yield list_item(f"{names}: {group.position}" if group.position else names)
 
 
@@ -105,20 +111,20 @@ def _majority(drafts: DraftGroups) -> str:
     return f"Before anyone read another's draft, {first} of {count} took the same position."
 
 
-def _rounds(state: DebateState, debate_format: Format | None) -> Iterator[str]:
-    numbers = {made.work.round for made in state.contributions} | set(state.begun_rounds)
+def _rounds(debate: Debate, debate_format: Format | None) -> Iterator[str]:
+    numbers = {made.work.round for made in debate.contributions} | set(debate.begun_rounds)
     headings = _headings(debate_format)
     for number in sorted(numbers - {0}):
         yield f"## Round {number}"
-        contributions = [made for made in state.contributions if made.work.round == number]
+        contributions = [made for made in debate.contributions if made.work.round == number]
         if not contributions:
             yield "Nothing was contributed."
         for activity in _activities(contributions, headings):
             yield f"### {headings.get(activity, inline(activity.capitalize()))}"
             for made in contributions:
                 if made.work.activity == activity:
-                    yield from _contribution(state, made)
-        for finding in state.trickster:
+                    yield from _contribution(debate, made)
+        for finding in debate.trickster_findings:
             if finding.round == number:
                 yield from trickster_blocks(finding)
 
@@ -135,23 +141,23 @@ def _activities(contributions: Sequence[Contribution], headings: Mapping[str, st
     return [activity for activity in headings if activity in found] + others
 
 
-def _contribution(state: DebateState, made: Contribution) -> Iterator[str]:
-    target = f" on {name_of(state, made.work.target_agent_id)}" if made.work.target_agent_id else ""
-    yield f"#### {name_of(state, made.work.agent_id)}{target}"
+def _contribution(debate: Debate, made: Contribution) -> Iterator[str]:
+    target = f" on {name_of(debate, made.work.target_agent_id)}" if made.work.target_agent_id else ""
+    yield f"#### {name_of(debate, made.work.agent_id)}{target}"
     yield from _facts(made)
     yield quote(_display_text(made))
-    yield from _issue_answers(state, made)
+    yield from _issue_answers(debate, made)
     if made.reply.claims_to_cite:
         yield "Claims without a source:"
         yield "\n".join(map(list_item, made.reply.claims_to_cite))
 
 
-def _issue_answers(state: DebateState, made: Contribution) -> Iterator[str]:
+def _issue_answers(debate: Debate, made: Contribution) -> Iterator[str]:
     """Yield the author's answers to the issues that were raised against its proposal."""
     if not made.reply.issue_answers:
         return
     yield "Answers to issues:"
-    ids = [agent.id for agent in state.participants]
+    ids = [agent.id for agent in participants_of(debate)]
     yield "\n".join(
         list_item(
             f"{letter_of(ids, each.critic_agent_id)}.{each.number}, {_STATUSES[each.status]}"
@@ -200,29 +206,33 @@ def _measures(made: Contribution) -> str:
     return " · ".join(fact for fact in facts if fact)
 
 
-def _outside_rounds(state: DebateState, debate_format: Format | None) -> Iterator[str]:
+def _outside_rounds(debate: Debate, debate_format: Format | None) -> Iterator[str]:
     """Yield what was contributed outside of rounds, and the answer."""
     yield "## Answer"
     answers = []
-    contributions = _contributions_to_show(state, debate_format)
+    contributions = _contributions_to_show(debate, debate_format)
     for made in contributions[len(_before_first_round(contributions)) :]:
         if made.work.round == 0 and made.is_answer:
             answers.append(made)
         elif made.work.round == 0:
-            yield from _outside_round(state, made)
-    if state.outcome is not None:
+            yield from _outside_round(debate, made)
+    if debate.HasField("outcome"):
         for made in answers:
             yield from _facts(made)
-        yield from _answer(state.outcome, debate_format)
+        yield from _answer(debate.outcome, debate_format)
         return
-    yield "There is no answer." if state.has_ended or state.failure else "There is no answer yet."
+    yield (
+        "There is no answer."
+        if debate.HasField("end_time") or debate.HasField("failure")
+        else "There is no answer yet."
+    )
     for made in answers:
-        yield from _contribution(state, made)
+        yield from _contribution(debate, made)
 
 
-def _outside_round(state: DebateState, made: Contribution) -> Iterator[str]:
+def _outside_round(debate: Debate, made: Contribution) -> Iterator[str]:
     title = made.work.title or made.work.activity
-    yield f"### {inline(title.capitalize())}: {name_of(state, made.work.agent_id)}"
+    yield f"### {inline(title.capitalize())}: {name_of(debate, made.work.agent_id)}"
     yield from _facts(made)
     yield quote(_display_text(made))
 
@@ -250,14 +260,14 @@ def _feedback(feedback: Feedback | None) -> Iterator[str]:
         yield quote(feedback.message)
 
 
-def _warnings_and_failures(state: DebateState) -> Iterator[str]:
-    if state.warnings:
+def _warnings_and_failures(debate: Debate) -> Iterator[str]:
+    if debate.warnings:
         yield "## Warnings"
-        yield "\n".join(list_item(warning) for warning in state.warnings)
-    if state.failures:
+        yield "\n".join(list_item(warning) for warning in debate.warnings)
+    if debate.failures:
         yield "## Failures"
-        yield table(("What", "Agent", "Attempt", "Reason", "Message"), map(_failure_cells, state.failures))
-    for failed in state.failures:
+        yield table(("What", "Agent", "Attempt", "Reason", "Message"), map(_failure_cells, debate.failures))
+    for failed in debate.failures:
         if failed.partial_text.strip():
             what, agent, *_ = _failure_cells(failed)
             yield f"What {agent} had written of its {what}, cut off where it was stopped; nobody in the debate has read it:"
@@ -274,13 +284,15 @@ def _describe_work(work: Work) -> str:
     return f"{phase} of {work.target_agent_id}" if work.target_agent_id else phase
 
 
-def _totals(state: DebateState) -> Iterator[str]:
+def _totals(debate: Debate) -> Iterator[str]:
     yield "## Totals"
     yield "Everything counts here: contributions, summaries, the answer, and calls that failed."
-    took = span(state.updated_at - state.created_at)
-    rows = [("Contributions", f"{len(state.contributions):,}"), ("Model calls", f"{state.calls:,}")]
-    rows += _usage_rows(state.usage)
-    rows.append(("Duration" if state.status == COMPLETED else "Duration until the last event", took))
+    took = span(time_of(debate.update_time) - time_of(debate.create_time))
+    rows = [("Contributions", f"{len(debate.contributions):,}"), ("Model calls", f"{debate.calls:,}")]
+    rows += _usage_rows(debate.usage)
+    rows.append(
+        ("Duration" if debate.status == DEBATE_STATUS_COMPLETED else "Duration until the last event", took)
+    )
     yield table(("What", "How much"), rows)
 
 

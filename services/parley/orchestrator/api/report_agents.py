@@ -2,32 +2,32 @@
 
 from collections.abc import Iterator
 
-from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.model.contributions import letter_of
 from parley.orchestrator.model.markdown import inline, table
+from parley.orchestrator.model.spec import participants_of
 from parley.v1.agent_pb2 import Agent
-from parley.v1.debate_pb2 import Contribution
+from parley.v1.debate_pb2 import Contribution, Debate
 
 __all__ = ["agents_section", "answering_model", "name_of"]
 
 
-def agents_section(state: DebateState, debate_format: Format | None) -> Iterator[str]:
+def agents_section(debate: Debate, debate_format: Format | None) -> Iterator[str]:
     """Yield the table of those who debate, and of the judge if there is one."""
     yield "## Agents"
     yield "Agents know each other by letter alone; the texts below speak of them so."
-    ids = [agent.id for agent in state.participants]
-    rows = [(letter_of(ids, agent.id), *_agent_cells(state, agent)) for agent in state.participants]
+    ids = [agent.id for agent in participants_of(debate)]
+    rows = [(letter_of(ids, agent.id), *_agent_cells(debate, agent)) for agent in participants_of(debate)]
     if debate_format is None or debate_format.is_judged:
-        rows.append(("judge", *_agent_cells(state, state.spec.judge.agent)))
+        rows.append(("judge", *_agent_cells(debate, debate.spec.judge.agent)))
     head = ["Letter", "Agent", "Name", "Role", "Answered by", "System prompt", "Summary prompt"]
-    if state.spec.HasField("clarifications"):
+    if debate.spec.HasField("clarifications"):
         head.append("Clarification prompt")
     yield table(head, [row[: len(head)] for row in rows])
 
 
-def _agent_cells(state: DebateState, agent: Agent) -> tuple[str, ...]:
-    answered = (answering_model(made) for made in state.contributions if made.work.agent_id == agent.id)
+def _agent_cells(debate: Debate, agent: Agent) -> tuple[str, ...]:
+    answered = (answering_model(made) for made in debate.contributions if made.work.agent_id == agent.id)
     planned = ", ".join(agent.routes) or "the default routes"
     return (
         agent.id,
@@ -47,9 +47,9 @@ def answering_model(made: Contribution) -> str:
     return f"{model} ({route})" if model and route and route != model else model or route
 
 
-def name_of(state: DebateState, agent: str) -> str:
+def name_of(debate: Debate, agent: str) -> str:
     """Return an agent's name in headings: its name, and its id if that differs."""
-    for each in (*state.participants, state.spec.judge.agent):
+    for each in (*participants_of(debate), debate.spec.judge.agent):
         if each.id == agent and each.name != agent:
             return f"{inline(each.name)} ({inline(agent)})"
     return inline(agent)

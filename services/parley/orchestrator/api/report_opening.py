@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from parley.orchestrator.api.answer import DEMONSTRATION
+from parley.orchestrator.api.conversion import status_word
 from parley.orchestrator.api.report_agents import agents_section, name_of
-from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET, TOTAL_TIMEOUT
 from parley.orchestrator.model.markdown import inline, list_item, moment, quote
 from parley.orchestrator.model.times import time_of
-from parley.v1.debate_pb2 import Intervention, Waiting
+from parley.v1.debate_pb2 import Debate, Intervention, Waiting
 
 __all__ = ["opening_blocks"]
 
@@ -21,44 +21,44 @@ _ENDINGS: Final = {
 }
 
 
-def opening_blocks(state: DebateState, debate_format: Format | None) -> Iterator[str]:
+def opening_blocks(debate: Debate, debate_format: Format | None) -> Iterator[str]:
     """Yield all sections before the agents' contributions."""
-    yield _overview(state)
+    yield _overview(debate)
     yield "## Question"
-    yield quote(state.spec.question)
-    yield from _context(state)
-    yield from agents_section(state, debate_format)
-    yield from _interventions(state)
-    yield from _clarifications(state)
-    yield from _requirements(state)
+    yield quote(debate.spec.question)
+    yield from _context(debate)
+    yield from agents_section(debate, debate_format)
+    yield from _interventions(debate)
+    yield from _clarifications(debate)
+    yield from _requirements(debate)
 
 
-def _overview(state: DebateState) -> str:
-    lines = [f"Status: {state.status.lower()}"]
-    if not state.has_ended and state.phase:
-        lines.append(f"Phase: {inline(state.phase)}")
-    if state.waiting:
-        lines.append(inline(_describe_wait(state.waiting)))
-    if state.ended_by:
-        lines.append(f"Ended early: {_ENDINGS.get(state.ended_by, inline(state.ended_by))}")
-    if state.rounds_ended.explanation:
-        lines.append(f"Rounds ended: {inline(state.rounds_ended.explanation)}")
-    elif state.rounds_ended_by:
-        lines.append(f"Ended after round {state.current_round}: {inline(state.rounds_ended_by)}")
-    if state.failure:
-        failure = state.failure
+def _overview(debate: Debate) -> str:
+    lines = [f"Status: {status_word(debate)}"]
+    if debate.phase and not debate.HasField("end_time"):
+        lines.append(f"Phase: {inline(debate.phase)}")
+    if debate.HasField("waiting"):
+        lines.append(inline(_describe_wait(debate.waiting)))
+    if debate.ended_by:
+        lines.append(f"Ended early: {_ENDINGS.get(debate.ended_by, inline(debate.ended_by))}")
+    if debate.stop_explanation:
+        lines.append(f"Rounds ended: {inline(debate.stop_explanation)}")
+    elif debate.rounds_ended_by:
+        lines.append(f"Ended after round {debate.current_round}: {inline(debate.rounds_ended_by)}")
+    if debate.HasField("failure"):
+        failure = debate.failure
         places = ", ".join(
             each for each in (failure.phase, failure.agent_id and f"agent {failure.agent_id}") if each
         )
         happened = f"{failure.reason}: {failure.message}"
         lines.append(f"Failed{' in ' if places else ''}{inline(places)}: {inline(happened)}")
-    if state.is_demonstration:
+    if debate.demonstration:
         lines.append(f"Demonstration: {DEMONSTRATION}")
-    lines.append(f"Format: {inline(state.spec.format)}")
-    if state.max_rounds:
-        lines.append(f"Rounds: {state.current_round} of {state.max_rounds}")
-    lines.append(f"Accepted: {moment(state.created_at)}")
-    lines.append(f"Last event: {moment(state.updated_at)}")
+    lines.append(f"Format: {inline(debate.spec.format)}")
+    if debate.max_rounds:
+        lines.append(f"Rounds: {debate.current_round} of {debate.max_rounds}")
+    lines.append(f"Accepted: {moment(time_of(debate.create_time))}")
+    lines.append(f"Last event: {moment(time_of(debate.update_time))}")
     return "\n".join(f"- {line}" for line in lines)
 
 
@@ -71,29 +71,29 @@ def _describe_wait(waiting: Waiting) -> str:
     )
 
 
-def _context(state: DebateState) -> Iterator[str]:
-    documents = state.spec.context
+def _context(debate: Debate) -> Iterator[str]:
+    documents = debate.spec.context
     if documents:
         yield "## Context"
         yield "\n".join(f"- {inline(each.path)} ({len(each.text):,} characters)" for each in documents)
-    if state.recalled:
+    if debate.recalled_debate_ids:
         yield "## Past debates shown to the agents"
-        yield "\n".join(f"- {inline(debate)}" for debate in state.recalled)
+        yield "\n".join(f"- {inline(debate)}" for debate in debate.recalled_debate_ids)
 
 
-def _requirements(state: DebateState) -> Iterator[str]:
-    if state.requirements:
+def _requirements(debate: Debate) -> Iterator[str]:
+    if debate.requirements:
         yield "## Requirements"
         yield "\n".join(
             list_item(f"R{number}{' (a must)' if each.hard else ''}: {each.text}")
-            for number, each in enumerate(state.requirements, start=1)
+            for number, each in enumerate(debate.requirements, start=1)
         )
 
 
-def _interventions(state: DebateState) -> Iterator[str]:
-    if state.interventions:
+def _interventions(debate: Debate) -> Iterator[str]:
+    if debate.interventions:
         yield "## Interventions"
-        yield "\n".join(list_item(_describe_intervention(each.intervention)) for each in state.interventions)
+        yield "\n".join(list_item(_describe_intervention(each)) for each in debate.interventions)
 
 
 def _describe_intervention(intervention: Intervention) -> str:
@@ -111,14 +111,14 @@ def _describe_intervention(intervention: Intervention) -> str:
     return f"{name.removesuffix('_debate')}{about}{': ' if text else ''}{text}"
 
 
-def _clarifications(state: DebateState) -> Iterator[str]:
-    if state.clarifications:
+def _clarifications(debate: Debate) -> Iterator[str]:
+    if debate.clarifications:
         yield "## Clarifications"
-    for each in state.clarifications:
+    for each in debate.clarifications:
         answer = each.answer
         answers = {each.question_id: each.text for each in answer.answers}
         for asked in each.questions.questions:
-            yield f"{name_of(state, asked.agent_id)} asked: {inline(asked.text)}"
+            yield f"{name_of(debate, asked.agent_id)} asked: {inline(asked.text)}"
             yield quote(answers[asked.id]) if asked.id in answers else "It was not answered by itself."
         if answer.text.strip():
             yield "To all questions, the person said:"

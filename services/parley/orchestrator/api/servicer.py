@@ -12,10 +12,10 @@ from google.protobuf.json_format import SerializeToJsonError
 
 from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.api import report
-from parley.orchestrator.api.conversion import debate_to_proto, summary_to_proto
+from parley.orchestrator.api.conversion import status_word, summary_to_proto, with_answer, without_texts
 from parley.orchestrator.api.decision import decision_of, require_moderated_outcome
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
-from parley.orchestrator.api.folded_debates import DebateStateCache
+from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.interventions import intervention_event
 from parley.orchestrator.api.keys import KeyServicer
 from parley.orchestrator.api.listing import listing_of
@@ -31,7 +31,6 @@ from parley.orchestrator.api.reading import (
 )
 from parley.orchestrator.api.requests import check_id, resolve_request
 from parley.orchestrator.api.route_warnings import budget_warnings, context_warnings
-from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.engine.debate_deleter import DebateDeleter
 from parley.orchestrator.engine.feedback_reporter import FeedbackReporter
@@ -40,7 +39,7 @@ from parley.orchestrator.engine.intake import Intake
 from parley.orchestrator.keys.tenant_keys import TenantKeys
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.feedback import FeedbackReusedError, FeedbackStore
-from parley.orchestrator.log.index import COMPLETED, DebateIndex
+from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.digest import digest
 from parley.orchestrator.peers import roster
@@ -60,7 +59,7 @@ from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.validation import REQUEST_ID
 from parley.storage.ports import Log
 from parley.v1 import orchestrator_pb2
-from parley.v1.debate_pb2 import DebateSpec
+from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Debate, DebateSpec
 from parley.v1.orchestrator_pb2 import StepDelta
 
 __all__ = ["OrchestratorServicer"]
@@ -82,7 +81,7 @@ class OrchestratorServicer(KeyServicer):
 
     log: Log
     index: DebateIndex
-    debate_states: DebateStateCache
+    debates: FoldedDebates
     formats: Formats
     roles: Roles
     intake: Intake
@@ -124,18 +123,22 @@ class OrchestratorServicer(KeyServicer):
         _context: object,
     ) -> orchestrator_pb2.GetDebateResponse:
         """Return a debate."""
-        debate, whole = check_id("debate_id", request.debate_id), wants_full_view(request)
-        folded = await self._load_state(debate)
-        convert = partial(debate_to_proto, folded, self._format_of(folded), is_whole=whole)
-        found = await in_thread_if_large(folded.spec, convert)
+        debate_id, is_whole = check_id("debate_id", request.debate_id), wants_full_view(request)
+        debate = await self._get_debate(debate_id)
+        view = (
+            partial(with_answer, debate, self._format_of(debate))
+            if is_whole
+            else partial(without_texts, debate)
+        )
+        found = await in_thread_if_large(debate, view)
         with map_store_errors():
-            about = await self.index.list_about(current_tenant(), debate, _MAX_EVALUATIONS)
-            feedback = await self.feedback.get_latest(current_tenant(), debate)
+            about = await self.index.list_about(current_tenant(), debate_id, _MAX_EVALUATIONS)
+            feedback = await self.feedback.get_latest(current_tenant(), debate_id)
         found.evaluation_ids.extend(each.debate for each in about)
         if feedback is not None:
             found.feedback.CopyFrom(feedback_to_proto(feedback))
         response = orchestrator_pb2.GetDebateResponse(debate=found)
-        check_size(response, debate, "ask for the view SUMMARY, GetAnswer and ListContributions")
+        check_size(response, debate_id, "ask for the view SUMMARY, GetAnswer and ListContributions")
         return response
 
     async def GetAnswer(  # noqa: N802
@@ -144,8 +147,8 @@ class OrchestratorServicer(KeyServicer):
         _context: object,
     ) -> orchestrator_pb2.GetAnswerResponse:
         """Return a debate's answer."""
-        folded = await self._load_state(check_id("debate_id", request.debate_id))
-        return answer_of(folded, self._format_of(folded))
+        debate = await self._get_debate(check_id("debate_id", request.debate_id))
+        return answer_of(debate, self._format_of(debate))
 
     async def ListContributions(  # noqa: N802
         self,
@@ -153,8 +156,8 @@ class OrchestratorServicer(KeyServicer):
         _context: object,
     ) -> orchestrator_pb2.ListContributionsResponse:
         """Return a page of contributions."""
-        debate, page = check_id("debate_id", request.debate_id), contributions_page(request)
-        return contributions_response(page, await self._load_state(debate))
+        debate_id, page = check_id("debate_id", request.debate_id), contributions_page(request)
+        return contributions_response(page, await self._get_debate(debate_id))
 
     async def ListDebates(  # noqa: N802
         self,
@@ -271,9 +274,8 @@ class OrchestratorServicer(KeyServicer):
         _context: object,
     ) -> orchestrator_pb2.GetDecisionResponse:
         """Return the decision document of a debate."""
-        debate = check_id("debate_id", request.debate_id)
-        folded = await self._load_state(debate)
-        decision = decision_of(folded, require_moderated_outcome(folded))
+        debate = await self._get_debate(check_id("debate_id", request.debate_id))
+        decision = decision_of(debate, require_moderated_outcome(debate))
         return orchestrator_pb2.GetDecisionResponse(markdown=decision.markdown, file_name=decision.file_name)
 
     async def SubmitFeedback(  # noqa: N802
@@ -283,9 +285,9 @@ class OrchestratorServicer(KeyServicer):
     ) -> orchestrator_pb2.SubmitFeedbackResponse:
         """Record a person's feedback on a debate."""
         check_feedback(request)
-        folded = _require_completed(await self._load_state(request.debate_id), "takes feedback")
+        debate = _require_completed(await self._get_debate(request.debate_id), "takes feedback")
         now = self.intake.clock.now()
-        feedback = feedback_of(request, current_tenant(), folded, self._format_of(folded), now)
+        feedback = feedback_of(request, current_tenant(), debate, self._format_of(debate), now)
         with map_store_errors():
             try:
                 recorded, existed = await self.feedback.put(feedback)
@@ -333,24 +335,22 @@ class OrchestratorServicer(KeyServicer):
         if debate_format.subject is None:
             return None
         debate_id = debate_format.subject.debate_id(spec)
-        folded = _require_completed(await self._load_state(debate_id), "can be evaluated")
-        debate_format.subject.apply(spec, debate_to_proto(folded, self._format_of(folded)))
+        debate = _require_completed(await self._get_debate(debate_id), "can be evaluated")
+        debate_format.subject.apply(spec, with_answer(debate, self._format_of(debate)))
         return debate_id
 
-    async def _render_report(self, debate: str) -> str:
-        folded = await self._load_state(debate)
+    async def _render_report(self, debate_id: str) -> str:
+        debate = await self._get_debate(debate_id)
         with map_store_errors():
-            feedback = await self.feedback.get_latest(current_tenant(), debate)
+            feedback = await self.feedback.get_latest(current_tenant(), debate_id)
         # In a thread: a debate of megabytes would delay all other callers.
-        return await asyncio.to_thread(
-            report.render_report, debate, folded, self._format_of(folded), feedback
-        )
+        return await asyncio.to_thread(report.render_report, debate, self._format_of(debate), feedback)
 
-    async def _load_state(self, debate: str) -> DebateState:
-        return await self.debate_states.get(current_tenant(), debate)
+    async def _get_debate(self, debate_id: str) -> Debate:
+        return await self.debates.get(current_tenant(), debate_id)
 
-    def _format_of(self, folded: DebateState) -> Format | None:
-        return self.formats.find(folded.spec.format)
+    def _format_of(self, debate: Debate) -> Format | None:
+        return self.formats.find(debate.spec.format)
 
     async def _check_start(self, debate: str, after: int) -> None:
         if after < 0:
@@ -365,12 +365,12 @@ class OrchestratorServicer(KeyServicer):
             raise ParleyError(grpc.StatusCode.OUT_OF_RANGE, "AFTER_END", message)
 
 
-def _require_completed(folded: DebateState, what: str) -> DebateState:
-    """Return the state of a debate, if it is completed. Raises ParleyError for any other."""
-    if folded.status != COMPLETED:
-        message = f"debate {folded.debate} is {folded.status.lower()}; only a completed one {what}"
+def _require_completed(debate: Debate, what: str) -> Debate:
+    """Return a debate, if it is completed. Raises ParleyError for any other."""
+    if debate.status != DEBATE_STATUS_COMPLETED:
+        message = f"debate {debate.id} is {status_word(debate)}; only a completed one {what}"
         raise failed_precondition("DEBATE_NOT_COMPLETED", message)
-    return folded
+    return debate
 
 
 def _digest(request: orchestrator_pb2.CreateDebateRequest) -> str:

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from parley.orchestrator.model.times import duration
 from parley.runtime.contract_settings import with_defaults
 from parley.v1.agent_pb2 import TOOL_UNSPECIFIED, Agent, OwnRole, Tool
-from parley.v1.debate_pb2 import DebateLimits, DebateSpec
+from parley.v1.debate_pb2 import Debate, DebateLimits, DebateSpec
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -20,6 +20,7 @@ __all__ = [
     "agents_of",
     "dearest",
     "format_settings",
+    "participants_of",
     "price_of",
     "resolve_agent",
     "set_format_settings",
@@ -55,6 +56,14 @@ class Price:
 def agents_of(spec: DebateSpec) -> tuple[Agent, ...]:
     """Return the agents of an accepted specification, without the judge."""
     return tuple(each.agent for each in spec.agents)
+
+
+def participants_of(debate: Debate) -> tuple[Agent, ...]:
+    """Return the agents that debate: the specification's or the team chosen of them, then those that joined while it ran."""
+    if debate.only_joined_debate:
+        return tuple(debate.joined)
+    team = debate.team_agent_ids
+    return (*(each for each in agents_of(debate.spec) if not team or each.id in team), *debate.joined)
 
 
 def price_of(agent: Agent) -> Price | None:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from parley.orchestrator.api.conversion import (
-    debate_to_proto,
     status_from_proto,
     status_to_proto,
     summary_to_proto,
+    with_answer,
 )
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.formats.panel import V1
@@ -97,7 +97,7 @@ def test_the_settings_that_a_debate_was_made_with_are_told(rule: TerminationRule
     )
     spec = created(settings=settings)
 
-    said = debate_to_proto(fold(log(spec)), V1)
+    said = fold(log(spec))
 
     assert said.spec == spec.spec
     assert said.spec.panel == settings
@@ -132,7 +132,7 @@ def test_a_debate_is_told_whole() -> None:
         )
     )
 
-    said = debate_to_proto(state, V1)
+    said = with_answer(state, V1)
 
     assert (said.id, said.status) == (DEBATE, debate_pb2.DEBATE_STATUS_COMPLETED)
     assert (said.phase, said.current_round, said.calls, said.last_sequence) == ("round 1 proposal", 1, 2, 10)
@@ -173,7 +173,7 @@ def test_a_failed_debate_has_a_failure_and_no_answer() -> None:
         steps=["1/proposal/ada"],
     )
 
-    said = debate_to_proto(fold(log(CREATED, CLAIMED, DebateFailed(failure=failure))), V1)
+    said = fold(log(CREATED, CLAIMED, DebateFailed(failure=failure)))
 
     assert said.failure == failure
     assert not said.HasField("outcome")
@@ -184,7 +184,7 @@ def test_a_failed_debate_has_a_failure_and_no_answer() -> None:
 def test_who_joined_is_told() -> None:
     cy = Agent(id="cy", name="Cy", role="testing")
 
-    assert list(debate_to_proto(fold(log(CREATED, CLAIMED, ParticipantJoined(agent=cy))), V1).joined) == [cy]
+    assert list(fold(log(CREATED, CLAIMED, ParticipantJoined(agent=cy))).joined) == [cy]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_who_joined_is_told() -> None:
 def test_what_is_put_to_a_person_is_told_whole(request_: dict[str, Any], message: str) -> None:
     opened = CheckpointOpened(until=UNTIL, **request_)
 
-    said = debate_to_proto(fold(log(CREATED, CLAIMED, opened)), V1)
+    said = fold(log(CREATED, CLAIMED, opened))
 
     assert said.status == debate_pb2.DEBATE_STATUS_WAITING
     waiting = debate_pb2.Waiting(checkpoint="key/3", message=message, until=UNTIL, **request_)
@@ -211,7 +211,7 @@ def test_what_is_put_to_a_person_is_told_whole(request_: dict[str, Any], message
 def test_why_providers_are_waited_for_is_told() -> None:
     wait = WaitStarted(reason="R", message="m", agent_id="ada", phase="round 1 proposal", until=UNTIL)
 
-    said = debate_to_proto(fold(log(CREATED, CLAIMED, wait)), V1)
+    said = fold(log(CREATED, CLAIMED, wait))
 
     assert said.waiting == debate_pb2.Waiting(
         message="m", until=UNTIL, reason="R", agent_id="ada", phase="round 1 proposal"
@@ -247,8 +247,7 @@ def test_a_record_is_listed_with_its_times() -> None:
 def test_whether_it_is_a_demonstration_is_frozen_with_the_debate_and_told() -> None:
     for demonstration in (True, False):
         events = log(created(demonstration=demonstration))
-        assert fold(events).is_demonstration == demonstration
-        assert debate_to_proto(fold(events), V1).demonstration == demonstration
+        assert fold(events).demonstration == demonstration
 
 
 def test_questions_that_are_closed_are_told_with_what_was_said() -> None:
@@ -258,6 +257,6 @@ def test_questions_that_are_closed_are_told_with_what_was_said() -> None:
         create_event("clarify/1", CheckpointOpened(questions=questions), 1),
         create_event("clarify/1", closed, 1),
     )
-    (told,) = debate_to_proto(fold(log(CREATED, CLAIMED, *drafts)), V1).clarifications
+    (told,) = fold(log(CREATED, CLAIMED, *drafts)).clarifications
     assert told == Clarification(checkpoint="clarify/1", questions=questions, answer=Answer(text="Ten."))
-    assert not debate_to_proto(fold(log(CREATED, CLAIMED, drafts[0])), V1).clarifications
+    assert not fold(log(CREATED, CLAIMED, drafts[0])).clarifications

@@ -1,8 +1,6 @@
 """The document of a decision: every section of it, the figures of the log, and nothing of others beside its place."""
 
 import re
-from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +12,7 @@ from parley.orchestrator.api.decision import Decision, decision_of
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.v1.agent_pb2 import Usage
-from parley.v1.debate_pb2 import STOP_REASON_STAGNATION, Outcome, Work
+from parley.v1.debate_pb2 import STOP_REASON_STAGNATION, Debate, Outcome, Work
 from parley.v1.event_pb2 import Concluded, RoundsEnded
 from parley.v1.moderated_pb2 import (
     CONFIDENCE_LOW,
@@ -219,7 +217,9 @@ def test_no_text_of_others_changes_the_structure(text: str) -> None:
 
 def test_the_date_is_that_of_the_conclusion_whatever_comes_after() -> None:
     folded = fold(decided(OUTCOME))
-    later = replace(folded, updated_at=folded.updated_at + timedelta(days=3))
+    later = Debate()
+    later.CopyFrom(folded)
+    later.update_time.seconds += 3 * 24 * 3600
     assert decision_of(later, OUTCOME) == decision_of(folded, OUTCOME)
 
 

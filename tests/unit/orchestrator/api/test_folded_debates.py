@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.orchestrator.api.folded_debates import DebateStateCache
+from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.log.index import DEBATES, DebateIndex, DebateRecord
 from parley.runtime.errors import ParleyError
@@ -73,7 +73,7 @@ async def written(log: NotedLog, debate: str = DEBATE, *, size: int = 0) -> Writ
 
 
 async def test_what_was_read_before_is_not_read_again(log: NotedLog, index: DebateIndex) -> None:
-    made, folded = await written(log), DebateStateCache(log, index)
+    made, folded = await written(log), FoldedDebates(log, index)
     before = await folded.get(TENANT, DEBATE)
     assert before == fold(made.events)
 
@@ -82,11 +82,11 @@ async def test_what_was_read_before_is_not_read_again(log: NotedLog, index: Deba
     await made.write(Warned(message="new"))
     assert await folded.get(TENANT, DEBATE) == fold(made.events)
     assert log.read_after == [2, 2]
-    assert before.warnings == ("",)
+    assert before.warnings == [""]
 
 
 async def test_what_is_new_is_told_however_many_records_it_is(log: NotedLog, index: DebateIndex) -> None:
-    made, folded = await written(log), DebateStateCache(log, index)
+    made, folded = await written(log), FoldedDebates(log, index)
     await folded.get(TENANT, DEBATE)
     for number in range(2001):
         await made.write(Warned(message=str(number)))
@@ -96,7 +96,7 @@ async def test_what_is_new_is_told_however_many_records_it_is(log: NotedLog, ind
 
 async def test_a_debate_that_was_deleted_is_told_of_no_more(log: NotedLog, index: DebateIndex) -> None:
     await written(log)
-    folded = DebateStateCache(log, index)
+    folded = FoldedDebates(log, index)
     await folded.get(TENANT, DEBATE)
     found = await index.get(TENANT, DEBATE)
     assert found is not None
@@ -108,7 +108,7 @@ async def test_a_debate_that_was_deleted_is_told_of_no_more(log: NotedLog, index
 
 async def test_a_log_that_was_put_in_the_place_of_another_is_told(log: NotedLog, index: DebateIndex) -> None:
     await written(log)
-    folded = DebateStateCache(log, index)
+    folded = FoldedDebates(log, index)
     await folded.get(TENANT, DEBATE)
     await log.delete(f"{TENANT}/{DEBATE}")
     again = await written(log, size=3)
@@ -118,7 +118,7 @@ async def test_a_log_that_was_put_in_the_place_of_another_is_told(log: NotedLog,
 
 async def test_a_debate_of_another_tenant_is_not_told(log: NotedLog, index: DebateIndex) -> None:
     await written(log)
-    folded = DebateStateCache(log, index)
+    folded = FoldedDebates(log, index)
     await folded.get(TENANT, DEBATE)
 
     with pytest.raises(ParleyError, match=DEBATE):
@@ -128,7 +128,7 @@ async def test_a_debate_of_another_tenant_is_not_told(log: NotedLog, index: Deba
 async def test_no_more_is_kept_than_there_is_room_for(log: NotedLog, index: DebateIndex) -> None:
     await written(log, size=40_000)
     await written(log, OTHER, size=40_000)
-    folded = DebateStateCache(log, index, kept_bytes=60_000)
+    folded = FoldedDebates(log, index, kept_bytes=60_000)
     for debate in (DEBATE, OTHER):
         await folded.get(TENANT, debate)
 
@@ -137,7 +137,7 @@ async def test_no_more_is_kept_than_there_is_room_for(log: NotedLog, index: Deba
     await folded.get(TENANT, DEBATE)
     assert log.read_after == [2, 0], "the one read last is kept"
 
-    none_kept = DebateStateCache(log, index, kept_bytes=10_000)
+    none_kept = FoldedDebates(log, index, kept_bytes=10_000)
     await none_kept.get(TENANT, DEBATE)
     log.read_after.clear()
     await none_kept.get(TENANT, DEBATE)

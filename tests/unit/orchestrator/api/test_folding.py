@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.orchestrator.api.folding import advance, fold
+from parley.orchestrator.api.conversion import status_from_proto
+from parley.orchestrator.api.folding import DebateFold, fold
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import CorruptEventError, Payload
+from parley.orchestrator.model.spec import participants_of
 from parley.orchestrator.model.times import time_of, timestamp
 from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.arena_pb2 import (
@@ -17,6 +19,11 @@ from parley.v1.arena_pb2 import (
     TricksterFinding,
 )
 from parley.v1.debate_pb2 import (
+    DEBATE_STATUS_FAILED,
+    DEBATE_STATUS_PAUSED,
+    DEBATE_STATUS_PENDING,
+    DEBATE_STATUS_RUNNING,
+    DEBATE_STATUS_WAITING,
     Approval,
     DebateFailure,
     Direction,
@@ -95,9 +102,9 @@ CANCELLED = Concluded()
 def test_an_accepted_debate_is_pending_and_says_what_it_is_about() -> None:
     state = fold(log(CREATED))
 
-    assert state.status == "PENDING"
-    assert (state.debate, state.spec, state.phase) == (DEBATE, SPEC, "")
-    assert (state.created_at, state.updated_at, state.last_sequence) == (START, START, 1)
+    assert state.status == DEBATE_STATUS_PENDING
+    assert (state.id, state.spec, state.phase) == (DEBATE, SPEC, "")
+    assert (time_of(state.create_time), time_of(state.update_time), state.last_sequence) == (START, START, 1)
     assert state.usage == Usage()
 
 
@@ -119,14 +126,14 @@ def test_an_accepted_debate_is_pending_and_says_what_it_is_about() -> None:
     ],
 )
 def test_the_status_follows_the_log(happened: list[Payload], status: str) -> None:
-    assert fold(log(CREATED, *happened)).status == status
+    assert status_from_proto(fold(log(CREATED, *happened)).status) == status
 
 
 def test_a_failed_debate_says_why_until_it_goes_on() -> None:
     begun = log(CREATED, CLAIMED, FAILURE, Resumed())
 
     assert fold(begun[:3]).failure == FAILURE.failure
-    assert fold(begun).failure is None
+    assert not fold(begun).HasField("failure")
 
 
 def test_contributions_stand_in_the_order_in_which_they_came() -> None:
@@ -142,7 +149,7 @@ def test_contributions_stand_in_the_order_in_which_they_came() -> None:
 def test_a_step_that_succeeds_after_a_failure_is_no_failure_and_both_attempts_are_paid_for() -> None:
     state = fold(log(CREATED, CLAIMED, failed(PROPOSAL), succeeded(PROPOSAL, "Use A.", attempt=2)))
 
-    assert state.failures == ()
+    assert not state.failures
     assert [(made.reply.text, made.attempt) for made in state.contributions] == [("Use A.", 2)]
     assert state.calls == 2
     assert state.usage == Usage(input_tokens=13, output_tokens=5, cost_micros=107, requests=3)
@@ -153,7 +160,7 @@ def test_a_step_that_is_made_again_stands_once_with_its_latest_outcome() -> None
     lost = fold(log(CREATED, succeeded(PROPOSAL, "Use A."), failed(PROPOSAL, attempt=2)))
 
     assert [made.reply.text for made in again.contributions] == ["Use B."]
-    assert lost.contributions == ()
+    assert not lost.contributions
     assert [failure.attempt for failure in lost.failures] == [2]
 
 
@@ -167,21 +174,21 @@ def test_a_price_that_is_unknown_once_leaves_the_cost_unknown() -> None:
 def test_a_service_answer_is_no_model_call() -> None:
     state = fold(log(CREATED, StepSucceeded(work=VOTE, digest="digest")))
 
-    assert (state.calls, state.contributions) == (0, ())
+    assert (state.calls, list(state.contributions)) == (0, [])
 
 
 def test_how_the_first_drafts_group_is_told() -> None:
     groups = [DraftGroup(agent_ids=["ada", "bo"], position="A."), DraftGroup(agent_ids=["cy"], position="B.")]
     drafts = DraftGroups(groups=groups, majority=True, certain=True)
 
-    assert fold(log(CREATED)).first_drafts is None
+    assert not fold(log(CREATED)).HasField("first_drafts")
     assert fold(log(CREATED, DraftsGrouped(drafts=drafts))).first_drafts == drafts
 
 
 def test_first_drafts_whose_groups_are_not_certain_are_not_told() -> None:
     drafts = DraftGroups(groups=[DraftGroup(agent_ids=["ada", "bo"], position="A.")], majority=True)
 
-    assert fold(log(CREATED, DraftsGrouped(drafts=drafts))).first_drafts is None
+    assert not fold(log(CREATED, DraftsGrouped(drafts=drafts))).HasField("first_drafts")
 
 
 def test_the_contribution_that_is_the_answer_is_known_by_its_start() -> None:
@@ -212,21 +219,28 @@ def test_rounds_warnings_interventions_and_recalled_debates_are_kept() -> None:
 
     state = fold(log(CREATED, Recalled(debate_ids=["deb-1"]), *rounds, Warned(message="late"), guided))
 
-    assert (state.recalled, state.current_round, state.max_rounds) == (("deb-1",), 2, 2)
-    assert (state.warnings, state.interventions) == (("late",), (guided,))
+    assert (list(state.recalled_debate_ids), state.current_round, state.max_rounds) == (["deb-1"], 2, 2)
+    assert (list(state.warnings), list(state.interventions)) == (["late"], [guided.intervention])
 
 
 def test_an_agent_that_joins_takes_part_from_then_on() -> None:
     cy = Agent(id="cy", name="Cy", role="testing")
     joined = ParticipantJoined(agent=cy, instructions={"system": "Test."})
 
-    assert fold(log(CREATED)).participants == (ADA, BO)
+    assert participants_of(fold(log(CREATED))) == (ADA, BO)
     state = fold(log(CREATED, CLAIMED, joined))
-    assert (state.joined, state.participants) == ((cy,), (ADA, BO, cy))
+    assert (list(state.joined), participants_of(state)) == ([cy], (ADA, BO, cy))
 
 
 def test_of_a_team_that_was_chosen_only_its_members_take_part() -> None:
-    assert fold(log(CREATED, CLAIMED, TeamSelected(agent_ids=["bo"]))).participants == (BO,)
+    assert participants_of(fold(log(CREATED, CLAIMED, TeamSelected(agent_ids=["bo"])))) == (BO,)
+
+
+def test_of_a_team_without_members_only_those_who_join_take_part() -> None:
+    cy = Agent(id="cy", name="Cy", role="testing")
+    joined = ParticipantJoined(agent=cy)
+
+    assert participants_of(fold(log(CREATED, CLAIMED, TeamSelected(), joined))) == (cy,)
 
 
 UNTIL = START + timedelta(hours=1)
@@ -255,12 +269,12 @@ def test_a_debate_waits_at_a_checkpoint_until_it_is_closed_or_expires(
 
     waits = fold(log(*begun))
     assert (waits.status, waits.waiting) == (
-        "WAITING",
+        DEBATE_STATUS_WAITING,
         Waiting(checkpoint="ask", message=message, until=timestamp(UNTIL), **{kind: getattr(opened, kind)}),
     )
     for over in (CheckpointClosed(request_id="w"), CheckpointExpired()):
         state = fold(log(*begun, create_event("ask", over)))
-        assert (state.status, state.waiting) == ("RUNNING", None)
+        assert (state.status, state.HasField("waiting")) == (DEBATE_STATUS_RUNNING, False)
 
 
 def test_a_debate_waits_for_providers_until_that_is_over() -> None:
@@ -270,9 +284,9 @@ def test_a_debate_waits_for_providers_until_that_is_over() -> None:
 
     waits = fold(log(CREATED, CLAIMED, wait))
     told = Waiting(message="m", until=timestamp(UNTIL), reason="R", agent_id="ada", phase="round 1 proposal")
-    assert (waits.status, waits.waiting) == ("WAITING", told)
-    assert fold(log(CREATED, CLAIMED, wait, WaitFinished())).waiting is None
-    assert fold(log(CREATED, CLAIMED, Paused(), wait)).status == "PAUSED"
+    assert (waits.status, waits.waiting) == (DEBATE_STATUS_WAITING, told)
+    assert not fold(log(CREATED, CLAIMED, wait, WaitFinished())).HasField("waiting")
+    assert fold(log(CREATED, CLAIMED, Paused(), wait)).status == DEBATE_STATUS_PAUSED
 
 
 def test_why_the_rounds_ended_before_the_last_is_told_where_nothing_else_ended_the_debate() -> None:
@@ -295,7 +309,7 @@ def test_kinds_that_are_not_known_are_passed_over(ignorable: bool) -> None:
 
     state, before = fold(with_foreign(events, ignorable=ignorable)), fold(events)
 
-    assert (state.status, state.warnings, state.last_sequence) == ("RUNNING", ("late",), 4)
+    assert (state.status, list(state.warnings), state.last_sequence) == (DEBATE_STATUS_RUNNING, ["late"], 4)
     assert (state.contributions, state.calls) == (before.contributions, before.calls)
 
 
@@ -372,7 +386,9 @@ def test_an_answer_is_one_though_the_fold_was_cut_while_it_was_written() -> None
     begins = create_event(key_of(CRITIQUE), StepStarted(work=CRITIQUE, digest="digest", is_answer=True), 1)
     events = log(CREATED, CLAIMED, begins, succeeded(CRITIQUE, "This."))
 
-    (made,) = advance(fold(events[:3]), events[3:]).contributions
+    folded = DebateFold(events[:3])
+    folded.extend(events[3:])
+    (made,) = folded.debate.contributions
     assert made.is_answer
 
 
@@ -383,7 +399,30 @@ def test_folding_a_log_in_parts_is_folding_it_whole(
     events = log(CREATED, *happened)
     cut = data.draw(st.integers(1, len(events)))
 
-    assert advance(fold(events[:cut]), events[cut:]) == fold(events)
+    folded = DebateFold(events[:cut])
+    before = folded.debate
+    folded.extend(events[cut:])
+    assert (before, folded.debate) == (fold(events[:cut]), fold(events))
+    assert folded.log_bytes == sum(len(each.entry) for each in events)
+
+
+def test_events_that_were_folded_in_are_not_counted_again() -> None:
+    events = log(CREATED, CLAIMED, succeeded(PROPOSAL, "Use A."), Warned(message="late"))
+    folded = DebateFold(events[:3])
+
+    folded.extend(events[2:])
+    folded.extend(events[1:])
+    assert folded.debate == fold(events)
+
+
+def test_each_outcome_names_its_event_and_the_debate_when_it_ended() -> None:
+    events = log(CREATED, CLAIMED, succeeded(PROPOSAL, "Use A."), failed(CRITIQUE))
+    state, ended = fold(events), fold(log(CREATED, CLAIMED, CANCELLED, Closed()))
+
+    assert (state.contributions[0].sequence, state.failures[0].sequence) == (3, 4)
+    assert not state.HasField("end_time")
+    assert time_of(state.update_time) == events[3].time
+    assert ended.end_time.ToDatetime() < ended.update_time.ToDatetime()
 
 
 @given(st.lists(PAYLOADS, max_size=30))
@@ -396,5 +435,5 @@ def test_each_step_stands_once_and_every_attempt_of_an_agent_is_counted(
     keys = [made.key for made in state.contributions] + [lost.key for lost in state.failures]
     assert len(keys) == len(set(keys))
     assert state.last_sequence == len(events)
-    assert (state.failure is not None) == (state.status == "FAILED")
+    assert state.HasField("failure") == (state.status == DEBATE_STATUS_FAILED)
     assert state.calls >= len(state.contributions)

@@ -136,9 +136,9 @@ def pages(kept: KeptDebate, *, poisoned: bool) -> Iterator[Page]:
     is_shipped = state.spec.format.partition("@")[0] in known.names()
     debate_format = known.get(state.spec.format) if is_shipped else None
     said = f"Good.{HOSTILE if poisoned else ''}"
-    feedback = Feedback("default", state.debate, "r", 1, said, "2026-01-01", (), "")
-    yield Page(render_report(state.debate, state, debate_format, feedback))
-    if state.outcome is not None and state.outcome.HasField("moderated"):
+    feedback = Feedback("default", state.id, "r", 1, said, "2026-01-01", (), "")
+    yield Page(render_report(state, debate_format, feedback))
+    if state.outcome.HasField("moderated"):
         yield Page(decision_of(state, state.outcome.moderated).markdown)
 
 

@@ -97,7 +97,7 @@ WHOLE = (
 
 
 def report(*events: Event | Payload, debate_format: Format | None = V1) -> str:
-    return render_report(DEBATE, fold(log(*events)), debate_format)
+    return render_report(fold(log(*events)), debate_format)
 
 
 def parsed(text: str) -> list[Token]:

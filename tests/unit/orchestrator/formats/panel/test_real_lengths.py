@@ -184,7 +184,7 @@ async def test_what_a_summary_is_recorded_with_is_what_prompts_carry(
     assert f"<<<\n{made.reply.text}\n>>>" in told
     assert (
         f"stands for {len(quoted):,} characters with {len(made.reply.text)}, length-based"
-        in render_report("deb", fold(events), V1)
+        in render_report(fold(events), V1)
     )
 
 
@@ -325,8 +325,8 @@ async def test_why_the_rounds_ended_stands_in_the_log_the_state_and_the_report(
     assert StopReason.Name(ended.reason) == f"STOP_REASON_{reason}"
     assert words in ended.explanation
     folded = fold(events)
-    assert folded.rounds_ended == ended
-    assert "Rounds ended:" in render_report("deb", folded, V1)
+    assert (folded.stop_reason, folded.stop_explanation) == (ended.reason, ended.explanation)
+    assert "Rounds ended:" in render_report(folded, V1)
 
 
 async def test_a_person_who_ends_the_rounds_is_the_reason_and_so_is_one_who_cancels(
@@ -338,14 +338,14 @@ async def test_a_person_who_ends_the_rounds_is_the_reason_and_so_is_one_who_canc
     await replica.intervene(debate, "end")
     hold.release()
     folded = fold(await stage.comes_to(debate, "COMPLETED"))
-    assert folded.rounds_ended.explanation == "a person ended the rounds after round 1"
+    assert folded.stop_explanation == "a person ended the rounds after round 1"
     assert "1 of at most 3 rounds were held. They ended early" in stage.gateway.asked("synthesis").prompt
     hold = stage.gateway.hold("round/1/propose/bo")
     debate = await replica.create(make_debate(2, 3))
     await hold.reached.wait()
     await replica.intervene(debate, "cancel")
     folded = fold(await stage.comes_to(debate, "CANCELLED"))
-    assert folded.rounds_ended.explanation == "a person cancelled the debate"
+    assert folded.stop_explanation == "a person cancelled the debate"
 
 
 async def test_an_agents_own_settings_for_summaries_go_before_the_debates(
