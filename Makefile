@@ -92,6 +92,7 @@ check-protos: $(VENV)/.all ## Check the contract: lint, format, breaking changes
 	@rm -rf $(VENV)/reference && $(BIN)/python -m tests.support.contract_reference $(VENV)/reference
 	@diff -r $(VENV)/reference docs/reference \
 		|| { echo "docs/reference is not what protos/ says: run make protos" >&2; exit 1; }
+	@$(BIN)/python -m tests.support.made_parts --check
 
 .PHONY: check-deploy
 check-deploy: $(VENV)/.deploy ## Check what installs Parley: chart, images, dashboards, local cluster
@@ -205,12 +206,13 @@ cluster-down: ## Take that cluster away
 ##@ Make
 
 .PHONY: protos
-protos: $(VENV)/.all ## Generate services/parley/v1, the configuration's schema.json and docs/reference from protos/
+protos: $(VENV)/.all ## Make services/parley/v1, schema.json, docs/reference, and parts of other files, from protos/
 	@rm -f services/parley/v1/*_pb2.py services/parley/v1/*_pb2.pyi \
 		services/parley/v1/*_pb2_grpc.py services/parley/v1/*_pb2_grpc.pyi
 	$(call generate,services)
 	$(BIN)/python -P -m parley.config.schema >$(VENV)/schema.json && mv $(VENV)/schema.json services/parley/config/schema.json
 	$(BIN)/python -m tests.support.contract_reference docs/reference
+	$(BIN)/python -m tests.support.made_parts
 
 .PHONY: agreement-head
 agreement-head: $(VENV)/.all ## Train the agreement model's head (ARGS for another encoder's)

@@ -191,8 +191,8 @@ def _setting(field: FieldDescriptorProto) -> str:
         return ""
     said = field.options.Extensions[setting_pb2.setting]
     facts = [_range(said, is_list=field.label == FieldDescriptorProto.LABEL_REPEATED)]
-    if otherwise := said.otherwise or said.default:
-        facts.append(f"Default: {otherwise}")
+    if default := "; ".join(filter(None, (said.default, said.otherwise))):
+        facts.append(f"Default: {default}")
     if (said.help or said.default) and not said.not_in_file:
         facts.append(f"Key: `{said.key or field.name}`")
     if said.option:

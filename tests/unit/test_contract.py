@@ -89,17 +89,22 @@ CALLED_BY_NO_CODE_OF_OURS = {
 """RPCs without a method of the client or a call of a service, and why."""
 
 
-def called_in(*folders: Path) -> set[str]:
-    """The names of the attributes that the code of these folders uses."""
+def attributes_in(*folders: Path) -> set[str]:
+    """The names of the attributes that the code of these folders reads."""
     trees = [ast.parse(each.read_text("utf-8")) for folder in folders for each in folder.rglob("*.py")]
-    return {each.attr for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Attribute)}
+    return {
+        each.attr
+        for tree in trees
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load)
+    }
 
 
 def test_every_rpc_of_the_orchestrator_is_called_by_the_client_and_any_other_by_the_client_or_a_service() -> (
     None
 ):
-    by_client = called_in(PARLEY / "client")
-    by_any = called_in(*(each for each in PARLEY.iterdir() if each.is_dir() and each.name != "v1"))
+    by_client = attributes_in(PARLEY / "client")
+    by_any = attributes_in(*(each for each in PARLEY.iterdir() if each.is_dir() and each.name != "v1"))
     uncalled = {
         each.name
         for each in METHODS
@@ -162,8 +167,15 @@ def test_every_setting_says_what_it_may_be(field: FieldDescriptor) -> None:
     )
 
 
+def test_every_setting_is_read_where_debates_are_run() -> None:
+    read = attributes_in(PARLEY / "orchestrator")
+    unread = {name for name, field in SETTINGS.items() if field.name not in read}
+    assert not unread, "a setting that no code of services/parley/orchestrator reads has no effect"
+
+
 @pytest.mark.parametrize(
-    "kind", [PanelSettings, ArenaSettings, ModeratedSettings, EvaluationSettings, Clarifications]
+    "kind",
+    [PanelSettings, ArenaSettings, ModeratedSettings, EvaluationSettings, Clarifications, DebateLimits],
 )
 def test_defaults_are_values_of_their_fields_and_in_range(kind: type[Message]) -> None:
     violations = Violations()

@@ -178,6 +178,7 @@ class SyncParleyClient(SyncConnection[ParleyClient]):
 
     _kind = ParleyClient
 
+    # made by make protos: ParleyClient
     create_debate = _blocking_call(ParleyClient.create_debate)
     get = _blocking_call(ParleyClient.get)
     get_summary = _blocking_call(ParleyClient.get_summary)
@@ -203,6 +204,7 @@ class SyncParleyClient(SyncConnection[ParleyClient]):
     create_key = _blocking_call(ParleyClient.create_key)
     list_keys = _blocking_iterator(ParleyClient.list_keys)
     revoke_key = _blocking_call(ParleyClient.revoke_key)
+    # end of ParleyClient
     export = _blocking_call(export)
 
 
@@ -211,8 +213,10 @@ class SyncGatewayClient(SyncConnection[GatewayClient]):
 
     _kind = GatewayClient
 
+    # made by make protos: GatewayClient
     list_agents = _blocking_call(GatewayClient.list_agents)
     list_routes = _blocking_call(GatewayClient.list_routes)
+    # end of GatewayClient
 
 
 class SyncRatingsClient(SyncConnection[RatingsClient]):
@@ -220,4 +224,6 @@ class SyncRatingsClient(SyncConnection[RatingsClient]):
 
     _kind = RatingsClient
 
+    # made by make protos: RatingsClient
     list = _blocking_iterator(RatingsClient.list)
+    # end of RatingsClient

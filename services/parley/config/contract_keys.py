@@ -153,10 +153,9 @@ def _help_with_default(field: FieldDescriptor, said: Setting) -> str:
 
 
 def _default_words(field: FieldDescriptor, said: Setting) -> str:
-    if said.otherwise or not said.default:
-        return said.otherwise
     is_word = field.enum_type is not None or field.cpp_type == FieldDescriptor.CPPTYPE_STRING
-    return f"`{said.default}`" if is_word else said.default
+    default = f"`{said.default}`" if said.default and is_word else said.default
+    return "; ".join(filter(None, (default, said.otherwise)))
 
 
 def _scalar(field: FieldDescriptor, said: Setting) -> Any:

@@ -182,8 +182,7 @@ class DebateEntry:
         Field(
             ge=1000,
             le=86_400_000,
-            description="Milliseconds after which a round goes on without whoever is late. Default: 300000, for `moderated` "
-            "120000.",
+            description="`round_timeout_seconds` in milliseconds; one of both.",
         ),
     ] = None
     interactive_clarifications: Annotated[

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any, Final, TypeVar, cast
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
 from parley.runtime.validation import CONTROL_CHARACTER, Violations
@@ -14,6 +15,7 @@ __all__ = [
     "check_field",
     "check_settings",
     "default_of",
+    "defaults_of",
     "enum_labels",
     "fields_of",
     "is_map",
@@ -68,6 +70,14 @@ def default_of(message: type[Message], name: str) -> Any:
     return _parse_default(field, said.default)
 
 
+def defaults_of(message: type[_Settings]) -> _Settings:
+    """Return a message with the default of each of its fields that has one, also of those that are applied on use."""
+    names = [
+        field.name for field in fields_of(message.DESCRIPTOR) if (said := setting_of(field)) and said.default
+    ]
+    return message(**{name: default_of(message, name) for name in names})
+
+
 def _parse_default(field: FieldDescriptor, text: str) -> Any:
     if field.enum_type is not None:
         return enum_labels(field.enum_type)[text]
@@ -75,6 +85,8 @@ def _parse_default(field: FieldDescriptor, text: str) -> Any:
         return {"true": True, "false": False}[text]
     if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
         return text
+    if field.message_type is not None:
+        return Duration(seconds=int(text))
     is_float = field.cpp_type in {FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT}
     return float(text) if is_float else int(text)
 

@@ -425,31 +425,27 @@ class DebateLimits(_message.Message):
     """
     @_builtins.property
     def call(self) -> _duration_pb2.Duration:
-        """One agent call, fallback included. Unset: the format's default, for `panel` 90 s."""
+        """One agent call, fallback included. Unset: the format's default."""
 
     @_builtins.property
     def round(self) -> _duration_pb2.Duration:
         """One round: after so long, calls in flight are stopped, and the round goes on without them. Unset: the
-        format's default, for `panel` 300 s.
+        format's default.
         """
 
     @_builtins.property
     def total(self) -> _duration_pb2.Duration:
-        """The whole debate; waits for providers count. Calls in flight are stopped. Unset: the format's default,
-        for `panel` no limit.
-        """
+        """The whole debate; waits for providers count. Calls in flight are stopped. Unset: the format's default."""
 
     @_builtins.property
     def checkpoint(self) -> _duration_pb2.Duration:
         """How long a person is waited for at a checkpoint before the debate pauses. Unset: the format's
-        default, for `panel` 1800 s.
+        default.
         """
 
     @_builtins.property
     def waiting(self) -> _duration_pb2.Duration:
-        """How long one phase waits, in all, for providers that may come back. Unset: the format's default, for
-        `panel` 600 s.
-        """
+        """How long one phase waits, in all, for providers that may come back. Unset: the format's default."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from parley.v1 import setting_pb2 as parley_dot_v1_dot_setting__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19parley/v1/moderated.proto\x12\tparley.v1\x1a\x17parley/v1/setting.proto\"\xd7\x06\n\x11ModeratedSettings\x12\xa6\x01\n\x0cperspectives\x18\x01 \x01(\x05\x42\x8f\x01\xaa\xce\x18\x8a\x01\n#Debaters of the format `moderated`.\x12\x14\x64\x65\x66\x61ult_perspectives\",the moderator decides, 2 for a binary choice1\x00\x00\x00\x00\x00\x00\x00@9\x00\x00\x00\x00\x00\x00\x10@\xaa\x01\x0cperspectives\x12\x65\n\nmax_rounds\x18\x02 \x01(\x05\x42Q\xaa\xce\x18M\n)Rounds of the format `moderated` at most.\x1a\x01\x35\x31\x00\x00\x00\x00\x00\x00\xf0?9\x00\x00\x00\x00\x00\x00\x34@\xaa\x01\nmax-rounds\x12\xc9\x01\n\x0b\x63heckpoints\x18\x03 \x01(\x08\x42\xae\x01\xaa\xce\x18\xa9\x01\n`Whether a person is asked after each round of the format `moderated`, and approves its decision.\x1a\x04true\"1true; false where `parley debate` has no terminal\xaa\x01\x0b\x63heckpointsH\x00\x88\x01\x01\x12\xb9\x01\n\x16token_budget_per_round\x18\x04 \x01(\x05\x42\x93\x01\xaa\xce\x18\x8e\x01\naTokens that a debater of the format `moderated` may write in a round. 0 or `unlimited`: no limit.\x1a\x04\x32\x30\x30\x30\x31\x00\x00\x00\x00\x00\x00P@9\x00\x00\x00\x00\x80\x84.Aj\x06tokensr\tunlimitedH\x01\x88\x01\x01\x12\x7f\n\x13\x63ustom_perspectives\x18\x05 \x03(\x0b\x32\x16.parley.v1.PerspectiveBJ\xaa\xce\x18\x46\nBPerspectives of the format `moderated`, besides the built-in ones.P B\x0e\n\x0c_checkpointsB\x19\n\x17_token_budget_per_round\"\xf0\x03\n\x0bPerspective\x12u\n\x04name\x18\x01 \x01(\tBg\xaa\xce\x18\x63\nZIts name, such as `Compliance First`. With the name of a built-in one, it takes its place.X@`\x01\x80\x01\x01\x12P\n\npriorities\x18\x02 \x03(\tB<\xaa\xce\x18\x38\n+What it puts first, such as `audit trails`.H\x01P\nXd`\x01\x80\x01\x01\x12?\n\ntrade_offs\x18\x03 \x01(\tB+\xaa\xce\x18\'\n\x1dWhat it will accept for that.X\xac\x02`\x01\x80\x01\x01\x12g\n\x08keywords\x18\x04 \x03(\tBU\xaa\xce\x18Q\n0Words of a question for which it is of interest.\"\x17those of its prioritiesP2X@`\x01\x12n\n\x07opposes\x18\x05 \x03(\tB]\xaa\xce\x18Y\n,Names of perspectives that it pulls against.\"#told from priorities and trade-offsP X@`\x01\"\xfc\x02\n\x10ModeratedOutcome\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x0e\n\x06rounds\x18\x02 \x01(\x05\x12\x36\n\x0cperspectives\x18\x03 \x03(\x0b\x32 .parley.v1.ConsideredPerspective\x12\x12\n\nagreements\x18\x04 \x03(\t\x12$\n\x08tensions\x18\x05 \x03(\x0b\x32\x12.parley.v1.Tension\x12\x16\n\x0erecommendation\x18\x06 \x01(\t\x12)\n\nconfidence\x18\x07 \x01(\x0e\x32\x15.parley.v1.Confidence\x12\x0f\n\x07\x63\x61veats\x18\x08 \x03(\t\x12$\n\x08\x64issents\x18\t \x03(\x0b\x32\x12.parley.v1.Dissent\x12\x10\n\x08guidance\x18\n \x03(\t\x12\x10\n\x08\x61pproved\x18\x0b \x01(\x08\x12+\n\tfollow_up\x18\x0c \x01(\x0b\x32\x13.parley.v1.FollowUpH\x00\x88\x01\x01\x42\x0c\n\n_follow_up\"\xbb\x01\n\x15\x43onsideredPerspective\x12+\n\x0bperspective\x18\x01 \x01(\x0b\x32\x16.parley.v1.Perspective\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12\x15\n\rkey_arguments\x18\x03 \x03(\t\x12\x1b\n\x13trade_offs_accepted\x18\x04 \x03(\t\x12\x15\n\rabsent_rounds\x18\x05 \x03(\x05\x12\x18\n\x10muted_from_round\x18\x06 \x01(\x05\"%\n\x07Tension\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0c\n\x04open\x18\x02 \x01(\x08\")\n\x07\x44issent\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\";\n\x08\x46ollowUp\x12\x11\n\trequested\x18\x01 \x01(\x08\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t*h\n\nConfidence\x12\x1a\n\x16\x43ONFIDENCE_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43ONFIDENCE_HIGH\x10\x01\x12\x15\n\x11\x43ONFIDENCE_MEDIUM\x10\x02\x12\x12\n\x0e\x43ONFIDENCE_LOW\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19parley/v1/moderated.proto\x12\tparley.v1\x1a\x17parley/v1/setting.proto\"\xce\x05\n\x11ModeratedSettings\x12\x8a\x01\n\x0cperspectives\x18\x01 \x01(\x05\x42t\xaa\xce\x18p\n\tDebaters.\x12\x14\x64\x65\x66\x61ult_perspectives\",the moderator decides, 2 for a binary choice1\x00\x00\x00\x00\x00\x00\x00@9\x00\x00\x00\x00\x00\x00\x10@\xaa\x01\x0cperspectives\x12K\n\nmax_rounds\x18\x02 \x01(\x05\x42\x37\xaa\xce\x18\x33\n\x0fRounds at most.\x1a\x01\x35\x31\x00\x00\x00\x00\x00\x00\xf0?9\x00\x00\x00\x00\x00\x00\x34@\xaa\x01\nmax-rounds\x12\xa6\x01\n\x0b\x63heckpoints\x18\x03 \x01(\x08\x42\x8b\x01\xaa\xce\x18\x86\x01\nFWhether a person is asked after each round, and approves the decision.\x1a\x04true\"(false if `parley debate` has no terminal\xaa\x01\x0b\x63heckpointsH\x00\x88\x01\x01\x12\x9d\x01\n\x16token_budget_per_round\x18\x04 \x01(\x05\x42x\xaa\xce\x18t\nGTokens that a debater may write in a round. 0 or `unlimited`: no limit.\x1a\x04\x32\x30\x30\x30\x31\x00\x00\x00\x00\x00\x00P@9\x00\x00\x00\x00\x80\x84.Aj\x06tokensr\tunlimitedH\x01\x88\x01\x01\x12k\n\x13\x63ustom_perspectives\x18\x05 \x03(\x0b\x32\x16.parley.v1.PerspectiveB6\xaa\xce\x18\x32\n.Perspectives in addition to the built-in ones.P B\x0e\n\x0c_checkpointsB\x19\n\x17_token_budget_per_round\"\xfa\x03\n\x0bPerspective\x12u\n\x04name\x18\x01 \x01(\tBg\xaa\xce\x18\x63\nZIts name, such as `Compliance First`. With the name of a built-in one, it takes its place.X@`\x01\x80\x01\x01\x12P\n\npriorities\x18\x02 \x03(\tB<\xaa\xce\x18\x38\n+What it puts first, such as `audit trails`.H\x01P\nXd`\x01\x80\x01\x01\x12?\n\ntrade_offs\x18\x03 \x01(\tB+\xaa\xce\x18\'\n\x1dWhat it will accept for that.X\xac\x02`\x01\x80\x01\x01\x12g\n\x08keywords\x18\x04 \x03(\tBU\xaa\xce\x18Q\n0Words of a question for which it is of interest.\"\x17those of its prioritiesP2X@`\x01\x12x\n\x07opposes\x18\x05 \x03(\tBg\xaa\xce\x18\x63\n,Names of perspectives that it pulls against.\"-those that its priorities and trade-offs showP X@`\x01\"\xfc\x02\n\x10ModeratedOutcome\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x0e\n\x06rounds\x18\x02 \x01(\x05\x12\x36\n\x0cperspectives\x18\x03 \x03(\x0b\x32 .parley.v1.ConsideredPerspective\x12\x12\n\nagreements\x18\x04 \x03(\t\x12$\n\x08tensions\x18\x05 \x03(\x0b\x32\x12.parley.v1.Tension\x12\x16\n\x0erecommendation\x18\x06 \x01(\t\x12)\n\nconfidence\x18\x07 \x01(\x0e\x32\x15.parley.v1.Confidence\x12\x0f\n\x07\x63\x61veats\x18\x08 \x03(\t\x12$\n\x08\x64issents\x18\t \x03(\x0b\x32\x12.parley.v1.Dissent\x12\x10\n\x08guidance\x18\n \x03(\t\x12\x10\n\x08\x61pproved\x18\x0b \x01(\x08\x12+\n\tfollow_up\x18\x0c \x01(\x0b\x32\x13.parley.v1.FollowUpH\x00\x88\x01\x01\x42\x0c\n\n_follow_up\"\xbb\x01\n\x15\x43onsideredPerspective\x12+\n\x0bperspective\x18\x01 \x01(\x0b\x32\x16.parley.v1.Perspective\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12\x15\n\rkey_arguments\x18\x03 \x03(\t\x12\x1b\n\x13trade_offs_accepted\x18\x04 \x03(\t\x12\x15\n\rabsent_rounds\x18\x05 \x03(\x05\x12\x18\n\x10muted_from_round\x18\x06 \x01(\x05\"%\n\x07Tension\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0c\n\x04open\x18\x02 \x01(\x08\")\n\x07\x44issent\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\";\n\x08\x46ollowUp\x12\x11\n\trequested\x18\x01 \x01(\x08\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t*h\n\nConfidence\x12\x1a\n\x16\x43ONFIDENCE_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43ONFIDENCE_HIGH\x10\x01\x12\x15\n\x11\x43ONFIDENCE_MEDIUM\x10\x02\x12\x12\n\x0e\x43ONFIDENCE_LOW\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,15 +33,15 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.moderated_pb2', _
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_MODERATEDSETTINGS'].fields_by_name['perspectives']._loaded_options = None
-  _globals['_MODERATEDSETTINGS'].fields_by_name['perspectives']._serialized_options = b'\252\316\030\212\001\n#Debaters of the format `moderated`.\022\024default_perspectives\",the moderator decides, 2 for a binary choice1\000\000\000\000\000\000\000@9\000\000\000\000\000\000\020@\252\001\014perspectives'
+  _globals['_MODERATEDSETTINGS'].fields_by_name['perspectives']._serialized_options = b'\252\316\030p\n\tDebaters.\022\024default_perspectives\",the moderator decides, 2 for a binary choice1\000\000\000\000\000\000\000@9\000\000\000\000\000\000\020@\252\001\014perspectives'
   _globals['_MODERATEDSETTINGS'].fields_by_name['max_rounds']._loaded_options = None
-  _globals['_MODERATEDSETTINGS'].fields_by_name['max_rounds']._serialized_options = b'\252\316\030M\n)Rounds of the format `moderated` at most.\032\00151\000\000\000\000\000\000\360?9\000\000\000\000\000\0004@\252\001\nmax-rounds'
+  _globals['_MODERATEDSETTINGS'].fields_by_name['max_rounds']._serialized_options = b'\252\316\0303\n\017Rounds at most.\032\00151\000\000\000\000\000\000\360?9\000\000\000\000\000\0004@\252\001\nmax-rounds'
   _globals['_MODERATEDSETTINGS'].fields_by_name['checkpoints']._loaded_options = None
-  _globals['_MODERATEDSETTINGS'].fields_by_name['checkpoints']._serialized_options = b'\252\316\030\251\001\n`Whether a person is asked after each round of the format `moderated`, and approves its decision.\032\004true\"1true; false where `parley debate` has no terminal\252\001\013checkpoints'
+  _globals['_MODERATEDSETTINGS'].fields_by_name['checkpoints']._serialized_options = b'\252\316\030\206\001\nFWhether a person is asked after each round, and approves the decision.\032\004true\"(false if `parley debate` has no terminal\252\001\013checkpoints'
   _globals['_MODERATEDSETTINGS'].fields_by_name['token_budget_per_round']._loaded_options = None
-  _globals['_MODERATEDSETTINGS'].fields_by_name['token_budget_per_round']._serialized_options = b'\252\316\030\216\001\naTokens that a debater of the format `moderated` may write in a round. 0 or `unlimited`: no limit.\032\00420001\000\000\000\000\000\000P@9\000\000\000\000\200\204.Aj\006tokensr\tunlimited'
+  _globals['_MODERATEDSETTINGS'].fields_by_name['token_budget_per_round']._serialized_options = b'\252\316\030t\nGTokens that a debater may write in a round. 0 or `unlimited`: no limit.\032\00420001\000\000\000\000\000\000P@9\000\000\000\000\200\204.Aj\006tokensr\tunlimited'
   _globals['_MODERATEDSETTINGS'].fields_by_name['custom_perspectives']._loaded_options = None
-  _globals['_MODERATEDSETTINGS'].fields_by_name['custom_perspectives']._serialized_options = b'\252\316\030F\nBPerspectives of the format `moderated`, besides the built-in ones.P '
+  _globals['_MODERATEDSETTINGS'].fields_by_name['custom_perspectives']._serialized_options = b'\252\316\0302\n.Perspectives in addition to the built-in ones.P '
   _globals['_PERSPECTIVE'].fields_by_name['name']._loaded_options = None
   _globals['_PERSPECTIVE'].fields_by_name['name']._serialized_options = b'\252\316\030c\nZIts name, such as `Compliance First`. With the name of a built-in one, it takes its place.X@`\001\200\001\001'
   _globals['_PERSPECTIVE'].fields_by_name['priorities']._loaded_options = None
@@ -51,21 +51,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PERSPECTIVE'].fields_by_name['keywords']._loaded_options = None
   _globals['_PERSPECTIVE'].fields_by_name['keywords']._serialized_options = b'\252\316\030Q\n0Words of a question for which it is of interest.\"\027those of its prioritiesP2X@`\001'
   _globals['_PERSPECTIVE'].fields_by_name['opposes']._loaded_options = None
-  _globals['_PERSPECTIVE'].fields_by_name['opposes']._serialized_options = b'\252\316\030Y\n,Names of perspectives that it pulls against.\"#told from priorities and trade-offsP X@`\001'
-  _globals['_CONFIDENCE']._serialized_start=2138
-  _globals['_CONFIDENCE']._serialized_end=2242
+  _globals['_PERSPECTIVE'].fields_by_name['opposes']._serialized_options = b'\252\316\030c\n,Names of perspectives that it pulls against.\"-those that its priorities and trade-offs showP X@`\001'
+  _globals['_CONFIDENCE']._serialized_start=2011
+  _globals['_CONFIDENCE']._serialized_end=2115
   _globals['_MODERATEDSETTINGS']._serialized_start=66
-  _globals['_MODERATEDSETTINGS']._serialized_end=921
-  _globals['_PERSPECTIVE']._serialized_start=924
-  _globals['_PERSPECTIVE']._serialized_end=1420
-  _globals['_MODERATEDOUTCOME']._serialized_start=1423
-  _globals['_MODERATEDOUTCOME']._serialized_end=1803
-  _globals['_CONSIDEREDPERSPECTIVE']._serialized_start=1806
-  _globals['_CONSIDEREDPERSPECTIVE']._serialized_end=1993
-  _globals['_TENSION']._serialized_start=1995
-  _globals['_TENSION']._serialized_end=2032
-  _globals['_DISSENT']._serialized_start=2034
-  _globals['_DISSENT']._serialized_end=2075
-  _globals['_FOLLOWUP']._serialized_start=2077
-  _globals['_FOLLOWUP']._serialized_end=2136
+  _globals['_MODERATEDSETTINGS']._serialized_end=784
+  _globals['_PERSPECTIVE']._serialized_start=787
+  _globals['_PERSPECTIVE']._serialized_end=1293
+  _globals['_MODERATEDOUTCOME']._serialized_start=1296
+  _globals['_MODERATEDOUTCOME']._serialized_end=1676
+  _globals['_CONSIDEREDPERSPECTIVE']._serialized_start=1679
+  _globals['_CONSIDEREDPERSPECTIVE']._serialized_end=1866
+  _globals['_TENSION']._serialized_start=1868
+  _globals['_TENSION']._serialized_end=1905
+  _globals['_DISSENT']._serialized_start=1907
+  _globals['_DISSENT']._serialized_end=1948
+  _globals['_FOLLOWUP']._serialized_start=1950
+  _globals['_FOLLOWUP']._serialized_end=2009
 # @@protoc_insertion_point(module_scope)

@@ -56,7 +56,7 @@ class Setting(_message.Message):
     nothing is filled in.
     """
     otherwise: _builtins.str
-    """What holds if it is unset, in words. Empty: as `default` has it."""
+    """What holds if it is unset, in words: without `default`, all of it; with it, what else holds, such as in another format."""
     default_on_use: _builtins.bool
     """Whether an unset field stays unset in a debate: whoever reads it applies the default."""
     min: _builtins.float

@@ -9,8 +9,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from parley.orchestrator.model.times import duration
-from parley.runtime.contract_settings import with_defaults
+from parley.runtime.contract_settings import defaults_of, with_defaults
 from parley.v1.agent_pb2 import TOOL_UNSPECIFIED, Agent, OwnRole, Tool
 from parley.v1.debate_pb2 import Debate, DebateLimits, DebateSpec
 
@@ -28,13 +27,8 @@ __all__ = [
     "without_sections",
 ]
 
-DEFAULT_LIMITS: Final = DebateLimits(
-    call=duration(90),
-    round=duration(300),
-    checkpoint=duration(1800),
-    waiting=duration(600),
-)
-"""What a debate may take; what is unset, or 0, has no limit."""
+DEFAULT_LIMITS: Final = defaults_of(DebateLimits)
+"""What a debate may take, as the contract says; what is unset, or 0, has no limit."""
 
 _KNOWN_TOOLS: Final = frozenset(Tool.values()) - {TOOL_UNSPECIFIED}
 _SETTINGS: Final = {
