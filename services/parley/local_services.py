@@ -20,17 +20,6 @@ if TYPE_CHECKING:  # services are imported when they start: a command that start
     from parley.runtime.identity.guard import Guard
     from parley.runtime.server import Service
 
-__all__ = [
-    "FREE_PORTS",
-    "NOT_STARTED",
-    "LocalOptions",
-    "LocalServices",
-    "Ports",
-    "Purpose",
-    "ServiceAddresses",
-    "enter_together",
-]
-
 NOT_STARTED: Final = "127.0.0.1:9"
 """The address of a service that was not started."""
 _GRACE_SECONDS: Final = 2.0

@@ -8,8 +8,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["Role", "RoleFileError", "parse_role"]
-
 _HEADING = re.compile(r"#[ \t]+(?P<name>\S.*?)[ \t]*")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _ALIASES = "aliases:"

@@ -4,8 +4,6 @@ import os
 import signal
 import sys
 
-__all__ = ["main", "run"]
-
 
 def main() -> None:
     """Run the command line of this process and exit."""

@@ -9,8 +9,6 @@ import click
 from parley.cli.execute import execute
 from parley.cli.input.parameters import DebateId, debate_argument, json_option, server_option
 
-__all__ = ["STORAGE_COMMANDS", "api_keys"]
-
 _PATH: Final = click.Path(path_type=Path)
 _orchestrator_option = server_option("orchestrator")
 

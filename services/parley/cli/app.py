@@ -24,8 +24,6 @@ from parley.cli.input.parameters import (
 from parley.cli.printing import STYLES, print_text
 from parley.cli.steering import STEERING_COMMANDS
 
-__all__ = ["parley"]
-
 _PATH = click.Path(path_type=Path)
 _LISTED = 50
 """Debates in a list at most, by default."""

@@ -13,8 +13,6 @@ from parley.cli.command_name import COMPLETION_VARIABLE, command_name
 from parley.cli.errors import GENERAL, INTERRUPTED, INVALID_ARGUMENTS, CommandError
 from parley.cli.printing import say
 
-__all__ = ["run"]
-
 _OF_STDOUT: Final = frozenset({errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EIO})
 _NEAR: Final = 0.75
 """Similarity of two words, 0 to 1, from which on one is suggested for the other."""

@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-__all__ = ["COMPLETION_VARIABLE", "command_name"]
-
 COMPLETION_VARIABLE: Final = "_PARLEY_COMPLETE"
 """Set by a shell that asks what could come next."""
 

@@ -2,15 +2,6 @@
 
 from typing import Final
 
-__all__ = [
-    "CONFIGURATION",
-    "GENERAL",
-    "INTERRUPTED",
-    "INVALID_ARGUMENTS",
-    "PROVIDER_FAILED",
-    "CommandError",
-]
-
 GENERAL: Final = 1
 INVALID_ARGUMENTS: Final = 2
 PROVIDER_FAILED: Final = 3

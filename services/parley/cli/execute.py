@@ -6,8 +6,6 @@ from typing import Any
 
 from parley.cli.working_folder import load_dotenv
 
-__all__ = ["execute"]
-
 
 def execute(main: Coroutine[Any, Any, None]) -> None:
     """Run what a command does, with the keys of `.env`. Raise CommandError."""

@@ -9,8 +9,6 @@ from typing import Final, TextIO
 
 from parley.cli.printing import say, say_text
 
-__all__ = ["ask", "can_ask", "can_redraw", "discard_input", "is_terminal", "read_input"]
-
 _MAX_BYTES: Final = 4096
 """A terminal reads no more of one line; it drops the rest."""
 

@@ -8,8 +8,6 @@ from typing import Final, Literal, get_args
 
 from parley.runtime.printable import printable, printable_line
 
-__all__ = ["STYLES", "Style", "erase_line", "print_line", "print_text", "say", "say_line", "say_text"]
-
 
 def print_line(text: str) -> None:
     """Write the text to stdout as one line, with its spaces."""

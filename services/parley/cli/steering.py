@@ -11,8 +11,6 @@ from parley.cli.input.parameters import debate_argument, server_option
 if TYPE_CHECKING:  # heavy: help needs none of it
     from parley.cli.commands.intervene import Intervention
 
-__all__ = ["STEERING_COMMANDS"]
-
 _server = server_option("orchestrator", "the Parley that runs on this machine")
 _checkpoint = click.option(
     "--checkpoint",

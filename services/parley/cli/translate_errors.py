@@ -10,8 +10,6 @@ from parley.cli.errors import CONFIGURATION, GENERAL, INVALID_ARGUMENTS, PROVIDE
 from parley.client import ParleyError
 from parley.runtime.errors import ConfigurationError, PartFailedError
 
-__all__ = ["first_error", "is_provider_failure", "translate_errors"]
-
 _OF_PROVIDERS: Final = frozenset(
     {"BAD_REQUEST", "CALL_TIMEOUT", "CONTEXT_OVERFLOW", "NO_ROUTE_AVAILABLE", "TRUNCATED", "UNKNOWN_ROUTE"}
 )

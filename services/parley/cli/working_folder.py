@@ -20,8 +20,6 @@ from parley.cli.printing import say, say_text
 from parley.runtime.printable import printable_line
 from parley.runtime.private_files import make_folder
 
-__all__ = ["TRUST_VARIABLE", "is_trusted", "load_dotenv", "trust_files"]
-
 TRUST_VARIABLE: Final = "PARLEY_TRUST_CONFIG"
 """If `true`, files of any working directory are trusted. It is never read from `.env`."""
 

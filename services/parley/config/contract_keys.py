@@ -15,18 +15,6 @@ from pydantic_core import PydanticCustomError
 from parley.runtime.contract_settings import enum_labels, fields_of, setting_of
 from parley.v1.setting_pb2 import Setting
 
-__all__ = [
-    "ONE_LINE",
-    "Key",
-    "entry_of",
-    "find_key",
-    "keys_of",
-    "number_field",
-    "set_keys",
-    "set_word",
-    "with_keys_of",
-]
-
 ONE_LINE: Final = r"^[^\x00-\x1f\x7f]+$"
 _Entry = TypeVar("_Entry")
 _ANNOTATED: Final[Any] = Annotated

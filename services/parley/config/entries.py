@@ -18,22 +18,6 @@ from parley.v1.agent_pb2 import Agent, SummarySettings
 from parley.v1.debate_pb2 import Clarifications, DebateSpec
 from parley.v1.panel_pb2 import Termination
 
-__all__ = [
-    "ID_PATTERN",
-    "PASSED_OVER",
-    "RENAMED",
-    "AgentEntry",
-    "DebateEntry",
-    "EvaluatorEntry",
-    "FileEntry",
-    "JudgeEntry",
-    "ModelEntry",
-    "ProviderEntry",
-    "RouteEntry",
-    "SummarizationEntry",
-]
-
-
 ID_PATTERN: Final = f"^{AGENT_ID.pattern}$"
 
 Id = Annotated[str, Field(pattern=ID_PATTERN, description="Up to 32 of a-z, 0-9 and `-`.")]

@@ -2,8 +2,6 @@
 
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["ConfigError"]
-
 
 class ConfigError(ConfigurationError):
     """The file cannot be used.

@@ -11,8 +11,6 @@ from parley.config.prompts import Prompt
 from parley.config.reading import Places
 from parley.config.roles import OwnRole, find_own_role
 
-__all__ = ["Agent", "ConfigFile", "Provider", "Route"]
-
 
 @dataclass(frozen=True, slots=True)
 class Agent:

@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from parley.config.errors import ConfigError
 from parley.config.reading import Places
 
-__all__ = ["Findings"]
-
 
 class Findings:
     """What was found so far.

@@ -13,8 +13,6 @@ from parley.v1.debate_pb2 import DebateSpec
 from parley.v1.moderated_pb2 import ModeratedSettings
 from parley.v1.panel_pb2 import PanelSettings
 
-__all__ = ["DEFAULT", "FORMATS", "FORMAT_SETTINGS", "Format", "find_format"]
-
 FORMAT_SETTINGS: Final = DebateSpec.DESCRIPTOR.oneofs_by_name["format_settings"]
 _UNATTENDED: Final = (
     "Nobody can be asked here, since stdin and stderr are not both a terminal: the debate is held without checkpoints. "

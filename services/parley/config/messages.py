@@ -11,8 +11,6 @@ from parley.config.prompts import Prompt
 from parley.v1 import agent_pb2
 from parley.v1.debate_pb2 import Clarifications, DebateSpec
 
-__all__ = ["agent_message", "debate_message", "keys_of_field"]
-
 _CONCURRENCY: Final[Mapping[str, str]] = {
     "proposals": "max_concurrent_proposals",
     "critiques": "max_concurrent_critiques",

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Prompt", "is_outside", "load_prompt"]
-
 MAX_BYTES: Final = 64 * 1024
 
 

@@ -18,8 +18,6 @@ from parley.config.entries import ID_PATTERN, PASSED_OVER, RENAMED, FileEntry, P
 from parley.config.errors import ConfigError
 from parley.config.source import Branch, Items, Tree
 
-__all__ = ["Places", "check_tree", "is_evaluators_file", "join_path"]
-
 _MESSAGES: Final[Mapping[str, str]] = {
     "missing": "is missing",
     "dataclass_type": "must be a mapping",

@@ -9,17 +9,6 @@ from parley.config.prompts import Prompt, load_prompt
 from parley.role_file import Role, RoleFileError, parse_role
 from parley.runtime.validation import AGENT_ID
 
-__all__ = [
-    "FOLDER",
-    "OwnRole",
-    "RoleProblem",
-    "canonical_role",
-    "find_duplicate_names",
-    "find_own_role",
-    "read_file_roles",
-    "read_folder_roles",
-]
-
 FOLDER: Final = "roles"
 _SYSTEM: Final = "system"
 _OTHER_NAMES: Final[Mapping[str, str]] = {

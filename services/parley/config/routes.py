@@ -8,8 +8,6 @@ from parley.config.entries import FileEntry, ModelEntry, ProviderEntry, RouteEnt
 from parley.config.file import Provider, Route
 from parley.config.findings import Findings
 
-__all__ = ["Routes"]
-
 _OPENAI_KEY: Final = "OPENAI_API_KEY"
 _AZURE_KEY: Final = "AZURE_OPENAI_API_KEY"
 _OPENROUTER_KEY: Final = "OPENROUTER_API_KEY"

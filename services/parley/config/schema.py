@@ -9,8 +9,6 @@ from pydantic.alias_generators import to_camel
 
 from parley.config.entries import PASSED_OVER, RENAMED, FileEntry
 
-__all__ = ["schema", "schema_text"]
-
 
 def schema() -> dict[str, Any]:
     """Return the schema (2020-12), made of the declarations the reader uses; keys in snake_case and in camelCase."""

@@ -11,8 +11,6 @@ import yaml
 
 from parley.config.errors import ConfigError
 
-__all__ = ["Branch", "Items", "Leaf", "Tree", "parse", "read"]
-
 MAX_BYTES: Final = 1024 * 1024
 MAX_VALUES: Final = 20_000
 """Values in one file, those behind aliases counted every time: a few nested aliases can stand for billions."""

@@ -12,8 +12,6 @@ from parley.config.prompts import Prompt, is_outside, load_prompt
 from parley.config.roles import OwnRole, canonical_role, find_own_role
 from parley.config.routes import Routes
 
-__all__ = ["DEFAULT_TEAM", "Team"]
-
 DEFAULT_TEAM: Final = ("architect", "performance")
 
 

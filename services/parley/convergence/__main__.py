@@ -19,8 +19,6 @@ from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
 from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_server
 
-__all__ = ["build", "main"]
-
 
 @asynccontextmanager
 async def build(settings: ConvergenceSettings) -> AsyncIterator[Service]:

@@ -15,8 +15,6 @@ from parley.convergence.encoder import CrossEncoder, EncoderFiles
 from parley.convergence.head import AgreementHead
 from parley.runtime.errors import ConfigurationError, unavailable
 
-__all__ = ["AgreementModel", "Agreements", "NliAgreement", "Relation", "pair_relation", "relation"]
-
 _SAME_FROM: Final = 0.7
 _APART_UP_TO: Final = 0.3
 _MARKS: Final = str.maketrans("", "", "*`")

@@ -12,8 +12,6 @@ from parley.convergence.agreement import Relation
 from parley.convergence.grouping import Reading, group
 from parley.convergence.vectors import Vector, cosine
 
-__all__ = ["Assessment", "Critic", "Round", "Thresholds", "Verdict", "assess"]
-
 _REPEATED_FROM: Final = 0.7
 """Cosine of two sentences' fast vectors from which the second one repeats the first."""
 

@@ -10,8 +10,6 @@ from parley.convergence.models import LocalModel
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import unavailable
 
-__all__ = ["Embedder", "LocalEmbedder"]
-
 
 class Embedder(Protocol):
     """A model that turns texts into vectors of length 1."""

@@ -11,8 +11,6 @@ from typing import Final
 from parley.convergence.embedder import Embedder
 from parley.convergence.vectors import Vector
 
-__all__ = ["Embeddings", "open_embeddings"]
-
 _BATCH: Final = 8
 
 

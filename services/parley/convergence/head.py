@@ -13,8 +13,6 @@ import numpy as np
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["DEFAULT_HEAD", "AgreementHead", "default_head"]
-
 DEFAULT_HEAD: Final = Path(__file__).with_name("agreement_head.json")
 """The head of the encoder that is installed with the service; `make agreement-head` makes it."""
 _UNSURE_BELOW: Final = math.log(0.8 / 0.2)

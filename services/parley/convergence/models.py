@@ -13,8 +13,6 @@ from parley.convergence.session import onnx_session
 from parley.convergence.vectors import Vector, mean_direction, unit, windows
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["LocalModel", "MiniLm", "StaticWords", "packaged_file"]
-
 
 class LocalModel(Protocol):
     """A model in this process. Several threads may call it at a time."""

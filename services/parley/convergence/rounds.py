@@ -15,8 +15,6 @@ from parley.convergence.vectors import Vector, center
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.convergence_pb2 import AgentPosition
 
-__all__ = ["Rounds", "Settled", "sentences"]
-
 Settled = Mapping[tuple[str, str], bool]
 """Pairs of agents, the smaller id first, and whether somebody decided that they are the same answer."""
 _Probabilities = Mapping[Pair, float | None]

@@ -16,8 +16,6 @@ from parley.runtime.validation import Violations
 from parley.v1 import convergence_pb2 as pb
 from parley.v1 import convergence_pb2_grpc as pb_grpc
 
-__all__ = ["ConvergenceServicer"]
-
 Context = grpc.aio.ServicerContext[Any, Any]
 
 _MAX_CHARACTERS: Final = 100_000

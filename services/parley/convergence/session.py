@@ -9,8 +9,6 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import onnxruntime
 
-__all__ = ["onnx_session"]
-
 
 def onnx_session(model: str | bytes) -> Any:
     """Load a model, a file's path or its bytes, to be run on the thread that calls it."""

@@ -7,8 +7,6 @@ from pydantic import Field, SecretStr, model_validator
 
 from parley.runtime.settings import ServiceSettings
 
-__all__ = ["ConvergenceSettings", "ModelName"]
-
 ModelName = Literal["minilm", "static", "endpoint"]
 
 

@@ -6,8 +6,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MAX_WINDOWS", "Vector", "center", "cosine", "mean_direction", "unit", "windows"]
-
 Vector = NDArray[np.float32]
 """Of length 1, so that a product of two is their cosine."""
 

@@ -14,8 +14,6 @@ from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
 from parley.v1.debate_pb2 import Debate
 from parley.v1.event_pb2 import Event
 
-__all__ = ["LOG", "ExampleDebate", "read_events", "read_example"]
-
 LOG: Final = Path(__file__).with_name("debate.log")
 """The stored bytes of the debate's log in base64, an event a line."""
 

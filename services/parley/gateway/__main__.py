@@ -41,8 +41,6 @@ from parley.runtime.telemetry import configure_telemetry
 from parley.storage.opening import Store, lock_store, open_store, refuse_unusable_store
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
 
-__all__ = ["build", "main"]
-
 _TRIAL_MARGIN = 5.0
 """Seconds that a trial of a silent replica is respected for beyond a route attempt's own time."""
 

@@ -15,8 +15,6 @@ import aiohttp
 from parley.gateway.wire.endpoint import text_models
 from parley.v1.gateway_pb2 import FoundServer
 
-__all__ = ["USUAL_SERVERS", "UsualServer", "find_servers", "servers_on"]
-
 _HOSTS: Final = ("127.0.0.1", "[::1]")
 _SECONDS: Final = 1.0
 """How long a server may take to list its models. One that is there and idle takes milliseconds."""

@@ -11,8 +11,6 @@ from grpc import StatusCode
 from parley.runtime.errors import ParleyError
 from parley.v1 import agent_pb2
 
-__all__ = ["FAILURE_KINDS", "Failure", "FailureKind"]
-
 
 @dataclass(frozen=True, slots=True)
 class FailureKind:

@@ -12,8 +12,6 @@ from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import get_logger
 from parley.runtime.watched_files import FileVersion, file_version
 
-__all__ = ["FileWatch"]
-
 _LOOK_SECONDS = 1.0
 
 _logger = get_logger(__name__)

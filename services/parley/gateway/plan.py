@@ -25,8 +25,6 @@ from parley.gateway.wire.endpoint import Endpoint, EndpointLimits, Provider
 from parley.runtime.errors import ConfigurationError
 from parley.v1 import agent_pb2, gateway_pb2
 
-__all__ = ["Offers", "Plan", "Roster", "found_plan", "local_plan", "plan", "read_key", "roster"]
-
 _MAX_BYTES: Final = 16 * 1024
 
 

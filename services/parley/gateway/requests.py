@@ -11,8 +11,6 @@ from parley.runtime.contract_settings import check_settings
 from parley.runtime.validation import AGENT_ID, CONTROL_CHARACTER, Violations
 from parley.v1 import agent_pb2, gateway_pb2
 
-__all__ = ["check_cancel", "check_generate", "check_route_names"]
-
 _MAX_ROUTES: Final = 16
 _MAX_LISTED_NAMES: Final = 256
 _MAX_NAME: Final = 512

@@ -26,8 +26,6 @@ from parley.runtime.identity.identity import current_identity
 from parley.runtime.large_texts import in_thread_per_tenant
 from parley.v1 import agent_pb2, gateway_pb2, gateway_pb2_grpc
 
-__all__ = ["GatewayServicer"]
-
 _Context = ServicerContext[Any, Any]
 _Changes = AsyncGenerator[LiveRoute, None]
 _MARGIN_SECONDS: Final = 0.25

@@ -11,8 +11,6 @@ from parley.gateway.routing.call import Timeouts
 from parley.gateway.wire.endpoint import EndpointLimits
 from parley.runtime.settings import ServiceSettings
 
-__all__ = ["GatewaySettings"]
-
 _TIMEOUTS: Final = Timeouts()
 _LIMITS: Final = EndpointLimits()
 

@@ -5,8 +5,6 @@ from typing import Protocol
 
 from parley.v1 import agent_pb2
 
-__all__ = ["PricedRoute", "RouteUsage", "UsageMeter"]
-
 
 @dataclass(slots=True)
 class RouteUsage:

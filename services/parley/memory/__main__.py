@@ -22,8 +22,6 @@ from parley.storage.opening import Store, lock_store, open_store, open_vectors, 
 from parley.storage.ports import StorageError, Vectors
 from parley.v1.memory_pb2_grpc import add_MemoryServiceServicer_to_server
 
-__all__ = ["build", "main"]
-
 
 @asynccontextmanager
 async def build(settings: MemorySettings) -> AsyncIterator[Service]:

@@ -11,19 +11,6 @@ import numpy as np
 from parley.memory.embedding import Embedding
 from parley.storage.ports import Collection, Document, Fields, Index
 
-__all__ = [
-    "DEBATES",
-    "FILL_PROGRESS",
-    "KIND",
-    "RememberedDebate",
-    "document_key",
-    "from_document",
-    "point_id",
-    "storage_key",
-    "stored_embedding",
-    "to_fields",
-]
-
 DEBATES: Final = Collection("debates", (Index(("key",)),))
 FILL_PROGRESS: Final = Collection("fillings", ())
 """The progress of building an index, by the index's name."""

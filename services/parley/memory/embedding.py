@@ -10,8 +10,6 @@ from parley.runtime.errors import from_rpc_error, is_transport, unavailable
 from parley.v1 import convergence_pb2 as pb
 from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
 
-__all__ = ["Embedding", "EmbeddingClient"]
-
 
 @dataclass(frozen=True, slots=True)
 class Embedding:

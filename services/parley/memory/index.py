@@ -35,8 +35,6 @@ from parley.storage.ports import (
     VectorsLostError,
 )
 
-__all__ = ["DebateIndex", "Filler", "ModelChangedError", "point"]
-
 T = TypeVar("T")
 
 _MAX_WAIT_SECONDS: Final = 2.0

@@ -18,8 +18,6 @@ from parley.memory.index import DebateIndex
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Document, Documents, DuplicateError
 
-__all__ = ["DebateReusedError", "Memories", "RecalledDebate"]
-
 
 class DebateReusedError(Exception):
     """This debate is already recorded with other content."""

@@ -17,8 +17,6 @@ from parley.storage.service_errors import to_service_error
 from parley.v1 import memory_pb2 as pb
 from parley.v1 import memory_pb2_grpc as pb_grpc
 
-__all__ = ["MemoryServicer"]
-
 _MAX_BYTES: Final = 256 * 1024
 _MAX_CHARACTERS: Final = 100_000
 _MAX_LIMIT: Final = 100

@@ -6,8 +6,6 @@ from pydantic import Field
 
 from parley.runtime.settings import ServiceSettings
 
-__all__ = ["MemorySettings"]
-
 
 class MemorySettings(ServiceSettings):
     """Settings of the memory service."""

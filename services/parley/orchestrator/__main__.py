@@ -53,8 +53,6 @@ from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.debate_pb2 import DebateLimits
 
-__all__ = ["build", "main"]
-
 NAME = "orchestrator"
 _ALL_ADDRESSES = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not bound to
 

@@ -6,17 +6,6 @@ from typing import Final
 
 from parley.runtime import telemetry
 
-__all__ = [
-    "count_claim",
-    "count_running",
-    "count_wait",
-    "count_watcher",
-    "initialize",
-    "record_append",
-    "record_debate_end",
-    "record_wait_end",
-]
-
 _meter: Final = telemetry.meter(__name__)
 # Bounded, since a caller that chooses its own tenant name could create labels without end.
 _tenants: Final = telemetry.BoundedNames()

@@ -13,8 +13,6 @@ from parley.orchestrator.peers.issue_tracker import IssueTracker, is_http_url
 from parley.runtime.loopback import is_loopback
 from parley.runtime.settings import ServiceSettings
 
-__all__ = ["OrchestratorSettings"]
-
 _ALGORITHM = "(RS256|RS384|RS512|PS256|PS384|PS512|ES256|ES384|ES512|EdDSA)"
 """Asymmetric algorithms only: with a shared secret every verifier could sign tokens."""
 

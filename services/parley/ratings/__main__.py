@@ -16,8 +16,6 @@ from parley.runtime.telemetry import configure_telemetry
 from parley.storage.opening import lock_store, open_store, refuse_unusable_store
 from parley.v1.ratings_pb2_grpc import add_RatingsServiceServicer_to_server
 
-__all__ = ["build", "main"]
-
 
 @asynccontextmanager
 async def build(settings: RatingsSettings, *, reading: bool = False) -> AsyncIterator[Service]:

@@ -3,8 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-__all__ = ["BINS", "NEUTRAL_CALIBRATION", "NO_RECORD", "Bin", "JudgedAnswer", "Record"]
-
 BINS: Final = 10
 NEUTRAL_CALIBRATION: Final = 0.5
 """The calibration of an agent without stated confidence, and of one that always states 0.5."""

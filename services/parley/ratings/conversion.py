@@ -18,19 +18,6 @@ from parley.ratings.team import Candidate
 from parley.runtime.validation import Violations
 from parley.v1 import ratings_pb2 as pb
 
-__all__ = [
-    "GENERAL",
-    "candidate_to_proto",
-    "changes_to_proto",
-    "page_token",
-    "past_match_to_proto",
-    "rating_to_proto",
-    "read_page_token",
-    "relationship_to_proto",
-    "strength_to_proto",
-    "to_match",
-]
-
 GENERAL: Final = "general"
 """The domain if a request names none."""
 

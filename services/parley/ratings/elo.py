@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import Final
 
-__all__ = ["START", "K", "expectation", "rating_changes"]
-
 START: Final = 1500.0
 K: Final = 32.0
 

@@ -8,20 +8,6 @@ from typing import Any
 
 from parley.ratings.calibration import JudgedAnswer
 
-__all__ = [
-    "Correction",
-    "Encounter",
-    "Feedback",
-    "Match",
-    "PhaseResult",
-    "decode_correction",
-    "decode_feedback",
-    "decode_match",
-    "encode_correction",
-    "encode_feedback",
-    "encode_match",
-]
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class PhaseResult:

@@ -22,8 +22,6 @@ from parley.ratings.table import Change, Table
 from parley.runtime.unreadable import report_unreadable
 from parley.storage.ports import AppendConflictError, Log, Record
 
-__all__ = ["CorrectionReusedError", "DebateReusedError", "FeedbackReusedError", "Matches", "NoMatchError"]
-
 _PAGE: Final = 1000
 _MAX_TENANTS: Final = 256
 """The maximum number of tables in memory."""

@@ -5,8 +5,6 @@ from itertools import combinations
 
 from parley.ratings.match import Match
 
-__all__ = ["AgentProfiles", "Relationship", "Strength"]
-
 
 @dataclass(frozen=True, slots=True)
 class Strength:

@@ -6,18 +6,6 @@ from typing import Final
 from parley.runtime.validation import AGENT_ID, NAME, Violations
 from parley.v1 import ratings_pb2 as pb
 
-__all__ = [
-    "check_agent",
-    "check_correction",
-    "check_feedback",
-    "check_match",
-    "check_match_list",
-    "check_rating_list",
-    "check_relationship_list",
-    "check_team",
-    "check_weights",
-]
-
 _MAX_AGENTS: Final = 100
 _MAX_ANSWERS: Final = 1000
 _MAX_PHASES: Final = 1000

@@ -50,8 +50,6 @@ from parley.storage.service_errors import to_service_error
 from parley.v1 import ratings_pb2 as pb
 from parley.v1 import ratings_pb2_grpc as pb_grpc
 
-__all__ = ["RatingsServicer"]
-
 _RULES: Final = {pb.WEIGHT_RULE_ELO: WeightRule.ELO, pb.WEIGHT_RULE_ACCURACY: WeightRule.ACCURACY}
 _RULES_TO_PROTO: Final = {rule: number for number, rule in _RULES.items()}
 

@@ -6,8 +6,6 @@ from pydantic import Field
 
 from parley.runtime.settings import ServiceSettings
 
-__all__ = ["RatingsSettings"]
-
 
 class RatingsSettings(ServiceSettings):
     """Settings of the ratings service."""

@@ -10,8 +10,6 @@ from parley.ratings.elo import START, rating_changes
 from parley.ratings.match import Correction, Feedback, Match
 from parley.ratings.profiles import AgentProfiles
 
-__all__ = ["OVERALL", "Change", "PastMatch", "Rating", "Table"]
-
 OVERALL: Final = ""
 """The domain in which all matches count."""
 

@@ -9,8 +9,6 @@ from typing import Final
 from parley.ratings.elo import START, expectation
 from parley.ratings.table import Rating, Table
 
-__all__ = ["EXPLORATION_SHARE", "Candidate", "select_team"]
-
 EXPLORATION_SHARE: Final = 0.25
 """The default share of the seats for candidates that are drawn at random."""
 

@@ -6,8 +6,6 @@ from typing import Final
 
 from parley.ratings.calibration import NEUTRAL_CALIBRATION, Record
 
-__all__ = ["DOUBT", "LEAST_WEIGHT", "WeightRule", "accuracy_weight", "elo_weight", "weigh"]
-
 LEAST_WEIGHT: Final = 0.1
 DOUBT: Final = 8
 """Assumed wrong answers before each agent's first answer, with twice as many right ones."""

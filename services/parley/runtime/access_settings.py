@@ -17,8 +17,6 @@ from parley.runtime.loopback import is_loopback
 from parley.runtime.tls import SYSTEM_AUTHORITIES, ClientTls, ServerTls
 from parley.runtime.watched_files import WatchedFiles
 
-__all__ = ["AccessSettings", "CertificateRuleSetting"]
-
 _METHOD: Final = "(key|jwt|mtls)"
 _MIN_SECRET: Final = 32
 

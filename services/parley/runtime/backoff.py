@@ -10,8 +10,6 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, retry_if
 
 from parley.runtime.clock import Clock
 
-__all__ = ["Backoff", "retry"]
-
 T = TypeVar("T")
 
 

@@ -15,8 +15,6 @@ from parley.runtime.loopback import is_loopback_target
 from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 from parley.runtime.tls import ClientTls
 
-__all__ = ["ChannelSettings", "ReloadingChannel", "channel"]
-
 _SCHEMES: Final = ("dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "xds:")
 # The caller decides on retries, since it knows what a call did; gRPC retries nothing.
 _SERVICE_CONFIG: Final = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})

@@ -16,8 +16,6 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from parley.runtime import deadline, telemetry
 from parley.runtime.labels import LABELS, labels
 
-__all__ = ["ContextChannel"]
-
 _tracer = telemetry.tracer("parley.runtime")
 
 _Multi = Callable[..., Any]

@@ -5,8 +5,6 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
-__all__ = ["Clock", "SystemClock"]
-
 
 class Clock(Protocol):
     """Wall time for records, monotonic time for durations, and a way to wait."""

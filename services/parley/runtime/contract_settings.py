@@ -11,18 +11,6 @@ from google.protobuf.message import Message
 from parley.runtime.validation import CONTROL_CHARACTER, Violations
 from parley.v1.setting_pb2 import Setting, setting
 
-__all__ = [
-    "check_field",
-    "check_settings",
-    "default_of",
-    "defaults_of",
-    "enum_labels",
-    "fields_of",
-    "is_map",
-    "setting_of",
-    "with_defaults",
-]
-
 _Settings = TypeVar("_Settings", bound=Message)
 _NO_VALUE: Final = "UNSPECIFIED"
 _UNITS: Final = ((24 * 3600, "day"), (3600, "hour"), (60, "minute"), (1, "second"))

@@ -6,15 +6,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-__all__ = [
-    "MARGIN_SECONDS",
-    "MARGIN_SHARE",
-    "deadline_scope",
-    "remaining",
-    "set_call_deadline",
-    "timeout_for_call",
-]
-
 MARGIN_SECONDS: Final = 0.05
 MARGIN_SHARE: Final = 0.02
 """A call gets the remaining time minus 2 %, 50 ms at most, so that its caller can still answer."""

@@ -6,8 +6,6 @@ from typing import Final, TypeVar
 
 from parley.runtime.errors import DRAINING, ParleyError, unavailable
 
-__all__ = ["Draining"]
-
 _RETRY_SECONDS: Final = 0.1
 
 Item = TypeVar("Item")

@@ -10,8 +10,6 @@ from parley.runtime.errors import ConfigurationError, PartFailedError
 from parley.runtime.printable import printable_line
 from parley.runtime.private_files import set_private_umask
 
-__all__ = ["CONFIGURATION", "INTERRUPTED", "PART_FAILED", "run", "tune_gc_and_threads"]
-
 PART_FAILED: Final = 1
 CONFIGURATION: Final = 4
 INTERRUPTED: Final = 130

@@ -9,31 +9,6 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
 
-__all__ = [
-    "DETAILS_KEY",
-    "DOMAIN",
-    "DRAINING",
-    "INTERRUPTED",
-    "UNKNOWN_CALLER",
-    "ConfigurationError",
-    "FieldViolation",
-    "ParleyError",
-    "PartFailedError",
-    "deadline_exceeded",
-    "failed_precondition",
-    "from_rpc_error",
-    "from_status",
-    "internal",
-    "invalid_argument",
-    "is_transport",
-    "not_found",
-    "permission_denied",
-    "resource_exhausted",
-    "to_status",
-    "unauthenticated",
-    "unavailable",
-]
-
 DOMAIN: Final = "parley"
 DETAILS_KEY: Final = "grpc-status-details-bin"
 DRAINING: Final = "DRAINING"

@@ -3,8 +3,6 @@
 from collections import OrderedDict
 from typing import Final, Generic, TypeVar
 
-__all__ = ["ExpiringCache"]
-
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 

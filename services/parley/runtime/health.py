@@ -9,8 +9,6 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from parley.runtime.logs import get_logger
 
-__all__ = ["LIVENESS", "Health", "ReadyCheck"]
-
 ReadyCheck = Callable[[], Awaitable[object]]
 """Returns if a service can work now, and raises if not, for example because its store does not answer."""
 

@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-__all__ = ["LABELS", "label_scope", "labels", "set_labels"]
-
 LABELS: Final[Mapping[str, str]] = {"tenant": "parley-tenant", "debate": "parley-debate"}
 """The labels of a call, and their metadata keys. They are for logs and traces; if callers must authenticate, they grant
 nothing."""

@@ -13,8 +13,6 @@ from google.protobuf.message import Message
 
 from parley.runtime.labels import labels
 
-__all__ = ["in_thread_if_large", "in_thread_per_tenant"]
-
 _LARGE_CHARACTERS: Final = 64 * 1024
 """Characters that take a millisecond or two."""
 _CHARACTERS_PER_TEXT: Final = 200

@@ -17,8 +17,6 @@ from parley.runtime.labels import labels
 from parley.runtime.lossy_stream import LossyStream
 from parley.runtime.printable import printable, printable_json
 
-__all__ = ["Level", "configure_logging", "get_logger"]
-
 Level = Literal["debug", "info", "warning", "error"]
 
 _SEVERITIES: Final = {

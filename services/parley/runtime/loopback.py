@@ -6,8 +6,6 @@ from functools import cache
 from ipaddress import ip_address
 from typing import Final
 
-__all__ = ["is_loopback", "is_loopback_target", "loopback", "loopback_port"]
-
 _LOCAL_SCHEMES: Final = ("unix:", "unix-abstract:")
 _SCHEMES: Final = ("dns:///", "dns:", "ipv4:", "ipv6:")
 

@@ -3,8 +3,6 @@
 from contextlib import suppress
 from typing import Any, TextIO
 
-__all__ = ["LossyStream"]
-
 
 class LossyStream:
     """Writes to a text stream. A line that a closed pipe or a full disk refuses is dropped; the next line is tried again."""

@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["picture_text", "printable", "printable_json", "printable_line"]
-
 _SEQUENCE: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colors, movements, modes
     r"|\x1b[\]PX^_](?:[^\x07\x1b\n]*(?:\x07|\x1b\\))?"  # OSC, DCS and other strings: titles, links, the clipboard

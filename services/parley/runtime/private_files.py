@@ -5,8 +5,6 @@ import os
 from pathlib import Path
 from typing import Final
 
-__all__ = ["initial_umask", "make_folder", "open_private", "set_private_umask"]
-
 _PRIVATE: Final = 0o077
 
 

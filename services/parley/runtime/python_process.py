@@ -3,8 +3,6 @@
 import os
 import sys
 
-__all__ = ["python_command", "safe_environment"]
-
 
 def python_command(*arguments: str) -> list[str]:
     """Return the command that runs Python with these arguments and keeps the current folder off its module path.

@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["quote_in_marks"]
-
 _LEAST: Final = 3
 _CLOSING: Final = re.compile(">+")
 

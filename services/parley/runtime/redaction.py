@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import quote
 
-__all__ = ["Redaction"]
-
 _REDACTED: Final = "***"
 _MIN_SECRET: Final = 4
 """Shorter parts of a secret occur in any text and give nothing away."""

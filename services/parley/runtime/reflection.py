@@ -10,8 +10,6 @@ import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-__all__ = ["add_reflection"]
-
 _V1: Final = "grpc.reflection.v1"
 _SERVICE: Final = f"{_V1}.ServerReflection"
 

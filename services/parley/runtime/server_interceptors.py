@@ -25,8 +25,6 @@ from parley.runtime.message_limits import (
     find_crowded_field_in_bytes,
 )
 
-__all__ = ["Admission", "CallInterceptor"]
-
 # Probes and tools call these all the time, and they reveal nothing; a span for each would hide the rest.
 _PUBLIC: Final = ("/grpc.health.", "/grpc.reflection.")
 _TRACE_KEYS: Final = frozenset({"traceparent", "tracestate"})

@@ -14,8 +14,6 @@ from parley.runtime.identity.guard import Authenticator
 from parley.runtime.logs import Level
 from parley.runtime.server import ServerSettings
 
-__all__ = ["ServiceSettings"]
-
 _MASK: Final = "**********"
 _MIN_MASKED: Final = 8
 _OWN_MESSAGES: Final = frozenset({"value_error", "assertion_error"})

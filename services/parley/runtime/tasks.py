@@ -8,8 +8,6 @@ from typing import Any
 from parley.runtime.errors import PartFailedError
 from parley.runtime.logs import get_logger
 
-__all__ = ["background_task", "cancellable_block", "stop_task"]
-
 _CANCEL_AGAIN_SECONDS = 0.1
 _MAX_CANCELS = 50
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricExporter
     from opentelemetry.sdk.trace.export import SpanExporter
 
-__all__ = ["BoundedNames", "configure_telemetry", "extract", "inject", "meter", "tracer"]
-
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _GRPC: Final = "grpc"
 _PROTOCOLS: Final = (_GRPC, "http/protobuf")

@@ -12,8 +12,6 @@ import grpc
 
 from parley.runtime.watched_files import WatchedFiles
 
-__all__ = ["SYSTEM_AUTHORITIES", "ClientTls", "ServerTls"]
-
 SYSTEM_AUTHORITIES: Final = "system"
 """Instead of a file: the authorities that gRPC trusts by default."""
 

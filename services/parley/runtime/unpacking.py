@@ -7,8 +7,6 @@ from typing import Final
 
 import httpx2
 
-__all__ = ["ACCEPT_GZIP", "truncate", "unpack"]
-
 ACCEPT_GZIP: Final = {"Accept-Encoding": "gzip"}
 """The header for the encodings that this module decompresses."""
 _ENCODING: Final = "content-encoding"

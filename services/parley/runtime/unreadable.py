@@ -6,8 +6,6 @@ from typing import Final, TypeVar
 from parley.runtime.logs import get_logger
 from parley.runtime.telemetry import meter
 
-__all__ = ["UnreadableError", "read_or_raise", "report_unreadable", "skip_unreadable"]
-
 S = TypeVar("S")
 T = TypeVar("T")
 

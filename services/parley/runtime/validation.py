@@ -5,17 +5,6 @@ from typing import Final
 
 from parley.runtime.errors import FieldViolation, invalid_argument
 
-__all__ = [
-    "AGENT_ID",
-    "CHECKPOINT_KEY",
-    "CONTROL_CHARACTER",
-    "DEBATE_ID",
-    "MAX_PATH_CHARACTERS",
-    "NAME",
-    "REQUEST_ID",
-    "Violations",
-]
-
 AGENT_ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 DEBATE_ID: Final = re.compile(r"deb-\d{8}-\d{6}-[a-z2-7]{8}")
 CHECKPOINT_KEY: Final = re.compile(r"(?=.{1,256}\Z)[a-z0-9._-]+(/[a-z0-9._-]+)*")

@@ -8,8 +8,6 @@ from typing import Final, TypeAlias
 
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["FileVersion", "WatchedFiles", "file_version"]
-
 _CHECK_SECONDS: Final = 1.0
 
 # Clients use this module too, and importing the services' logging takes a tenth of a second.

@@ -5,8 +5,6 @@ import grpc
 from parley.runtime.errors import ParleyError, unavailable
 from parley.storage.ports import StorageError, StoreDamagedError
 
-__all__ = ["to_service_error"]
-
 
 def to_service_error(error: StorageError, store: str = "the store") -> ParleyError:
     """Return DATA_LOSS (`STORE_DAMAGED`) if the store is damaged, else UNAVAILABLE (`STORE_UNAVAILABLE`).

@@ -16,17 +16,6 @@ from parley.cli.terminal.words import debating_agents
 from parley.client import Event, ParleyClient, ParleyError, event_kind
 from parley.v1.debate_pb2 import Debate, Question
 
-__all__ = [
-    "Action",
-    "Answers",
-    "CheckpointPrompter",
-    "ask_approval",
-    "ask_direction",
-    "ask_questions",
-    "is_known_kind",
-    "send_answers",
-]
-
 Action = Callable[[ParleyClient, str, str], Awaitable[int]]
 """Carries out what the user chose, in the debate with an id at the checkpoint with a key; returns the sequence of its event."""
 

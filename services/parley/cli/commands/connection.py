@@ -24,8 +24,6 @@ from parley.runtime.validation import DEBATE_ID
 if TYPE_CHECKING:  # heavy: a command that has a server does not need it
     from parley.local import Purpose
 
-__all__ = ["Connection", "announce_slow_start", "connect", "find_debate_id", "report_shared_system"]
-
 _REACH_SECONDS: Final = 5.0
 _PATIENCE_SECONDS: Final = 5.0
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})

@@ -56,8 +56,6 @@ from parley.v1.debate_pb2 import (
 )
 from parley.v1.orchestrator_pb2 import CreateDebateRequest
 
-__all__ = ["run_debate", "run_evaluation"]
-
 _PATIENCE: Final = 30.0
 _SHARED_PATIENCE: Final = 2.0
 _TIME_TO_ANSWER_SECONDS: Final = 60.0

@@ -15,8 +15,6 @@ from parley.client import Debate
 from parley.config import ConfigFile, Provider
 from parley.v1.debate_pb2 import DebateFailure
 
-__all__ = ["debate_failure", "explain_provider_failure"]
-
 _AUTH = "PROVIDER_AUTH"
 
 

@@ -25,8 +25,6 @@ from parley.cli.terminal.tables import debate_rows, is_narrow, print_table
 from parley.client import Debate, DebateSummary, Event, ParleyClient, ParleyError, event_kind
 from parley.runtime.printable import printable
 
-__all__ = ["list_debates", "report", "show", "submit_feedback", "watch"]
-
 
 async def list_debates(
     server: str | None,

@@ -19,8 +19,6 @@ from parley.example import read_example
 from parley.runtime.clock import Clock, SystemClock
 from parley.v1.event_pb2 import StepStarted, StepSucceeded
 
-__all__ = ["TimedItem", "is_on_terminal", "play", "play_at_speed", "print_report", "timed_items"]
-
 
 def play(speed: float) -> None:
     """Play the example like a live debate, then print its answer; pause only on a terminal."""

@@ -17,8 +17,6 @@ from parley.cli.terminal.progress import advance
 from parley.cli.translate_errors import first_error
 from parley.client import Event, ParleyClient, ParleyError, TextPiece, event_kind
 
-__all__ = ["CheckpointExpiredError", "Follower", "PausedError", "StillWaitingError"]
-
 _PAUSE_SECONDS: Final = 10.0
 _CLOSING_SECONDS: Final = 2.0
 

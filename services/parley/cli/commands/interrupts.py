@@ -10,8 +10,6 @@ from typing import Final, Self
 from parley.cli.errors import INTERRUPTED
 from parley.cli.terminal.painter import restore_terminal
 
-__all__ = ["Interrupts", "cancel_on_interrupt"]
-
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 

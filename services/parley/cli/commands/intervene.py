@@ -16,8 +16,6 @@ from parley.cli.terminal.words import ENDED
 from parley.client import ParleyClient, ParleyError
 from parley.v1.debate_pb2 import Debate, Question
 
-__all__ = ["AnswerOptions", "Intervention", "answer_questions", "intervene", "resume_debate"]
-
 _ARGUMENTS: Final = {
     "intervention.guide.text": "TEXT ",
     "intervention.answer.text": "TEXT ",

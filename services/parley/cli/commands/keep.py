@@ -13,8 +13,6 @@ from parley.cli.terminal.files import check_output_path
 from parley.cli.terminal.words import one_line
 from parley.client import Debate, export
 
-__all__ = ["back_up_data", "delete_debate", "export_debates", "restore_data"]
-
 _SHOWN: Final = 60
 _YES: Final = frozenset({"y", "yes"})
 

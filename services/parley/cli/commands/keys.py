@@ -19,8 +19,6 @@ from parley.runtime.clock import SystemClock
 from parley.runtime.identity.identity import is_tenant
 from parley.runtime.identity.roles import roles_by_name
 
-__all__ = ["add_key", "list_keys", "revoke_key"]
-
 _PATIENCE: Final = 5.0
 _TENANT: Final = "default"
 

@@ -13,8 +13,6 @@ from parley.cli.terminal.words import local_time_text
 from parley.client import GatewayClient, RatingsClient
 from parley.v1.ratings_pb2 import Rating
 
-__all__ = ["list_agents", "list_ratings", "list_roles"]
-
 _PATIENCE: Final = 5.0
 
 

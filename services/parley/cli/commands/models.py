@@ -13,8 +13,6 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Participant
 from parley.v1.gateway_pb2 import FoundServer, ListRoutesResponse
 
-__all__ = ["models_line", "set_model"]
-
 _PATIENCE: Final = 30.0
 
 

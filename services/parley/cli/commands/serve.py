@@ -23,8 +23,6 @@ from parley.runtime.python_process import python_command, safe_environment
 if TYPE_CHECKING:  # heavy: serve needs none of it
     from parley.local import LocalOptions, LocalSystem
 
-__all__ = ["serve_all", "serve_one"]
-
 _REPORT_SECONDS: Final = 3.0
 
 

@@ -11,15 +11,6 @@ from parley.config.messages import agent_message
 from parley.runtime.validation import AGENT_ID
 from parley.v1.debate_pb2 import Participant
 
-__all__ = [
-    "JUDGE",
-    "participant",
-    "role_participant",
-    "select_agents",
-    "select_evaluators",
-    "treat_unknown_names_as_roles",
-]
-
 JUDGE: Final = "judge"
 """The role, and the id, of the agent that writes the answer; it cannot debate."""
 

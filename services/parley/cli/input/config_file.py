@@ -9,8 +9,6 @@ from parley.cli.printing import say
 from parley.cli.working_folder import is_trusted, load_dotenv
 from parley.config import ConfigFile
 
-__all__ = ["DEFAULT_FILES", "find_config"]
-
 DEFAULT_FILES: Final = ("parley.yaml", "debate-config.json")
 
 

@@ -11,8 +11,6 @@ from typing import Final
 
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 
-__all__ = ["Context", "read_context"]
-
 MAX_BYTES: Final = 4 * 1024 * 1024
 """The contract's limit for the bytes of all documents together."""
 MAX_FILES: Final = 2000

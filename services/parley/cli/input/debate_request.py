@@ -19,15 +19,6 @@ from parley.config.formats import find_format
 from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.orchestrator_pb2 import CreateDebateRequest
 
-__all__ = [
-    "DebateOptions",
-    "apply_unattended_defaults",
-    "build_debate_request",
-    "check_debate_options",
-    "check_list_options",
-    "config_notices",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class DebateOptions:

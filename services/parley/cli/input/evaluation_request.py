@@ -15,14 +15,6 @@ from parley.config import Agent, ConfigFile, DebateEntry
 from parley.config.messages import debate_message
 from parley.v1.orchestrator_pb2 import CreateDebateRequest
 
-__all__ = [
-    "EvaluationFormat",
-    "EvaluationOptions",
-    "build_evaluation_request",
-    "evaluation_notices",
-    "output_format",
-]
-
 EvaluationFormat = Literal["markdown", "json", "csv"]
 
 _FORMAT: Final = "evaluation"

@@ -9,19 +9,6 @@ import click
 from parley.cli.command_name import command_name
 from parley.cli.working_folder import trust_files
 
-__all__ = [
-    "Address",
-    "Count",
-    "DebateId",
-    "FormatOption",
-    "Speed",
-    "debate_argument",
-    "json_option",
-    "label_option",
-    "server_option",
-    "trust_option",
-]
-
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})")
 _TARGET: Final = re.compile(r"(dns|ipv4|ipv6|unix|unix-abstract|xds):\S+")
 

@@ -8,8 +8,6 @@ from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.person import is_terminal
 from parley.cli.printing import say
 
-__all__ = ["STDIN", "read_question"]
-
 STDIN: Final = "-"
 """The question that means: read it from stdin."""
 

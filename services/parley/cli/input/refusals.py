@@ -12,8 +12,6 @@ from parley.config import Agent, ConfigError, ConfigFile
 from parley.config.messages import keys_of_field
 from parley.runtime.errors import FieldViolation
 
-__all__ = ["check_without_system", "locate_refusal"]
-
 
 def check_without_system(
     found: ConfigFile | None,

@@ -12,8 +12,6 @@ from parley.config import Agent, ConfigFile, DebateEntry
 from parley.config.formats import FORMATS, find_format
 from parley.config.messages import agent_message, debate_message
 
-__all__ = ["WAITING_SECONDS", "build_spec", "option_name"]
-
 WAITING_SECONDS: Final = 90
 """Long enough for a model server to restart and for its circuit breaker to close; each wait is reported when it begins."""
 

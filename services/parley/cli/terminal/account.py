@@ -39,8 +39,6 @@ from parley.v1.debate_pb2 import (
     Work,
 )
 
-__all__ = ["account_lines", "agreement_texts", "summary_line"]
-
 _WIDTH = 100
 
 

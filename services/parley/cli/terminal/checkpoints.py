@@ -9,16 +9,6 @@ from parley.cli.terminal.words import one_line, utc_time_text
 from parley.v1.debate_pb2 import Debate, Intervention, Question, Waiting
 from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened
 
-__all__ = [
-    "Checkpoint",
-    "answer_hint",
-    "clarification_lines",
-    "closed_text",
-    "intervention_texts",
-    "opened_text",
-]
-
-
 _SHOWN: Final = 300
 """Characters shown of a text that may be a whole document."""
 

@@ -20,8 +20,6 @@ from parley.cli.terminal.words import (
 from parley.client import Debate, DebateStatus
 from parley.v1.debate_pb2 import Feedback
 
-__all__ = ["feedback_text", "overview_lines", "status_text"]
-
 _QUESTION_WIDTH: Final = 60
 _TEXT_WIDTH: Final = 76
 

@@ -14,8 +14,6 @@ from parley.cli.terminal.painter import Painter
 from parley.cli.terminal.progress import AgentsProgress, DebateProgress, advance, apply_event, apply_text
 from parley.client import Event, TextPiece, event_kind
 
-__all__ = ["VIEWS", "Display", "DisplayState", "View", "choose_style", "open_display"]
-
 _PERMANENT_KINDS: Final = frozenset(
     {
         "checkpoint_closed",

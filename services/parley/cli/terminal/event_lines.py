@@ -56,8 +56,6 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 
-__all__ = ["contribution_text", "event_lines", "progress_line", "resumed_text", "status_line"]
-
 
 def event_lines(event: Event, debate_id: str, server: str | None) -> Iterator[str]:
     """Yield the line of an event, and the command that answers it; nothing for kinds without a line."""

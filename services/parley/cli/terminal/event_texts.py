@@ -26,16 +26,6 @@ from parley.v1.event_pb2 import (
     WaitStarted,
 )
 
-__all__ = [
-    "assessment_text",
-    "ending_text",
-    "limit_or_wait_text",
-    "rounds_end_text",
-    "trickster_text",
-    "vote_lines",
-    "vote_text",
-]
-
 _ENDINGS: Final = {
     "total_timeout": "ended early by its time limit",
     "token_budget": "ended early by its budget of tokens",

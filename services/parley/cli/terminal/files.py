@@ -9,8 +9,6 @@ from typing import Final
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.runtime.private_files import initial_umask
 
-__all__ = ["check_output_path", "report_path", "write_file", "write_new_file"]
-
 _FILE: Final = 0o666
 _FOLDER: Final = 0o777
 

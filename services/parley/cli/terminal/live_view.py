@@ -15,8 +15,6 @@ if TYPE_CHECKING:  # heavy: only a terminal needs it
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-__all__ = ["LiveView", "PanelGrid", "arrange_panels"]
-
 _HEADER: Final = 2
 _MIN_COLUMN: Final = 60
 """Columns of a panel at least, if several are side by side."""

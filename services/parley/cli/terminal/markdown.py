@@ -13,8 +13,6 @@ if TYPE_CHECKING:  # heavy: only a terminal needs it
     from rich.console import Console
     from rich.markdown import Markdown
 
-__all__ = ["print_footer", "print_indented", "print_markdown", "show_markdown"]
-
 _MAX_WIDTH: Final = 100
 """Longer lines are hard to read, however wide the terminal is."""
 _INDENT: Final = 4

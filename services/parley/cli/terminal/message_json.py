@@ -13,8 +13,6 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from parley.cli.terminal.words import enum_text
 from parley.runtime.printable import printable_json
 
-__all__ = ["json_value", "message_to_json", "message_to_json_line", "to_json"]
-
 
 def message_to_json(message: Message) -> str:
     """Return the whole message as JSON text."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:  # heavy: only a terminal needs it
     from rich.console import RenderableType
     from rich.live import Live
 
-__all__ = ["Frame", "Painter", "restore_terminal"]
-
 Frame = Callable[[int, int], "RenderableType"]
 """Returns the picture for a terminal of this width and height."""
 

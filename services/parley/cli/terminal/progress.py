@@ -36,18 +36,6 @@ from parley.v1.event_pb2 import (
     WaitStarted,
 )
 
-__all__ = [
-    "MAX_TEXT",
-    "AgentProgress",
-    "AgentsProgress",
-    "DebateProgress",
-    "PhaseProgress",
-    "StepProgress",
-    "advance",
-    "apply_event",
-    "apply_text",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class PhaseProgress:

@@ -19,8 +19,6 @@ from parley.runtime.printable import printable
 from parley.v1.evaluation_pb2 import EvaluationDimension, EvaluationOutcome
 from parley.v1.orchestrator_pb2 import GetDecisionResponse
 
-__all__ = ["csv_text", "write_answer", "write_decision", "write_evaluation", "write_report"]
-
 _DECISIONS: Final = Path("docs", "decisions")
 """The folder of decision documents, below the working folder."""
 _FILE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,119}\.md")

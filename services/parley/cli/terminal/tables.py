@@ -13,8 +13,6 @@ from parley.runtime.printable import printable_line
 from parley.v1.agent_pb2 import Agent, Tool
 from parley.v1.gateway_pb2 import BreakerState, ListAgentsResponse, ListRoutesResponse
 
-__all__ = ["agent_rows", "debate_rows", "is_narrow", "print_table", "route_rows"]
-
 _NARROW: Final = 100
 _GAP: Final = 2
 _MIN_WIDTH: Final = 8

@@ -23,27 +23,6 @@ from parley.v1.debate_pb2 import (
     Work,
 )
 
-__all__ = [
-    "ACTIVE",
-    "ENDED",
-    "RESUMABLE",
-    "cost_text",
-    "debating_agents",
-    "duration_text",
-    "enum_text",
-    "failure_lines",
-    "first_line",
-    "local_time_text",
-    "one_line",
-    "phase_text",
-    "rounds_text",
-    "run_seconds",
-    "step_text",
-    "utc_time_text",
-    "work_phase_text",
-    "work_text",
-]
-
 
 def enum_text(enum: EnumDescriptor, number: int) -> str:
     """Return `completed` for DEBATE_STATUS_COMPLETED of DebateStatus; the number if only a newer server knows it."""

@@ -21,8 +21,6 @@ from parley.storage.ports import StorageError
 from parley.v1.agent_pb2 import Usage
 from parley.v1.gateway_pb2 import CancelCallResponse, GenerateCompleted, GenerateResponse
 
-__all__ = ["CallRegistry"]
-
 _STOP_PAUSE: Final = 0.05
 _STOP_LOOKS: Final = 30
 """How often CancelCall looks whether another replica has stopped a call, and the seconds between."""

@@ -22,17 +22,6 @@ from parley.storage.ports import Fields, StorageError, StoreUnavailableError
 from parley.v1.agent_pb2 import Usage
 from parley.v1.gateway_pb2 import GenerateCompleted
 
-__all__ = [
-    "BACKOFF",
-    "Answerer",
-    "LeaseWait",
-    "StoredRuns",
-    "complete_call",
-    "finish_write",
-    "id_reuse_error",
-    "retry_while_unavailable",
-]
-
 BACKOFF: Final = Backoff(first=0.05, maximum=1.0)
 _CLOCK: Final = (
     SystemClock()

@@ -22,8 +22,6 @@ from parley.storage.ports import Below, Collection, Documents, DuplicateError, F
 from parley.v1.agent_pb2 import Usage
 from parley.v1.gateway_pb2 import CallId, GenerateCompleted
 
-__all__ = ["KEPT", "CallState", "CallStore", "StoredCall", "answer_fields", "call_key", "failure_fields"]
-
 
 def call_key(call_id: CallId) -> str:
     """Return the name of a call as the key of its document: the same for every caller that means the same call."""

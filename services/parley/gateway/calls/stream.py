@@ -12,8 +12,6 @@ from parley.runtime.deadline import deadline_scope
 from parley.v1.agent_pb2 import Usage
 from parley.v1.gateway_pb2 import GenerateCompleted, GenerateResponse, RouteAttemptStarted, TextDelta
 
-__all__ = ["CallFailed", "RunningCall", "Work"]
-
 _GATHER_SECONDS: Final = 0.025
 """The shortest time between two pieces of text: a message a word would cost more than the words are worth."""
 _LATE: Final = "no answer within the time of this caller; the call may go on"

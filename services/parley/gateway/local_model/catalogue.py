@@ -12,20 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, Final
 
-__all__ = [
-    "MODELS",
-    "QWEN",
-    "SMOLLM2",
-    "Packaged",
-    "Parts",
-    "Sampling",
-    "SmallModel",
-    "Wheel",
-    "cache_path",
-    "find_weights",
-    "sha256_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Sampling:

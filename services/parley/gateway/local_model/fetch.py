@@ -16,8 +16,6 @@ from parley.gateway.local_model.catalogue import MODELS, Parts, SmallModel, cach
 from parley.runtime.private_files import make_folder
 from parley.runtime.python_process import python_command, safe_environment
 
-__all__ = ["FetchError", "assemble", "fetch", "main"]
-
 _CHUNK_BYTES = 1024 * 1024
 
 

@@ -16,8 +16,6 @@ from pathlib import Path
 from parley.gateway.local_model.catalogue import SMOLLM2, Packaged, Parts, SmallModel, find_weights, sha256_of
 from parley.runtime.python_process import python_command, safe_environment
 
-__all__ = ["Child", "LocalModel", "LocalModelError", "local_model", "why_unavailable"]
-
 _STOP_SECONDS = 3.0
 _KEPT_BYTES = 4096  # of what the child complains about; the last lines of it are shown
 _SHOWN_LINES = 3

@@ -16,8 +16,6 @@ from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.protocols import Validator
 from referencing import Registry
 
-__all__ = ["CHARACTERS", "TooMuchWorkError", "create_validator", "find_error", "limit_work", "take_work"]
-
 CHARACTERS: Final = 32
 """Characters that are compared or written are as much work as one keyword."""
 _MAX_WORK: Final = 200_000

@@ -16,8 +16,6 @@ from parley.gateway.prompt.fitting import with_text
 from parley.runtime.quotation import quote_in_marks
 from parley.v1.gateway_pb2 import PROMPT_ROLE_USER, PromptPart
 
-__all__ = ["MAX_RESULT", "Documents", "NotFound", "documents_in", "list_documents", "quote_documents"]
-
 MAX_RESULT: Final = 12_000
 """Characters of one answer at most."""
 

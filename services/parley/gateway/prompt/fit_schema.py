@@ -12,8 +12,6 @@ from parley.gateway.prompt.bounded_schema import CHARACTERS, limit_work, take_wo
 from parley.gateway.prompt.read_json import NotJson, decode
 from parley.gateway.prompt.sanitizer import clean_value
 
-__all__ = ["fit_value"]
-
 Schema = Mapping[str, Any]
 
 _MAX_REFERENCES: Final = 8

@@ -19,17 +19,6 @@ from parley.v1.gateway_pb2 import (
     PromptRole,
 )
 
-__all__ = [
-    "CHARACTERS_A_TOKEN",
-    "ROLE_NAMES",
-    "Unfittable",
-    "count_tokens",
-    "estimate_tokens",
-    "fit",
-    "join",
-    "with_text",
-]
-
 CHARACTERS_A_TOKEN: Final = 3
 """At most, by this estimate."""
 _WORD_BYTES: Final = (string.ascii_letters + string.whitespace + "\x1c\x1d\x1e\x1f").encode()

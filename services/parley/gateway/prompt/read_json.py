@@ -14,8 +14,6 @@ from typing import Any, Final
 from parley.gateway.prompt.sanitizer import one_line
 from parley.runtime.python_process import python_command
 
-__all__ = ["NotJson", "decode", "find_values", "repair"]
-
 _MAX_FENCES: Final = 4
 """Fences that are looked into, so that a text of nothing but fences is not read again and again."""
 _MEND_SECONDS: Final = 5.0

@@ -6,8 +6,6 @@ Some endpoints send it in the text, and some without its first tag, which stood 
 import re
 from typing import Final
 
-__all__ = ["ReasoningFilter", "starts_inside_reasoning", "strip_reasoning"]
-
 _NAMES: Final = ("think", "thinking", "thought", "reasoning", "seed:think")
 _OPENING: Final = (*(f"<{name}>" for name in _NAMES), "[think]", "◁think▷")
 _CLOSING: Final = (*(f"</{name}>" for name in _NAMES), "[/think]", "◁/think▷")

@@ -14,8 +14,6 @@ What goes in is whatever an endpoint sent. What comes out is valid UTF-8 of boun
 import re
 from typing import Any, Final
 
-__all__ = ["MAX_CHARACTERS", "MAX_LEVELS", "TextSanitizer", "clean", "clean_value", "one_line"]
-
 MAX_CHARACTERS: Final = 262_144
 """Characters of one answer at most; the rest is left out and the answer counts as truncated."""
 

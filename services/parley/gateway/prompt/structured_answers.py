@@ -17,17 +17,6 @@ from parley.gateway.prompt.fit_schema import fit_value
 from parley.gateway.prompt.read_json import NotJson, find_values, repair
 from parley.gateway.prompt.sanitizer import clean_value, one_line
 
-__all__ = [
-    "MAX_SCHEMA_BYTES",
-    "AnswerShape",
-    "InvalidAnswer",
-    "bound_shape",
-    "parse_shape",
-    "problem_instruction",
-    "read_answer",
-    "schema_instruction",
-]
-
 MAX_SCHEMA_BYTES: Final = 64 * 1024
 _NAME: Final = re.compile(r"[a-z0-9_]{1,64}")
 _MAX_TEXT: Final = 240

@@ -30,8 +30,6 @@ from parley.runtime import telemetry
 from parley.v1 import agent_pb2
 from parley.v1.gateway_pb2 import PROMPT_ROLE_ASSISTANT, PROMPT_ROLE_USER, PromptPart
 
-__all__ = ["MIN_TOKENS", "Toolbox"]
-
 MIN_TOKENS: Final = 512
 """Tokens for calls and results below which tools are of no use."""
 

@@ -15,22 +15,6 @@ from parley.runtime.contract_settings import default_of
 from parley.v1 import agent_pb2
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = [
-    "DEFAULT_CALL_LIMIT",
-    "MAX_ARGUMENTS",
-    "READING_TOOLS",
-    "TOOLS",
-    "TOOL_NAMES",
-    "Reasoning",
-    "ToolRequest",
-    "ToolResult",
-    "ToolSpec",
-    "ToolTurn",
-    "can_read",
-    "describe_use",
-    "run_tool",
-]
-
 DEFAULT_CALL_LIMIT: Final[int] = default_of(agent_pb2.Agent, "tool_call_limit")
 TOOL_NAMES: Final[Mapping[agent_pb2.Tool.ValueType, str]] = {
     agent_pb2.TOOL_CONTEXT_SEARCH: "context_search",

@@ -4,6 +4,4 @@ from typing import Final
 
 from parley.gateway.providers.kind import ProviderKind
 
-__all__ = ["KIND"]
-
 KIND: Final = ProviderKind("azure-openai", key_header="api-key")

@@ -19,8 +19,6 @@ from parley.gateway.wire.endpoint import EndpointLimits, ListedModel, Provider, 
 from parley.gateway.wire.streams import Listener
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = ["KIND", "MODEL", "provider"]
-
 MODEL: Final = "echo"
 _SAYS_SO: Final = "Echo (no model was asked)"
 _REPEATED: Final = 300

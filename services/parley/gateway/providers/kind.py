@@ -12,8 +12,6 @@ from parley.gateway.wire.api import Api
 from parley.gateway.wire.endpoint import Endpoint, EndpointLimits, Provider
 from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
 
-__all__ = ["Home", "ProviderKind"]
-
 _APIS: Final[Mapping[str, Api | None]] = {"auto": None, "responses": Api.RESPONSES, "chat": Api.CHAT}
 """By what the agents file calls them."""
 

@@ -7,8 +7,6 @@ from parley.gateway.providers import azure_openai, openai, openai_compatible, op
 from parley.gateway.providers.kind import Home, ProviderKind
 from parley.gateway.wire.api import Api
 
-__all__ = ["KINDS", "api_at", "home_at"]
-
 KINDS: Final[Mapping[str, ProviderKind]] = {
     each.name: each
     for each in (

@@ -6,8 +6,6 @@ from parley.gateway.providers.kind import ProviderKind
 from parley.gateway.wire.api import Api
 from parley.gateway.wire.endpoint import Provider
 
-__all__ = ["KIND", "provider"]
-
 KIND: Final = ProviderKind("local")
 
 

@@ -5,8 +5,6 @@ from typing import Final
 from parley.gateway.providers.kind import Home, ProviderKind
 from parley.gateway.wire.api import Api
 
-__all__ = ["KIND", "MODEL"]
-
 MODEL: Final = "gpt-5-mini"
 """Small, current, and good enough to debate; PARLEY_MODEL names another."""
 

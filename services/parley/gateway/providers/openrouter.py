@@ -7,8 +7,6 @@ from parley.config import Provider as FileProvider
 from parley.gateway.providers import openai
 from parley.gateway.providers.kind import Home, ProviderKind
 
-__all__ = ["KIND"]
-
 
 def _routing(given: FileProvider) -> Mapping[str, Any]:
     """Return how it chooses among its own providers, as its API calls that."""

@@ -16,16 +16,6 @@ import pybreaker
 
 from parley.runtime.clock import Clock
 
-__all__ = [
-    "DEFAULT_POLICY",
-    "BreakerPolicy",
-    "BreakerSnapshot",
-    "BreakerState",
-    "Flight",
-    "Permit",
-    "RouteBreaker",
-]
-
 
 class BreakerState(Enum):
     """Closed lets calls through, open none, half-open one trial at a time."""

@@ -17,8 +17,6 @@ from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 from parley.storage.ports import Collection, Document, Documents, DuplicateError, Fields, StorageError
 
-__all__ = ["BreakerSharing"]
-
 _BREAKERS: Final = Collection("breakers")
 _TURN_SECONDS: Final = 1.0
 _CLAIM_SECONDS: Final = 1.0

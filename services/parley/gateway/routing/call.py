@@ -11,8 +11,6 @@ from parley.gateway.tracing import TraceLabels
 from parley.runtime.labels import labels
 from parley.v1.gateway_pb2 import GenerateRequest, PromptPart
 
-__all__ = ["Call", "Progress", "Timeouts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:

@@ -36,8 +36,6 @@ from parley.gateway.wire.errors import of_empty_answer
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.gateway_pb2 import PROMPT_ROLE_ASSISTANT, PROMPT_ROLE_USER, GenerateCompleted, PromptPart
 
-__all__ = ["Exchange"]
-
 _ANSWER_SHOWN_AGAIN: Final = 9
 """How readily an answer that did not satisfy its schema is shortened when it is shown to the model again."""
 _RE_ASK_TOKENS: Final = 256

@@ -21,8 +21,6 @@ from parley.runtime.backoff import Backoff
 from parley.runtime.logs import get_logger
 from parley.v1.gateway_pb2 import GenerateCompleted
 
-__all__ = ["Fallback"]
-
 _MAX_ATTEMPTS_AT_A_ROUTE: Final = 3
 _MAX_PAUSE_SECONDS: Final = 8.0
 _QUEUE_SHARE: Final = 0.1

@@ -9,8 +9,6 @@ from parley.gateway.routing.call import Progress
 from parley.gateway.routing.route import LiveRoute
 from parley.v1.gateway_pb2 import GenerateCompleted
 
-__all__ = ["Hedge", "Outcome"]
-
 Outcome = tuple[GenerateCompleted | None, bool]
 """The answer if there is one, and whether the route was asked at all."""
 

@@ -6,8 +6,6 @@ from parley.gateway.routing.breaker import BreakerState
 from parley.gateway.usage import RouteUsage
 from parley.runtime import telemetry
 
-__all__ = ["record_breaker_state", "record_route_attempt", "record_wait"]
-
 _meter: Final = telemetry.meter(__name__)
 # Of an open provider any model may be named.
 _routes: Final = telemetry.BoundedNames()

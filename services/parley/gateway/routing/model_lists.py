@@ -10,8 +10,6 @@ from parley.gateway.wire.endpoint import Endpoint, ListedModel
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 
-__all__ = ["ModelLists"]
-
 _SECONDS: Final = 2.0
 """How long an endpoint may take to list its models: the start of a debate waits for it."""
 _FRESH_SECONDS: Final = 3600.0

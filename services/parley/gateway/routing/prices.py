@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from genai_prices.data_snapshot import DataSnapshot
     from genai_prices.types import ModelInfo
 
-__all__ = ["NO_PRICES", "Price", "Prices", "PublishedPrices", "Seller", "load_prices"]
-
 
 @dataclass(frozen=True, slots=True)
 class Seller:

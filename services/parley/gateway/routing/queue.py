@@ -10,8 +10,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Limits", "NoSlot", "RouteQueue", "Slot"]
-
 _BURST_SECONDS: Final = 10.0
 """An idle route may be asked at once as often as it may in this time."""
 _MAX_REST_SECONDS: Final = 300.0

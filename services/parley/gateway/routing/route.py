@@ -11,8 +11,6 @@ from parley.gateway.usage import RouteUsage
 from parley.gateway.wire.endpoint import Endpoint
 from parley.v1 import gateway_pb2
 
-__all__ = ["DefaultRoute", "LiveRoute", "Route"]
-
 _NO_LIMITS: Final = Limits()
 _STATES: Final = {
     BreakerState.CLOSED: gateway_pb2.BREAKER_STATE_CLOSED,

@@ -25,8 +25,6 @@ from parley.gateway.wire.endpoint import ListedModel
 from parley.runtime.logs import get_logger
 from parley.v1.gateway_pb2 import GenerateCompleted
 
-__all__ = ["RouteAttempts"]
-
 _logger = get_logger(__name__)
 
 T = TypeVar("T")

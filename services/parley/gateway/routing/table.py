@@ -16,8 +16,6 @@ from parley.gateway.wire.endpoint import Endpoint, ListedModel
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 
-__all__ = ["Offer", "RouteTable", "Watcher"]
-
 _logger = get_logger(__name__)
 
 _MAX_ROUTES = 1024

@@ -12,8 +12,6 @@ from parley.gateway.failures import BAD_REQUEST, SERVER_ERROR, Failure
 from parley.gateway.wire.api import Api
 from parley.gateway.wire.errors import is_missing_endpoint, of_status, text_of
 
-__all__ = ["LESSON_SECONDS", "ApiChoice", "Lessons"]
-
 LESSON_SECONDS: Final = 3600.0
 """How long a lesson holds."""
 _KEPT: Final = 4096

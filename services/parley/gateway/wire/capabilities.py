@@ -17,8 +17,6 @@ from parley.gateway.wire.api_choice import ApiChoice, Lessons
 from parley.gateway.wire.errors import of_status, text_of
 from parley.gateway.wire.json_fields import as_mappings
 
-__all__ = ["EndpointCapabilities"]
-
 _REFUSAL_STATUSES: Final = frozenset({400, 415, 422, 501})
 _SCHEMA_WORDS: Final = re.compile(
     r"response_format|json_schema|text\.format|structured output|\bformat\b|\bschema\b", re.IGNORECASE

@@ -29,8 +29,6 @@ from parley.gateway.wire.json_fields import (
 )
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = ["ChatReader", "body"]
-
 
 def body(request: ModelRequest, omitted: frozenset[str]) -> dict[str, Any]:
     """Return the JSON of a request; `omitted` names parameters that the endpoint is known to refuse."""

@@ -35,17 +35,6 @@ from parley.gateway.failures import (
 )
 from parley.gateway.prompt.sanitizer import one_line
 
-__all__ = [
-    "TRANSPORT_ERRORS",
-    "is_missing_endpoint",
-    "of_empty_answer",
-    "of_error_object",
-    "of_status",
-    "of_transport",
-    "text_of",
-    "was_not_sent",
-]
-
 TRANSPORT_ERRORS: Final = (
     openai.APIConnectionError,
     httpx2.HTTPError,

@@ -15,8 +15,6 @@ from parley.gateway.wire.api import ModelReply
 from parley.runtime import telemetry
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = ["Operation", "error_type", "messages_json", "set_error", "set_reply_attributes"]
-
 
 def set_reply_attributes(span: Span, reply: ModelReply) -> None:
     """Say what the endpoint said it used."""

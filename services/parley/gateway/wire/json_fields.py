@@ -6,19 +6,6 @@ from typing import Any, Final
 
 from parley.gateway.prompt.sanitizer import one_line
 
-__all__ = [
-    "MAX_TOKENS",
-    "as_arguments",
-    "as_content",
-    "as_count",
-    "as_mapping",
-    "as_mappings",
-    "as_name",
-    "as_text",
-    "count_written_tokens",
-    "read_json",
-]
-
 MAX_TOKENS: Final = 100_000_000
 """Of one request; what an endpoint says beyond that it made up. No context comes near."""
 _MAX_VALUES: Final = 65_536

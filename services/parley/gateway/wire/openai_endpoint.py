@@ -56,8 +56,6 @@ from parley.runtime.redaction import Redaction
 from parley.runtime.unpacking import ACCEPT_GZIP, unpack
 from parley.v1.gateway_pb2 import PROMPT_ROLE_SYSTEM, PromptPart
 
-__all__ = ["OpenAIEndpoint"]
-
 _MAX_LESSONS: Final = 18
 """Requests of one answer at most: the API, and in each of the two three parameters, the schema, the stream with and
 without it, and reasoning, wanted or not, may cost one each."""

@@ -7,8 +7,6 @@ from typing import Any, Final
 from parley.gateway.wire import chat, responses
 from parley.gateway.wire.api import Api, ModelRequest, Reader
 
-__all__ = ["body", "body_to_send", "reader", "request_json"]
-
 
 def body(api: Api, request: ModelRequest, omitted: frozenset[str]) -> dict[str, Any]:
     """Return the request's JSON; `omitted` names the parameters that this endpoint is known to refuse."""

@@ -28,8 +28,6 @@ from parley.gateway.wire.json_fields import (
 )
 from parley.v1.gateway_pb2 import PROMPT_ROLE_ASSISTANT, PromptPart
 
-__all__ = ["ResponsesReader", "body"]
-
 _REASONING_KEPT: Final = ("type", "id", "summary", "content", "encrypted_content")
 
 

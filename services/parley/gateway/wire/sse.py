@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["EventDecoder", "EventTooLargeError", "ServerSentEvent"]
-
 _EMPTY_LINES: Final = re.compile(r"\n{3,}")
 _DIGITS: Final = re.compile("[0-9]{1,15}")
 

@@ -16,18 +16,6 @@ from parley.gateway.wire.json_fields import read_json
 from parley.gateway.wire.sse import EventDecoder, EventTooLargeError
 from parley.runtime.unpacking import truncate
 
-__all__ = [
-    "AnswerMonitor",
-    "EventReader",
-    "IncomingText",
-    "Listener",
-    "Patience",
-    "bound_error",
-    "is_event_stream",
-    "read_events",
-    "read_whole",
-]
-
 _MAX_EVENT_CHARACTERS: Final = 8 * 1024 * 1024
 _DONE: Final = "[DONE]"
 _MAX_BODY_BYTES: Final = 16 * 1024 * 1024

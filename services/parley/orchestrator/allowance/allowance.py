@@ -24,8 +24,6 @@ from parley.v1.access_pb2 import (
 )
 from parley.v1.access_pb2 import queue as queue_option
 
-__all__ = ["Allowance", "TenantLimits"]
-
 
 @dataclass(frozen=True, slots=True)
 class TenantLimits:

@@ -16,8 +16,6 @@ from parley.storage.ports import Collection, Documents, DuplicateError, Log, Rec
 from parley.v1.agent_pb2 import Usage
 from parley.v1.event_pb2 import Event
 
-__all__ = ["TENANT_USE", "MeteredLog", "TenantUsage", "UsageCounts"]
-
 TENANT_USE: Final = Collection("tenant_use")
 _PUBLISH_SECONDS: Final = 1.0
 _WATCHES_SECONDS: Final = 20.0

@@ -7,8 +7,6 @@ from parley.orchestrator.engine.format import AnswerPart, Format
 from parley.orchestrator.model.markdown import inline, list_item
 from parley.v1.debate_pb2 import Outcome
 
-__all__ = ["DEMONSTRATION", "answer_markdown", "answer_parts"]
-
 DEMONSTRATION: Final = (
     "a very small model wrote this to show what a debate looks like; it is not to be relied on, and neither memory nor "
     "ratings take it in"

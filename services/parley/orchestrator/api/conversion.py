@@ -11,15 +11,6 @@ from parley.orchestrator.model.labels import labels_of
 from parley.v1 import debate_pb2, orchestrator_pb2
 from parley.v1.debate_pb2 import Debate
 
-__all__ = [
-    "status_from_proto",
-    "status_to_proto",
-    "status_word",
-    "summary_to_proto",
-    "with_answer",
-    "without_texts",
-]
-
 _STATUS: Final = "DEBATE_STATUS_"
 
 

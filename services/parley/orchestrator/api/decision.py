@@ -31,8 +31,6 @@ from parley.v1.moderated_pb2 import (
     Tension,
 )
 
-__all__ = ["Decision", "decision_of", "require_moderated_outcome"]
-
 _MAX_SLUG: Final = 60
 _LINK: Final = re.compile(r"https?://[^\s<>]+")
 _CONFIDENCES: Final = {CONFIDENCE_HIGH: "High", CONFIDENCE_MEDIUM: "Medium", CONFIDENCE_LOW: "Low"}

@@ -11,8 +11,6 @@ from parley.orchestrator.model.times import timestamp
 from parley.runtime.validation import DEBATE_ID, Violations
 from parley.v1 import debate_pb2, orchestrator_pb2
 
-__all__ = ["check_feedback", "feedback_of", "feedback_to_proto"]
-
 _MAX_MESSAGE_BYTES: Final = 8 * 1024
 
 

@@ -13,8 +13,6 @@ from parley.runtime.errors import not_found
 from parley.storage.ports import Log
 from parley.v1.debate_pb2 import Debate
 
-__all__ = ["FoldedDebates"]
-
 _CACHE_BYTES: Final = 32 * 1024 * 1024
 _OVERHEAD_BYTES: Final = 8 * 1024
 """The size of a fold, without the bytes of its log."""

@@ -53,8 +53,6 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 
-__all__ = ["DebateFold", "fold"]
-
 _ENDED: Final = (DEBATE_STATUS_COMPLETED, DEBATE_STATUS_CANCELLED)
 
 

@@ -6,8 +6,6 @@ from parley.runtime.validation import CHECKPOINT_KEY, DEBATE_ID, Violations
 from parley.v1 import debate_pb2, orchestrator_pb2
 from parley.v1.event_pb2 import Intervened
 
-__all__ = ["intervention_event"]
-
 _MAX_TEXT_BYTES = 8 * 1024
 _MAX_REASON_CHARACTERS = 1000
 _MAX_ANSWERS = 64

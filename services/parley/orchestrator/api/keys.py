@@ -16,8 +16,6 @@ from parley.runtime.validation import Violations
 from parley.v1 import key_pb2, orchestrator_pb2_grpc
 from parley.v1.access_pb2 import ACCESS_ROLE_UNSPECIFIED
 
-__all__ = ["KeyServicer"]
-
 _MAX_NAME: Final = 64
 _MAX_ROLES: Final = 8
 _KEY_ID: Final = re.compile(r"[0-9a-f]{12}")

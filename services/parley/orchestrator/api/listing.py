@@ -16,8 +16,6 @@ from parley.orchestrator.model.times import time_of
 from parley.runtime.validation import DEBATE_ID, Violations
 from parley.v1 import orchestrator_pb2
 
-__all__ = ["Listing", "listing_of"]
-
 _MAX_FORMAT: Final = 64
 _ORDERS: Final = ("create_time desc", "create_time")
 _OLDEST_FIRST: Final = {

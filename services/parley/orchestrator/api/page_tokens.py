@@ -7,8 +7,6 @@ from typing import Final
 
 from parley.runtime.validation import Violations
 
-__all__ = ["page_token", "place_of"]
-
 _MAX_TOKEN: Final = 256
 _SEPARATOR: Final = "#"
 

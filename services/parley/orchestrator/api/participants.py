@@ -14,8 +14,6 @@ from parley.runtime.validation import AGENT_ID, CONTROL_CHARACTER, MAX_PATH_CHAR
 from parley.v1 import agent_pb2, debate_pb2
 from parley.v1.agent_pb2 import Agent
 
-__all__ = ["ParticipantResolver", "ValidationContext"]
-
 _MAX_AGENTS = 32
 _MAX_PROMPT_BYTES = 64 * 1024
 _MAX_SECTIONS = 32

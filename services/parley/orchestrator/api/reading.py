@@ -25,16 +25,6 @@ from parley.v1.orchestrator_pb2 import (
     StreamReportResponse,
 )
 
-__all__ = [
-    "ContributionsPage",
-    "answer_of",
-    "check_size",
-    "contributions_page",
-    "contributions_response",
-    "report_pieces",
-    "wants_full_view",
-]
-
 _PAGE_BYTES: Final = 2 * 1024 * 1024
 _MAX_PAGE_BYTES: Final = 12 * 1024 * 1024
 _PIECE_CHARACTERS: Final = 64 * 1024

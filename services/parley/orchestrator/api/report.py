@@ -37,8 +37,6 @@ from parley.v1.debate_pb2 import (
     Work,
 )
 
-__all__ = ["render_report"]
-
 _MAX_LOOKUP_WIDTH: Final = 80
 _STATUSES: Final = {
     ISSUE_STATUS_UNSPECIFIED: "answered",

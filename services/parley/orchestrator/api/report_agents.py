@@ -9,8 +9,6 @@ from parley.orchestrator.model.spec import participants_of
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Contribution, Debate
 
-__all__ = ["agents_section", "answering_model", "name_of"]
-
 
 def agents_section(debate: Debate, debate_format: Format | None) -> Iterator[str]:
     """Yield the table of those who debate, and of the judge if there is one."""

@@ -12,8 +12,6 @@ from parley.orchestrator.model.markdown import inline, list_item, moment, quote
 from parley.orchestrator.model.times import time_of
 from parley.v1.debate_pb2 import Debate, Intervention, Waiting
 
-__all__ = ["opening_blocks"]
-
 _ENDINGS: Final = {
     TOTAL_TIMEOUT: "its time limit was reached",
     TOKEN_BUDGET: "its budget of tokens was reached",

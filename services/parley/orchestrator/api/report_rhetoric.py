@@ -15,8 +15,6 @@ from parley.v1.arena_pb2 import (
 from parley.v1.debate_pb2 import Contribution
 from parley.v1.rhetoric_pb2 import RhetoricalMark
 
-__all__ = ["marks_of", "trickster_blocks"]
-
 _ENGLISH_FEATURES: Final[tuple[Literal["reasons", "reports", "vagueness"], ...]] = (
     "reasons",
     "reports",

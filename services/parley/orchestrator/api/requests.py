@@ -24,8 +24,6 @@ from parley.runtime.validation import (
 from parley.v1 import debate_pb2, event_pb2, orchestrator_pb2
 from parley.v1.agent_pb2 import Agent
 
-__all__ = ["check_id", "check_request_id", "resolve_request"]
-
 _MAX_QUESTION_BYTES = 256 * 1024
 _MAX_DOCUMENTS = 2000
 _MAX_CONTEXT_BYTES = 4 * 1024 * 1024

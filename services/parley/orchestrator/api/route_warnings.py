@@ -7,8 +7,6 @@ from parley.orchestrator.model.tokens import ASSUMED_CONTEXT_TOKENS
 from parley.orchestrator.peers.roster import KnownRoute, Roster, routes_of
 from parley.v1.debate_pb2 import DebateSpec
 
-__all__ = ["budget_warnings", "context_warnings"]
-
 
 def budget_warnings(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]) -> tuple[str, ...]:
     """Return a warning if a budget of money cannot be kept, since the prices of some routes are unknown.

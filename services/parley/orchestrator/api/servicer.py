@@ -62,8 +62,6 @@ from parley.v1 import orchestrator_pb2
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Debate, DebateSpec
 from parley.v1.orchestrator_pb2 import StepDelta
 
-__all__ = ["OrchestratorServicer"]
-
 _WatchContext = grpc.aio.ServicerContext[Any, Any]
 _MAX_EVALUATIONS = 100
 _LOG_PAGE = 100

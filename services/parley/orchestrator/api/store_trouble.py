@@ -8,8 +8,6 @@ from parley.runtime.errors import internal
 from parley.storage.ports import StorageError
 from parley.storage.service_errors import to_service_error
 
-__all__ = ["map_store_errors"]
-
 
 @contextlib.contextmanager
 def map_store_errors() -> Iterator[None]:

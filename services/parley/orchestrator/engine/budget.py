@@ -15,19 +15,6 @@ from parley.orchestrator.model.tokens import likely_tokens
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateLimits, DebateSpec
 
-__all__ = [
-    "AnswerReserve",
-    "BudgetBalance",
-    "Estimate",
-    "Rates",
-    "answer_reserve",
-    "budget_balances",
-    "estimate",
-    "is_short_lived",
-    "is_transient",
-    "next_wait",
-]
-
 _TRANSIENT = frozenset({"PROVIDER_UNAVAILABLE", "PROVIDER_RATE_LIMIT", "NO_ROUTE_AVAILABLE", "CALL_TIMEOUT"})
 _FIRST_WAIT_SECONDS = 5.0
 _MAX_WAIT_SECONDS = 60.0

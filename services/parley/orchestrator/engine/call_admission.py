@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 
-__all__ = ["Gate", "Slot"]
-
 
 class Gate:
     """Stops new calls while it is closed, but not calls in flight. Open at first."""

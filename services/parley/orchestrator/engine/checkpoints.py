@@ -18,17 +18,6 @@ from parley.runtime.clock import Clock
 from parley.v1.debate_pb2 import Approval, Direction, Questions
 from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened
 
-__all__ = [
-    "ACTS_FOR_CHECKPOINT",
-    "CLOSING_ACTS",
-    "OWNED_WAIT_SECONDS",
-    "CheckpointRequest",
-    "Checkpoints",
-    "NotifyStatus",
-    "closes",
-    "opened_event",
-]
-
 NotifyStatus = Callable[[str], Awaitable[None]]
 """Writes a debate's status to the index."""
 

@@ -61,8 +61,6 @@ from parley.v1.event_pb2 import (
     TimerStarted,
 )
 
-__all__ = ["Debate"]
-
 _tracer = tracer(__name__)
 _scopes: ContextVar[frozenset[str]] = ContextVar("scopes", default=frozenset())
 """The groups of parallel steps that the present task belongs to."""

@@ -22,8 +22,6 @@ from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger
 from parley.storage.ports import Log, StorageError
 
-__all__ = ["DebateDeleter"]
-
 _DELETE_NOW_SECONDS: Final = 2.0
 """How long a caller waits until all data is removed."""
 _POLL_SECONDS: Final = 60.0

@@ -7,8 +7,6 @@ from parley.orchestrator.model.tasks import user_part
 from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = ["Documents"]
-
 
 class Documents:
     """Documents as prompts hold them.

@@ -35,8 +35,6 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 
-__all__ = ["Execution", "FollowUp", "leaf_exceptions", "run_follow_up"]
-
 _logger = get_logger(__name__)
 
 _REPLAY_MISMATCH = "REPLAY_MISMATCH"

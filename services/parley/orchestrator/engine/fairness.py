@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from parley.orchestrator.log.index import DebateRecord
 
-__all__ = ["order_fairly"]
-
 
 def order_fairly(waiting: Iterable[DebateRecord], running: Mapping[str, int]) -> Iterator[DebateRecord]:
     """Yield waiting debates in the order in which they should start. `running` is the number of running debates by tenant.

@@ -16,8 +16,6 @@ from parley.runtime.logs import get_logger
 from parley.storage.ports import StorageError
 from parley.v1.ratings_pb2 import RecordFeedbackRequest
 
-__all__ = ["FeedbackReporter"]
-
 _BACKOFF = Backoff(first=0.5, maximum=60.0)
 _POLL_SECONDS = 60.0
 """How often feedback is looked for that another replica recorded and could not report."""

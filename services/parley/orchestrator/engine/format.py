@@ -13,8 +13,6 @@ from parley.runtime.validation import Violations
 from parley.v1.debate_pb2 import Debate as DebateMessage
 from parley.v1.debate_pb2 import DebateLimits, DebateSpec, Outcome
 
-__all__ = ["AnswerPart", "Format", "Formats", "Settings", "Subject", "UnknownFormatError"]
-
 
 class UnknownFormatError(ValueError):
     """No format has this name and version."""

@@ -21,8 +21,6 @@ from parley.storage.ports import (
 )
 from parley.v1.event_pb2 import Intervened
 
-__all__ = ["INBOX", "Inbox", "InboxEntry"]
-
 INBOX = Collection("inbox", (Index(("state", "made")), Index(("debate", "state", "made"))))
 _PAGE_SIZE = 1000
 

@@ -48,8 +48,6 @@ from parley.runtime.telemetry import inject
 from parley.storage.ports import DuplicateError, Log
 from parley.v1.event_pb2 import DebateCreated, Intervened
 
-__all__ = ["Intake"]
-
 _MAX_SHOWN_QUESTION = 200
 _MAX_OPENING_CHARACTERS = 14_000_000
 """The largest document of every store, less the other fields of a record."""

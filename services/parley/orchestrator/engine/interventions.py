@@ -21,8 +21,6 @@ from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.peers.agents import Agents, Call
 from parley.v1.event_pb2 import CheckpointClosed, Concluded, Event, Resumed, StoppedCall
 
-__all__ = ["InterventionHandler", "stop_calls"]
-
 
 @dataclass(frozen=True, slots=True)
 class _NoCallsInFlight:

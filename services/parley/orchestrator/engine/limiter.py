@@ -22,8 +22,6 @@ from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import DebateLimits, Work
 from parley.v1.event_pb2 import Event, LimitReached, Settled, StepFailed
 
-__all__ = ["Budget", "Limiter"]
-
 _MIN_POLL_SECONDS = 0.05
 """How often a running time is read that may stand still, as it does in a pause."""
 _SAME_TIME_SECONDS = 0.001

@@ -49,8 +49,6 @@ from parley.v1.event_pb2 import (
     StoppedCall,
 )
 
-__all__ = ["DebateOwner", "OwnerDependencies"]
-
 _logger = get_logger(__name__)
 _tracer = tracer(__name__)
 

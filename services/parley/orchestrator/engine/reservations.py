@@ -19,8 +19,6 @@ from parley.orchestrator.log.usage import UsageMeter
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import DebateLimits
 
-__all__ = ["Reservations"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Reservation:

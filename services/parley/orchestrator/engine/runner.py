@@ -23,8 +23,6 @@ from parley.runtime.logs import get_logger
 from parley.runtime.unreadable import UnreadableError
 from parley.storage.ports import StorageError
 
-__all__ = ["Runner", "RunnerSettings"]
-
 _logger = get_logger(__name__)
 _MAX_FAULTS = 3
 """Faults in a row, without progress between them, after which a debate is marked as failed."""

@@ -12,8 +12,6 @@ from parley.runtime.logs import get_logger
 from parley.storage.ports import StoreUnavailableError
 from parley.v1.event_pb2 import Concluded
 
-__all__ = ["StatusWriter", "final_status", "time_text"]
-
 _logger = get_logger(__name__)
 
 

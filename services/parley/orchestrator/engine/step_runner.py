@@ -17,8 +17,6 @@ from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
 from parley.v1.event_pb2 import StepFailed, StepStarted, StepSucceeded
 
-__all__ = ["MakeCall", "StepRunner"]
-
 _UNRECORDABLE = "UNRECORDABLE"
 _RETRY_AFTER_SECONDS = 5.0
 """Seconds between a failure that may pass soon and the second try."""

@@ -3,8 +3,6 @@
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats import arena, evaluation, moderated, panel
 
-__all__ = ["all_formats"]
-
 
 def all_formats() -> Formats:
     """Return all formats; the first one's name, in its latest version, is meant if a debate names none."""

@@ -12,8 +12,6 @@ from parley.runtime.identity.guard import Credentials
 from parley.runtime.identity.identity import Identity
 from parley.storage.ports import StorageError
 
-__all__ = ["CACHE_SECONDS", "ApiKeyAuthenticator"]
-
 CACHE_SECONDS: Final = 10.0
 """How long a key is cached. A revoked key may work so much longer."""
 _KEY: Final = re.compile(r"parley_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")

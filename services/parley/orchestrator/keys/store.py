@@ -14,8 +14,6 @@ from parley.runtime.unreadable import skip_unreadable
 from parley.storage.opening import open_store, refuse_unusable_store
 from parley.storage.ports import Above, Collection, Document, Documents, Index, Order, Where
 
-__all__ = ["KEYS", "ApiKey", "KeyStore", "hash_of", "open_keys"]
-
 KEYS = Collection("api_keys", (Index(("tenant", "made")), Index(("made",))))
 _PREFIX: Final = "parley"
 _ID_BYTES: Final = 6

@@ -13,8 +13,6 @@ from parley.runtime.errors import ParleyError, failed_precondition, not_found, r
 from parley.runtime.identity.identity import Role
 from parley.storage.ports import DuplicateError
 
-__all__ = ["TenantKeys"]
-
 _MAX_KEYS: Final = 10_000
 """Keys of one tenant. Counts revoked keys, since they stay in the store."""
 

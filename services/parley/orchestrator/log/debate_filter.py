@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from parley.storage.ports import Above, Below
 
-__all__ = ["DebateFilter"]
-
 
 @dataclass(frozen=True, slots=True)
 class DebateFilter:

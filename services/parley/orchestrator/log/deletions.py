@@ -20,8 +20,6 @@ from parley.storage.ports import (
     Where,
 )
 
-__all__ = ["DELETIONS", "Deletion", "DeletionStore"]
-
 DELETIONS: Final = Collection("deletions", (Index(("place",)), Index(("begun",))))
 _PAGE_SIZE: Final = 1000
 

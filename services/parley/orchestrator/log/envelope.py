@@ -12,16 +12,6 @@ from parley.orchestrator.log.events import CorruptEventError, Payload, is_ignora
 from parley.orchestrator.model.times import time_of, timestamp
 from parley.v1 import event_pb2
 
-__all__ = [
-    "GENESIS",
-    "Envelope",
-    "UnrecordableError",
-    "check_recordable",
-    "create_event",
-    "open_entry",
-    "seal",
-]
-
 GENESIS: Final = bytes(32)
 """The hash before the first event."""
 

@@ -6,14 +6,6 @@ from google.protobuf.message import Message
 
 from parley.v1 import event_pb2
 
-__all__ = [
-    "CorruptEventError",
-    "Payload",
-    "UnknownEventError",
-    "is_ignorable",
-    "kind_of",
-]
-
 Payload = Message
 """One of the messages of `Event.payload`."""
 

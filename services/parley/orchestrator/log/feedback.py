@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from parley.storage.ports import Above, Collection, Document, Documents, DuplicateError, Index, Order, Where
 
-__all__ = ["FEEDBACK", "Feedback", "FeedbackReusedError", "FeedbackStore"]
-
 FEEDBACK = Collection(
     "feedback", (Index(("debate", "place"), unique=True), Index(("is_reported", "given_at")))
 )

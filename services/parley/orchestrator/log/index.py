@@ -25,23 +25,6 @@ from parley.storage.ports import (
 )
 from parley.v1.event_pb2 import DebateCreated
 
-__all__ = [
-    "CANCELLED",
-    "COMPLETED",
-    "DEBATES",
-    "FAILED",
-    "PAUSED",
-    "PENDING",
-    "RUNNING",
-    "WAITING",
-    "DebateIndex",
-    "DebateRecord",
-    "LivenessWindow",
-    "OpenDebates",
-    "opening_text",
-    "record_key",
-]
-
 PENDING = "PENDING"
 RUNNING = "RUNNING"
 WAITING = "WAITING"

@@ -29,16 +29,6 @@ from parley.runtime.large_texts import in_thread_per_tenant
 from parley.storage.ports import AppendConflictError, Log, Record, StoreUnavailableError
 from parley.v1.event_pb2 import CheckpointClosed, CheckpointExpired, Claimed, Event, WaitFinished
 
-__all__ = [
-    "ClaimLostError",
-    "Journal",
-    "log_name",
-    "open_in_thread_if_large",
-    "open_records",
-    "read_events",
-    "read_events_after",
-]
-
 _PAGE = 1000
 _BATCH = 256
 _BATCH_BYTES = 4_000_000

@@ -37,8 +37,6 @@ from parley.v1.event_pb2 import (
     WaitStarted,
 )
 
-__all__ = ["SETTLED", "Outcome", "RecordedState", "Steering"]
-
 Outcome = StepSucceeded | StepFailed
 
 SETTLED = "settled"

@@ -7,8 +7,6 @@ from enum import Enum
 from parley.v1.agent_pb2 import Usage
 from parley.v1.event_pb2 import StepFailed, StepSucceeded, StoppedCall
 
-__all__ = ["Mode", "RunningTime", "UsageMeter", "add_usage", "usage_of", "usage_of_stopped"]
-
 
 class Mode(Enum):
     """What a debate does while time passes."""

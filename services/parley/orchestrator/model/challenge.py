@@ -6,8 +6,6 @@ from typing import Final
 
 from parley.orchestrator.model.hollowness import NEUTRAL, WEIGHTS, Features, terms_of
 
-__all__ = ["challenge_of"]
-
 _OPENING: Final = (
     "You all agree, or say that you are ready. A check of your texts finds this agreement hollow: it stands on little that anybody"
     " could check. So it does not count yet, and this round is held to find out whether it holds."

@@ -8,8 +8,6 @@ from typing import Final
 
 from parley.orchestrator.model.positions import POSITION_LINE
 
-__all__ = ["MAX_CLAIMS", "claims_to_cite"]
-
 MAX_CLAIMS: Final = 5
 _MAX_CHARACTERS: Final = 300
 _MAX_READ: Final = 16_000

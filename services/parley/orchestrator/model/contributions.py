@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from parley.orchestrator.model.readiness import Readiness
 from parley.v1.critique_pb2 import Critique, IssueAnswer
 
-__all__ = ["Contribution", "Letters", "letter_of", "texts_of"]
-
 Letters = Callable[[str], str]
 """Return the letter by which an agent's peers know it."""
 

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 
 from parley.v1.critique_pb2 import Critique
 
-__all__ = ["issue_name", "issue_names", "render_critique", "severity_text"]
-
 
 def issue_name(letter: str, number: int) -> str:
     """Return what an issue is called among the agents, such as `B.2`: the critic's letter and its number there."""

@@ -4,8 +4,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from parley.orchestrator.model.voting import Group
 
-__all__ = ["positions_taken", "sides", "single_best"]
-
 
 def sides(groups: Iterable[Collection[str]], voters: Collection[str]) -> tuple[Group, ...]:
     """Return the voters by the position of their first drafts, in the order of the groups; who has no draft is in none."""

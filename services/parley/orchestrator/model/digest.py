@@ -7,8 +7,6 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
-__all__ = ["digest"]
-
 
 def digest(request: Message | dict[str, Any]) -> str:
     """Return 32 hex digits that stand for a message, or for a JSON value.

@@ -2,14 +2,6 @@
 
 from parley.v1.agent_pb2 import Usage
 
-__all__ = [
-    "CheckpointExpiredError",
-    "DebateFailedError",
-    "ReplayError",
-    "ServiceUnavailableError",
-    "StepError",
-]
-
 
 class StepError(Exception):
     """A step failed for good. It is an outcome, and is recorded."""

@@ -19,8 +19,6 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.rhetoric import MAX_CHARACTERS, count_of, is_english
 from parley.v1.critique_pb2 import Critique
 
-__all__ = ["BIAS", "WEIGHTS", "Features", "Weights", "features_of", "hollow_probability", "terms_of"]
-
 MATTERS: Final = 4
 """The severity from which on an issue counts as one that a critic raises in earnest."""
 

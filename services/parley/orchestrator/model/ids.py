@@ -3,8 +3,6 @@
 import secrets
 from datetime import datetime
 
-__all__ = ["new_debate_id"]
-
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
 

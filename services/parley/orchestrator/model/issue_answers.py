@@ -14,8 +14,6 @@ from parley.v1.critique_pb2 import (
     IssueStatus,
 )
 
-__all__ = ["RaisedIssue", "answer_instructions", "parse_answers"]
-
 _HEADING = re.compile(
     r"^[ \t>]*(?:\d{1,2}[.)][ \t]*|[-*+][ \t]+)?(?:#{1,6}[ \t]*)?[*_]{0,2}(?:my[ \t]+)?(?:answers?|repl(?:y|ies)|responses?)[ \t]+to[ \t]+(?:the[ \t]+|each[ \t]+)?"
     r"(?:issues?|critiques?|critics?|criticisms?)[ \t]*:?[*_]{0,2}[ \t]*:?[ \t]*$",

@@ -7,8 +7,6 @@ from enum import IntEnum
 from parley.orchestrator.model.model_families import family_of
 from parley.v1.agent_pb2 import Agent
 
-__all__ = ["Distance", "JudgeChoice", "Nominee", "choose_judge"]
-
 
 class Distance(IntEnum):
     """How far a judge stands from what it judges, nearest first."""

@@ -6,8 +6,6 @@ from typing import Final
 
 from parley.runtime.validation import CONTROL_CHARACTER, Violations
 
-__all__ = ["check_labels", "label_texts", "labels_of"]
-
 _MAX_LABELS: Final = 16
 _MAX_VALUE: Final = 63
 _NAME: Final = re.compile(r"[a-z][a-z0-9._/-]{0,62}")

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-__all__ = ["inline", "list_item", "moment", "quote", "span", "table", "to_safe_markdown"]
-
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>|#~&])")
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _HEADING: Final = re.compile(r"^([\s>*+\-\d.)]*)(#{1,6}(?:\s|$))")

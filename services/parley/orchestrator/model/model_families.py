@@ -6,8 +6,6 @@ from typing import Final
 
 from parley.v1.agent_pb2 import Agent
 
-__all__ = ["FAMILIES", "family_of", "shared_family"]
-
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "01-ai": ("yi",),
     "ai21": ("ai21", "jamba"),

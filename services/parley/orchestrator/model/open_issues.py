@@ -15,9 +15,6 @@ from parley.v1.critique_pb2 import (
     IssueAnswer,
 )
 
-__all__ = ["answers_of", "is_structured", "issues_of", "list_raised_issues"]
-
-
 _MAX_EARLIER = 5
 """The most issues of earlier rounds that are listed for an agent, the most severe first."""
 _MAX_EARLIER_CHARACTERS = 300

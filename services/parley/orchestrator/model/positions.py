@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["POSITION_FORM", "POSITION_INSTRUCTION", "POSITION_LINE", "position_of"]
-
 POSITION_INSTRUCTION = "End with one line `Position: ` followed by your stand in one sentence."
 POSITION_FORM = "One line `Position: ` followed by your stand in one sentence."
 """Where something else is to follow it."""

@@ -4,8 +4,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["READINESS_FORM", "Readiness", "parse_readiness", "without_readiness"]
-
 READINESS_FORM: Final = (
     "One line for those who run the debate, such as `Ready: no, 40 %`: yes or no, whether you would vote now"
     " since more discussion would not change your proposal, and how sure you are that it is right. The other agents do not see it."

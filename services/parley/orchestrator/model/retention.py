@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Self
 
-__all__ = ["Retention"]
-
 
 @dataclass(frozen=True, slots=True)
 class Retention:

@@ -12,8 +12,6 @@ from typing import Final
 
 from parley.orchestrator.model.rhetoric_table import FALLACIES, PATTERNS, SIGNS
 
-__all__ = ["MAX_CHARACTERS", "Mark", "count_of", "fallacies_in", "is_english", "patterns_in"]
-
 MAX_CHARACTERS: Final = 20_000
 """Of a text, so much is read at most."""
 _MAX_QUOTE: Final = 160

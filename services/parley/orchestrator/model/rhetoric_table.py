@@ -7,8 +7,6 @@ words, in upper or lower case. The phrases are English. Of fallacies, rather one
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["FALLACIES", "PATTERNS", "SIGNS"]
-
 PATTERNS: Final[Mapping[str, tuple[str, ...]]] = {
     "concession": (
         "I (concede|grant|accept|withdraw)",

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-__all__ = ["first_sentence", "to_prose"]
-
 _ENDS = (".", "!", "?")
 _AFTER_END = "\"')]*_"
 

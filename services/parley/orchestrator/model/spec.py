@@ -13,20 +13,6 @@ from parley.runtime.contract_settings import defaults_of, with_defaults
 from parley.v1.agent_pb2 import TOOL_UNSPECIFIED, Agent, OwnRole, Tool
 from parley.v1.debate_pb2 import Debate, DebateLimits, DebateSpec
 
-__all__ = [
-    "DEFAULT_LIMITS",
-    "Price",
-    "agents_of",
-    "dearest",
-    "format_settings",
-    "participants_of",
-    "price_of",
-    "resolve_agent",
-    "set_format_settings",
-    "with_default_limits",
-    "without_sections",
-]
-
 DEFAULT_LIMITS: Final = defaults_of(DebateLimits)
 """What a debate may take, as the contract says; what is unset, or 0, has no limit."""
 

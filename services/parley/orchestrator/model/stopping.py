@@ -9,16 +9,6 @@ from functools import lru_cache
 from math import exp, lgamma
 from typing import Final
 
-__all__ = [
-    "StatedPosition",
-    "asking_order",
-    "group_agents",
-    "is_unanimous",
-    "measure_shift",
-    "name_positions",
-    "posterior",
-]
-
 FIRST_ASKED: Final = 2
 """How many agents are asked first, at the same time: one alone has no other to agree with."""
 TEMPER: Final = 0.8

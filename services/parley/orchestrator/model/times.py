@@ -5,8 +5,6 @@ from datetime import UTC, datetime, timedelta
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-__all__ = ["duration", "seconds_of", "time_of", "timestamp"]
-
 
 def timestamp(time: datetime) -> Timestamp:
     """Return a time as the contract has it."""

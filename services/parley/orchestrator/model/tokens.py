@@ -12,8 +12,6 @@ from functools import wraps
 from threading import Lock
 from typing import Final
 
-__all__ = ["ASSUMED_CONTEXT_TOKENS", "CHARACTERS_A_TOKEN", "likely_tokens", "upper_tokens"]
-
 ASSUMED_CONTEXT_TOKENS: Final = 32_768
 """The assumed size of an agent's context if it is unknown: few models that debate well have less."""
 

@@ -16,8 +16,6 @@ from parley.v1.arena_pb2 import (
     Topology,
 )
 
-__all__ = ["DEFAULT_SPARSITY", "KINDS", "Edge", "RoundParticipants", "describe_topology", "draw_edges"]
-
 DEFAULT_SPARSITY: Final[float] = default_of(Topology, "sparsity")
 
 Edge = tuple[str, str]

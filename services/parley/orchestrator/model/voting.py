@@ -10,20 +10,6 @@ from enum import Enum
 from fractions import Fraction
 from typing import Final
 
-__all__ = [
-    "Ballot",
-    "Group",
-    "Rule",
-    "Strength",
-    "VoteCount",
-    "count_votes",
-    "discount_strength",
-    "group_options",
-    "is_decided",
-    "most_confident_option",
-    "quorum",
-]
-
 Group = tuple[str, ...]
 """Options that a vote counts as one, ordered."""
 

@@ -18,8 +18,6 @@ from parley.v1.agent_pb2 import Agent, ToolCall, Usage
 from parley.v1.debate_pb2 import Reply
 from parley.v1.orchestrator_pb2 import StepDelta
 
-__all__ = ["Agents", "Call", "CancelResult", "generate_request"]
-
 Publish = Callable[[str, StepDelta], None]
 """Publish a piece of a debate's text."""
 

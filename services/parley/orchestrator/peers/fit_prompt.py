@@ -6,8 +6,6 @@ from typing import Final
 from parley.orchestrator.model.errors import StepError
 from parley.v1.gateway_pb2 import GenerateRequest, PromptPart
 
-__all__ = ["MAX_PROMPT_BYTES", "fit_prompt"]
-
 MAX_PROMPT_BYTES: Final = 8 * 1024 * 1024
 """Of all parts together: with an agent's own prompts less than a message may have, and more than any model reads."""
 

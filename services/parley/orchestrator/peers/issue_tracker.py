@@ -14,8 +14,6 @@ from parley.v1.moderated_pb2 import FollowUp
 if TYPE_CHECKING:  # imported on use: most orchestrators have no tracker
     from aiohttp import ClientResponse
 
-__all__ = ["IssueTracker", "is_http_url"]
-
 _REQUEST_SECONDS: Final = 10.0
 _MAX_ANSWER_BYTES: Final = 64 * 1024
 _MAX_URL_CHARACTERS: Final = 2048

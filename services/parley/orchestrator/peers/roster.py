@@ -11,8 +11,6 @@ from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateSpec
 
-__all__ = ["KnownRoute", "Roster", "fetch_roster", "fetch_routes", "routes_of", "set_routes"]
-
 _SECONDS = 10.0
 _MAX_NAMES = 256
 

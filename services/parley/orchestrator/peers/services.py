@@ -26,8 +26,6 @@ from parley.v1 import (
 )
 from parley.v1.event_pb2 import PastDebates
 
-__all__ = ["Convergence", "Memory", "Ratings", "Services", "truncate_conclusion", "truncate_text"]
-
 _REQUEST_SECONDS = 10.0
 _READ_SECONDS = 60.0
 """For positions: 32 agents have 496 pairs, and the model that reads them is loaded when it is first asked."""

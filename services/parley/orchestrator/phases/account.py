@@ -15,8 +15,6 @@ from parley.v1.debate_pb2 import (
 )
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
 
-__all__ = ["describe_rounds", "end_from_outside", "end_of_all_rounds"]
-
 _LIMITS: Final = {
     TOTAL_TIMEOUT: (STOP_REASON_TOTAL_TIMEOUT, "the debate's time limit was reached"),
     TOKEN_BUDGET: (STOP_REASON_TOKEN_BUDGET, "the debate's budget of tokens was used up"),

@@ -41,23 +41,6 @@ from parley.v1.debate_pb2 import (
 )
 from parley.v1.event_pb2 import DraftsGrouped, RoundAssessed, RoundsEnded, StepFailed, Warned
 
-__all__ = [
-    "CONVERGENCE",
-    "FIRST_DRAFT_VOTE",
-    "GROUPING",
-    "POSITION",
-    "agent_positions",
-    "assess_agreement",
-    "assessment_key",
-    "compute_draft_groups",
-    "find_end_by_agreement",
-    "group_drafts",
-    "record_finding",
-    "settle_agreement",
-    "state_positions",
-    "verdicts_of",
-]
-
 
 def agent_positions(work: Sequence[Contribution]) -> list[AgentPosition]:
     """Return what each agent stands for."""

@@ -24,15 +24,6 @@ from parley.v1.event_pb2 import StepFailed
 from parley.v1.panel_pb2 import Objection
 from parley.v1.voting_pb2 import VOTE_BALLOTS_LAST_VOTE, Decision, PositionSupport, Vote
 
-__all__ = [
-    "VERIFICATION",
-    "VerificationResult",
-    "describe_decision",
-    "describe_vote",
-    "verify",
-    "write_from_vote",
-]
-
 _ANSWER_PROMPT: Final = (
     "Write the answer to the question from what was decided.{first} Take over from the other proposals what the reasons of the voters or"
     " the judgement hold to be better, where it fits. Mend what was held against it and is right. Where the decision was not clear,"

@@ -21,18 +21,6 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import STOP_REASON_JUDGE, STOP_REASON_QUALITY_REACHED
 from parley.v1.event_pb2 import RoundAssessed, RoundsEnded, StepFailed, Warned
 
-__all__ = [
-    "ASSESSMENT",
-    "DISCUSSION",
-    "SECTION",
-    "SUPPORT",
-    "SUPPORT_PROMPT",
-    "Support",
-    "assess_support",
-    "find_end_by_judge",
-    "find_end_by_quality",
-]
-
 ASSESSMENT = Activity("assessment", "scores the work", "Assessments", title="scores for the work")
 SECTION = "assess"
 _BEST = 100

@@ -21,8 +21,6 @@ from parley.v1.arena_pb2 import TeamSettings
 from parley.v1.event_pb2 import StepFailed, TeamSelected, Warned
 from parley.v1.ratings_pb2 import Candidate, GetWeightsRequest, Rating, SelectTeamRequest
 
-__all__ = ["JUDGE_RATINGS", "JUDGE_VOTE", "TEAM", "elect_judge", "rate_judges", "select_team"]
-
 TEAM: Final = Activity("team", "choosing the team", title="choice of the team")
 
 

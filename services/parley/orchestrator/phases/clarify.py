@@ -14,8 +14,6 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Answer, Clarifications, Question, Questions
 from parley.v1.event_pb2 import StepFailed, Warned
 
-__all__ = ["CLARIFICATION", "SECTION", "Exchange", "clarify", "describe_answers"]
-
 
 def describe_answers(asker: str, questions: Sequence[Question], answer: Answer) -> list[str]:
     """Return lines for a prompt: the questions that were answered, quoted, and the answers; nothing if there is none.

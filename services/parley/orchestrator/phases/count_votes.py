@@ -30,18 +30,6 @@ from parley.v1.voting_pb2 import (
     VotingSettings,
 )
 
-__all__ = [
-    "PANEL_TERMS",
-    "Electorate",
-    "VoteTerms",
-    "check_self_votes",
-    "most_confident_choice",
-    "strength_name",
-    "to_voting_ballots",
-    "vote_lines",
-    "vote_terms",
-]
-
 _RULES: Final = {
     VOTING_METHOD_MAJORITY: Rule.MAJORITY,
     VOTING_METHOD_SUPERMAJORITY: Rule.SUPERMAJORITY,

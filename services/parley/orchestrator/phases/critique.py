@@ -33,8 +33,6 @@ from parley.v1.critique_pb2 import Critique, Issue
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed
 
-__all__ = ["CONCURRENCY", "CRITIQUE", "SECTION", "CritiqueAnswer", "criticize", "critique_from_prose"]
-
 CRITIQUE = Activity("critique", "criticizes", "Critiques")
 SECTION = "critique"
 CONCURRENCY = "critiques"

@@ -6,8 +6,6 @@ from parley.orchestrator.engine.budget import is_transient
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.v1.event_pb2 import StepFailed
 
-__all__ = ["debate_failure"]
-
 
 def debate_failure(failed: Mapping[str, StepFailed], phase: str, needed: int = 1) -> DebateFailedError:
     """Return why the debate fails, naming one of the agents that `failed`, by the keys of their steps; not empty.

@@ -13,19 +13,6 @@ from parley.orchestrator.model.tasks import Prompt
 from parley.orchestrator.model.tokens import ASSUMED_CONTEXT_TOKENS, CHARACTERS_A_TOKEN, upper_tokens
 from parley.runtime.quotation import quote_in_marks
 
-__all__ = [
-    "EMPTY_HISTORY",
-    "AgentHistory",
-    "available_tokens",
-    "count_prompt_tokens",
-    "estimate_material_tokens",
-    "heading",
-    "render_history",
-    "shorten_to_fit",
-    "split_to_fit",
-    "summary_length",
-]
-
 _MIN_SUMMARY_CHARACTERS: Final = 2500
 _HEADING_TOKENS: Final = 36
 _ANSWER_TOKENS: Final = 12

@@ -22,8 +22,6 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import RankedProposal
 from parley.v1.event_pb2 import StepFailed, Warned
 
-__all__ = ["JUDGEMENT", "Judgement", "judge_proposals", "rank_proposals"]
-
 JUDGEMENT = Activity("judgement", "judges the proposals", "Judgement")
 _MAX_SCORE: Final = 10
 _MAX_POSITIONS: Final = 32

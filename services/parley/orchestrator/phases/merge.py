@@ -16,8 +16,6 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.panel_pb2 import Objection
 
-__all__ = ["MERGE", "OBJECTION", "collect_objections", "merge"]
-
 MERGE = Activity("merge", "merges the proposals")
 OBJECTION = Activity("objection", "says whether it objects", "Objections")
 _KEY = "merge"

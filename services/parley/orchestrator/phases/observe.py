@@ -10,8 +10,6 @@ from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import ContributionObserved
 from parley.v1.rhetoric_pb2 import RhetoricalMark
 
-__all__ = ["observe"]
-
 
 async def observe(debate: Debate, made: Contribution) -> None:
     """Record what is marked in a contribution. It follows from the text alone, and is found off the event loop."""

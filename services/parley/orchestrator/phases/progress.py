@@ -4,8 +4,6 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity
 from parley.v1.event_pb2 import PhaseFinished, PhaseStarted
 
-__all__ = ["PhaseMarks"]
-
 
 class PhaseMarks:
     """The start and finish of one phase of a round: it starts with its first step and ends with its last."""

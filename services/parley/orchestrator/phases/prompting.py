@@ -17,20 +17,6 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Reply
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = [
-    "CONTEXT_PRIORITY",
-    "MATERIAL_PRIORITY",
-    "SYSTEM_SECTION",
-    "add_claims_to_cite",
-    "guidance_of",
-    "instruction",
-    "instructions_for",
-    "length_limit",
-    "preamble",
-    "quotation",
-    "unsupported_claims",
-]
-
 SYSTEM_SECTION = "system"
 """The section of a role that says who the agent is; it goes with every call."""
 

@@ -21,16 +21,6 @@ from parley.orchestrator.phases.situation import Situation, round_preamble
 from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import StepFailed
 
-__all__ = [
-    "CONCURRENCY",
-    "PROPOSAL",
-    "SECTION",
-    "check_quorum",
-    "no_proposal_failure",
-    "propose",
-    "propose_key",
-]
-
 PROPOSAL = Activity("proposal", "proposes", "Proposals")
 SECTION = "propose"
 CONCURRENCY = "proposals"

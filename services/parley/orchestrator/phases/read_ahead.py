@@ -10,8 +10,6 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.peers.services import truncate_text
 from parley.v1.convergence_pb2 import AgentPosition, AssessRequest
 
-__all__ = ["PreparePositions", "prepare_assessment"]
-
 PreparePositions = Callable[[Sequence[Contribution]], None]
 """Takes those of a round's stands that are known to stay as they are."""
 

@@ -6,8 +6,6 @@ from parley.orchestrator.peers.services import truncate_text
 from parley.v1.event_pb2 import Recalled, StepFailed, Warned
 from parley.v1.memory_pb2 import RecallRequest
 
-__all__ = ["RECALL", "recall"]
-
 RECALL = Activity("recall", "looking for past debates", title="search for past debates")
 _KEY = "recall"
 

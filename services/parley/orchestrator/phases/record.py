@@ -27,8 +27,6 @@ from parley.v1.memory_pb2 import RecordDebateRequest
 from parley.v1.ratings_pb2 import Encounter, JudgedAnswer, MatchResult, PhaseResult, RecordMatchRequest
 from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, Vote
 
-__all__ = ["MEMORY", "RATINGS", "match_of", "record"]
-
 _FULL_MARKS: Final = 10.0
 
 

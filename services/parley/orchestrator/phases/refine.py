@@ -31,8 +31,6 @@ from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = ["CONCURRENCY", "FINAL_REFINEMENT", "FINISH_SECTION", "REFINEMENT", "SECTION", "finish", "refine"]
-
 REFINEMENT = Activity("refinement", "refines", "Refinements")
 SECTION = "refine"
 CONCURRENCY = "refinements"

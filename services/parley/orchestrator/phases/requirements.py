@@ -14,8 +14,6 @@ from parley.v1.debate_pb2 import Requirement
 from parley.v1.event_pb2 import RequirementsListed, StepFailed, Warned
 from parley.v1.panel_pb2 import UnfulfilledRequirement
 
-__all__ = ["REQUIREMENTS", "Requirements", "list_requirements"]
-
 REQUIREMENTS = Activity("requirements", "lists what is required", title="list of requirements")
 _KEY = "requirements"
 _MAX_REQUIREMENTS = 12

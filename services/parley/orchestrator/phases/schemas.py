@@ -12,8 +12,6 @@ from typing import Any
 from pydantic import BaseModel, ValidationError, ValidatorFunctionWrapHandler
 from pydantic_core import PydanticUseDefault
 
-__all__ = ["default_if_invalid", "extract_text", "prompt_schema", "schema_text"]
-
 
 def prompt_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the schema of a model without titles and docstrings, and with the parts that it refers to in their places.

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["SOUND", "score_anchors", "scores_schema"]
-
 SOUND = 7
 """The score from which on work is sound."""
 _ANCHORS = (

@@ -12,17 +12,6 @@ from parley.orchestrator.phases.prompting import guidance_of, preamble, quotatio
 from parley.v1.agent_pb2 import Agent
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = [
-    "DOCUMENTS_PRIORITY",
-    "Situation",
-    "common_preamble",
-    "describe_agents",
-    "describe_identity",
-    "history_prompt",
-    "quote_work",
-    "round_preamble",
-]
-
 DOCUMENTS_PRIORITY: Final = 3
 HISTORY_PRIORITY: Final = 2
 """The history fits next to half a context of documents, so they are left out before it."""

@@ -25,8 +25,6 @@ from parley.v1.agent_pb2 import Agent, SummarySettings
 from parley.v1.event_pb2 import StepFailed, Warned
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = ["SECTION", "SUMMARY", "summarize_for_judge", "summarize_own"]
-
 SUMMARY = Activity("summary", "summarizes", "Summaries")
 SECTION = "summarize"
 _METHOD = "length-based"

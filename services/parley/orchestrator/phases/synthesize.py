@@ -21,8 +21,6 @@ from parley.orchestrator.phases.scoring import score_anchors, scores_schema
 from parley.orchestrator.phases.situation import common_preamble
 from parley.v1.event_pb2 import StepFailed, Warned
 
-__all__ = ["KEY", "SECTION", "SYNTHESIS", "JudgeAnswer", "ProseAnswer", "answer_from_prose", "synthesize"]
-
 SYNTHESIS = Activity("synthesis", "writes the answer")
 SECTION = "synthesize"
 KEY = "synthesis"

@@ -38,8 +38,6 @@ from parley.v1.voting_pb2 import (
     Vote,
 )
 
-__all__ = ["CHOICE_GROUPS", "VOTE", "VOTE_WEIGHTS", "fetch_vote_weights", "group_similar_choices", "run_vote"]
-
 VOTE_WEIGHTS = Activity("vote-weights", "looking up what votes weigh", title="weights of the votes")
 CHOICE_GROUPS = Activity("choice-groups", "comparing the choices", title="comparison of the choices")
 

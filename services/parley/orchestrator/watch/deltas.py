@@ -25,8 +25,6 @@ from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.orchestrator_pb2 import StepDelta
 
-__all__ = ["MAX_WAITING_PIECES", "OWNER_KEY", "DeltaBroker", "DeltaForwarder"]
-
 MAX_WAITING_PIECES = 256
 """Pieces that wait for one listener. If there are more, the oldest are dropped."""
 

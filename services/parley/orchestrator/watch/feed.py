@@ -14,8 +14,6 @@ from parley.runtime.tasks import stop_task
 from parley.storage.ports import Log
 from parley.v1.event_pb2 import Closed, Concluded, DebateFailed, Resumed, StepFailed, StepSucceeded
 
-__all__ = ["Feed", "Feeds"]
-
 _PAGE = 200
 _MAX_RETURNED = 64
 _WAKES_PER_HEARTBEAT = 4

@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
-__all__ = ["WakeGroup", "WakeQueues"]
-
 
 class WakeQueue:
     """The events of one tenant that are to be set, in the order in which they became due."""

@@ -19,8 +19,6 @@ from parley.runtime.errors import ParleyError, not_found, resource_exhausted
 from parley.storage.ports import Log
 from parley.v1.orchestrator_pb2 import StepDelta
 
-__all__ = ["SLOW_READER", "DebateWatcher", "Heartbeat", "WatchItem", "slow_reader_error"]
-
 SLOW_READER = "SLOW_READER"
 _PAGE = 50
 _MAX_BEHIND = 64

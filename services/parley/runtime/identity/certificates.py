@@ -8,8 +8,6 @@ from parley.runtime.identity.guard import Certificate, Credentials
 from parley.runtime.identity.identity import DEFAULT_TENANT, Identity, Role, is_tenant
 from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE
 
-__all__ = ["CertificateRule", "Certificates"]
-
 
 @dataclass(frozen=True, slots=True)
 class CertificateRule:

@@ -8,18 +8,6 @@ from parley.runtime.errors import ParleyError, permission_denied, unauthenticate
 from parley.runtime.identity.identity import DEFAULT_TENANT, Identity
 from parley.runtime.identity.roles import EVERY_ROLE, allows, needed_role, role_name
 
-__all__ = [
-    "AUTHORIZATION",
-    "OPEN",
-    "SERVICE_TOKEN",
-    "TENANT",
-    "Authenticator",
-    "Credentials",
-    "Guard",
-    "bearer_token",
-    "expired_error",
-]
-
 AUTHORIZATION: Final = "authorization"
 SERVICE_TOKEN: Final = "parley-service-token"  # noqa: S105 (the name of a metadata key)
 TENANT: Final = "parley-tenant"

@@ -9,16 +9,6 @@ from parley.runtime.errors import FieldViolation, invalid_argument
 from parley.runtime.labels import LABELS
 from parley.v1.access_pb2 import AccessRole
 
-__all__ = [
-    "DEFAULT_TENANT",
-    "Identity",
-    "Role",
-    "current_identity",
-    "current_tenant",
-    "is_tenant",
-    "set_identity",
-]
-
 DEFAULT_TENANT: Final = "default"
 
 Role: TypeAlias = AccessRole.ValueType

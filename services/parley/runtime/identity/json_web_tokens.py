@@ -14,8 +14,6 @@ from parley.runtime.identity.roles import CLIENT_ROLES, role_name
 from parley.runtime.identity.signing_keys import SigningKeys
 from parley.runtime.logs import get_logger
 
-__all__ = ["JsonWebTokens", "TokenRules"]
-
 _LEEWAY_SECONDS: Final = 30.0
 """The largest accepted difference between the issuer's clock and ours."""
 _CACHE_SECONDS: Final = 300.0

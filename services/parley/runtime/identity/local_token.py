@@ -18,8 +18,6 @@ from parley.runtime.identity.guard import Credentials
 from parley.runtime.identity.identity import DEFAULT_TENANT, Identity
 from parley.runtime.identity.roles import EVERY_ROLE
 
-__all__ = ["LocalToken", "find_token"]
-
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 

@@ -18,8 +18,6 @@ from parley.v1.access_pb2 import (
     needs,
 )
 
-__all__ = ["CLIENT_ROLES", "EVERY_ROLE", "allows", "needed_role", "role_name", "roles_by_name"]
-
 EVERY_ROLE: Final = frozenset(set(AccessRole.values()) - {ACCESS_ROLE_UNSPECIFIED})
 CLIENT_ROLES: Final = EVERY_ROLE - {ACCESS_ROLE_SERVICE}
 """The roles that a key or a token can have: none makes its holder a service."""

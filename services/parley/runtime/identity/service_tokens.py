@@ -16,8 +16,6 @@ from parley.runtime.identity.identity import DEFAULT_TENANT, Identity, is_tenant
 from parley.runtime.labels import labels
 from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE
 
-__all__ = ["ServiceSigner", "ServiceTokens"]
-
 _LIFETIME_SECONDS: Final = 300
 _RENEW_AFTER_SECONDS: Final = 150
 _SKEW_SECONDS: Final = 60

@@ -12,8 +12,6 @@ from parley.runtime.clock import Clock
 from parley.runtime.errors import unavailable
 from parley.runtime.logs import get_logger
 
-__all__ = ["SigningKeys", "key_fetcher"]
-
 _FRESH_SECONDS: Final = 300.0
 _MAX_AGE_SECONDS: Final = 24 * 3600.0
 """How long keys are used while the issuer does not answer."""

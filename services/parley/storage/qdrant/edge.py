@@ -50,8 +50,6 @@ from parley.storage.ports import (
     VectorsLostError,
 )
 
-__all__ = ["EdgeVectors", "open_edge"]
-
 T = TypeVar("T")
 
 _MIN_FREE_BYTES: Final = 32 * 1024 * 1024

@@ -13,8 +13,6 @@ from qdrant_client.http.exceptions import ApiException
 from parley.storage.checks import check_vector
 from parley.storage.ports import Neighbor, Point, StorageError, StoreUnavailableError, VectorCollection
 
-__all__ = ["ServerVectors", "open_server"]
-
 T = TypeVar("T")
 
 _GRPC_PORT: Final = 6334

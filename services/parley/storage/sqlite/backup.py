@@ -17,8 +17,6 @@ from typing import Final
 from parley.runtime.private_files import make_folder
 from parley.storage.ports import StorageError
 
-__all__ = ["back_up", "restore"]
-
 _MANIFEST: Final = "backup.json"
 _FORMAT: Final = 1
 _FIRST: Final = "orchestrator.db"

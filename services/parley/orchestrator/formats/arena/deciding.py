@@ -36,17 +36,6 @@ from parley.v1.voting_pb2 import (
     VoteBallots,
 )
 
-__all__ = [
-    "DecisionBasis",
-    "JudgeResult",
-    "core_text",
-    "decides_without_vote",
-    "determine_basis",
-    "make_decision",
-    "positions_to_choose",
-    "prepare_position_comparison",
-]
-
 _POSITIONS: Final = Activity(
     "held-positions",
     "comparing the final proposals with the first drafts",

@@ -41,8 +41,6 @@ from parley.v1.debate_pb2 import (
 from parley.v1.event_pb2 import Warned
 from parley.v1.voting_pb2 import VOTE_BALLOTS_LAST_VOTE, Decision, Vote
 
-__all__ = ["decide"]
-
 
 async def decide(arena: Discussion) -> Outcome:
     """Vote, let the judge judge, add rounds if it finds the discussion insufficient, decide, and write the answer."""

@@ -42,8 +42,6 @@ from parley.v1.event_pb2 import (
 from parley.v1.gateway_pb2 import PromptPart
 from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS
 
-__all__ = ["CONTEXT_ROUND", "CRITIQUE_ROUND", "PROPOSAL_ROUND", "Discussion", "Made", "contributions"]
-
 CONTEXT_ROUND: Final = 0
 PROPOSAL_ROUND: Final = 1
 CRITIQUE_ROUND: Final = 2

@@ -10,8 +10,6 @@ from parley.v1 import arena_pb2
 from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import JudgeChosen, Warned
 
-__all__ = ["grouping_agent", "judge_of", "nominate_judges"]
-
 
 async def nominate_judges(arena: Discussion) -> Sequence[Nominee]:
     """Return those who may judge, in the order that the debate's choice puts them in.

@@ -11,8 +11,6 @@ from parley.v1.arena_pb2 import ArenaOutcome, RankedProposal
 from parley.v1.debate_pb2 import AgentScore, Outcome
 from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, Vote, VoteStrength
 
-__all__ = ["answer_parts", "decision_lines", "outcome_of"]
-
 
 def decision_lines(decision: Decision, last: Vote | None) -> Iterator[str]:
     """Yield what was decided, line by line, by the ids of agents. `last`: the last vote; None: too few have voted."""

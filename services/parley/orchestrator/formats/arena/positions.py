@@ -8,8 +8,6 @@ from parley.orchestrator.model.stopping import StatedPosition, group_agents, mea
 from parley.v1.convergence_pb2 import AssessResponse
 from parley.v1.debate_pb2 import DraftGroups
 
-__all__ = ["PositionTracker"]
-
 _STABLE_PERCENT: Final = 80.0
 """The stability in percent from which an agent keeps its earlier position."""
 

@@ -14,8 +14,6 @@ from parley.v1.arena_pb2 import (
     DEBATE_PROTOCOL_SOCRATIC,
 )
 
-__all__ = ["PROTOCOLS"]
-
 PROTOCOLS: Final[Mapping[int, Mapping[str, str]]] = {
     DEBATE_PROTOCOL_ADVERSARIAL: {
         propose.SECTION: (

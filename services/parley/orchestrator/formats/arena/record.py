@@ -6,8 +6,6 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.topology import Edge
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP
 
-__all__ = ["SERIOUS", "Transcript"]
-
 SERIOUS = 7
 """The severity from which on an open critique makes a vote without majority contested."""
 

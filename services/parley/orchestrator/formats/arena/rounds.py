@@ -40,8 +40,6 @@ from parley.v1.event_pb2 import (
 )
 from parley.v1.voting_pb2 import VOTE_WEIGHTS_ACCURACY
 
-__all__ = ["run_critiques", "run_last_refinement", "run_proposals", "run_revision"]
-
 _ASKING: Final = VoteTerms(
     weighted_by=VOTE_WEIGHTS_ACCURACY, key=f"round/{PROPOSAL_ROUND}/asking", round=PROPOSAL_ROUND
 )

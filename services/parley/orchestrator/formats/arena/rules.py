@@ -27,18 +27,6 @@ from parley.v1.event_pb2 import (
     RoundsEnded,
 )
 
-__all__ = [
-    "CONFIDENCE_QUORUM",
-    "RuleFinding",
-    "confidence_finding",
-    "find_end_by_drafts",
-    "find_end_by_rules",
-    "probability_finding",
-    "readiness_finding",
-    "stability_finding",
-    "unanimity_finding",
-]
-
 CONFIDENCE_QUORUM: Final = 0.75
 """The share of the agents that must say how sure they are, for their average to count."""
 

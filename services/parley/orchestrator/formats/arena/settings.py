@@ -25,8 +25,6 @@ from parley.v1.arena_pb2 import (
     Topology,
 )
 
-__all__ = ["SETTINGS", "agents_with_duty", "asks_readiness", "topology_of"]
-
 
 def topology_of(settings: ArenaSettings, number: int) -> Topology:
     """Return the topology of a round, with its kind said."""

@@ -33,8 +33,6 @@ from parley.v1.debate_pb2 import (
 from parley.v1.event_pb2 import RoundsEnded, TricksterChecked
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = ["challenge_if_hollow", "combine_with_support"]
-
 _AGREEMENT: Final = frozenset(
     {
         STOP_REASON_CONVERGED,

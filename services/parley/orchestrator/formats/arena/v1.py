@@ -45,8 +45,6 @@ from parley.v1.event_pb2 import (
     RoundsEnded,
 )
 
-__all__ = ["V1"]
-
 
 async def _run(debate: Debate) -> Outcome:
     """Run the debate and return its outcome."""

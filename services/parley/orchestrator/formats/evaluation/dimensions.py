@@ -14,8 +14,6 @@ from parley.v1.evaluation_pb2 import (
     EvaluationDimension,
 )
 
-__all__ = ["DIMENSIONS", "MAX_SCORE", "MIN_SCORE", "Dimension", "scale"]
-
 MIN_SCORE: Final = 1
 MAX_SCORE: Final = 10
 _STEPS: Final = ("1-2", "3-4", "5-6", "7-8", "9-10")

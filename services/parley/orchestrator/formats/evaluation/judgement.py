@@ -17,8 +17,6 @@ from parley.orchestrator.formats.evaluation.dimensions import DIMENSIONS, MAX_SC
 from parley.orchestrator.model.tasks import AnswerShape
 from parley.orchestrator.phases.schemas import default_if_invalid
 
-__all__ = ["SHAPE", "DimensionJudgement", "Judgement"]
-
 _MAX_POINTS: Final = 12
 _NUMBER: Final = re.compile(r"\s*(?P<number>-?\d{1,6}(?:\.\d{1,6})?)\s*(?:(?:/|of|out of)\s*10)?\s*\.?\s*")
 

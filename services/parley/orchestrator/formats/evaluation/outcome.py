@@ -16,8 +16,6 @@ from parley.v1.evaluation_pb2 import (
     FailedEvaluator,
 )
 
-__all__ = ["answer_parts", "outcome_of"]
-
 _TITLES = {each.number: each.title for each in DIMENSIONS}
 
 

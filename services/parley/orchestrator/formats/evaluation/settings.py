@@ -12,8 +12,6 @@ from parley.runtime.validation import AGENT_ID, DEBATE_ID, Violations
 from parley.v1.debate_pb2 import Debate, DebateSpec
 from parley.v1.evaluation_pb2 import EvaluatedDebate, EvaluatedProposal, EvaluationSettings
 
-__all__ = ["SETTINGS", "SUBJECT"]
-
 
 def _check_rules(violations: Violations, settings: Message, _agents: int) -> None:
     assert isinstance(settings, EvaluationSettings)

@@ -19,8 +19,6 @@ from parley.v1.evaluation_pb2 import EvaluationSettings, FailedEvaluator
 from parley.v1.event_pb2 import StepFailed, Warned
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = ["V1"]
-
 EVALUATION = Activity("evaluation", "judges the answer", "Evaluations")
 SECTION = "evaluate"
 ROLE = "evaluator"

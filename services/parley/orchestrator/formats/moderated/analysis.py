@@ -21,8 +21,6 @@ from parley.orchestrator.phases.schemas import (
 from parley.v1.debate_pb2 import Answer, Clarifications, Question, Questions
 from parley.v1.event_pb2 import StepFailed
 
-__all__ = ["Analysis", "analyse"]
-
 _MAX_QUESTIONS: Final = 3
 _MAX_LINES: Final = 8
 _MAX_LINE_CHARACTERS: Final = 500

@@ -22,8 +22,6 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed
 
-__all__ = ["CONCURRENCY", "argue", "argument_key"]
-
 CONCURRENCY: Final = "arguments"
 _MAX_POINTS: Final = 5
 _MAX_POSITION: Final = 500

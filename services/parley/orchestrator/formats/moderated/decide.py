@@ -22,8 +22,6 @@ from parley.v1.debate_pb2 import Approval, Outcome
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
 from parley.v1.moderated_pb2 import CONFIDENCE_LOW
 
-__all__ = ["decide"]
-
 _MAX_SYNTHESES: Final = 3
 _TASK_TOKENS: Final = 2500
 _TASK: Final = (

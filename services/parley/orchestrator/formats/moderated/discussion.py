@@ -16,8 +16,6 @@ from parley.v1.convergence_pb2 import AssessResponse
 from parley.v1.event_pb2 import PhaseEntered, RoundFinished, RoundStarted, StepFailed, Warned
 from parley.v1.moderated_pb2 import ModeratedSettings
 
-__all__ = ["Discussion", "Round", "join_names"]
-
 
 @dataclass(slots=True)
 class Round:

@@ -26,17 +26,6 @@ from parley.v1.moderated_pb2 import (
     Confidence,
 )
 
-__all__ = [
-    "AGREEMENT",
-    "CLEAR_WINNER",
-    "CONFIDENCE_NAMES",
-    "ENDS",
-    "STAGNATION",
-    "RoundsEnd",
-    "cap_confidence",
-    "max_confidence",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class RoundsEnd:

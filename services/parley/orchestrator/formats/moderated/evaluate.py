@@ -24,16 +24,6 @@ from parley.orchestrator.phases.situation import HISTORY_PRIORITY, describe_agen
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.event_pb2 import StepFailed
 
-__all__ = [
-    "ArguedPerspective",
-    "Evaluation",
-    "evaluate",
-    "find_omitted",
-    "moderator_preamble",
-    "plain_summary",
-    "summary_prompts",
-]
-
 _MIN_SHARED: Final = 2
 """Words of its own that a summary has to share with a perspective that it names."""
 _MIN_SHARED_UNNAMED: Final = 5

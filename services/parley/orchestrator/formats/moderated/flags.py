@@ -14,17 +14,6 @@ from parley.orchestrator.model.contributions import texts_of
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.convergence_pb2 import AssessResponse
 
-__all__ = [
-    "MAX_REPEATED",
-    "flag_round",
-    "is_off_topic",
-    "is_over_budget",
-    "is_repetition",
-    "measures",
-    "on_topic_share",
-    "repetition_share",
-]
-
 MAX_REPEATED: Final = 0.6
 """The share of an argument that may repeat what its author said in the round before."""
 _MIN_ON_TOPIC: Final = 0.1

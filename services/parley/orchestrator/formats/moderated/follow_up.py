@@ -15,8 +15,6 @@ from parley.v1.debate_pb2 import Approval
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.moderated_pb2 import FollowUp, ModeratedOutcome
 
-__all__ = ["issue_of", "offer_issue"]
-
 _KEY: Final = "follow-up"
 _LABEL: Final = "decision"
 _MAX_QUESTION: Final = 4_000

@@ -24,8 +24,6 @@ from parley.v1.moderated_pb2 import (
     Tension,
 )
 
-__all__ = ["DecisionAnswer", "answer_parts", "decision_shape", "outcome_of"]
-
 _MAX_LINES: Final = 12
 
 

@@ -17,20 +17,6 @@ from parley.orchestrator.formats.moderated.wording import count_keywords, stems
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.v1.moderated_pb2 import Perspective
 
-__all__ = [
-    "MAX_DEBATERS",
-    "MIN_DEBATERS",
-    "SelectionCriteria",
-    "Viewpoint",
-    "are_opposed",
-    "catalogue",
-    "debater_count",
-    "load_built_in",
-    "opposing_pairs",
-    "select_perspectives",
-    "weigh_perspectives",
-]
-
 _FILE: Final = "perspectives.yaml"
 _IN_RETURN: Final = re.compile(r"\b(?:for|where|so that|in return|in exchange|if)\b", re.IGNORECASE)
 """What follows it in a sentence on trade-offs is what a perspective gets, and not what it gives up."""

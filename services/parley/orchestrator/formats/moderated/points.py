@@ -11,8 +11,6 @@ from typing import Final
 from parley.orchestrator.model.contributions import Contribution
 from parley.v1.debate_pb2 import PointReference
 
-__all__ = ["Point", "Speech", "find_point", "number_points", "parse_letter", "points_by_name", "quote_from"]
-
 _NAME: Final = re.compile(r"\b([A-Z]{1,2})\s?[.\-]?\s?(\d{1,2})\b")
 _LETTER: Final = re.compile(r"\s*(?:agent\s+)?([a-z]{1,2})\b", re.IGNORECASE)
 _MAX_QUOTE_CHARACTERS: Final = 300

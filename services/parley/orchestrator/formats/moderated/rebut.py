@@ -31,8 +31,6 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed, Warned
 
-__all__ = ["rebut"]
-
 _MAX_ANSWERS: Final = 5
 _MAX_POSITION: Final = 500
 _TASK: Final = (

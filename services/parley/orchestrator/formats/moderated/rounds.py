@@ -28,8 +28,6 @@ from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CONVERGED, CONVERGENCE
 from parley.v1.critique_pb2 import Critique
 from parley.v1.event_pb2 import RoundAssessed, RoundsEnded, StepFailed
 
-__all__ = ["Verdict", "run_round"]
-
 _AGREEMENT: Final = 90
 """Percent of agreement from which a round has converged."""
 _DECISION_BY_VERDICT: Final = {

@@ -11,8 +11,6 @@ from parley.runtime.contract_settings import with_defaults
 from parley.runtime.validation import Violations
 from parley.v1.moderated_pb2 import ModeratedSettings, Perspective
 
-__all__ = ["SETTINGS"]
-
 _PATH: Final = "spec.moderated"
 
 

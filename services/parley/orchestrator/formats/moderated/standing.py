@@ -25,8 +25,6 @@ from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Work
 
-__all__ = ["RoundBriefing", "count_written_tokens"]
-
 _TASK_TOKENS = 1000
 """Of an instruction and the form that is to be filled."""
 

@@ -42,8 +42,6 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import STOP_REASON_PERSON, DebateLimits, Direction, Outcome
 from parley.v1.event_pb2 import RoundsEnded, TeamSelected
 
-__all__ = ["V1"]
-
 
 async def _ask_direction(
     discussion: Discussion, verdict: Verdict, ended: RoundsEnded | None

@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["count_keywords", "stem", "stems"]
-
 _WORD: Final = re.compile(r"\w+")
 _ENDINGS: Final = (
     "ations",

@@ -10,20 +10,6 @@ from parley.orchestrator.model.tasks import Activity, Prompt
 from parley.orchestrator.phases.history import heading
 from parley.orchestrator.phases.prompting import quotation
 
-__all__ = [
-    "ANALYSIS",
-    "ARGUMENT",
-    "COMPLETION",
-    "DECISION",
-    "EVALUATION",
-    "FOLLOW_UP",
-    "MODERATOR_PROMPT",
-    "REBUTTAL",
-    "REPLY",
-    "describe_debater",
-    "quote_round",
-]
-
 ANALYSIS: Final = Activity("analysis", "analyses the question", "Analysis")
 ARGUMENT: Final = Activity("argument", "argues", "Arguments")
 REBUTTAL: Final = Activity("rebuttal", "answers the others", "Rebuttals")

@@ -34,8 +34,6 @@ from parley.v1.panel_pb2 import (
     PanelSettings,
 )
 
-__all__ = ["run_demonstration"]
-
 _TOKENS: Final = 64
 """Of a contribution if the debate names no bound: three sentences or so, some seconds of such a model."""
 _MIN_ANSWER_CHARACTERS: Final = 80

@@ -10,14 +10,6 @@ from parley.v1.debate_pb2 import AgentScore, Outcome
 from parley.v1.panel_pb2 import Objection, PanelOutcome, UnfulfilledRequirement
 from parley.v1.voting_pb2 import Vote
 
-__all__ = [
-    "MAX_CONFIDENCE_WITH_UNMET_REQUIREMENT",
-    "answer_parts",
-    "outcome_of",
-    "outcome_of_merge",
-    "outcome_of_vote",
-]
-
 MAX_CONFIDENCE_WITH_UNMET_REQUIREMENT = 40
 """The most confidence an answer may have while a stated hard requirement is unmet."""
 

@@ -13,8 +13,6 @@ from parley.v1.panel_pb2 import (
     PanelSettings,
 )
 
-__all__ = ["SETTINGS"]
-
 
 def _check_rules(violations: Violations, settings: Message, agents: int) -> None:
     """Note the settings that do not fit each other, or so many agents."""

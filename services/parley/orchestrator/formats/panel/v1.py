@@ -65,8 +65,6 @@ from parley.v1.panel_pb2 import (
     PanelSettings,
 )
 
-__all__ = ["V1"]
-
 _SCHEMA_TOKENS = 1000
 """Tokens of the judge's instruction and of the form that it is to fill."""
 
