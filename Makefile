@@ -241,7 +241,7 @@ setup-dev: $(VENV)/.all ## Install the tools for checks and tests too
 
 .PHONY: clean
 clean: ## Remove what was installed, built and cached
-	rm -rf $(VENV) build .coverage .coverage.* \
+	rm -rf $(VENV) .venv-* build .coverage .coverage.* \
 		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} + -o -name '*.egg-info' -prune -exec rm -rf {} +
 

@@ -19,7 +19,8 @@ from parley.storage.opening import open_store
 from parley.storage.ports import Log, Record
 from parley.v1.event_pb2 import RoundStarted
 from tests.bench.figures import aim, main, middle, table
-from tests.contract.mongodb_server import NoServerError, running_server
+from tests.contract.mongodb_server import running_server
+from tests.contract.server_process import NoServerError
 
 _DATABASE = "bench"
 _SHORT, _LONG = 10, 10_000

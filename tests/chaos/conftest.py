@@ -8,7 +8,7 @@ import pytest
 
 from tests.chaos.driver import Clients
 from tests.chaos.harness import SERVICES, System, running_system
-from tests.contract.mongodb_server import NoServerError
+from tests.contract.server_process import NoServerError
 
 _FOLDER: Final = Path(__file__).parent
 

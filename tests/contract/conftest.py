@@ -1,15 +1,18 @@
 """Every store that the contract suites run on. `open_again` is the same database seen by another process."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, contextmanager
+from typing import Final
 from uuid import uuid4
 
 import pytest
 from pymongo import MongoClient
 
 from parley.storage.opening import Store, open_store
-from tests.contract.mongodb_server import NoServerError, Server, running_server
+from tests.contract.mongodb_server import Server, running_server
+from tests.contract.replica_set import run_replica_set
 from tests.contract.reporting import report_mongodb
+from tests.contract.server_process import NoServerError
 from tests.support.memory_mongodb import running_memory_mongodb
 
 OpenAgain = Callable[[], AbstractAsyncContextManager[Store]]
@@ -17,26 +20,58 @@ OpenAgain = Callable[[], AbstractAsyncContextManager[Store]]
 _DATABASE = "contract"
 
 
+_SERVERS: Final = {"mongodb": "mongodb_choice", "replica set": "replica_set_choice"}
+
+
 @pytest.fixture(scope="session")
 def mongodb_choice() -> Iterator[Server | str]:
     """A server, or why there is none."""
-    try:
-        with running_server() as server:
-            yield server
-    except NoServerError as error:
-        yield str(error)
+    with _run_or_say_why(running_server) as choice:
+        yield choice
+
+
+@pytest.fixture(scope="session")
+def replica_set_choice() -> Iterator[Server | str]:
+    """A replica set that others wrote, or why there is none."""
+    with _run_or_say_why(run_replica_set) as choice:
+        yield choice
+
+
+@contextmanager
+def _run_or_say_why(run: Callable[[], AbstractContextManager[Server]]) -> Iterator[Server | str]:
+    with ExitStack() as stack:
+        try:
+            choice: Server | str = stack.enter_context(run())
+        except NoServerError as error:
+            choice = str(error)
+        yield choice
+
+
+@pytest.fixture(params=_SERVERS)
+def mongodb_url(
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> Iterator[str]:
+    with _use_database(request.getfixturevalue(_SERVERS[request.param]), record_property) as url:
+        yield url
 
 
 @pytest.fixture
-def mongodb_url(
-    mongodb_choice: Server | str, record_property: Callable[[str, object], None]
+def replica_set_url(
+    replica_set_choice: Server | str, record_property: Callable[[str, object], None]
 ) -> Iterator[str]:
-    if isinstance(mongodb_choice, str):
-        record_property("mongodb", f"SKIPPED: {mongodb_choice}")
-        pytest.skip(f"MongoDB: {mongodb_choice}")
-    record_property("mongodb", f"ran on {mongodb_choice.kind}")
+    with _use_database(replica_set_choice, record_property) as url:
+        yield url
+
+
+@contextmanager
+def _use_database(choice: Server | str, record_property: Callable[[str, object], None]) -> Iterator[str]:
+    """Yield the URL of databases of a test's own, and drop them after it."""
+    if isinstance(choice, str):
+        record_property("mongodb", f"SKIPPED: {choice}")
+        pytest.skip(f"MongoDB: {choice}")
+    record_property("mongodb", f"ran on {choice.kind}")
     prefix = f"parley_test_{uuid4().hex[:12]}"
-    url = mongodb_choice.database_url(prefix)
+    url = choice.database_url(prefix)
     yield url
     with MongoClient[dict[str, object]](url) as client:
         client.drop_database(f"{prefix}_{_DATABASE}")
@@ -52,14 +87,28 @@ def memory_url() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["sqlite", "mongodb", "mongodb in memory"])
-def store_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+_STORES: Final = ["sqlite", *_SERVERS, "mongodb in memory"]
+rarely_on_a_replica_set = pytest.mark.parametrize(
+    "store_url",
+    [pytest.param(name, marks=[pytest.mark.long] if name == "replica set" else []) for name in _STORES],
+    indirect=True,
+)
+"""A test that takes long and asks nothing of a server that others do not ask: `make long` runs it on a replica set."""
+
+
+@pytest.fixture(params=_STORES)
+def store_url(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    record_property: Callable[[str, object], None],
+) -> Iterator[str]:
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path_factory.mktemp('store')}"
-    if request.param == "mongodb in memory":
-        return f"{request.getfixturevalue('memory_url')}parley_test_{uuid4().hex[:12]}"
-    url: str = request.getfixturevalue("mongodb_url")
-    return url
+        yield f"sqlite:///{tmp_path_factory.mktemp('store')}"
+    elif request.param == "mongodb in memory":
+        yield f"{request.getfixturevalue('memory_url')}parley_test_{uuid4().hex[:12]}"
+    else:
+        with _use_database(request.getfixturevalue(_SERVERS[request.param]), record_property) as url:
+            yield url
 
 
 @pytest.fixture

@@ -1,12 +1,9 @@
 """Finds a MongoDB server for the contract suites, or starts one."""
 
-import fcntl
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,20 +14,14 @@ from urllib.parse import urlsplit
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure
 
+from tests.contract.server_process import NoServerError, ServerProcess, install, version_of
 from tests.support.memory_folder import memory_folder
 from tests.support.ports import free_ports
 
 SETTING = "PARLEY_TEST_MONGODB_URI"
 
-_ROOT = Path(__file__).parents[2]
-_LOCK = _ROOT / "requirements" / "mongoeco.txt"
-_ENVIRONMENT = _ROOT / ".venv-mongoeco"
 _IMAGE = "mongo:8"
 _OLDEST = (3, 13)
-
-
-class NoServerError(Exception):
-    """No MongoDB server can be had here, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,63 +88,19 @@ def _container() -> Iterator[Server]:
 
 @contextmanager
 def _mongoeco() -> Iterator[Server]:
-    python = _installed(_newer_python())
-    version = next(line for line in _LOCK.read_text().splitlines() if line.startswith("mongoeco==")).split()[
-        0
-    ]
+    python = install("mongoeco", _newer_python())
     with TemporaryDirectory(dir=memory_folder()) as folder:
-        stand_in = _StandIn(python, f"{folder}/mongo.db")
-        if not stand_in.start():
-            raise NoServerError(f"{version} did not start; remove {_ENVIRONMENT} and try again")
-        try:
-            yield Server(f"mongodb://127.0.0.1:{stand_in.port}/", version, stand_in.restart)
-        finally:
-            stand_in.end()
-
-
-class _StandIn:
-    """The process that stands in for MongoDB; it keeps its port."""
-
-    def __init__(self, python: Path, path: str) -> None:
-        self.port = next(free_ports())
+        port = next(free_ports())
         program = Path(__file__).with_name("mongoeco_server.py")
-        self._command = [str(python), str(program), path, str(self.port)]
-
-    def start(self) -> bool:
-        """Start it; tell whether it listens."""
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COV"))
-        }
-        self._process = subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        assert self._process.stdout is not None
-        return bool(self._process.stdout.readline())
-
-    def restart(self, seconds: float) -> None:
-        """Kill it, and start it again after so many seconds."""
-        self._process.kill()
-        self._closed()
-        time.sleep(seconds)
-        assert self.start(), "the stand-in for MongoDB did not start again"
-
-    def end(self) -> None:
-        """Let it end."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        process = ServerProcess(python, program, f"{folder}/mongo.db", str(port))
+        if not process.start():
+            raise NoServerError(
+                f"{version_of('mongoeco')} did not start; remove .venv-mongoeco and try again"
+            )
         try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-        self._closed()
-
-    def _closed(self) -> None:
-        with self._process:  # its pipes, and itself
-            pass
+            yield Server(f"mongodb://127.0.0.1:{port}/", version_of("mongoeco"), process.restart)
+        finally:
+            process.end()
 
 
 def _newer_python() -> Path:
@@ -181,25 +128,3 @@ def _is_new_enough(python: Path) -> bool:
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-
-
-def _installed(python: Path) -> Path:
-    """Install mongoeco once for each version of its lock file; return its interpreter."""
-    wanted = hashlib.sha256(_LOCK.read_bytes()).hexdigest()
-    done = _ENVIRONMENT / "installed"
-    interpreter = _ENVIRONMENT / "bin" / "python"
-    _ENVIRONMENT.mkdir(exist_ok=True)
-    with (_ENVIRONMENT / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # parallel test processes share the environment
-        if not done.exists() or done.read_text() != wanted:
-            _run([python, "-m", "venv", _ENVIRONMENT])
-            _run([interpreter, "-m", "pip", "install", "--quiet", "--require-hashes", "-r", _LOCK])
-            done.write_text(wanted)
-    return interpreter
-
-
-def _run(command: list[str | Path]) -> None:
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode:
-        last = (result.stderr.strip().splitlines() or ["no message"])[-1]
-        raise NoServerError(f"mongoeco could not be installed: {last}")

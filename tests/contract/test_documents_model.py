@@ -22,6 +22,7 @@ from parley.storage.ports import (
     Order,
     Where,
 )
+from tests.contract.conftest import rarely_on_a_replica_set
 
 _NAMES = (f"example{number}" for number in count())
 _FIELDS = ("a", "b", "u")
@@ -194,6 +195,7 @@ def expected(model: Model, call: Call) -> object:
             return model.find(call.where, call.order, call.limit)
 
 
+@rarely_on_a_replica_set
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=calls)
 async def test_a_collection_behaves_like_a_dictionary(store: Store, calls: list[Call]) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from parley.storage.opening import Store
 from parley.storage.ports import AppendConflictError, Log, Record, StorageError
+from tests.contract.conftest import rarely_on_a_replica_set
 
 _NAMES = (f"log {number}" for number in count())
 
@@ -81,6 +82,7 @@ async def apply(log: Log, name: str, model: Model, call: Append | Read | Delete)
             model.records.clear()
 
 
+@rarely_on_a_replica_set
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=st.lists(call, max_size=12))
 async def test_a_log_behaves_like_a_list(store: Store, calls: list[Append | Read | Delete]) -> None:

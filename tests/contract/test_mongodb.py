@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import aclosing, nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import pytest
 from pymongo.errors import AutoReconnect, OperationFailure
@@ -31,9 +32,11 @@ class Listener(CommandListener):
 
     def __init__(self) -> None:
         self.commands: list[Mapping[str, Any]] = []
+        self._more = asyncio.Event()
 
     def started(self, event: CommandStartedEvent) -> None:
         self.commands.append(event.command)
+        self._more.set()
 
     def succeeded(self, event: CommandSucceededEvent) -> None:
         pass
@@ -41,8 +44,18 @@ class Listener(CommandListener):
     def failed(self, event: CommandFailedEvent) -> None:
         pass
 
+    async def wait_for(self, name: str, times: int) -> None:
+        while len(self.of(name)) < times:
+            self._more.clear()
+            await self._more.wait()
+
     def of(self, *names: str) -> list[Mapping[str, Any]]:
         return [command for command in self.commands if next(iter(command)) in names]
+
+
+def add_options(url: str, options: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(query="&".join(filter(None, (parts.query, options)))).geturl()
 
 
 async def use_everything(database: Database) -> None:
@@ -67,8 +80,7 @@ async def test_writes_go_to_a_majority_and_reads_come_from_one_whatever_the_url_
     mongodb_url: str, weak: str
 ) -> None:
     listener = Listener()
-    url = f"{mongodb_url}{'&' if '?' in mongodb_url else '?'}{weak}"
-    async with open_mongodb(url, "contract", listeners=[listener]) as database:
+    async with open_mongodb(add_options(mongodb_url, weak), "contract", listeners=[listener]) as database:
         await use_everything(database)
     writes, reads = (
         listener.of("insert", "update", "delete", "createIndexes"),
@@ -167,30 +179,27 @@ async def test_each_service_has_a_database_of_its_own(mongodb_url: str) -> None:
 class Stream:
     """Stands in for a collection's change stream."""
 
-    def __init__(self, *outcomes: Exception | Record) -> None:
+    alive = True
+
+    def __init__(self, *outcomes: Exception | Record | None) -> None:
         self._outcomes = list(outcomes)
         self.watched = 0
 
-    async def watch(self, _: object) -> Any:
+    async def watch(self, _: object, **options: object) -> Any:
         self.watched += 1
-        return self._changes()
+        return nullcontext(self)
 
-    @asynccontextmanager
-    async def _changes(self) -> AsyncIterator[AsyncIterator[Mapping[str, Any]]]:
-        yield self._events()
-
-    async def _events(self) -> AsyncIterator[Mapping[str, Any]]:
-        while self._outcomes:
-            outcome = self._outcomes.pop(0)
-            if isinstance(outcome, Exception):
-                raise outcome
-            fields = {
-                "first": outcome.first,
-                "append_id": outcome.append_id,
-                "entries": list(outcome.entries),
-            }
-            yield {"fullDocument": {"log": "x", **fields}}
-        await asyncio.Event().wait()
+    async def try_next(self) -> Mapping[str, Any] | None:
+        if not self._outcomes:
+            await asyncio.Event().wait()
+        match self._outcomes.pop(0):
+            case Exception() as error:
+                raise error
+            case Record(first, append_id, entries):
+                fields = {"log": "x", "first": first, "append_id": append_id, "entries": list(entries)}
+                return {"fullDocument": fields}
+            case _:
+                return None
 
 
 async def test_a_change_stream_wakes_followers_before_they_poll(
@@ -202,7 +211,7 @@ async def test_a_change_stream_wakes_followers_before_they_poll(
         await log.append("x", record(1))
         async with aclosing(log.follow("x")) as records:
             assert await anext(records) == record(1)
-            stream = Stream(AutoReconnect("cut"), record(2))
+            stream = Stream(AutoReconnect("cut"), None, record(2))
             monkeypatch.setattr(log, "_records", stream)
             listening = asyncio.create_task(log.listen())
             assert await anext(records) == record(2)
@@ -224,7 +233,7 @@ async def test_a_change_stream_begins_again_after_every_kind_of_error(
 ) -> None:
     monkeypatch.setattr("parley.storage.mongodb.log._STREAM_BACKOFF", Backoff(first=0, maximum=0))
     log = MongodbLog(cast("Any", {"_log": None}))
-    stream = Stream(error, error, record(2))
+    stream = Stream(error, error, None, record(2))
     monkeypatch.setattr(log, "_records", stream)
     offered = asyncio.Event()
     monkeypatch.setattr(log, "_tails", SimpleNamespace(offer=lambda *_: offered.set()))
@@ -233,6 +242,29 @@ async def test_a_change_stream_begins_again_after_every_kind_of_error(
         await offered.wait()
     listening.cancel()
     assert stream.watched == 3
+
+
+async def test_an_idle_change_stream_lives_longer_than_any_operation_may_take(
+    replica_set_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    listener = Listener()
+    url = add_options(replica_set_url, "timeoutMS=2000")
+    async with (
+        open_mongodb(replica_set_url, "contract") as elsewhere,
+        open_mongodb(url, "contract", listeners=[listener]) as database,
+        asyncio.timeout(60),
+    ):
+        log = MongodbLog(database, poll_interval=3600)
+        async with aclosing(log.follow("x")) as records:
+            await MongodbLog(elsewhere).append("x", record(1))
+            assert await anext(records) == record(1)
+            listening = asyncio.create_task(log.listen())
+            await listener.wait_for("getMore", 5)  # the server takes a second for each
+            await MongodbLog(elsewhere).append("x", record(2))
+            assert await anext(records) == record(2)
+        listening.cancel()
+    assert len(listener.of("aggregate")) == 1
+    assert not [one.message for one in caplog.records if one.name.startswith("parley")]
 
 
 async def test_a_server_without_change_streams_is_told_of_once(

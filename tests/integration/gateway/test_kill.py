@@ -6,7 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.mongodb_server import NoServerError, running_server
+from tests.contract.mongodb_server import running_server
+from tests.contract.server_process import NoServerError
 from tests.integration.gateway.scenarios import killed
 
 

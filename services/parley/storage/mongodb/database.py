@@ -6,13 +6,14 @@ defaults can weaken this.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from pymongo import ASCENDING, AsyncMongoClient, ReadPreference, WriteConcern
+from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.errors import (
     ConfigurationError,
@@ -23,6 +24,7 @@ from pymongo.errors import (
     OperationFailure,
     PyMongoError,
     WriteConcernError,
+    WriteError,
 )
 from pymongo.monitoring import CommandListener
 from pymongo.read_concern import ReadConcern
@@ -35,6 +37,7 @@ LOG = "_log"  # names of callers' collections begin with a letter
 _MIGRATIONS_COLLECTION = "_migrations"
 _DEFAULTS = {"timeoutMS": 10_000, "appname": "parley"}  # no operation takes longer, unless the URL says so
 _ACCESS_CODES = (13, 18)  # Unauthorized, AuthenticationFailed
+_DUPLICATE_KEY_CODE = 11000
 
 
 @asynccontextmanager
@@ -65,6 +68,28 @@ async def open_mongodb(
         with map_errors():
             await _migrate(opened)
         yield opened
+
+
+async def insert_once(collection: AsyncCollection[dict[str, Any]], document: Mapping[str, Any]) -> None:
+    """Send an insert once, with the collection's write concern.
+
+    `insert_one` sends it again without end until `timeoutMS` has passed, if its answer is lost (retryable writes).
+
+    Raises:
+        PyMongoError: as `insert_one` does.
+    """
+    answer = await collection.database.command(
+        {
+            "insert": collection.name,
+            "documents": [document],
+            "writeConcern": collection.write_concern.document,
+        }
+    )
+    for error in answer.get("writeErrors", ()):
+        kind = DuplicateKeyError if error["code"] == _DUPLICATE_KEY_CODE else WriteError
+        raise kind(error.get("errmsg", ""), error["code"], error)
+    if error := answer.get("writeConcernError"):
+        raise WriteConcernError(error.get("errmsg", ""), error["code"], error)
 
 
 @contextmanager

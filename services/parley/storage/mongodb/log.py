@@ -16,13 +16,17 @@ from pymongo.errors import DuplicateKeyError, OperationFailure
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import SystemClock
 from parley.storage.checks import check_append
-from parley.storage.mongodb.database import LOG, Database, map_errors
+from parley.storage.mongodb.database import LOG, Database, insert_once, map_errors
 from parley.storage.ports import AppendConflictError, Record, StorageError, StoreUnavailableError
 from parley.storage.tails import Tails
 
 _MAX_ATTEMPTS = 3
 _APPEND_BACKOFF = Backoff(first=0.1, factor=4.0, maximum=0.4)
 _STREAM_BACKOFF = Backoff(first=1.0, maximum=1.0)
+_IDLE_MILLISECONDS = 1000
+"""How long the server waits for a change before it answers that there is none."""
+_STREAM_PATIENCE = 10.0
+"""Seconds for such an answer. The client's own `timeoutMS` may be shorter than the wait."""
 _NO_STREAM_CODES = (59, 115, 40324, 40573)
 """Error codes of servers without change streams: no such command, no such stage, no replica set."""
 
@@ -74,26 +78,33 @@ class MongodbLog:
 
         Followers never depend on it: they find missed records when they poll.
         """
-        told = ""
-        with pymongo.timeout(None):  # an idle stream is no failure
-            for pause in _STREAM_BACKOFF.pauses():
-                try:
-                    await self._watch_inserts()
-                except Exception as error:  # noqa: BLE001 - whatever it was, the next stream may work
-                    if isinstance(error, OperationFailure) and error.code in _NO_STREAM_CODES:
-                        _logger.info(
-                            "followers of logs poll, because this MongoDB has no change streams: %s", error
-                        )
-                        return
-                    if told != (told := f"{type(error).__name__}: {error}"):
-                        _logger.warning("followers of logs poll until a change stream begins again: %s", told)
-                await asyncio.sleep(pause)
+        reported = ""
+        for pause in _STREAM_BACKOFF.pauses():
+            try:
+                await self._watch_inserts()
+            except Exception as error:  # noqa: BLE001 - whatever it was, the next stream may work
+                if isinstance(error, OperationFailure) and error.code in _NO_STREAM_CODES:
+                    _logger.info(
+                        "followers of logs poll, because this MongoDB has no change streams: %s", error
+                    )
+                    return
+                if reported != (reported := f"{type(error).__name__}: {error}"):
+                    _logger.warning("followers of logs poll until a change stream begins again: %s", reported)
+            await asyncio.sleep(pause)
 
     async def _watch_inserts(self) -> None:
-        async with await self._records.watch([{"$match": {"operationType": "insert"}}]) as changes:
-            async for change in changes:
-                inserted = change["fullDocument"]
-                self._tails.offer(inserted["log"], _record(inserted))
+        """Offer what is inserted, until the stream ends. An idle stream is no failure: only each answer has a time limit.
+
+        `async for` has one time limit until the next change, and `pymongo.timeout(None)` does not lift the client's.
+        """
+        inserts = [{"$match": {"operationType": "insert"}}]
+        async with await self._records.watch(inserts, max_await_time_ms=_IDLE_MILLISECONDS) as changes:
+            while changes.alive:
+                with pymongo.timeout(_STREAM_PATIENCE):
+                    change = await changes.try_next()
+                if change is not None:
+                    inserted = change["fullDocument"]
+                    self._tails.offer(inserted["log"], _record(inserted))
 
     async def _append(self, log: str, record: Record) -> None:
         if record.first > 1 and not await self._find_one({"log": log, "last": record.first - 1}):
@@ -104,7 +115,7 @@ class MongodbLog:
             )
         try:
             with map_errors():
-                await self._records.insert_one(_document(log, record))
+                await insert_once(self._records, _document(log, record))
         except DuplicateKeyError:
             await self._require_same(log, record)
 
