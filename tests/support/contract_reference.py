@@ -147,7 +147,7 @@ def _method(file: _File, method: MethodDescriptorProto, place: _Place) -> list[s
     return [
         f"### {method.name}",
         "",
-        f"{takes} → {gives}; needs {_needs(method)}.{_queue(method)}",
+        f"{takes} → {gives}; needs {_needs(method)}.{_queue(method)}{_size(method)}",
         "",
         file.said(*place),
         "",
@@ -164,6 +164,11 @@ def _queue(method: MethodDescriptorProto) -> str:
     if not queue:
         return ""
     return f" Queue: `{access_pb2.CallQueue.Name(queue).removeprefix('CALL_QUEUE_')}`."
+
+
+def _size(method: MethodDescriptorProto) -> str:
+    size = method.options.Extensions[access_pb2.max_request_bytes]
+    return f" Requests: up to {size // 1024**2} MiB." if size else ""
 
 
 def _message(file: _File, message: DescriptorProto, name: str, place: _Place) -> list[str]:

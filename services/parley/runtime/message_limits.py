@@ -7,16 +7,23 @@ from typing import Final
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
+from parley.runtime.contract_methods import method_option
+from parley.v1.access_pb2 import max_request_bytes as max_bytes_option
+
 __all__ = [
     "MAX_ENTRIES",
     "MAX_FIELDS",
     "MAX_MESSAGE_BYTES",
+    "MAX_PUBLIC_BYTES",
     "find_crowded_field",
     "find_crowded_field_in_bytes",
+    "max_request_bytes",
 ]
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """gRPC refuses a larger message with a status that helps nobody, so that none is sent."""
+MAX_PUBLIC_BYTES: Final = 16 * 1024
+"""The maximum size of a request of health and reflection, which callers without credentials may use."""
 MAX_ENTRIES: Final = 5000
 MAX_FIELDS: Final = 4 * MAX_ENTRIES
 """The maximum number of fields in a large request, counted before it is decoded."""
@@ -27,6 +34,12 @@ _COUNTED_TYPES: Final = frozenset(
     {FieldDescriptor.CPPTYPE_MESSAGE, FieldDescriptor.CPPTYPE_STRING, FieldDescriptor.CPPTYPE_ENUM}
 )
 """Numbers are not counted: vectors have thousands of them, and no check looks at each."""
+
+
+def max_request_bytes(method: str) -> int:
+    """Return how large a request of an RPC (`parley.v1.GatewayService/Generate`) may be, in bytes."""
+    declared: int = method_option(method, max_bytes_option)
+    return declared or _SMALL_BYTES
 
 
 def find_crowded_field_in_bytes(given: bytes, descriptor: Descriptor) -> str | None:

@@ -3,27 +3,23 @@
 import asyncio
 import inspect
 import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import grpc
-from google.protobuf.message import Message
 from opentelemetry import context as otel_context
 from opentelemetry import trace
+from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from parley.runtime import deadline, errors, logs, telemetry
 from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Credentials, Guard, bearer_token
 from parley.runtime.identity.identity import is_tenant, set_identity
 from parley.runtime.labels import LABELS, labels, set_labels
-from parley.runtime.message_limits import (
-    MAX_ENTRIES,
-    MAX_FIELDS,
-    find_crowded_field,
-    find_crowded_field_in_bytes,
-)
+from parley.runtime.message_limits import max_request_bytes
+from parley.runtime.request_reading import PublicRequestReader, PublicSlots, RequestReader
 
 # Probes and tools call these all the time, and they reveal nothing; a span for each would hide the rest.
 _PUBLIC: Final = ("/grpc.health.", "/grpc.reflection.")
@@ -50,6 +46,7 @@ Admission = Callable[[str, str], AbstractAsyncContextManager[None]]
 """Admits a tenant's call of a method while the block runs. Raises ParleyError."""
 
 _Context = grpc.aio.ServicerContext[Any, Any]
+_Read = Callable[[_Context], Awaitable[Any]]
 # The stubs describe the threaded variants; here they are coroutines and async generators.
 _Handler = Any
 if TYPE_CHECKING:  # subscriptable in the stubs only
@@ -65,6 +62,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         """Admit callers that `guard` accepts, if the service's admission, if it has one, admits the tenant."""
         self._guard = guard
         self._admissions = admissions or {}
+        self._public_slots = {prefix: PublicSlots() for prefix in _PUBLIC}
         self._wrapped: dict[str, tuple[_Method, _Method]] = {}
 
     async def intercept_service(
@@ -75,102 +73,71 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         """Return the method's handler, wrapped once and cached."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
-        if handler is None or method.startswith(_PUBLIC):
+        if handler is None:
             return handler
         known = self._wrapped.get(method)
         if known is None or known[0] is not handler:
-            name = method.removeprefix("/")
-            door = _Admittance(self._guard, self._admissions.get(name.partition("/")[0]))
-            known = self._wrapped[method] = (handler, _wrap(name, handler, door))
+            known = self._wrapped[method] = (handler, self._wrap(method, handler))
         return known[1]
+
+    def _wrap(self, method: str, handler: _Method) -> _Method:
+        name, decode = method.removeprefix("/"), handler.request_deserializer
+        for prefix, slots in self._public_slots.items():
+            if method.startswith(prefix):
+                reader = PublicRequestReader(name, decode, slots)
+                return _wrap(name, handler, reader, _Door(OPEN, None, is_traced=False))
+        door = _Door(self._guard, self._admissions.get(name.partition("/")[0]))
+        return _wrap(name, handler, RequestReader(name, decode, max_request_bytes(name)), door)
 
 
 @dataclass(frozen=True, slots=True)
-class _Admittance:
-    """The guard and the admission of a method."""
+class _Door:
+    """Where a method's callers enter.
+
+    Attributes:
+        admission: None: every tenant is admitted.
+        is_traced: Whether each call has a span.
+    """
 
     guard: Guard
     admission: Admission | None
+    is_traced: bool = True
 
-    def enter(self, method: str, tenant: str) -> AbstractAsyncContextManager[None]:
+    def admit_tenant(self, method: str, tenant: str) -> AbstractAsyncContextManager[None]:
         """Admit a tenant's call while the block runs. The code that reads an invalid tenant name refuses it."""
         if self.admission is None or not is_tenant(tenant):
             return nullcontext()
         return self.admission(method, tenant)
 
 
-@dataclass(frozen=True, slots=True)
-class _RefusedRequest:
-    """A placeholder for a request that is refused. If a deserializer raised, gRPC would answer UNKNOWN and log a traceback."""
+def _wrap(method: str, handler: _Method, reader: RequestReader, door: _Door) -> _Method:
+    """Return a handler that reads no request before its caller is admitted.
 
-    error: errors.ParleyError
+    gRPC reads the request of a unary handler before it calls it, so that to gRPC every handler reads a stream.
+    """
+    handle = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
 
+    async def read(context: _Context) -> Any:
+        return reader.read_each(context) if handler.request_streaming else await reader.read_one(context)
 
-def _wrap(method: str, handler: _Method, door: _Admittance) -> _Method:
-    codec = {
-        "request_deserializer": _safe_decoder(method, handler.request_deserializer),
-        "response_serializer": handler.response_serializer,
-    }
-    if handler.request_streaming and handler.response_streaming:
-        return grpc.stream_stream_rpc_method_handler(
-            _wrap_stream(method, handler.stream_stream, door), **codec
-        )
-    if handler.request_streaming:
-        return grpc.stream_unary_rpc_method_handler(_wrap_unary(method, handler.stream_unary, door), **codec)
     if handler.response_streaming:
-        return grpc.unary_stream_rpc_method_handler(_wrap_stream(method, handler.unary_stream, door), **codec)
-    return grpc.unary_unary_rpc_method_handler(_wrap_unary(method, handler.unary_unary, door), **codec)
-
-
-def _safe_decoder(method: str, decode: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
-    if decode is None:
-        return None
-
-    kind = getattr(getattr(decode, "__self__", None), "DESCRIPTOR", None)
-
-    def decode_or_refuse(given: bytes) -> Any:
-        if kind is not None and (crowded := find_crowded_field_in_bytes(given, kind)) is not None:
-            told = errors.FieldViolation(crowded, f"brings the message above {MAX_FIELDS} fields")
-            return _RefusedRequest(errors.invalid_argument([told]))
-        try:
-            request = decode(given)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the bytes are no message
-            message = f"{method}: the bytes are no request of this method ({error}); send its message"
-            return _RefusedRequest(errors.invalid_argument((), reason="UNDECODABLE", message=message))
-        crowded = (
-            find_crowded_field(request) if isinstance(request, Message) and len(given) > MAX_ENTRIES else None
+        return grpc.stream_stream_rpc_method_handler(
+            _wrap_stream(method, handle, read, door), response_serializer=handler.response_serializer
         )
-        if crowded is None:
-            return request
-        told = errors.FieldViolation(
-            crowded, f"brings the message above {MAX_ENTRIES} entries of all its lists"
-        )
-        return _RefusedRequest(errors.invalid_argument([told]))
-
-    return decode_or_refuse
+    return grpc.stream_unary_rpc_method_handler(
+        _wrap_unary(method, handle, read, door), response_serializer=handler.response_serializer
+    )
 
 
-def _require_decoded(request: Any) -> Any:
-    """Return the request, or the stream of requests; raise the error of one that is refused."""
-    if isinstance(request, _RefusedRequest):
-        raise request.error
-    return _require_each_decoded(request) if isinstance(request, AsyncIterable) else request
-
-
-async def _require_each_decoded(requests: AsyncIterable[Any]) -> AsyncIterator[Any]:
-    async for request in requests:
-        yield _require_decoded(request)
-
-
-def _wrap_unary(method: str, handle: _Handler, door: _Admittance) -> _Handler:
+def _wrap_unary(method: str, handle: _Handler, read: _Read, door: _Door) -> _Handler:
     if not inspect.iscoroutinefunction(handle):
         raise TypeError(f"{method}: a handler must be async")
 
-    async def handle_call(request: Any, context: _Context) -> Any:
-        span, shown = _begin(method, context)
+    async def handle_call(_requests: object, context: _Context) -> Any:
+        span, shown = _begin(method, context, door)
         try:
-            async with door.enter(method, await _admit(method, shown, door.guard, span)):
-                response = await handle(_require_decoded(request), context)
+            async with door.admit_tenant(method, await _admit(method, shown, door.guard, span)):
+                response = await handle(await read(context), context)
         except BaseException as error:
             answer = _fail(method, context, span, error)
             if answer is not None:
@@ -182,22 +149,23 @@ def _wrap_unary(method: str, handle: _Handler, door: _Admittance) -> _Handler:
     return handle_call
 
 
-def _wrap_stream(method: str, handle: _Handler, door: _Admittance) -> _Handler:
+def _wrap_stream(method: str, handle: _Handler, read: _Read, door: _Door) -> _Handler:
     """Write the generator's messages here, so that the generator is closed at once if the stream is cut while writing."""
     generator = inspect.isasyncgenfunction(handle)
     if not generator and not inspect.iscoroutinefunction(handle):
         raise TypeError(f"{method}: a handler must be async")
 
-    async def handle_call(request: Any, context: _Context) -> None:
-        span, shown = _begin(method, context)
+    async def handle_call(_requests: object, context: _Context) -> None:
+        span, shown = _begin(method, context, door)
         try:
-            async with door.enter(method, await _admit(method, shown, door.guard, span)):
+            async with door.admit_tenant(method, await _admit(method, shown, door.guard, span)):
+                request = await read(context)
                 if generator:
-                    async with aclosing(handle(_require_decoded(request), context)) as responses:
+                    async with aclosing(handle(request, context)) as responses:
                         async for response in responses:
                             await context.write(response)
                 else:
-                    await handle(_require_decoded(request), context)
+                    await handle(request, context)
         except BaseException as error:
             answer = _fail(method, context, span, error)
             if answer is not None:
@@ -208,7 +176,7 @@ def _wrap_stream(method: str, handle: _Handler, door: _Admittance) -> _Handler:
     return handle_call
 
 
-def _begin(method: str, context: _Context) -> tuple[trace.Span, Credentials]:
+def _begin(method: str, context: _Context, door: _Door) -> tuple[trace.Span, Credentials]:
     """Set this call's deadline, labels and span; nothing is inherited from the task that started it."""
     carrier: dict[str, str] = {}
     found: dict[str, str] = {}
@@ -217,14 +185,7 @@ def _begin(method: str, context: _Context) -> tuple[trace.Span, Credentials]:
     about = {"debate": found[_DEBATE][:_MAX_LABEL]} if _DEBATE in found else {}
     deadline.set_call_deadline(context.time_remaining())
     set_labels(about)
-    parent = telemetry.extract(carrier)
-    span = _tracer.start_span(
-        method,
-        parent,
-        SpanKind.SERVER,
-        attributes={"rpc.system.name": "grpc", "rpc.method": method, **_span_labels(about)},
-    )
-    otel_context.attach(trace.set_span_in_context(span, parent))
+    span = _start_span(method, telemetry.extract(carrier), about) if door.is_traced else trace.INVALID_SPAN
     shown = Credentials(
         bearer_token(found.get(AUTHORIZATION, "")),
         found.get(SERVICE_TOKEN, ""),
@@ -232,6 +193,17 @@ def _begin(method: str, context: _Context) -> tuple[trace.Span, Credentials]:
         context.auth_context,
     )
     return span, shown
+
+
+def _start_span(method: str, parent: Context, about: dict[str, str]) -> trace.Span:
+    span = _tracer.start_span(
+        method,
+        parent,
+        SpanKind.SERVER,
+        attributes={"rpc.system.name": "grpc", "rpc.method": method, **_span_labels(about)},
+    )
+    otel_context.attach(trace.set_span_in_context(span, parent))
+    return span
 
 
 async def _admit(method: str, shown: Credentials, guard: Guard, span: trace.Span) -> str:
@@ -324,6 +296,9 @@ def _own_errors(error: BaseException) -> Iterator[BaseException]:
 
 async def _abort(context: _Context, answer: errors.ParleyError) -> None:
     """End the call by raising, for a single answer and in mid-stream; details are in the trailing metadata."""
+    answer.__traceback__ = (
+        None  # its frames have the request and `answer`; that cycle would last until it is collected
+    )
     status = errors.to_status(answer)
     trailing = (*(context.trailing_metadata() or ()), (errors.DETAILS_KEY, status.SerializeToString()))
     await context.abort(answer.code, status.message, trailing)

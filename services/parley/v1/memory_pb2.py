@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from parley.v1 import access_pb2 as parley_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/memory.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/access.proto\"p\n\rRecallRequest\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x15\n\rfloor_percent\x18\x03 \x01(\x05\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x1b\n\x13\x65xcluded_debate_ids\x18\x05 \x03(\t\"\xa7\x01\n\x0eRecallResponse\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x12\n\nconclusion\x18\x03 \x01(\t\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x1a\n\x12similarity_percent\x18\x05 \x01(\x01\x12\x30\n\x0c\x63oncluded_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x90\x01\n\x13RecordDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x12\n\nconclusion\x18\x03 \x01(\t\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x30\n\x0c\x63oncluded_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\'\n\x14RecordDebateResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\"(\n\x13\x46orgetDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"\'\n\x14\x46orgetDebateResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\x32\x84\x02\n\rMemoryService\x12\x45\n\x06Recall\x12\x18.parley.v1.RecallRequest\x1a\x19.parley.v1.RecallResponse\"\x04\x90\xce\x18\x05\x30\x01\x12U\n\x0cRecordDebate\x12\x1e.parley.v1.RecordDebateRequest\x1a\x1f.parley.v1.RecordDebateResponse\"\x04\x90\xce\x18\x05\x12U\n\x0c\x46orgetDebate\x12\x1e.parley.v1.ForgetDebateRequest\x1a\x1f.parley.v1.ForgetDebateResponse\"\x04\x90\xce\x18\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/memory.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/access.proto\"p\n\rRecallRequest\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x15\n\rfloor_percent\x18\x03 \x01(\x05\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x1b\n\x13\x65xcluded_debate_ids\x18\x05 \x03(\t\"\xa7\x01\n\x0eRecallResponse\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x12\n\nconclusion\x18\x03 \x01(\t\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x1a\n\x12similarity_percent\x18\x05 \x01(\x01\x12\x30\n\x0c\x63oncluded_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x90\x01\n\x13RecordDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x12\n\nconclusion\x18\x03 \x01(\t\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x30\n\x0c\x63oncluded_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\'\n\x14RecordDebateResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\"(\n\x13\x46orgetDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"\'\n\x14\x46orgetDebateResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\x32\x92\x02\n\rMemoryService\x12L\n\x06Recall\x12\x18.parley.v1.RecallRequest\x1a\x19.parley.v1.RecallResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x30\x01\x12\\\n\x0cRecordDebate\x12\x1e.parley.v1.RecordDebateRequest\x1a\x1f.parley.v1.RecordDebateResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x12U\n\x0c\x46orgetDebate\x12\x1e.parley.v1.ForgetDebateRequest\x1a\x1f.parley.v1.ForgetDebateResponse\"\x04\x90\xce\x18\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,9 +34,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.memory_pb2', _glo
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_MEMORYSERVICE'].methods_by_name['Recall']._loaded_options = None
-  _globals['_MEMORYSERVICE'].methods_by_name['Recall']._serialized_options = b'\220\316\030\005'
+  _globals['_MEMORYSERVICE'].methods_by_name['Recall']._serialized_options = b'\220\316\030\005\250\316\030\200\200\200\010'
   _globals['_MEMORYSERVICE'].methods_by_name['RecordDebate']._loaded_options = None
-  _globals['_MEMORYSERVICE'].methods_by_name['RecordDebate']._serialized_options = b'\220\316\030\005'
+  _globals['_MEMORYSERVICE'].methods_by_name['RecordDebate']._serialized_options = b'\220\316\030\005\250\316\030\200\200\200\010'
   _globals['_MEMORYSERVICE'].methods_by_name['ForgetDebate']._loaded_options = None
   _globals['_MEMORYSERVICE'].methods_by_name['ForgetDebate']._serialized_options = b'\220\316\030\005'
   _globals['_RECALLREQUEST']._serialized_start=94
@@ -52,5 +52,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FORGETDEBATERESPONSE']._serialized_start=608
   _globals['_FORGETDEBATERESPONSE']._serialized_end=647
   _globals['_MEMORYSERVICE']._serialized_start=650
-  _globals['_MEMORYSERVICE']._serialized_end=910
+  _globals['_MEMORYSERVICE']._serialized_end=924
 # @@protoc_insertion_point(module_scope)

@@ -14,6 +14,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 from parley.runtime import errors
 from parley.runtime.channel import ChannelSettings, channel
 from parley.runtime.draining import Draining
+from parley.runtime.errors import from_rpc_error
 from parley.runtime.server import RunningServer, ServerSettings, serve, start_server
 from tests.integration.runtime.wire import make_service, method, stream_method
 
@@ -216,16 +217,23 @@ async def test_two_servers_never_share_a_port() -> None:
                 pass
 
 
-async def test_a_message_over_the_limit_is_refused_and_one_under_it_passes() -> None:
+async def test_a_message_over_the_limit_of_its_method_is_refused_and_one_under_it_passes() -> None:
+    name = "parley.v1.OrchestratorService"
+    large, larger = b"x" * (8 * 1024 * 1024), b"x" * (17 * 1024 * 1024)
     async with (
-        start_server([make_service(Echo=echo)], ServerSettings()) as server,
+        start_server([make_service(name, CreateDebate=echo, GetDebate=echo)], ServerSettings()) as server,
         channel(server.address) as there,
     ):
-        large = b"x" * (8 * 1024 * 1024)
-        assert await method(there, "Echo")(large) == large
+        assert await method(there, "CreateDebate", name)(large) == large
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await method(there, "Echo")(b"x" * (17 * 1024 * 1024))
-    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            await method(there, "CreateDebate", name)(larger)
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        small = large[: 1024 * 1024]
+        assert await method(there, "GetDebate", name)(small) == small
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method(there, "GetDebate", name)(small + b"x")
+    refused = from_rpc_error(caught.value)
+    assert (refused.code, refused.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "REQUEST_TOO_LARGE")
 
 
 async def test_calls_go_round_every_address_of_a_target() -> None:

@@ -1,11 +1,9 @@
 """The roles of callers, and the role that an RPC needs, which the contract declares as an option of the RPC."""
 
 from collections.abc import Collection, Iterable
-from functools import cache
 from typing import Final
 
-from google.protobuf import descriptor_pool
-
+from parley.runtime.contract_methods import method_option
 from parley.runtime.identity.identity import Role
 from parley.v1.access_pb2 import (
     ACCESS_ROLE_ADMIN,
@@ -29,14 +27,9 @@ _INCLUDED: Final = {
 }
 
 
-@cache
 def needed_role(method: str) -> Role:
     """Return the role that an RPC (`parley.v1.GatewayService/Generate`) needs, or ACCESS_ROLE_UNSPECIFIED if it declares none."""
-    try:
-        found = descriptor_pool.Default().FindMethodByName(method.replace("/", "."))
-    except KeyError:
-        return ACCESS_ROLE_UNSPECIFIED
-    role: Role = found.GetOptions().Extensions[needs]
+    role: Role = method_option(method, needs)
     return role
 
 
