@@ -55,7 +55,7 @@ def support_told(debates: Sequence[LabelledDebate]) -> list[float]:
 
 
 def _read(name: str) -> list[LabelledDebate]:
-    topics = yaml.safe_load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    topics = yaml.load((_FOLDER / f"{name}.yaml").read_bytes(), yaml.CSafeLoader)
     return [
         LabelledDebate(
             topic["topic"],

@@ -220,8 +220,10 @@ async def until(condition: Callable[[], Awaitable[Any]], what: str, within: floa
     found = None
     try:
         async with asyncio.timeout(within):
-            while not (found := await condition()):  # noqa: ASYNC110 (a store tells of nothing)
-                await asyncio.sleep(0.005)
+            seconds = 0.005
+            while not (found := await condition()):
+                await asyncio.sleep(seconds)
+                seconds = min(seconds * 1.3, 0.02)  # what takes longer is asked for less often
     except TimeoutError:
         raise AssertionError(f"it never came to this: {what}") from None
     return found

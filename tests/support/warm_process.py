@@ -6,6 +6,7 @@ pipe for the process id and the exit code. No event loop and no gRPC object is m
 
 import atexit
 import fcntl
+import gc
 import importlib
 import json
 import os
@@ -62,8 +63,10 @@ class Job:
 def main() -> None:
     """Import modules and all below them, then run jobs until the socket is closed; kill what still runs then."""
     jobs = socket.socket(fileno=int(sys.argv[1]))
+    gc.disable()
     for name in sys.argv[2:]:
         _import(name)
+    gc.freeze()  # a fork that looked through what is imported would copy its pages
     woken, wake = socket.socketpair()
     for each in (woken, wake):
         each.setblocking(False)
@@ -146,6 +149,7 @@ def _run(job: Job, standard: list[int]) -> NoReturn:
 
 
 def _set_up(job: Job, standard: list[int]) -> None:
+    gc.enable()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)

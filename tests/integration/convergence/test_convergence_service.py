@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import grpc
 import numpy as np
 import pytest
+import pytest_asyncio
 
 from parley.convergence.__main__ import build
 from parley.convergence.settings import ConvergenceSettings
@@ -20,8 +21,12 @@ from tests.support.model_server import ModelServer
 QUESTION = "Should we split our monolith into microservices?"
 
 
-@pytest.fixture
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def convergence() -> AsyncIterator[ConvergenceServiceStub]:
+    """One service for all tests here: it takes a second to load its models."""
     async with (
         build(ConvergenceSettings()) as service,
         start_server([service]) as server,
