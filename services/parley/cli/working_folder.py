@@ -11,6 +11,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from io import StringIO
 from pathlib import Path
 from typing import Final
 
@@ -19,12 +20,15 @@ from parley.cli.person import can_ask
 from parley.cli.printing import say, say_text
 from parley.runtime.printable import printable_line
 from parley.runtime.private_files import make_folder
+from parley.runtime.regular_files import read_start
 
 TRUST_VARIABLE: Final = "PARLEY_TRUST_CONFIG"
 """If `true`, files of any working directory are trusted. It is never read from `.env`."""
 
 _TRUST_FILE: Final = "parley/trusted.json"
 _SHOWN: Final = 20
+_refused: Final[set[tuple[str, str]]] = set()
+"""What this process need not ask about again: names of files and digests of their content."""
 _by_option: ContextVar[bool] = ContextVar("trusted by option", default=False)
 
 
@@ -38,29 +42,29 @@ def trust_files() -> Iterator[None]:
         _by_option.reset(before)
 
 
-def is_trusted(path: Path, content: bytes, reaching: Sequence[str]) -> bool:
-    """Return whether a file with this content is trusted; ask the user on a terminal, and remember a yes.
+def is_trusted(path: Path, content: str, reaching: Sequence[str]) -> bool:
+    """Return whether a file with this content is trusted; ask the user on a terminal, once, and remember a yes.
 
     `reaching` lists the settings that need trust. Raise CommandError if the decision cannot be stored.
     """
     if os.environ.get(TRUST_VARIABLE, "").strip().lower() in {"1", "true", "yes", "on"}:
         return True
-    name, digest = str(path.resolve()), _digest(content, reaching)
+    name, digest = _identify(path, content)
     known = _read_trusted()
     if known.get(name) == digest:
         return True
     if _by_option.get():
         _remember({**known, name: digest})
         return True
-    if not can_ask() or not _confirm(path, reaching):
+    if (name, digest) in _refused or not can_ask() or not _confirm(path, reaching):
+        _refused.add((name, digest))
         return False
     _remember({**known, name: digest})
     return True
 
 
-def _digest(content: bytes, reaching: Sequence[str]) -> str:
-    """Return the digest of the content and of the settings in it: a file of the folder may later become a link out of it."""
-    return hashlib.sha256(b"\0".join([content, *(each.encode() for each in reaching)])).hexdigest()
+def _identify(path: Path, content: str) -> tuple[str, str]:
+    return str(path.resolve()), hashlib.sha256(content.encode()).hexdigest()
 
 
 def _confirm(path: Path, reaching: Sequence[str]) -> bool:
@@ -103,47 +107,62 @@ def _remember(trusted: Mapping[str, str]) -> None:
 
 
 _DOTENV_FILE: Final = ".env"
-_NAMES: Final = frozenset({"AZURE_OPENAI_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY"})
+_BASE_URL: Final = "OPENAI_BASE_URL"
+_NAMES: Final = frozenset({"AZURE_OPENAI_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", _BASE_URL})
 _PREFIX: Final = "PARLEY_"
-_KEYS: Final = _NAMES - {"OPENAI_BASE_URL"}
-"""Harmless without trust: a key is sent to its own host only."""
+_MAX_BYTES: Final = 64 * 1024
 
 
 def load_dotenv(names: Collection[str] = ()) -> None:
     """Set our variables of `.env`, and those in `names`, unless they are set; print their names to stderr.
 
-    Other variables are ignored. Those that decide where questions and keys go, or how Parley runs, are ignored if the file
-    is not trusted. Raise CommandError if it cannot be read.
+    Other variables are ignored, and all of a file that is not trusted: they decide who is asked, for whose account, and how
+    Parley runs. Raise CommandError if it cannot be read.
     """
     path = Path(_DOTENV_FILE)
-    if not path.is_file():
+    if not path.exists() or path.is_dir():  # a virtual environment may have that name
         return
     from dotenv import dotenv_values  # heavy: only a folder with the file needs it
 
-    try:
-        with path.open(encoding="utf-8") as file:
-            given = dotenv_values(stream=file, interpolate=False)
-    except UnicodeDecodeError:
-        raise CommandError(f"{_DOTENV_FILE}: is not UTF-8 text", CONFIGURATION) from None
-    except OSError as error:
-        raise CommandError(
-            f"{_DOTENV_FILE}: cannot be read: {error.strerror or error}", CONFIGURATION
-        ) from None
+    content = _read_dotenv(path)
     taken = {
         name: value
-        for name, value in given.items()
+        for name, value in dotenv_values(stream=StringIO(content), interpolate=False).items()
         if value and name not in os.environ and (name in _NAMES or name in names or _is_ours(name))
     }
-    reaching = [name for name in taken if name not in _KEYS and name not in names]
-    if reaching and not is_trusted(path, path.read_bytes(), reaching):
-        say(
-            f"Not read from {_DOTENV_FILE}, which is not trusted: {', '.join(reaching)}; read it, then use --trust-config or set "
-            f"{TRUST_VARIABLE}=true"
-        )
-        taken = {name: value for name, value in taken.items() if name not in reaching}
-    if taken:
-        os.environ.update(taken)
-        say(f"Read from {_DOTENV_FILE}: {', '.join(taken)}")
+    if not taken:
+        return
+    was_refused = _identify(path, content) in _refused
+    if not is_trusted(path, content, [_describe_variable(*each) for each in taken.items()]):
+        if not was_refused:
+            say(
+                f"Not read from {_DOTENV_FILE}, which is not trusted: {', '.join(taken)}; read it, then use --trust-config or "
+                f"set {TRUST_VARIABLE}=true"
+            )
+        return
+    os.environ.update(taken)
+    say(f"Read from {_DOTENV_FILE}: {', '.join(taken)}")
+
+
+def _read_dotenv(path: Path) -> str:
+    try:
+        data = read_start(path, _MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise CommandError(f"{path}: is larger than {_MAX_BYTES // 1024} KiB", CONFIGURATION)
+        return data.decode()
+    except UnicodeDecodeError:
+        raise CommandError(f"{path}: is not UTF-8 text", CONFIGURATION) from None
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be read: {error.strerror or error}", CONFIGURATION) from None
+
+
+def _describe_variable(name: str, value: str) -> str:
+    """Return in words where questions go with a variable; its name alone if that says nothing about it."""
+    if name == _BASE_URL:
+        return f"questions go to {value}, by {name}"
+    from parley.config.endpoints import describe_key  # heavy, as above
+
+    return describe_key(name)
 
 
 def _is_ours(name: str) -> bool:

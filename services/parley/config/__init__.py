@@ -6,7 +6,7 @@ It knows the contract and what services share, and no service.
 from parley.config.entries import DebateEntry, SummarizationEntry
 from parley.config.errors import ConfigError
 from parley.config.file import Agent, ConfigFile, Provider, Route
-from parley.config.loading import defaults, load, loads
+from parley.config.loading import defaults, load, loads, read
 from parley.config.prompts import Prompt
 from parley.config.roles import OwnRole, canonical_role
 from parley.config.team import DEFAULT_TEAM
@@ -26,4 +26,5 @@ __all__ = [
     "defaults",
     "load",
     "loads",
+    "read",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-__all__ = ["find_header_problem", "find_key_problem", "find_url_problem"]
+__all__ = ["describe_key", "find_header_problem", "find_key_problem", "find_url_problem"]
 
 _HOSTS_OF_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "OPENAI_API_KEY": ("api.openai.com",),
@@ -54,6 +54,12 @@ def find_key_problem(variable: str, url: str) -> str | None:
         f"{variable} is sent to {' and '.join(domains)} alone, by https; put this endpoint's key into another variable, "
         "and name that with api_key_env"
     )
+
+
+def describe_key(variable: str) -> str:
+    """Return in words where questions go with a key of this name; only the name if it is none of the usual ones."""
+    hosts = _HOSTS_OF_KEYS.get(variable)
+    return f"questions go to {' or '.join(hosts)}, by {variable}" if hosts else variable
 
 
 def find_header_problem(name: str) -> str | None:

@@ -111,7 +111,7 @@ class ConfigFile:
         empty: Whether the file says nothing at all.
         roles: Those of the `roles` section, then those of the folder `roles`.
         gaps: Those of the notices that say what holds if `agents`, `judge` or `debate` is not there.
-        reaching: What needs trust in a file that just lies there: endpoints, and files outside its folder, one line each.
+        reaching: What needs trust in a file that just lies there: files outside its folder, and who is asked, one line each.
         warnings: What could not be used and was replaced, one line each.
     """
 

@@ -13,7 +13,6 @@ class Findings:
         places: Where the keys of the file stand.
         notices: What was passed over or filled in, one line each.
         warnings: What could not be used and was replaced, one line each.
-        reaching: Where the file names an endpoint, or a file outside its folder, one line each.
         gaps: The notices that say what holds if a section is missing, by section.
     """
 
@@ -22,7 +21,8 @@ class Findings:
         self.places = places
         self.notices = list(notices)
         self.warnings: list[str] = []
-        self.reaching: list[str] = []
+        self._outside: list[str] = []
+        self._destinations: list[str] = []
         self.gaps: dict[str, str] = {}
         self._has_gaps = has_gaps
         self._problems: list[tuple[int, str]] = []
@@ -43,9 +43,18 @@ class Findings:
         """Note a key whose value was replaced."""
         self.warnings.append(f"{self.places.of(path)}: {text}")
 
-    def add_reach(self, path: str, target: str = "") -> None:
-        """Note a key that names an endpoint, or a file outside the folder: its `target`."""
-        self.reaching.append(f"{self.places.of(path)}: {target}" if target else self.places.of(path))
+    def add_outside(self, path: str, file: str) -> None:
+        """Note a key that names a file outside the folder."""
+        self._outside.append(f"{self.places.of(path)}: {file}")
+
+    def add_destination(self, path: str, target: str) -> None:
+        """Note a key that decides where keys and questions go: to the `target`, which may be empty."""
+        self._destinations.append(f"{self.places.of(path)}: {target}" if target else self.places.of(path))
+
+    @property
+    def reaching(self) -> tuple[str, ...]:
+        """What needs trust: files outside the folder first, since a person is shown the first lines of many."""
+        return (*self._outside, *self._destinations)
 
     def add_gap(self, section: str, text: str) -> None:
         """Tell what holds if a section is missing."""

@@ -16,7 +16,7 @@ from parley.config.routes import Routes
 from parley.config.source import parse, read
 from parley.config.team import Team
 
-__all__ = ["defaults", "load", "loads"]
+__all__ = ["defaults", "load", "loads", "read"]
 
 _ROUND_TIMEOUTS: Final = ("debate.timeout_per_round", "debate.round_timeout_seconds")
 
@@ -76,8 +76,7 @@ def _build(file: FileEntry, folder: Path | None, findings: Findings) -> ConfigFi
         gaps=findings.gaps,
         evaluators=evaluators,
         roles=roles,
-        # Of many lines a person is shown the first: files outside the folder before endpoints.
-        reaching=tuple(sorted(findings.reaching, key=lambda each: ": providers[" in each)),
+        reaching=findings.reaching,
     )
 
 
@@ -95,5 +94,5 @@ def _read_own_roles(file: FileEntry, folder: Path | None, findings: Findings) ->
         findings.add_problem_elsewhere(f"{role.source}: {name} is the name of another role too")
     for each in roles:
         if is_outside(folder or Path(), each.source):
-            findings.add_reach(f"roles.{each.name}", each.source)
+            findings.add_outside(f"roles.{each.name}", each.source)
     return roles

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from parley.runtime.regular_files import read_start
+
 MAX_BYTES: Final = 64 * 1024
 
 
@@ -26,10 +28,9 @@ def load_prompt(folder: Path, written: str) -> Prompt | str:
     data = b""
     try:
         path = (folder / written).resolve()
-        if path.exists() and not path.is_file():  # a pipe would have us wait, and a device never ends
+        if path.exists() and not path.is_file():
             return f"{written} is no file"
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = read_start(path, MAX_BYTES + 1)
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return _too_long(written) if len(data) > MAX_BYTES else f"{written} is not UTF-8"

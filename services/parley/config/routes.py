@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from parley.config.endpoints import find_header_problem, find_key_problem, find_url_problem
+from parley.config.endpoints import describe_key, find_header_problem, find_key_problem, find_url_problem
 from parley.config.entries import FileEntry, ModelEntry, ProviderEntry, RouteEntry
 from parley.config.file import Provider, Route
 from parley.config.findings import Findings
@@ -29,6 +29,7 @@ class Routes:
         self._file = file
         self._folder = folder
         self._findings = findings
+        self._noted: list[Provider] = []
         self.providers = self._build_providers()
         self.routes = self._build_routes()
 
@@ -42,10 +43,12 @@ class Routes:
             return entry.routes
         if entry.model:
             provider = entry.provider or "openai"
+            self._note_destination(entry.provider, f"{path}.provider")
             if self._check_provider(provider, f"{path}.provider" if entry.provider else f"{path}.model"):
                 self._check_model(provider, entry.model, f"{path}.model")
             return (f"{provider}/{entry.model}",)
         if entry.provider:
+            self._note_destination(entry.provider, f"{path}.provider")
             self._check_provider(entry.provider, f"{path}.provider")
             of_provider = tuple(route.name for route in self.routes if route.provider == entry.provider)
             if not of_provider:
@@ -58,10 +61,19 @@ class Routes:
         if name in {route.name for route in self.routes}:
             return
         if slash and model and provider in self._provider_names():
+            self._note_destination(provider, path)
             self._check_model(provider, model, path)
             return
         known = [route.name for route in self.routes] + [f"{each}/MODEL" for each in self._provider_names()]
         self._findings.add_problem(path, f"unknown route {name}; known routes: {', '.join(known)}")
+
+    def _note_destination(self, name: str | None, path: str) -> None:
+        """Note that the file chooses who is asked, once for each provider that it does not declare."""
+        chosen = next((each for each in self.providers if each.name == name and not each.declared), None)
+        if chosen is None or chosen.api_key_env is None or chosen in self._noted:
+            return
+        self._noted.append(chosen)
+        self._findings.add_destination(path, f"{name}, {describe_key(chosen.api_key_env)}")
 
     def _check_model(self, provider: str, model: str, path: str) -> None:
         models = next(each.models for each in self.providers if each.name == provider)
@@ -91,7 +103,7 @@ class Routes:
                     f"{path}.name", f"{entry.name} is the name of another provider too"
                 )
             target = (entry.base_url, entry.api_key_env, entry.api_key_file)
-            self._findings.add_reach(path, " ".join(filter(None, target)))
+            self._findings.add_destination(path, " ".join(filter(None, target)))
             self._check_endpoint(entry, path)
             self._check_key(entry, path)
             declared.append(_build_provider(entry, self._folder))
@@ -127,6 +139,7 @@ class Routes:
         routes: list[Route] = []
         for number, entry in enumerate(self._file.routes):
             path = f"routes[{number}]"
+            self._note_destination(entry.provider, f"{path}.provider")
             if self._check_provider(entry.provider, f"{path}.provider"):
                 self._check_model(entry.provider, entry.model, f"{path}.model")
             route = _build_route(entry)

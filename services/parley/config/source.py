@@ -10,6 +10,7 @@ from typing import Final
 import yaml
 
 from parley.config.errors import ConfigError
+from parley.runtime.regular_files import read_start
 
 MAX_BYTES: Final = 1024 * 1024
 MAX_VALUES: Final = 20_000
@@ -61,7 +62,7 @@ Tree = Leaf | Items | Branch
 def read(path: Path) -> str:
     """Return the text of the file. Raise ConfigError if it cannot be read."""
     try:
-        data = path.read_bytes()
+        data = read_start(path, MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path}: {_describe_error(error)}") from None
     if len(data) > MAX_BYTES:

@@ -126,7 +126,7 @@ class Team:
         prompt = load_prompt(self._folder, written)
         if isinstance(prompt, Prompt):
             if is_outside(self._folder, prompt.source):
-                self._findings.add_reach(f"{path}.{key}", prompt.source)
+                self._findings.add_outside(f"{path}.{key}", prompt.source)
             return prompt
         self._findings.add_warning(f"{path}.{key}", f"{prompt}; the built-in prompt is used")
         return None

@@ -23,6 +23,7 @@ from parley.gateway.routing.table import Offer
 from parley.gateway.settings import GatewaySettings
 from parley.gateway.wire.endpoint import Endpoint, EndpointLimits, Provider
 from parley.runtime.errors import ConfigurationError
+from parley.runtime.regular_files import read_start
 from parley.v1 import agent_pb2, gateway_pb2
 
 _MAX_BYTES: Final = 16 * 1024
@@ -31,10 +32,9 @@ _MAX_BYTES: Final = 16 * 1024
 def read_key(path: Path) -> str:
     """Return the key that a file holds, without a line end after it. Raise ConfigurationError, which never repeats it."""
     try:
-        if not path.is_file():  # a pipe would have us wait
+        if not path.is_file():
             raise ConfigurationError(f"{path}: is no file; it should hold the key")
-        with path.open("rb") as file:
-            held = file.read(_MAX_BYTES + 1)
+        held = read_start(path, _MAX_BYTES + 1)
         key = held.decode("ascii").strip()
     except OSError as error:
         raise ConfigurationError(f"{path}: the key cannot be read: {error.strerror or error}") from None

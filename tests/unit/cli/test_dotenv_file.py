@@ -49,7 +49,8 @@ def test_keys_that_the_file_names_are_taken_too(folder: Path, capsys: pytest.Cap
     (folder / "parley.yaml").write_text(
         "providers:\n- {name: mine, kind: openai-compatible, base_url: http://h/v1, api_key_env: MY_TOKEN}\n"
     )
-    find_config(Path("parley.yaml"))
+    with trust_files():
+        find_config(Path("parley.yaml"))
     assert os.environ["MY_TOKEN"] == "t"
     assert capsys.readouterr().err == "Read from .env: MY_TOKEN\n"
 

@@ -15,7 +15,7 @@ DEFAULT_FILES: Final = ("parley.yaml", "debate-config.json")
 def find_config(given: Path | None, *, evaluators: bool = False) -> ConfigFile | None:
     """Return the file that was given, else the first default file that is there, else None.
 
-    A default file is named on stderr; unless it is trusted, it may contain agents and debate settings only. A file that was
+    A default file is named on stderr; unless it is trusted, it may not choose who is asked, nor name a file outside. A file that was
     given is trusted. Load the keys that it names from `.env`. With `evaluators`, it may list evaluators and no agents.
     """
     path = given or next((Path(name) for name in DEFAULT_FILES if Path(name).exists()), None)
@@ -23,18 +23,20 @@ def find_config(given: Path | None, *, evaluators: bool = False) -> ConfigFile |
         return None
     if given is None:
         say(f"Using {path} of this folder.")
-    found = config.load(path, evaluators=evaluators)
+    text = config.read(path)
+    found = config.loads(text, str(path), path.parent, evaluators=evaluators)
     if given is None and found.reaching:
-        _require_trust(path, found)
+        _require_trust(path, text, found)
     load_dotenv({each.api_key_env for each in found.providers if each.api_key_env is not None})
     return found
 
 
-def _require_trust(path: Path, found: ConfigFile) -> None:
-    if is_trusted(path, path.read_bytes(), found.reaching):
+def _require_trust(path: Path, text: str, found: ConfigFile) -> None:
+    # What it reaches counts as content: a file of the folder may later become a link out of it.
+    if is_trusted(path, "\0".join([text, *found.reaching]), found.reaching):
         return
     raise CommandError(
-        f"{found.reaching[0]}: {path} was found in this folder and is not trusted, so it must not name an endpoint, a key or a file "
+        f"{found.reaching[0]}: {path} was found in this folder and is not trusted, so it must not name a provider, a key or a file "
         f"outside; read it, then use --trust-config or --config {path}",
         CONFIGURATION,
     )
