@@ -6,9 +6,9 @@ What a participant cannot live with is dissent.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
@@ -16,7 +16,7 @@ from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_pa
 from parley.orchestrator.phases.count_votes import strength_name
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
-from parley.orchestrator.phases.schemas import prompt_schema, schema_text
+from parley.orchestrator.phases.schemas import StrippedText, prompt_schema, schema_text
 from parley.orchestrator.phases.situation import common_preamble, describe_agents, quote_work
 from parley.orchestrator.phases.synthesize import KEY, SYNTHESIS
 from parley.v1.agent_pb2 import Agent
@@ -156,12 +156,7 @@ class ParsedVerdict(BaseModel):
     can_live_with_it: Annotated[
         bool, Field(strict=True, validation_alias=AliasChoices("can_live_with_it", "accepts"))
     ]
-    objection: str = ""
-
-    @field_validator("objection", mode="before")
-    @classmethod
-    def _empty_if_invalid(cls, given: Any) -> str:
-        return given.strip() if isinstance(given, str) else ""
+    objection: StrippedText = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,15 @@
 """What the judge says of a round: whether the work is good enough, whether more discussion is of use, and what is supported."""
 
-import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import instruction, quotation
-from parley.orchestrator.phases.schemas import prompt_schema, schema_text
+from parley.orchestrator.phases.schemas import Line, prompt_schema, schema_text, valid_items
 from parley.orchestrator.phases.scoring import score_anchors, scores_schema
 from parley.orchestrator.phases.situation import (
     common_preamble,
@@ -164,15 +163,7 @@ class _SupportSchema(BaseModel):
 
 
 class _ReadProposal(BaseModel):
-    support: float
-
-    @field_validator("support", mode="before")
-    @classmethod
-    def _in_range(cls, given: Any) -> float:
-        is_number = isinstance(given, int | float) and not isinstance(given, bool)
-        if not is_number or not math.isfinite(given) or not 0 <= given <= _MAX_SUPPORT:
-            raise ValueError("it is no support from 0 to 10")
-        return float(given)
+    support: Annotated[float, Field(strict=True, ge=0, le=_MAX_SUPPORT, allow_inf_nan=False)]
 
 
 class Support(BaseModel):
@@ -183,25 +174,15 @@ class Support(BaseModel):
     """
 
     proposals: list[_ReadProposal]
-    missing: str = ""
+    missing: Line = ""
 
     @field_validator("proposals", mode="before")
     @classmethod
     def _keep_valid(cls, given: Any) -> Any:
-        read = []
-        for each in given if isinstance(given, list) else []:
-            try:
-                read.append(_ReadProposal.model_validate(each))
-            except ValidationError:
-                continue
+        read = valid_items(_ReadProposal, given)
         if not read:
             raise ValueError("it says of no proposal how well it is supported")
         return read
-
-    @field_validator("missing", mode="before")
-    @classmethod
-    def _empty_if_invalid(cls, given: Any) -> str:
-        return " ".join(given.split()) if isinstance(given, str) else ""
 
     @property
     def mean(self) -> float:

@@ -6,12 +6,12 @@ from functools import partial
 from typing import Annotated, Any
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
     ValidationError,
-    ValidatorFunctionWrapHandler,
     field_validator,
     model_validator,
 )
@@ -22,8 +22,11 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task
 from parley.orchestrator.phases.prompting import instruction, quotation, unsupported_claims
 from parley.orchestrator.phases.schemas import (
+    StrippedText,
+    YesOrNo,
     default_if_invalid,
     extract_text,
+    number_or_none,
     prompt_schema,
     schema_text,
 )
@@ -69,41 +72,31 @@ _SCHEMA = schema_text(prompt_schema(_CritiqueSchema))
 class ParsedIssue(BaseModel):
     """An issue as it is read; a severity that was not given, or makes no sense, is absent."""
 
-    issue: Annotated[str, Field(validation_alias=AliasChoices("issue", "text", "problem", "description"))]
+    issue: Annotated[
+        str,
+        AfterValidator(str.strip),
+        Field(validation_alias=AliasChoices("issue", "text", "problem", "description")),
+    ]
     severity: int | None = None
-    suggestion: str = ""
+    suggestion: StrippedText = ""
 
     @model_validator(mode="before")
     @classmethod
     def _wrap_text(cls, given: Any) -> Any:
         return {"issue": given} if isinstance(given, str) else given
 
-    @field_validator("issue", "suggestion")
-    @classmethod
-    def _strip(cls, text: str) -> str:
-        return text.strip()
-
-    @field_validator("suggestion", mode="wrap")
-    @classmethod
-    def _empty_if_invalid(cls, given: Any, read: ValidatorFunctionWrapHandler) -> str:
-        try:
-            return str(read(given))
-        except ValidationError:
-            return ""
-
     @field_validator("severity", mode="before")
     @classmethod
     def _none_if_invalid(cls, given: Any) -> int | None:
-        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= _MAX_SEVERITY:
-            return None
-        return int(given + 0.5)
+        number = number_or_none(given, 0, _MAX_SEVERITY)
+        return None if number is None else int(number + 0.5)
 
 
 class CritiqueAnswer(BaseModel):
     """A critique as it is read. What was not given, or makes no sense, is absent and never made up."""
 
     issues: list[ParsedIssue] = []
-    agrees: bool | None = None
+    agrees: YesOrNo = None
     remarks: str = ""
 
     _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
@@ -114,11 +107,6 @@ class CritiqueAnswer(BaseModel):
         if not isinstance(given, list):
             return given
         return [issue for each in given if (issue := _parse_issue(each)) is not None]
-
-    @field_validator("agrees", mode="before")
-    @classmethod
-    def _boolean_or_none(cls, given: Any) -> bool | None:
-        return given if isinstance(given, bool) else None
 
     @model_validator(mode="before")
     @classmethod

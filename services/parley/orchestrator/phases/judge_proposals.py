@@ -4,14 +4,21 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import quotation, unsupported_claims
-from parley.orchestrator.phases.schemas import prompt_schema, schema_text
+from parley.orchestrator.phases.schemas import (
+    StrippedText,
+    YesOrNo,
+    number_or_none,
+    prompt_schema,
+    schema_text,
+    valid_items,
+)
 from parley.orchestrator.phases.scoring import score_anchors
 from parley.orchestrator.phases.situation import (
     common_preamble,
@@ -72,7 +79,7 @@ class _ChoiceSchema(_JudgementSchema):
 class _ParsedProposal(BaseModel):
     agent: str
     score: float | None = None
-    reason: str = ""
+    reason: StrippedText = ""
 
     @field_validator("agent")
     @classmethod
@@ -82,13 +89,7 @@ class _ParsedProposal(BaseModel):
     @field_validator("score", mode="before")
     @classmethod
     def _none_if_invalid(cls, given: Any) -> float | None:
-        is_number = isinstance(given, int | float) and not isinstance(given, bool)
-        return float(given) if is_number and 0 <= given <= _MAX_SCORE else None
-
-    @field_validator("reason", mode="before")
-    @classmethod
-    def _empty_if_invalid(cls, given: Any) -> str:
-        return given.strip() if isinstance(given, str) else ""
+        return number_or_none(given, 0, _MAX_SCORE)
 
 
 class Judgement(BaseModel):
@@ -100,47 +101,30 @@ class Judgement(BaseModel):
     """
 
     ranking: list[_ParsedProposal] = []
-    sufficient: bool | None = None
-    missing: str = ""
+    sufficient: YesOrNo = None
+    missing: StrippedText = ""
     position: int | None = None
     position_confidence: float = 0.0
-    position_reason: str = ""
+    position_reason: StrippedText = ""
 
     @field_validator("ranking", mode="before")
     @classmethod
     def _keep_valid(cls, given: Any) -> Any:
-        if not isinstance(given, list):
-            return []
         found: dict[str, _ParsedProposal] = {}
-        for each in given:
-            try:
-                read = _ParsedProposal.model_validate(each)
-            except ValidationError:
-                continue
-            found.setdefault(read.agent, read)
+        for each in valid_items(_ParsedProposal, given):
+            found.setdefault(each.agent, each)
         return list(found.values())
-
-    @field_validator("sufficient", mode="before")
-    @classmethod
-    def _boolean_or_none(cls, given: Any) -> bool | None:
-        return given if isinstance(given, bool) else None
 
     @field_validator("position", mode="before")
     @classmethod
-    def _number_or_none(cls, given: Any) -> int | None:
-        is_number = isinstance(given, int | float) and not isinstance(given, bool)
-        return int(given) if is_number and 0 <= given <= _MAX_POSITIONS and given == int(given) else None
+    def _whole_or_none(cls, given: Any) -> int | None:
+        number = number_or_none(given, 0, _MAX_POSITIONS)
+        return int(number) if number is not None and number.is_integer() else None
 
     @field_validator("position_confidence", mode="before")
     @classmethod
     def _zero_if_invalid(cls, given: Any) -> float:
-        is_number = isinstance(given, int | float) and not isinstance(given, bool)
-        return float(given) if is_number and 0 <= given <= 1 else 0.0
-
-    @field_validator("missing", "position_reason", mode="before")
-    @classmethod
-    def _empty_if_invalid(cls, given: Any) -> str:
-        return given.strip() if isinstance(given, str) else ""
+        return number_or_none(given, 0, 1) or 0.0
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> "Judgement":

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import preamble, quotation
-from parley.orchestrator.phases.schemas import prompt_schema, schema_text
+from parley.orchestrator.phases.schemas import prompt_schema, schema_text, valid_items
 from parley.v1.debate_pb2 import Requirement
 from parley.v1.event_pb2 import RequirementsListed, StepFailed, Warned
 from parley.v1.panel_pb2 import UnfulfilledRequirement
@@ -77,12 +77,8 @@ class RequirementsAnswer(BaseModel):
         if not isinstance(given, list):
             return given
         found: dict[str, _ParsedRequirement] = {}
-        for each in given:
-            try:
-                read = _ParsedRequirement.model_validate(each)
-            except ValidationError:
-                continue
-            found.setdefault(read.text.casefold(), read)
+        for each in valid_items(_ParsedRequirement, given):
+            found.setdefault(each.text.casefold(), each)
         return list(found.values())[:_MAX_REQUIREMENTS]
 
 

@@ -5,12 +5,15 @@ A schema says what to answer, and nothing that only programmers read.
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from copy import deepcopy
 from functools import cache
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError, ValidatorFunctionWrapHandler
+from pydantic import BaseModel, BeforeValidator, ValidationError, ValidatorFunctionWrapHandler
 from pydantic_core import PydanticUseDefault
+
+M = TypeVar("M", bound=BaseModel)
 
 
 def prompt_schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -61,6 +64,37 @@ def default_if_invalid(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
         return read(given)
     except ValidationError:
         raise PydanticUseDefault from None
+
+
+def stripped_or_empty(given: Any) -> str:
+    """Return a text without white space around it; empty for anything else."""
+    return given.strip() if isinstance(given, str) else ""
+
+
+def line_or_empty(given: Any) -> str:
+    """Return a text as one line; empty for anything else."""
+    return " ".join(given.split()) if isinstance(given, str) else ""
+
+
+def number_or_none(given: Any, low: float, high: float) -> float | None:
+    """Return a number in this range; None for anything else."""
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    return float(given) if is_number and low <= given <= high else None
+
+
+def valid_items(model: type[M], given: Any) -> list[M]:
+    """Return those entries of a list that validate; none if it is no list."""
+    read = []
+    for each in given if isinstance(given, list) else []:
+        with suppress(ValidationError):
+            read.append(model.model_validate(each))
+    return read
+
+
+StrippedText = Annotated[str, BeforeValidator(stripped_or_empty)]
+Line = Annotated[str, BeforeValidator(line_or_empty)]
+YesOrNo = Annotated[bool | None, BeforeValidator(lambda given: given if isinstance(given, bool) else None)]
+"""None unless it is plainly given."""
 
 
 def extract_text(text: str) -> str:

@@ -15,7 +15,7 @@ from pydantic import (
 
 from parley.orchestrator.formats.evaluation.dimensions import DIMENSIONS, MAX_SCORE, MIN_SCORE
 from parley.orchestrator.model.tasks import AnswerShape
-from parley.orchestrator.phases.schemas import default_if_invalid
+from parley.orchestrator.phases.schemas import Line, default_if_invalid
 
 _MAX_POINTS: Final = 12
 _NUMBER: Final = re.compile(r"\s*(?P<number>-?\d{1,6}(?:\.\d{1,6})?)\s*(?:(?:/|of|out of)\s*10)?\s*\.?\s*")
@@ -25,18 +25,13 @@ class DimensionJudgement(BaseModel):
     """A score and its reason; a score beyond the scale is cut to it."""
 
     score: float | None = None
-    reason: str = ""
+    reason: Line = ""
 
     @field_validator("score", mode="before")
     @classmethod
     def _clamp_score(cls, given: Any) -> float | None:
         number = _parse_number(given)
         return None if number is None else float(min(max(number, MIN_SCORE), MAX_SCORE))
-
-    @field_validator("reason", mode="before")
-    @classmethod
-    def _one_line(cls, given: Any) -> str:
-        return " ".join(given.split()) if isinstance(given, str) else ""
 
 
 class Judgement(BaseModel):
