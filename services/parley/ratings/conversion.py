@@ -12,9 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.ratings.calibration import JudgedAnswer
 from parley.ratings.match import Encounter, Match, PhaseResult
-from parley.ratings.profiles import Relationship, Strength
-from parley.ratings.table import Change, PastMatch, Rating
-from parley.ratings.team import Candidate
+from parley.ratings.table import PastMatch, Rating
 from parley.runtime.validation import Violations
 from parley.v1 import ratings_pb2 as pb
 
@@ -56,11 +54,6 @@ def to_match(request: _Outcome, domain: str, recorded_at: datetime) -> Match:
     )
 
 
-def changes_to_proto(changes: Iterable[Change]) -> list[pb.RatingChange]:
-    """Return the rating changes of a match."""
-    return [pb.RatingChange(agent_id=each.agent_id, before=each.before, after=each.after) for each in changes]
-
-
 def rating_to_proto(rating: Rating) -> pb.Rating:
     """Return a rating together with its record."""
     record = rating.record
@@ -92,49 +85,10 @@ def past_match_to_proto(past: PastMatch) -> pb.MatchRecord:
         domain=past.recorded.domain,
         recorded_at=_timestamp(past.recorded.recorded_at),
         results=[pb.MatchResult(agent_id=agent, score=scores[agent]) for agent in sorted(scores)],
-        changes=changes_to_proto(past.changes),
+        changes=past.changes,
         correction=0 if correction is None else correction.number,
         correction_reason="" if correction is None else correction.reason,
         void=match is None,
-    )
-
-
-def candidate_to_proto(candidate: Candidate) -> pb.Candidate:
-    """Return a candidate for a team."""
-    return pb.Candidate(
-        agent_id=candidate.agent_id,
-        chosen=candidate.chosen,
-        explored=candidate.explored,
-        score=candidate.score,
-        rating_score=candidate.rating,
-        calibration_score=candidate.calibration,
-        domain_score=candidate.domain,
-        draw=candidate.draw,
-        reason=candidate.reason,
-    )
-
-
-def strength_to_proto(strength: Strength) -> pb.Strength:
-    """Return a strength of an agent."""
-    return pb.Strength(
-        domain=strength.domain,
-        phase=strength.phase,
-        debates=strength.debates,
-        mean_score=strength.mean_score,
-    )
-
-
-def relationship_to_proto(relationship: Relationship) -> pb.Relationship:
-    """Return a relationship of two agents."""
-    return pb.Relationship(
-        agent_id=relationship.agent_id,
-        other_agent_id=relationship.other_agent_id,
-        debates=relationship.debates,
-        wins=relationship.wins,
-        draws=relationship.draws,
-        losses=relationship.losses,
-        agreements=relationship.agreements,
-        disagreements=relationship.disagreements,
     )
 
 

@@ -18,9 +18,10 @@ from parley.ratings.match import (
     encode_feedback,
     encode_match,
 )
-from parley.ratings.table import Change, Table
+from parley.ratings.table import Table
 from parley.runtime.unreadable import report_unreadable
 from parley.storage.ports import AppendConflictError, Log, Record
+from parley.v1.ratings_pb2 import RatingChange
 
 _PAGE: Final = 1000
 _MAX_TENANTS: Final = 256
@@ -74,7 +75,7 @@ class Matches:
             await self._catch_up_feedback(tenant, followed)
         return followed.table
 
-    async def record(self, tenant: str, match: Match) -> tuple[bool, tuple[Change, ...]]:
+    async def record(self, tenant: str, match: Match) -> tuple[bool, tuple[RatingChange, ...]]:
         """Record a match once; it is durable when this returns.
 
         Return whether it was recorded before, and which changes it made.
@@ -128,7 +129,7 @@ class Matches:
                 followed.table.count_feedback(feedback)
                 return False
 
-    async def correct(self, tenant: str, correction: Correction) -> tuple[bool, tuple[Change, ...]]:
+    async def correct(self, tenant: str, correction: Correction) -> tuple[bool, tuple[RatingChange, ...]]:
         """Record a correction once; it is durable when this returns. Its match, if it has one, is of the recorded domain.
 
         Return whether it, or a later one, was recorded before, and what the match as it now stands changed.

@@ -1,38 +1,9 @@
 """Agents' profiles: strengths by domain and phase, and relationships between agents."""
 
-from dataclasses import dataclass, replace
 from itertools import combinations
 
 from parley.ratings.match import Match
-
-
-@dataclass(frozen=True, slots=True)
-class Strength:
-    """How well an agent does in a phase of debates of a domain; an empty domain means all."""
-
-    domain: str
-    phase: str
-    debates: int = 0
-    total: float = 0.0
-
-    @property
-    def mean_score(self) -> float:
-        """The mean of the scores, 0 to 10."""
-        return self.total / self.debates
-
-
-@dataclass(frozen=True, slots=True)
-class Relationship:
-    """How often an agent met another one, won and agreed, from the first agent's side."""
-
-    agent_id: str
-    other_agent_id: str
-    debates: int = 0
-    wins: int = 0
-    draws: int = 0
-    losses: int = 0
-    agreements: int = 0
-    disagreements: int = 0
+from parley.v1.ratings_pb2 import Relationship, Strength
 
 
 class AgentProfiles:
@@ -47,10 +18,9 @@ class AgentProfiles:
         for each in match.phases:
             strengths = self._strengths.setdefault(each.agent_id, {})
             for domain in ("", match.domain):
-                found = strengths.get((domain, each.phase)) or Strength(domain, each.phase)
-                strengths[domain, each.phase] = replace(
-                    found, debates=found.debates + 1, total=found.total + each.score
-                )
+                found = strengths.setdefault((domain, each.phase), Strength(domain=domain, phase=each.phase))
+                found.debates += 1
+                found.mean_score += (each.score - found.mean_score) / found.debates
         for one, other in combinations(match.scores, 2):
             self._count_meeting(one, other, match.scores[one], match.scores[other])
             self._count_meeting(other, one, match.scores[other], match.scores[one])
@@ -72,22 +42,17 @@ class AgentProfiles:
         return sorted(found, key=lambda each: (-each.debates, each.other_agent_id))
 
     def _relationship(self, one: str, other: str) -> Relationship:
-        return self._relationships.setdefault(one, {}).get(other) or Relationship(one, other)
+        known = self._relationships.setdefault(one, {})
+        return known.setdefault(other, Relationship(agent_id=one, other_agent_id=other))
 
     def _count_meeting(self, one: str, other: str, own: float, others: float) -> None:
         found = self._relationship(one, other)
-        self._relationships[one][other] = replace(
-            found,
-            debates=found.debates + 1,
-            wins=found.wins + (own > others),
-            draws=found.draws + (own == others),
-            losses=found.losses + (own < others),
-        )
+        found.debates += 1
+        found.wins += own > others
+        found.draws += own == others
+        found.losses += own < others
 
     def _count_agreement(self, one: str, other: str, agreements: int, disagreements: int) -> None:
         found = self._relationship(one, other)
-        self._relationships[one][other] = replace(
-            found,
-            agreements=found.agreements + agreements,
-            disagreements=found.disagreements + disagreements,
-        )
+        found.agreements += agreements
+        found.disagreements += disagreements

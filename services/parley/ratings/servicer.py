@@ -8,14 +8,10 @@ import grpc
 
 from parley.ratings.conversion import (
     GENERAL,
-    candidate_to_proto,
-    changes_to_proto,
     page_token,
     past_match_to_proto,
     rating_to_proto,
     read_page_token,
-    relationship_to_proto,
-    strength_to_proto,
     to_match,
 )
 from parley.ratings.match import Correction, Feedback
@@ -26,7 +22,6 @@ from parley.ratings.matches import (
     Matches,
     NoMatchError,
 )
-from parley.ratings.profiles import Relationship
 from parley.ratings.requests import (
     check_agent,
     check_correction,
@@ -86,7 +81,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         except DebateReusedError:
             message = f"debate {request.debate_id} already has another recorded outcome"
             raise _conflict("DEBATE_REUSED", message, request.debate_id) from None
-        return pb.RecordMatchResponse(existed=existed, changes=changes_to_proto(changes))
+        return pb.RecordMatchResponse(existed=existed, changes=changes)
 
     async def CorrectMatch(  # noqa: N802
         self, request: pb.CorrectMatchRequest, _context: object
@@ -107,7 +102,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
                 f"another correction is recorded as number {request.number} of the debate {request.debate_id}"
             )
             raise _conflict("CORRECTION_REUSED", message, request.debate_id) from None
-        return pb.CorrectMatchResponse(existed=existed, changes=changes_to_proto(changes))
+        return pb.CorrectMatchResponse(existed=existed, changes=changes)
 
     async def RecordFeedback(  # noqa: N802
         self, request: pb.RecordFeedbackRequest, _context: object
@@ -177,7 +172,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
             request.domain or GENERAL,
             share,
         )
-        return pb.SelectTeamResponse(candidates=map(candidate_to_proto, candidates))
+        return pb.SelectTeamResponse(candidates=candidates)
 
     async def GetPersona(self, request: pb.GetPersonaRequest, _context: object) -> pb.GetPersonaResponse:  # noqa: N802
         """Return an agent's strengths."""
@@ -185,7 +180,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         check_agent(violations, request.agent_id)
         violations.refuse()
         strengths = (await self._table()).profiles.strengths(request.agent_id)
-        return pb.GetPersonaResponse(agent_id=request.agent_id, strengths=map(strength_to_proto, strengths))
+        return pb.GetPersonaResponse(agent_id=request.agent_id, strengths=strengths)
 
     async def ListRelationships(  # noqa: N802
         self, request: pb.ListRelationshipsRequest, _context: object
@@ -198,7 +193,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         all_of_it = (await self._table()).profiles.relationships(request.agent_id)
         page = [each for each in all_of_it if after is None or _sort_key(each) > (-after[0], after[1])]
         return pb.ListRelationshipsResponse(
-            relationships=map(relationship_to_proto, page[:size]),
+            relationships=page[:size],
             next_page_token=(
                 page_token(page[size - 1].debates, page[size - 1].other_agent_id) if len(page) > size else ""
             ),
@@ -234,5 +229,5 @@ def _passes_filter(past: PastMatch, request: pb.ListMatchesRequest) -> bool:
     )
 
 
-def _sort_key(relationship: Relationship) -> tuple[float, str]:
+def _sort_key(relationship: pb.Relationship) -> tuple[float, str]:
     return -relationship.debates, relationship.other_agent_id

@@ -9,6 +9,7 @@ from parley.ratings.calibration import NO_RECORD, Record
 from parley.ratings.elo import START, rating_changes
 from parley.ratings.match import Correction, Feedback, Match
 from parley.ratings.profiles import AgentProfiles
+from parley.v1.ratings_pb2 import RatingChange
 
 OVERALL: Final = ""
 """The domain in which all matches count."""
@@ -32,15 +33,6 @@ class Rating:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """The change of an agent's overall rating by a match."""
-
-    agent_id: str
-    before: float
-    after: float
-
-
-@dataclass(frozen=True, slots=True)
 class PastMatch:
     """A recorded match, its correction, and the changes that it made.
 
@@ -51,7 +43,7 @@ class PastMatch:
 
     recorded: Match
     correction: Correction | None
-    changes: tuple[Change, ...]
+    changes: tuple[RatingChange, ...]
 
     @property
     def match(self) -> Match | None:
@@ -69,7 +61,7 @@ class Table:
         self._feedback: dict[str, Feedback] = {}
         self.profiles = AgentProfiles()
 
-    def count(self, match: Match) -> tuple[Change, ...]:
+    def count(self, match: Match) -> tuple[RatingChange, ...]:
         """Count a match, overall and in its domain; a debate counts only once."""
         if match.debate_id not in self._past_matches:
             self._count(match)
@@ -158,13 +150,14 @@ class Table:
         moved = () if match is None else self._apply(match)
         self._past_matches[recorded.debate_id] = PastMatch(recorded, correction, moved)
 
-    def _apply(self, match: Match) -> tuple[Change, ...]:
+    def _apply(self, match: Match) -> tuple[RatingChange, ...]:
         before = {agent_id: self.rating(agent_id).elo for agent_id in match.scores}
         for domain in {OVERALL, match.domain}:
             self._count_in(domain, match)
         self.profiles.count(match)
         return tuple(
-            Change(agent_id, before[agent_id], self.rating(agent_id).elo) for agent_id in sorted(match.scores)
+            RatingChange(agent_id=each, before=before[each], after=self.rating(each).elo)
+            for each in sorted(match.scores)
         )
 
     def _add_feedback(self, feedback: Feedback, times: int) -> None:

@@ -3,42 +3,14 @@
 import hashlib
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from parley.ratings.elo import START, expectation
 from parley.ratings.table import Rating, Table
+from parley.v1.ratings_pb2 import Candidate
 
 EXPLORATION_SHARE: Final = 0.25
 """The default share of the seats for candidates that are drawn at random."""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A candidate, and whether it was chosen.
-
-    Attributes:
-        explored: Whether it has its seat because it was drawn.
-        rating: The expected share of points of its overall rating against a start rating, 0 to 1.
-        calibration: How well its confidence matches its record, 0 to 1.
-        domain: The expected share of points of its rating in the domain against a start rating, 0 to 1.
-        draw: Its value in the random draw, 0 to 1.
-        reason: Why it was chosen or not, in one line.
-    """
-
-    agent_id: str
-    chosen: bool
-    explored: bool
-    rating: float
-    calibration: float
-    domain: float
-    draw: float
-    reason: str
-
-    @property
-    def score(self) -> float:
-        """The mean of rating, calibration and record in the domain."""
-        return (self.rating + self.calibration + self.domain) / 3
 
 
 def select_team(
@@ -59,25 +31,27 @@ def select_team(
     ranked = sorted((_candidate(table, debate_id, each, domain) for each in agent_ids), key=_rank)
     drawn = min(int(size * exploration_share + 0.5), size)
     best, others = ranked[: size - drawn], ranked[size - drawn :]
-    lucky = {each.agent_id for each in sorted(others, key=lambda each: (-each.draw, each.agent_id))[:drawn]}
-    told = [
-        _with_decision(table, each, chosen=each in best, explored=each.agent_id in lucky) for each in ranked
-    ]
-    return sorted(told, key=lambda each: (not each.chosen, _rank(each)))
+    lucky = sorted(others, key=lambda each: (-each.draw, each.agent_id))[:drawn]
+    for each in best:
+        each.chosen = True
+    for each in lucky:
+        each.chosen = each.explored = True
+    for each in ranked:
+        each.reason = _explain(each, table.rating(each.agent_id).matches)
+    return sorted(ranked, key=lambda each: (not each.chosen, _rank(each)))
 
 
 def _candidate(table: Table, debate_id: str, agent_id: str, domain: str) -> Candidate:
+    """Return a candidate that is not chosen yet."""
     overall, own = table.rating(agent_id), table.rating(agent_id, domain)
-    known = own if own.matches else overall
+    scores = (expectation(overall.elo, START), overall.record.calibration, expectation(own.elo, START))
     return Candidate(
         agent_id=agent_id,
-        chosen=False,
-        explored=False,
-        rating=expectation(overall.elo, START),
-        calibration=overall.record.calibration,
-        domain=expectation(own.elo, START),
-        draw=_draw(debate_id, known),
-        reason="",
+        score=sum(scores) / len(scores),
+        rating_score=scores[0],
+        calibration_score=scores[1],
+        domain_score=scores[2],
+        draw=_draw(debate_id, own if own.matches else overall),
     )
 
 
@@ -90,29 +64,17 @@ def _draw(debate_id: str, rating: Rating) -> float:
     return dice.betavariate(1 + won, 1 + lost)
 
 
-def _with_decision(table: Table, candidate: Candidate, *, chosen: bool, explored: bool) -> Candidate:
-    matches = table.rating(candidate.agent_id).matches
-    known = f"{matches} {'match' if matches == 1 else 'matches'} known"
+def _explain(candidate: Candidate, matches: int) -> str:
     scores = (
-        f"score {candidate.score:.2f} (rating {candidate.rating:.2f}, calibration {candidate.calibration:.2f},"
-        f" domain {candidate.domain:.2f}), {known}"
+        f"score {candidate.score:.2f} (rating {candidate.rating_score:.2f}, calibration"
+        f" {candidate.calibration_score:.2f}, domain {candidate.domain_score:.2f}), {matches}"
+        f" {'match' if matches == 1 else 'matches'} known"
     )
-    if chosen:
-        why = f"among the best: {scores}"
-    elif explored:
-        why = f"drawn to learn of it: draw {candidate.draw:.2f}, {scores}"
-    else:
-        why = f"neither among the best nor drawn: draw {candidate.draw:.2f}, {scores}"
-    return Candidate(
-        agent_id=candidate.agent_id,
-        chosen=chosen or explored,
-        explored=explored,
-        rating=candidate.rating,
-        calibration=candidate.calibration,
-        domain=candidate.domain,
-        draw=candidate.draw,
-        reason=why,
-    )
+    if candidate.explored:
+        return f"drawn to learn of it: draw {candidate.draw:.2f}, {scores}"
+    if candidate.chosen:
+        return f"among the best: {scores}"
+    return f"neither among the best nor drawn: draw {candidate.draw:.2f}, {scores}"
 
 
 def _rank(candidate: Candidate) -> tuple[float, str]:

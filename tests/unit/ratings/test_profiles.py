@@ -3,8 +3,9 @@
 from datetime import UTC, datetime
 
 from parley.ratings.match import Encounter, Match, PhaseResult
-from parley.ratings.profiles import AgentProfiles, Relationship, Strength
+from parley.ratings.profiles import AgentProfiles
 from parley.ratings.table import Table
+from parley.v1.ratings_pb2 import Relationship, Strength
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -19,7 +20,10 @@ def known(*matches: Match) -> AgentProfiles:
 def test_a_match_that_a_table_counts_makes_agents_acquainted() -> None:
     table = Table()
     table.count(Match("d1", "data", {"ada": 9, "bo": 4}, NOON, phases=(PhaseResult("ada", "vote", 2),)))
-    assert table.profiles.strengths("ada") == [Strength("", "vote", 1, 2), Strength("data", "vote", 1, 2)]
+    assert table.profiles.strengths("ada") == [
+        Strength(domain="", phase="vote", debates=1, mean_score=2),
+        Strength(domain="data", phase="vote", debates=1, mean_score=2),
+    ]
 
 
 def test_strengths_are_the_mean_scores_by_domain_and_phase_and_over_all_domains() -> None:
@@ -36,11 +40,11 @@ def test_strengths_are_the_mean_scores_by_domain_and_phase_and_over_all_domains(
         Match("d3", "law", scores, NOON, phases=(PhaseResult("ada", "critique", 3),)),
     )
     assert found.strengths("ada") == [
-        Strength("", "critique", 3, 15),
-        Strength("", "vote", 1, 2),
-        Strength("data", "critique", 2, 12),
-        Strength("data", "vote", 1, 2),
-        Strength("law", "critique", 1, 3),
+        Strength(domain="", phase="critique", debates=3, mean_score=5),
+        Strength(domain="", phase="vote", debates=1, mean_score=2),
+        Strength(domain="data", phase="critique", debates=2, mean_score=6),
+        Strength(domain="data", phase="vote", debates=1, mean_score=2),
+        Strength(domain="law", phase="critique", debates=1, mean_score=3),
     ]
     assert found.strengths("ada")[2].mean_score == 6
     assert found.strengths("bo") == []
@@ -52,10 +56,12 @@ def test_a_relationship_is_the_same_from_both_sides_but_for_who_won() -> None:
         Match("d2", "data", {"bo": 5, "ada": 5}, NOON),
     )
     assert found.relationships("ada") == [
-        Relationship("ada", "bo", debates=2, wins=1, draws=1, agreements=2, disagreements=1),
-        Relationship("ada", "cy", debates=1, wins=1),
+        Relationship(
+            agent_id="ada", other_agent_id="bo", debates=2, wins=1, draws=1, agreements=2, disagreements=1
+        ),
+        Relationship(agent_id="ada", other_agent_id="cy", debates=1, wins=1),
     ]
     assert found.relationships("bo")[0] == Relationship(
-        "bo", "ada", debates=2, draws=1, losses=1, agreements=2, disagreements=1
+        agent_id="bo", other_agent_id="ada", debates=2, draws=1, losses=1, agreements=2, disagreements=1
     )
     assert found.relationships("dee") == []

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from parley.ratings.match import Match
 from parley.ratings.table import Table
-from parley.ratings.team import Candidate, select_team
+from parley.ratings.team import select_team
+from parley.v1.ratings_pb2 import Candidate
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 AGENTS = ["ada", "bo", "cy", "dee", "new"]
@@ -84,6 +85,6 @@ def test_the_reason_says_why_and_by_which_figures() -> None:
 
 def test_a_record_in_the_domain_counts_there_and_not_elsewhere() -> None:
     here, elsewhere = ({each.agent_id: each for each in team(domain=domain)} for domain in ("data", "law"))
-    assert here["ada"].domain > 0.5
-    assert elsewhere["ada"].domain == 0.5
-    assert here["ada"].rating == elsewhere["ada"].rating
+    assert here["ada"].domain_score > 0.5
+    assert elsewhere["ada"].domain_score == 0.5
+    assert here["ada"].rating_score == elsewhere["ada"].rating_score
