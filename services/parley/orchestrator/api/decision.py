@@ -7,7 +7,6 @@ quotes and list items, so that the headings are the document's own.
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -30,6 +29,7 @@ from parley.v1.moderated_pb2 import (
     ModeratedSettings,
     Tension,
 )
+from parley.v1.orchestrator_pb2 import GetDecisionResponse
 
 _MAX_SLUG: Final = 60
 _LINK: Final = re.compile(r"https?://[^\s<>]+")
@@ -40,19 +40,6 @@ _ENDS: Final = {
     debate_pb2.STOP_REASON_CLEAR_WINNER: "a clear winner",
 }
 """The names of reasons, which the recorded texts may lack."""
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A decision document.
-
-    Attributes:
-        markdown: CommonMark.
-        file_name: A name for its file: lower-case letters, digits and hyphens.
-    """
-
-    markdown: str
-    file_name: str
 
 
 def require_moderated_outcome(debate: Debate) -> ModeratedOutcome:
@@ -71,8 +58,8 @@ def require_moderated_outcome(debate: Debate) -> ModeratedOutcome:
     raise failed_precondition("NO_DECISION", f"debate {debate.id} {why}")
 
 
-def decision_of(debate: Debate, outcome: ModeratedOutcome) -> Decision:
-    """Return the document of a completed debate and its outcome."""
+def decision_of(debate: Debate, outcome: ModeratedOutcome) -> GetDecisionResponse:
+    """Return the document of a completed debate and its outcome, and a name for its file: lower-case letters, digits, hyphens."""
     decided_at = time_of(debate.end_time if debate.HasField("end_time") else debate.update_time)
     blocks = [
         f"# Decision: {inline(outcome.topic) or inline(debate.id)}",
@@ -96,7 +83,8 @@ def decision_of(debate: Debate, outcome: ModeratedOutcome) -> Decision:
         "## Usage",
         _usage(debate.calls, debate.usage),
     ]
-    return Decision("\n\n".join(blocks) + "\n", _file_name(debate.id, outcome.topic, decided_at))
+    file_name = _file_name(debate.id, outcome.topic, decided_at)
+    return GetDecisionResponse(markdown="\n\n".join(blocks) + "\n", file_name=file_name)
 
 
 def _overview(debate: Debate, outcome: ModeratedOutcome, decided_at: datetime) -> str:

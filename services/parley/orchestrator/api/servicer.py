@@ -273,8 +273,7 @@ class OrchestratorServicer(KeyServicer):
     ) -> orchestrator_pb2.GetDecisionResponse:
         """Return the decision document of a debate."""
         debate = await self._get_debate(check_id("debate_id", request.debate_id))
-        decision = decision_of(debate, require_moderated_outcome(debate))
-        return orchestrator_pb2.GetDecisionResponse(markdown=decision.markdown, file_name=decision.file_name)
+        return decision_of(debate, require_moderated_outcome(debate))
 
     async def SubmitFeedback(  # noqa: N802
         self,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from parley.orchestrator.api.decision import Decision, decision_of
+from parley.orchestrator.api.decision import decision_of
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.v1.agent_pb2 import Usage
@@ -23,6 +23,7 @@ from parley.v1.moderated_pb2 import (
     Perspective,
     Tension,
 )
+from parley.v1.orchestrator_pb2 import GetDecisionResponse
 from tests.unit.orchestrator.made_logs import SPEC, created, failed, log, succeeded
 from tests.unit.orchestrator.model.test_markdown import HOSTILE
 
@@ -83,7 +84,7 @@ def decided(outcome: ModeratedOutcome, question: str = SPEC.question) -> list[En
     )
 
 
-def decision(outcome: ModeratedOutcome, question: str = SPEC.question) -> Decision:
+def decision(outcome: ModeratedOutcome, question: str = SPEC.question) -> GetDecisionResponse:
     return decision_of(fold(decided(outcome, question)), outcome)
 
 
