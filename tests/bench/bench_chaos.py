@@ -22,6 +22,8 @@ from tests.bench.figures import main, table
 from tests.chaos.driver import Clients
 from tests.chaos.harness import Options, System, running_system
 from tests.chaos.monkey import Chaos, Outcome, run_chaos
+from tests.contract.mongodb_server import Server
+from tests.contract.replica_set import run_replica_set
 from tests.support.memory_mongodb import running_memory_mongodb
 
 _SETTING = "PARLEY_CHAOS_SEED"
@@ -29,6 +31,7 @@ _DEBATES = 20
 """Of each wave."""
 _ALL_DEBATES = int(os.environ.get("PARLEY_CHAOS_DEBATES") or 200)
 _STORE = os.environ.get("PARLEY_CHAOS_STORE", "")
+_REPLICA_SET = "replica-set"
 _FAULTS = {"kill": 2, "stop": 1, "drain": 1, "cut": 1}
 """Of each wave, for each service."""
 _FORMATS = ("panel", "arena", "moderated")
@@ -44,7 +47,11 @@ async def run(quick: bool) -> None:
     waves = 1 if quick else max(_ALL_DEBATES // _DEBATES, 1)
     outcomes, tracebacks = [], []
     with ExitStack() as stack:
-        store = stack.enter_context(running_memory_mongodb()) if _STORE == "memory" else None
+        store = None
+        if _STORE == "memory":
+            store = Server(stack.enter_context(running_memory_mongodb()), "in memory")
+        elif _STORE == _REPLICA_SET:
+            store = stack.enter_context(run_replica_set())
         options = _STORE_OPTIONS if _STORE else Options(latency=0.1)
         system = stack.enter_context(running_system(folder, options, store=store))
         for seed in range(first, first + waves):
@@ -69,7 +76,8 @@ async def _wave(system: System, seed: int) -> Outcome:
     async with Clients(system) as clients:
         chaos = Chaos(seed, debates=_DEBATES, faults=_FAULTS)
         if _STORE:
-            chaos = replace(chaos, at_once=10, formats=_FORMATS, store_faults=_STORE_FAULTS)
+            faults = _STORE_FAULTS | ({"step-down": 2} if _STORE == _REPLICA_SET else {})
+            chaos = replace(chaos, at_once=10, formats=_FORMATS, store_faults=faults)
         outcome = await run_chaos(system, clients, chaos)
     if not outcome.report.violations:
         system.forget()

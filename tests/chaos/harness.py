@@ -339,15 +339,15 @@ class System:
 
 @contextmanager
 def running_system(
-    folder: Path, options: Options | None = None, *, store: str | None = None
+    folder: Path, options: Options | None = None, *, store: Server | None = None
 ) -> Iterator[System]:
-    """Run a system on a store of its own for as long as the block lasts; `store` is the URL of a server to have it on.
+    """Run a system on a store of its own for as long as the block lasts, on the server `store` if it is given.
 
     Raises:
         NoServerError: there is no MongoDB server here.
     """
     with ExitStack() as stack:
-        server = Server(store, "given") if store else stack.enter_context(running_server())
+        server = store or stack.enter_context(running_server())
         proxies = stack.enter_context(Proxies())
         prefix = f"parley_chaos_{uuid.uuid4().hex[:12]}"
         url = server.database_url(prefix)

@@ -1,11 +1,13 @@
-"""What may happen to a store, done to the one of a system: it is held, slowed, cut off, or killed and started again."""
+"""What may happen to a store, done to the one of a system: it is held, slowed, cut off, killed and started again, or steps down."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from tests.chaos.harness import System
 from tests.chaos.history import Fault
+from tests.contract.replica_set import step_down
 
 __all__ = ["STORE_FAULTS", "trouble_store"]
 
@@ -59,9 +61,16 @@ def _restart(system: System, seconds: float) -> None:
         system.restart_store(seconds)
 
 
+def _step_down(system: System, seconds: float) -> None:
+    """Let the primary of a replica set be a secondary: it refuses writes, and so do all others."""
+    step_down(system.store_url, math.ceil(seconds))
+    time.sleep(math.ceil(seconds))
+
+
 STORE_FAULTS: Final[Mapping[str, Callable[[System, float], None]]] = {
     "hold": _hold,
     "slow": _slow,
     "cut": _cut,
     "restart": _restart,
+    "step-down": _step_down,
 }

@@ -24,6 +24,7 @@ from tests.chaos.driver import Clients, spec
 from tests.chaos.harness import GATEWAYS, ORCHESTRATORS, OTHERS, System, running_system
 from tests.chaos.nursery import ROOT
 from tests.chaos.process import ADDED_FORMAT, CHANGED_FORMAT
+from tests.contract.mongodb_server import Server
 from tests.support.memory_mongodb import running_memory_mongodb
 from tests.support.orchestration import kind_of
 
@@ -55,7 +56,10 @@ async def patient(system: System) -> AsyncIterator[System]:
 @pytest.fixture
 def quick(tmp_path: Path) -> Iterator[System]:
     """A system on a store that answers in a tenth of a millisecond, as a real one does: many watchers wear the stand-in out."""
-    with running_memory_mongodb() as store, running_system(tmp_path, store=store) as system:
+    with (
+        running_memory_mongodb() as url,
+        running_system(tmp_path, store=Server(url, "in memory")) as system,
+    ):
         yield system
 
 
