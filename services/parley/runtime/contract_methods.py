@@ -6,8 +6,6 @@ from typing import Any
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor_pb2 import MethodOptions
 
-__all__ = ["method_option"]
-
 
 @cache
 def method_option(method: str, option: Any) -> Any:

@@ -17,8 +17,6 @@ from parley.runtime.message_limits import (
     find_crowded_field_in_bytes,
 )
 
-__all__ = ["PublicRequestReader", "PublicSlots", "RequestReader"]
-
 _PUBLIC_SLOTS: Final = 2
 _PUBLIC_WAITING: Final = 64
 _PUBLIC_SECONDS: Final = 5.0
