@@ -13,10 +13,7 @@ if TYPE_CHECKING:  # heavy: help needs none of it
 
 _server = server_option("orchestrator", "the Parley that runs on this machine")
 _checkpoint = click.option(
-    "--checkpoint",
-    metavar="KEY",
-    default="",
-    help="The key of the checkpoint. Default: the open one.",
+    "--checkpoint", metavar="KEY", default="", help="The key of the checkpoint. Default: the open one."
 )
 
 

@@ -20,8 +20,6 @@ from parley.client.debates import ParleyClient
 from parley.client.export import export
 from parley.client.listings import GatewayClient, RatingsClient
 
-__all__ = ["SyncConnection", "SyncGatewayClient", "SyncParleyClient", "SyncRatingsClient"]
-
 _END: Final = object()
 
 Client = TypeVar("Client", bound=Connection)

@@ -14,8 +14,6 @@ from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import from_rpc_error, is_transport
 
-__all__ = ["RECONNECTION", "Connection"]
-
 RECONNECTION: Final = Backoff(first=0.1, maximum=5.0, jitter=0.5)
 """Pauses before a broken connection is used again."""
 _CALL_SECONDS: Final = 30.0

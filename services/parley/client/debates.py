@@ -15,8 +15,6 @@ from parley.client.watching import LogStream, TextPiece, WatchStream, read_store
 from parley.runtime.errors import ParleyError
 from parley.v1 import access_pb2, debate_pb2, event_pb2, key_pb2, orchestrator_pb2, orchestrator_pb2_grpc
 
-__all__ = ["ParleyClient"]
-
 _PAGE: Final = 200
 _PAGE_BYTES: Final = 12 * 1024 * 1024
 """The size of a page of contributions: the server reads the whole log for each page, so large pages cost it least."""

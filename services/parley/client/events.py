@@ -14,8 +14,6 @@ from parley.client.watching import TextPiece
 from parley.v1 import event_pb2
 from parley.v1.event_pb2 import Event, StepSucceeded
 
-__all__ = ["EVENT_NAMES", "event_kind", "event_name", "event_payload"]
-
 
 def event_payload(event: event_pb2.Event) -> Message | None:
     """Return the payload of an event, such as a `StepStarted`; None for a kind that this client does not know."""

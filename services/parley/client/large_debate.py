@@ -7,8 +7,6 @@ from parley.v1.debate_pb2 import Contribution, Debate, FailedContribution
 from parley.v1.event_pb2 import Event
 from parley.v1.orchestrator_pb2 import GetAnswerResponse, ListContributionsResponse
 
-__all__ = ["TOO_LARGE", "fill_answer", "fill_contributions", "fill_documents"]
-
 TOO_LARGE: Final = "DEBATE_TOO_LARGE"
 """The reason of the error if a debate is too large for one message."""
 

@@ -8,8 +8,6 @@ import grpc
 from parley.client.connection import Connection
 from parley.v1 import gateway_pb2, gateway_pb2_grpc, ratings_pb2, ratings_pb2_grpc
 
-__all__ = ["GatewayClient", "RatingsClient"]
-
 
 class GatewayClient(Connection):
     """Agents and routes of a gateway; use it as `async with`. Failures are ParleyError."""

@@ -17,8 +17,6 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Debate, DebateSpec, DebateStatus, Participant
 from parley.v1.panel_pb2 import PanelSettings
 
-__all__ = ["main", "run_trial"]
-
 _QUESTION: Final = "Does this installation work?"
 _FAILED: Final = 1
 

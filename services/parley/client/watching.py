@@ -12,8 +12,6 @@ from parley.client.connection import RECONNECTION
 from parley.runtime.errors import from_rpc_error, internal, is_transport, unavailable
 from parley.v1 import event_pb2, orchestrator_pb2
 
-__all__ = ["LogStream", "TextPiece", "WatchStream", "read_stored_events", "watch_events"]
-
 _SILENCE_SECONDS: Final = 45.0
 """Heartbeats come every 15 s; a stream that misses three of them is broken."""
 _RETRIED: Final = frozenset({"STORE_UNAVAILABLE", "SLOW_READER"})
@@ -65,10 +63,7 @@ class TextPiece:
 
 
 def watch_events(
-    open_after: Callable[[int], WatchStream],
-    after: int,
-    patience: float,
-    silence: float = _SILENCE_SECONDS,
+    open_after: Callable[[int], WatchStream], after: int, patience: float, silence: float = _SILENCE_SECONDS
 ) -> AsyncGenerator[event_pb2.Event | TextPiece, None]:
     """Yield the events of the streams that `open_after(sequence)` opens, each once and in order.
 

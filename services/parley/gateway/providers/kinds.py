@@ -8,13 +8,7 @@ from parley.gateway.providers.kind import Home, ProviderKind
 from parley.gateway.wire.api import Api
 
 KINDS: Final[Mapping[str, ProviderKind]] = {
-    each.name: each
-    for each in (
-        openai.KIND,
-        openrouter.KIND,
-        azure_openai.KIND,
-        openai_compatible.KIND,
-    )
+    each.name: each for each in (openai.KIND, openrouter.KIND, azure_openai.KIND, openai_compatible.KIND)
 }
 """By name."""
 

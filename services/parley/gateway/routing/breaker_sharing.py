@@ -53,13 +53,7 @@ class BreakerSharing:
     """
 
     def __init__(
-        self,
-        documents: Documents,
-        table: RouteTable,
-        clock: Clock,
-        replica: str,
-        *,
-        trial_seconds: float,
+        self, documents: Documents, table: RouteTable, clock: Clock, replica: str, *, trial_seconds: float
     ) -> None:
         self._documents = documents
         self._table = table

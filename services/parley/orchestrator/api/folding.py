@@ -206,9 +206,7 @@ class DebateFold:
             return
         act = closed.intervention
         clarification = Clarification(
-            checkpoint=key,
-            questions=waiting.questions,
-            answer=act.answer if act.HasField("answer") else None,
+            checkpoint=key, questions=waiting.questions, answer=act.answer if act.HasField("answer") else None
         )
         self.debate.clarifications.append(clarification)
 

@@ -18,11 +18,7 @@ from parley.v1 import orchestrator_pb2
 
 _MAX_FORMAT: Final = 64
 _ORDERS: Final = ("create_time desc", "create_time")
-_OLDEST_FIRST: Final = {
-    "": False,
-    "create_time desc": False,
-    "create_time": True,
-}
+_OLDEST_FIRST: Final = {"": False, "create_time desc": False, "create_time": True}
 _PLACE: Final = re.compile(rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00/{DEBATE_ID.pattern}", re.ASCII)
 
 

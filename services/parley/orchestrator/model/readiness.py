@@ -33,8 +33,7 @@ def parse_readiness(text: str) -> Readiness:
     percents = [float(each.replace(",", ".")) for each in _PERCENT.findall(lines[-1])]
     is_clear = len(percents) == 1 and percents[0] <= 100
     return Readiness(
-        ready=words.pop() if len(words) == 1 else None,
-        confidence=percents[0] / 100 if is_clear else None,
+        ready=words.pop() if len(words) == 1 else None, confidence=percents[0] / 100 if is_clear else None
     )
 
 

@@ -136,11 +136,7 @@ FALLACIES: Final[Mapping[str, tuple[str, ...]]] = {
         "we have always done it",
         "that is how it has always been",
     ),
-    "appeal to emotion": (
-        "think of the children",
-        "blood on (our|your|their) hands",
-        "how can anyone sleep",
-    ),
+    "appeal to emotion": ("think of the children", "blood on (our|your|their) hands", "how can anyone sleep"),
     "appeal to ignorance": (
         "(nobody|no one) has (proven|proved|shown) (otherwise|the opposite)",
         "(cannot|can't) be disproved",

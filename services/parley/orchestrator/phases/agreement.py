@@ -72,11 +72,7 @@ async def _state_position(debate: Debate, number: int, made: Contribution, key: 
     if made.position:
         return made
     agent = next(each for each in debate.participants if each.id == made.agent)
-    prompt = (
-        *preamble(debate, agent),
-        quotation("Your proposal", made.text),
-        user_part(_POSITION_PROMPT),
-    )
+    prompt = (*preamble(debate, agent), quotation("Your proposal", made.text), user_part(_POSITION_PROMPT))
     task = Task(POSITION.create_work(agent.id, number), prompt, _MAX_POSITION_TOKENS)
     reply = await debate.ask(f"round/{number}/{key}/{agent.id}", agent, task)
     return made if isinstance(reply, StepFailed) else replace(made, position=reply.position)

@@ -146,10 +146,7 @@ async def _ask_vote(debate: Debate, voter: Agent, able: Sequence[Agent]) -> str:
     shown = [each for each in able if each.id != voter.id]
     debate.random(key).shuffle(shown)
     roles = "\n".join(f"{number}. {each.role}" for number, each in enumerate(shown, start=1))
-    prompt = (
-        *preamble(debate, voter, documents=False),
-        user_part(_VOTE_PROMPT.format(roles=roles)),
-    )
+    prompt = (*preamble(debate, voter, documents=False), user_part(_VOTE_PROMPT.format(roles=roles)))
     schema = prompt_schema(_JudgeBallot)
     schema["properties"]["choice"]["maximum"] = len(shown)
     shape = AnswerShape("judge_ballot", _JudgeBallot, schema_text(schema), partial(_rendered, shown))

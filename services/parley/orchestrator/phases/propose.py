@@ -12,11 +12,7 @@ from parley.orchestrator.model.positions import POSITION_INSTRUCTION
 from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.orchestrator.model.voting import quorum
 from parley.orchestrator.phases.failing import debate_failure
-from parley.orchestrator.phases.prompting import (
-    add_claims_to_cite,
-    length_limit,
-    quotation,
-)
+from parley.orchestrator.phases.prompting import add_claims_to_cite, length_limit, quotation
 from parley.orchestrator.phases.situation import Situation, round_preamble
 from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import StepFailed

@@ -12,19 +12,9 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.issue_answers import RaisedIssue, answer_instructions, parse_answers
 from parley.orchestrator.model.open_issues import list_raised_issues
 from parley.orchestrator.model.positions import POSITION_FORM, POSITION_INSTRUCTION
-from parley.orchestrator.model.readiness import (
-    READINESS_FORM,
-    Readiness,
-    parse_readiness,
-    without_readiness,
-)
+from parley.orchestrator.model.readiness import READINESS_FORM, Readiness, parse_readiness, without_readiness
 from parley.orchestrator.model.tasks import Activity, Prompt, Task, user_part
-from parley.orchestrator.phases.prompting import (
-    add_claims_to_cite,
-    instruction,
-    length_limit,
-    quotation,
-)
+from parley.orchestrator.phases.prompting import add_claims_to_cite, instruction, length_limit, quotation
 from parley.orchestrator.phases.situation import Situation, quote_work, round_preamble
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Reply, Work
@@ -99,12 +89,7 @@ def _annotate(raised: Sequence[RaisedIssue], situation: Situation, reply: Reply)
 
 
 def _create_task(
-    debate: Debate,
-    agent: Agent,
-    raised: Sequence[RaisedIssue],
-    situation: Situation,
-    *,
-    is_alone: bool,
+    debate: Debate, agent: Agent, raised: Sequence[RaisedIssue], situation: Situation, *, is_alone: bool
 ) -> PromptPart:
     forms = [
         f"Your revised proposal, complete in itself{_LIST_CHANGES if is_alone else ''}.{length_limit(debate.spec.max_output_tokens)}",

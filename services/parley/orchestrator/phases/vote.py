@@ -261,11 +261,7 @@ async def _ask_ballot(poll: _Poll, voter: Agent) -> Ballot | StepFailed:
         return StepFailed(work=task.work, reason="INVALID_STRUCTURED_ANSWER", message=message)
     chosen = shown[cast.choice - 1].agent
     return Ballot(
-        agent_id=voter.id,
-        choice_agent_id=chosen,
-        confidence=cast.confidence,
-        reason=cast.reason,
-        weight=1,
+        agent_id=voter.id, choice_agent_id=chosen, confidence=cast.confidence, reason=cast.reason, weight=1
     )
 
 

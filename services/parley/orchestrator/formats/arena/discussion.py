@@ -25,20 +25,10 @@ from parley.orchestrator.phases.situation import Situation
 from parley.runtime.contract_settings import with_defaults
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import Agent
-from parley.v1.arena_pb2 import (
-    ArenaSettings,
-    Duty,
-)
+from parley.v1.arena_pb2 import ArenaSettings, Duty
 from parley.v1.convergence_pb2 import AssessResponse
 from parley.v1.debate_pb2 import DraftGroups
-from parley.v1.event_pb2 import (
-    JudgeChosen,
-    PhaseEntered,
-    RoundFinished,
-    RoundStarted,
-    StepFailed,
-    Warned,
-)
+from parley.v1.event_pb2 import JudgeChosen, PhaseEntered, RoundFinished, RoundStarted, StepFailed, Warned
 from parley.v1.gateway_pb2 import PromptPart
 from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS
 

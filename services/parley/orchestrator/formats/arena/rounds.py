@@ -7,12 +7,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from parley.orchestrator.formats.arena.discussion import (
-    PROPOSAL_ROUND,
-    Discussion,
-    Made,
-    contributions,
-)
+from parley.orchestrator.formats.arena.discussion import PROPOSAL_ROUND, Discussion, Made, contributions
 from parley.orchestrator.formats.arena.rules import RuleFinding, probability_finding
 from parley.orchestrator.formats.arena.settings import topology_of
 from parley.orchestrator.model.contributions import Contribution
@@ -26,18 +21,9 @@ from parley.orchestrator.phases.propose import check_quorum, no_proposal_failure
 from parley.orchestrator.phases.situation import Situation
 from parley.orchestrator.phases.vote import fetch_vote_weights
 from parley.v1.agent_pb2 import Agent
-from parley.v1.arena_pb2 import (
-    DUTY_CRITIC,
-    DUTY_PROPOSER,
-)
+from parley.v1.arena_pb2 import DUTY_CRITIC, DUTY_PROPOSER
 from parley.v1.debate_pb2 import STOP_REASON_PROBABLE_ENOUGH
-from parley.v1.event_pb2 import (
-    CritiqueEdge,
-    RoundAssessed,
-    RoundsEnded,
-    StepFailed,
-    TopologyDrawn,
-)
+from parley.v1.event_pb2 import CritiqueEdge, RoundAssessed, RoundsEnded, StepFailed, TopologyDrawn
 from parley.v1.voting_pb2 import VOTE_WEIGHTS_ACCURACY
 
 _ASKING: Final = VoteTerms(

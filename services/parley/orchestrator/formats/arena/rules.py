@@ -22,10 +22,7 @@ from parley.v1.debate_pb2 import (
     DraftGroups,
     StopReason,
 )
-from parley.v1.event_pb2 import (
-    RoundAssessed,
-    RoundsEnded,
-)
+from parley.v1.event_pb2 import RoundAssessed, RoundsEnded
 
 CONFIDENCE_QUORUM: Final = 0.75
 """The share of the agents that must say how sure they are, for their average to count."""

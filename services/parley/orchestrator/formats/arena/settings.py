@@ -150,18 +150,12 @@ def _count_without_duty(team: TeamSettings, duty: "Duty.ValueType") -> int:
 
 
 SETTINGS: Final = Settings(
-    name="arena",
-    defaults=with_defaults(ArenaSettings()),
-    check_rules=_check_rules,
-    check_names=_check_names,
+    name="arena", defaults=with_defaults(ArenaSettings()), check_rules=_check_rules, check_names=_check_names
 )
 
 
 def agents_with_duty(
-    settings: ArenaSettings,
-    agents: Sequence[Agent],
-    duty: Duty.ValueType,
-    muted: Collection[str] = (),
+    settings: ArenaSettings, agents: Sequence[Agent], duty: Duty.ValueType, muted: Collection[str] = ()
 ) -> tuple[Agent, ...]:
     """Return the agents that have a duty and are not muted, in their order."""
     said = {each.agent_id: each.duties for each in settings.team.duties}

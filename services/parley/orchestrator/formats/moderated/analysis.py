@@ -13,11 +13,7 @@ from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
 from parley.orchestrator.phases.clarify import Exchange, describe_answers
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import preamble
-from parley.orchestrator.phases.schemas import (
-    default_if_invalid,
-    prompt_schema,
-    schema_text,
-)
+from parley.orchestrator.phases.schemas import default_if_invalid, prompt_schema, schema_text
 from parley.v1.debate_pb2 import Answer, Clarifications, Question, Questions
 from parley.v1.event_pb2 import StepFailed
 

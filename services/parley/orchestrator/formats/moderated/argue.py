@@ -12,12 +12,7 @@ from parley.orchestrator.formats.moderated.words import ARGUMENT
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import length_limit
-from parley.orchestrator.phases.schemas import (
-    default_if_invalid,
-    extract_text,
-    prompt_schema,
-    schema_text,
-)
+from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed

@@ -21,12 +21,7 @@ from parley.orchestrator.formats.moderated.words import REBUTTAL, quote_round
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import length_limit
-from parley.orchestrator.phases.schemas import (
-    default_if_invalid,
-    extract_text,
-    prompt_schema,
-    schema_text,
-)
+from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed, Warned
@@ -105,11 +100,7 @@ class Rebuttal(BaseModel):
 
 
 async def rebut(
-    debate: Debate,
-    agent: Agent,
-    standing: RoundBriefing,
-    said: Sequence[Speech],
-    limit: int,
+    debate: Debate, agent: Agent, standing: RoundBriefing, said: Sequence[Speech], limit: int
 ) -> Speech | StepFailed:
     """Ask a debater to answer what was `said` in the round so far, in so many tokens at most (0: no limit).
 

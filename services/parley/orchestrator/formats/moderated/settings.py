@@ -58,7 +58,5 @@ def _check_opposition(violations: Violations, settings: ModeratedSettings) -> No
 
 
 SETTINGS: Final = Settings(
-    name="moderated",
-    defaults=with_defaults(ModeratedSettings()),
-    check_rules=_check_rules,
+    name="moderated", defaults=with_defaults(ModeratedSettings()), check_rules=_check_rules
 )

@@ -27,12 +27,7 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Outcome, Reply, Work
 from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed, Warned
 from parley.v1.gateway_pb2 import PromptPart
-from parley.v1.panel_pb2 import (
-    SYNTHESIS_METHOD_JUDGE,
-    TERMINATION_RULE_FIXED,
-    PanelOutcome,
-    PanelSettings,
-)
+from parley.v1.panel_pb2 import SYNTHESIS_METHOD_JUDGE, TERMINATION_RULE_FIXED, PanelOutcome, PanelSettings
 
 _TOKENS: Final = 64
 """Of a contribution if the debate names no bound: three sentences or so, some seconds of such a model."""
@@ -123,10 +118,7 @@ def _create_preamble(debate: Debate, agent: Agent, guidance: Sequence[str], who:
     value = _VALUES.get(agent.role, "good work")
     own = agent.system_prompt.text
     usual = f"You are a software engineer who values {value}. You answer in two short sentences."
-    parts = [
-        system_part(own or who or usual),
-        user_part(f"Question: {debate.spec.question}"),
-    ]
+    parts = [system_part(own or who or usual), user_part(f"Question: {debate.spec.question}")]
     parts += debate.documents.parts(CONTEXT_PRIORITY)
     parts += [user_part(f"Mind this: {each}") for each in guidance]
     return tuple(parts)

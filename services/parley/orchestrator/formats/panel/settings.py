@@ -7,11 +7,7 @@ from google.protobuf.message import Message
 from parley.orchestrator.engine.format import Settings
 from parley.runtime.contract_settings import with_defaults
 from parley.runtime.validation import Violations
-from parley.v1.panel_pb2 import (
-    SYNTHESIS_METHOD_VOTING,
-    TERMINATION_RULE_CONVERGENCE,
-    PanelSettings,
-)
+from parley.v1.panel_pb2 import SYNTHESIS_METHOD_VOTING, TERMINATION_RULE_CONVERGENCE, PanelSettings
 
 
 def _check_rules(violations: Violations, settings: Message, agents: int) -> None:

@@ -23,15 +23,7 @@ from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.open_issues import is_structured, issues_of
 from parley.orchestrator.model.tasks import Prompt, user_part
-from parley.orchestrator.phases import (
-    assess,
-    clarify,
-    critique,
-    propose,
-    refine,
-    summarize,
-    synthesize,
-)
+from parley.orchestrator.phases import assess, clarify, critique, propose, refine, summarize, synthesize
 from parley.orchestrator.phases.account import describe_rounds, end_from_outside, end_of_all_rounds
 from parley.orchestrator.phases.agreement import (
     GROUPING,
