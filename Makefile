@@ -115,6 +115,7 @@ e2e: ## Test whole processes, as a person runs them
 chaos: ## Test what survives kills and faults, every case of it
 chaos: MARKED := -m ""
 chaos: export PARLEY_TEST_ODD_REQUESTS ?= 20000
+chaos: export PARLEY_TEST_ODD_ANSWERS ?= 2000
 $(TESTS): $(VENV)/.all
 	$(BIN)/pytest tests/$@ $(MARKED) $(ARGS)
 

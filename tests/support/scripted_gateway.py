@@ -89,6 +89,7 @@ class StepRequest:
     answer_start: str = ""
     max_output_tokens: int = 0
     affordable: int = 0
+    shape: str = ""
 
     @property
     def call(self) -> tuple[str, int]:
@@ -154,6 +155,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         text: Makes a plain answer's text of step and agent id.
         judge: Makes a structured answer of its schema, but for critiques and lists of requirements.
         critic: Makes a critique of step and agent id; by default of one issue, which is what `text` says.
+        alter: Makes another text of a call and its answer.
         requirements: What the judge finds required, each a text and whether it is hard.
         tool_calls: What each answer says was looked up for it, by agent id.
         usage: What an answer says it used, by step.
@@ -185,6 +187,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.text: Callable[[str, str], str] = answer_text
         self.judge: Callable[[str], str] = judgement
         self.critic: Callable[[str, str], str] = lambda step, agent: criticism(self.text(step, agent))
+        self.alter: Callable[[StepRequest, str], str] = lambda _asked, text: text
         self.requirements: Sequence[tuple[str, bool]] = ()
         self.tool_calls: dict[str, Sequence[agent_pb2.ToolCall]] = {}
         self.used: dict[str, tuple[int, bool]] = {}
@@ -311,12 +314,13 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             answer_start=request.answer_start,
             max_output_tokens=request.max_output_tokens,
             affordable=request.affordable_output_tokens,
+            shape=request.schema.name,
         )
         self.metadata.append({key: str(value) for key, value in context.invocation_metadata() or ()})
         self.calls.append(asked)
         self._came.set()
         try:
-            text = self._says(asked)
+            text = self.alter(asked, self._says(asked))
             yield gateway_pb2.GenerateResponse(
                 route_attempt=gateway_pb2.RouteAttemptStarted(number=1, route="p/m")
             )

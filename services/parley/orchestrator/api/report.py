@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from pydantic_core import from_json
+
 from parley.orchestrator.api.answer import answer_parts
 from parley.orchestrator.api.report_agents import answering_model, name_of
 from parley.orchestrator.api.report_opening import opening_blocks
@@ -175,7 +177,7 @@ def _facts(made: Contribution) -> Iterator[str]:
 def _describe_tool_call(call: ToolCall) -> str:
     """Return a use of a tool in a few words, such as `context_search "cache"` or `file_read docs/a.md 1 40`."""
     try:
-        arguments = json.loads(call.arguments or "{}")
+        arguments = from_json(call.arguments or "{}")
     except ValueError:  # the model wrote no JSON, or it was cut
         arguments = call.arguments
     values = arguments.values() if isinstance(arguments, dict) else [arguments]

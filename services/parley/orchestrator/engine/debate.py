@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
 from opentelemetry.trace import Status, StatusCode
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from parley.orchestrator.engine.budget import answer_reserve, estimate
 from parley.orchestrator.engine.call_admission import Gate, Slot
@@ -27,10 +27,9 @@ from parley.orchestrator.engine.step_runner import StepRunner
 from parley.orchestrator.engine.steps import (
     StepAttempt,
     StepRequest,
+    complete_reply,
     digest_of_ask,
     digest_of_step,
-    render_answer,
-    shorten_answer,
     unpack_answer,
     wait_or_timeout,
 )
@@ -203,13 +202,7 @@ class Debate:
         reply = await self._ask(key, agent, task, shape)
         if isinstance(reply, StepFailed):
             return reply
-        try:
-            return shape.parse(reply.text)
-        except ValidationError as error:
-            # It was valid when it was recorded, so the shape or the log has changed since.
-            raise ReplayError(
-                f"the recorded answer of step {key} does not match its shape any more: {error}"
-            ) from error
+        return shape.parse(reply.text)
 
     async def call_service(
         self, key: str, work: Work, request: Message, call: Callable[[], Awaitable[R]]
@@ -347,7 +340,7 @@ class Debate:
             await in_thread_if_large(texts, make_digest),
             await in_thread_if_large(texts, partial(estimate, task, agent, texts)),
             is_answer=task.is_answer,
-            is_structured=shape is not None,
+            shape=shape,
             concurrency=task.concurrency,
             scopes=_scopes.get(),
             retry_once=task.retry_once,
@@ -360,12 +353,7 @@ class Debate:
                     make_request = partial(generate_request, agent, task, shape, seconds, attempt.bound)
                     request = await in_thread_if_large(texts, make_request)
                     reply = await self._agents.generate(self._call_id(key, attempt.number), request)
-                    if shape is not None:
-                        reply.rendered = render_answer(shape, reply)
-                    elif task.max_characters:
-                        shorten_answer(reply, task.max_characters)
-                    if task.annotate is not None:
-                        await in_thread_if_large([reply.text], partial(task.annotate, reply))
+                    await in_thread_if_large([reply.text], partial(complete_reply, task, shape, reply))
                 except StepError as error:
                     span.set_status(Status(StatusCode.ERROR, f"{error.reason}: {error}"))
                     raise

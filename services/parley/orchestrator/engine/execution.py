@@ -39,8 +39,6 @@ _logger = get_logger(__name__)
 
 _REPLAY_MISMATCH = "REPLAY_MISMATCH"
 _INTERNAL = "INTERNAL"
-_MAX_CLAIMS = 5
-"""How many owners in a row may release a debate that they cannot continue. The next one fails it."""
 
 E = TypeVar("E", bound=BaseException)
 
@@ -107,7 +105,7 @@ class Execution:
         if storage is not None:
             raise storage
         failed = self._explain_failure(error)
-        if failed.reason in (_REPLAY_MISMATCH, _INTERNAL) and self._may_hand_over():
+        if failed.reason in (_REPLAY_MISMATCH, _INTERNAL) and self._journal.may_hand_over:
             self.unable_reason = str(failed)
             return False
         wait = self._plan_wait(failed)
@@ -126,10 +124,6 @@ class Execution:
         await self._journal.append(create_event(f"wait/{self._recorded.waits + 1}", wait))
         await self._notify_status(WAITING)
         return True
-
-    def _may_hand_over(self) -> bool:
-        """Return whether another version may have started this debate, and may still be able to continue it."""
-        return self._journal.epoch > self._recorded.attempt_epoch and self._recorded.claims < _MAX_CLAIMS
 
     def _explain_failure(self, error: Exception) -> DebateFailedError:
         mismatch = _find_first(error, ReplayError)

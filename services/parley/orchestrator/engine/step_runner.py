@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from parley.orchestrator.engine.budget import is_short_lived
 from parley.orchestrator.engine.call_admission import Gate, Slot
 from parley.orchestrator.engine.limiter import Limiter
-from parley.orchestrator.engine.steps import StepAttempt, StepRequest, wait_or_timeout
+from parley.orchestrator.engine.steps import StepAttempt, StepRequest, is_readable, wait_or_timeout
 from parley.orchestrator.log.envelope import UnrecordableError, create_event
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import Outcome
@@ -80,13 +80,25 @@ class StepRunner:
         if key in self._recorded.outcomes:
             number, recorded = self._recorded.outcomes[key]
             _check_same_request(key, recorded.digest, request.digest)
-            if key not in self._recorded.retried or (self.limiter.ending and not request.is_answer):
+            if self._is_valid(request, recorded):
                 return number, recorded
             number += 1
         started = self._recorded.started.get((key, number))
         if started is not None:
             _check_same_request(key, started.digest, request.digest)
         return number, None
+
+    def _is_valid(self, request: StepRequest, recorded: Outcome) -> bool:
+        """Return whether a recorded outcome counts; if not, the step is asked again, as a new attempt."""
+        if request.key in self._recorded.retried and (not self.limiter.ending or request.is_answer):
+            return False
+        if request.shape is None or not isinstance(recorded, StepSucceeded) or not recorded.HasField("reply"):
+            return True
+        if is_readable(request.shape, recorded.reply.text):
+            return True
+        if self._journal.may_hand_over:
+            raise ReplayError(f"the recorded answer of step {request.key} cannot be read by this version")
+        return False
 
     def _concurrency_limit(self, request: StepRequest) -> AbstractAsyncContextManager[object]:
         return self._concurrency.get(request.concurrency) or nullcontext()
@@ -107,7 +119,7 @@ class StepRunner:
                         work=request.work,
                         digest=request.digest,
                         is_answer=request.is_answer,
-                        is_structured=request.is_structured,
+                        is_structured=request.shape is not None,
                     )
                     self._journal.enqueue(create_event(request.key, started, attempt.number))
                     attempt.started = True

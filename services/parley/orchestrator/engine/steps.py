@@ -18,6 +18,7 @@ from parley.orchestrator.model.digest import digest
 from parley.orchestrator.model.errors import ReplayError, StepError
 from parley.orchestrator.model.tasks import AnswerShape, Task
 from parley.runtime.clock import Clock
+from parley.runtime.logs import get_logger
 from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import StepFailed, StepSucceeded
@@ -26,13 +27,15 @@ from parley.v1.gateway_pb2 import PROMPT_ROLE_ASSISTANT, PROMPT_ROLE_SYSTEM, PRO
 __all__ = [
     "StepAttempt",
     "StepRequest",
+    "complete_reply",
     "digest_of_ask",
     "digest_of_step",
-    "render_answer",
-    "shorten_answer",
+    "is_readable",
     "unpack_answer",
     "wait_or_timeout",
 ]
+
+_logger = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class StepRequest:
     Attributes:
         estimate: What its call may use; None for a service, which costs nothing.
         is_answer: Whether it creates the debate's answer, which limits do not stop.
-        is_structured: Whether the answer is structured.
+        shape: The shape of a structured answer; None: it is a text, or the answer of a service.
         concurrency: The label of its concurrency limit; empty for none.
         retry_once: Whether it is tried once more if it fails for a reason that may pass soon.
         scopes: The groups of parallel steps that it belongs to.
@@ -53,7 +56,7 @@ class StepRequest:
     digest: str
     estimate: Estimate | None = None
     is_answer: bool = False
-    is_structured: bool = False
+    shape: AnswerShape[Any] | None = None
     concurrency: str = ""
     scopes: frozenset[str] = frozenset()
     retry_once: bool = False
@@ -200,18 +203,36 @@ def _dict(message: Message) -> dict[str, Any]:
 M = TypeVar("M", bound=BaseModel)
 
 
-def render_answer(shape: AnswerShape[M], reply: Reply) -> str:
-    """Return a structured answer as text for people. Raise StepError if it does not match its shape."""
+def complete_reply(task: Task, shape: AnswerShape[Any] | None, reply: Reply) -> None:
+    """Add to a reply what is recorded of its text. Raise StepError if the text cannot be read, whatever a model has written."""
     try:
-        return shape.render(shape.parse(reply.text))
+        if shape is not None:
+            reply.rendered = shape.render(shape.parse(reply.text))
+        elif task.max_characters:
+            _shorten_answer(reply, task.max_characters)
+        if task.annotate is not None:
+            task.annotate(reply)
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(part) for part in first["loc"]) or "its root"
         message = f"the answer does not match its shape at {path}: {first['msg']}"
         raise StepError("INVALID_STRUCTURED_ANSWER", message, reply.usage) from error
+    except Exception as error:
+        _logger.exception("an answer could not be read")
+        message = f"the answer could not be read: {type(error).__name__}"
+        raise StepError("UNREADABLE_ANSWER", message, reply.usage) from error
 
 
-def shorten_answer(reply: Reply, characters: int) -> None:
+def is_readable(shape: AnswerShape[Any], text: str) -> bool:
+    """Return whether this version reads the text of an answer of this shape."""
+    try:
+        shape.parse(text)
+    except Exception:  # noqa: BLE001 - what stands in a log must not fail its debate for ever
+        return False
+    return True
+
+
+def _shorten_answer(reply: Reply, characters: int) -> None:
     """Shorten an answer to so many characters, at a space if one is near the end."""
     text = reply.text.strip()
     if len(text) > characters:

@@ -36,6 +36,8 @@ _BATCH_BYTES = 4_000_000
 _LARGE_BYTES = 1024 * 1024
 """Bytes of events. More of them are opened in a thread: they would block the loop for some milliseconds per MiB."""
 _BACKOFF = Backoff(first=0.05, maximum=2.0)
+_MAX_CLAIMS = 5
+"""How many owners in a row may release a debate that they cannot continue. The next one continues it as it can, or fails it."""
 
 
 class ClaimLostError(Exception):
@@ -139,6 +141,11 @@ class Journal:
     def sequence(self) -> int:
         """The sequence of the last event; 0 if there is none."""
         return self._last.sequence if self._last else 0
+
+    @property
+    def may_hand_over(self) -> bool:
+        """Whether another version may have started this debate, and may still be able to continue it."""
+        return self.epoch > self.recorded.attempt_epoch and self.recorded.claims < _MAX_CLAIMS
 
     async def claim(self, owner: str, *first: Event, then: Sequence[Event] = ()) -> None:
         """Append `first`, a claim under the next epoch, and `then` under that claim.

@@ -26,7 +26,7 @@ _BEST = 100
 
 
 class _Scores(BaseModel):
-    scores: dict[str, float]
+    scores: dict[str, Annotated[float, Field(ge=0, le=_BEST)]]
 
 
 async def find_end_by_quality(

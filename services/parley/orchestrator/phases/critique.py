@@ -1,6 +1,5 @@
 """Critiques: one agent examines another's proposal, issue by issue."""
 
-import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
@@ -15,6 +14,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import from_json
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model import critiques
@@ -185,8 +185,8 @@ async def criticize(
 def critique_from_prose(text: str) -> CritiqueAnswer:
     """Return the critique that a text is which keeps to no form. Raises ValidationError if it has no words."""
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = from_json(text)
+    except ValueError:
         value = None
     if isinstance(value, list) and value and all(_parse_issue(each) for each in value):
         return CritiqueAnswer(issues=value)

@@ -4,6 +4,7 @@ A schema says what to answer, and nothing that only programmers read.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
@@ -11,7 +12,7 @@ from functools import cache
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ValidationError, ValidatorFunctionWrapHandler
-from pydantic_core import PydanticUseDefault
+from pydantic_core import PydanticUseDefault, from_json
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -78,8 +79,19 @@ def line_or_empty(given: Any) -> str:
 
 def number_or_none(given: Any, low: float, high: float) -> float | None:
     """Return a number in this range; None for anything else."""
-    is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    return float(given) if is_number and low <= given <= high else None
+    # Compared before it is converted: a number of 309 digits is no float, and NaN is in no range.
+    return float(given) if _is_number(given) and low <= given <= high else None
+
+
+def clamped_or_none(given: Any, low: float, high: float) -> float | None:
+    """Return a number cut to this range; None for anything else, also for NaN and Infinity."""
+    if not _is_number(given) or (isinstance(given, float) and not math.isfinite(given)):
+        return None
+    return float(min(max(given, low), high))
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool)
 
 
 def valid_items(model: type[M], given: Any) -> list[M]:
@@ -100,8 +112,8 @@ YesOrNo = Annotated[bool | None, BeforeValidator(lambda given: given if isinstan
 def extract_text(text: str) -> str:
     """Return the text itself, or, if it is a JSON object or list, the texts in it as Markdown."""
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = from_json(text)
+    except ValueError:
         return text
     try:
         return _to_markdown(value) if isinstance(value, dict | list) else text

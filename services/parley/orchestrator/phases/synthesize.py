@@ -1,6 +1,5 @@
 """The synthesis: the judge writes the answer from all rounds and scores the work of every agent that has some."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -16,7 +15,13 @@ from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import guidance_of, instruction
 from parley.orchestrator.phases.requirements import Requirements
-from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
+from parley.orchestrator.phases.schemas import (
+    default_if_invalid,
+    extract_text,
+    number_or_none,
+    prompt_schema,
+    schema_text,
+)
 from parley.orchestrator.phases.scoring import score_anchors, scores_schema
 from parley.orchestrator.phases.situation import common_preamble
 from parley.v1.event_pb2 import StepFailed, Warned
@@ -106,17 +111,12 @@ class JudgeAnswer(BaseModel):
     def _keep_scores(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        return {letter: score for letter, score in given.items() if _is_score(score)}
+        scores = {letter: number_or_none(score, 0, _MAX_SCORE) for letter, score in given.items()}
+        return {letter: score for letter, score in scores.items() if score is not None}
 
 
 class ProseAnswer(JudgeAnswer):
     """What the judge wrote in place of an answer of the shape that was asked for."""
-
-
-def _is_score(given: Any) -> bool:
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        return False
-    return math.isfinite(given) and 0 <= given <= _MAX_SCORE
 
 
 async def synthesize(

@@ -454,6 +454,12 @@ def test_whatever_a_model_asked_of_a_tool_it_stays_one_short_line(name: str, arg
     assert len([each for each in told.splitlines() if each.startswith("Looked up: ")]) == 1
 
 
+def test_arguments_of_a_tool_that_are_no_text_do_not_keep_the_report_from_being_sent() -> None:
+    calls = [ToolCall(name="file_read", arguments='{"path": "\\ud800"}')]
+    step = StepSucceeded(work=PROPOSAL, digest="digest", reply=Reply(text="Use A.", tool_calls=calls))
+    assert b"Looked up: file\\_read" in report(*BEGUN, create_event("1/proposal/ada", step, 1)).encode()
+
+
 def test_nothing_is_said_of_tools_that_nobody_used() -> None:
     assert "Looked up" not in report(*WHOLE)
 

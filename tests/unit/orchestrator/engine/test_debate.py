@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel, field_validator
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import UnknownEventError
 from parley.orchestrator.log.journal import Journal, read_events
 from parley.orchestrator.model.errors import ReplayError, ServiceUnavailableError, StepError
-from parley.orchestrator.model.tasks import Task, user_part
+from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
 from parley.runtime.clock import SystemClock
 from parley.storage.ports import Record
 from parley.v1.debate_pb2 import DebateFailure, Reply, Work
@@ -69,6 +70,66 @@ async def recorded(stage: Backstage, kind: type) -> list[Envelope]:
 
 async def ask(debate: Debate, key: str = "a", prompt: str = "Well?") -> Reply | StepFailed:
     return await asyncio.wait_for(debate.ask(key, agent("ada"), task(prompt)), 30)
+
+
+class Verdict(BaseModel):
+    yes: bool
+
+
+class StrictVerdict(Verdict):
+    """The same answer, for a version that fails at what the other one has recorded."""
+
+    @field_validator("yes", mode="before")
+    @classmethod
+    def _overflow(cls, given: object) -> object:
+        return float(10**400) if given is True else given
+
+
+def verdict(model: type[Verdict]) -> AnswerShape[Verdict]:
+    return AnswerShape("verdict", model, '{"properties": {}}', lambda answer: f"yes: {answer.yes}")
+
+
+async def ask_verdict(debate: Debate, model: type[Verdict]) -> Verdict | StepFailed:
+    made = debate.ask_structured("a", agent("ada"), task(), verdict(model))
+    return await asyncio.wait_for(made, 30)
+
+
+async def test_an_answer_that_cannot_be_read_is_the_failure_of_its_step(stage: Backstage) -> None:
+    stage.gateway.judge = lambda _: '{"yes": true}'
+    async with owned(stage) as (debate, _):
+        failed = await ask_verdict(debate, StrictVerdict)
+    assert isinstance(failed, StepFailed)
+    assert (failed.reason, failed.usage.output_tokens) == ("UNREADABLE_ANSWER", 10)
+    (event,) = await recorded(stage, StepFailed)
+    assert event.payload == failed
+
+
+async def test_a_recorded_answer_that_cannot_be_read_is_asked_again_as_a_new_attempt(
+    stage: Backstage,
+) -> None:
+    stage.gateway.judge = lambda _: '{"yes": true}'
+    async with owned(stage) as (debate, _):
+        assert await ask_verdict(debate, Verdict) == Verdict(yes=True)
+    stage.gateway.judge = lambda _: '{"yes": false}'
+    async with owned(stage) as (debate, journal):
+        failure = DebateFailed(failure=DebateFailure(reason="INTERNAL"))
+        await journal.append(create_event("failed", failure, 1), create_event("resumed", Resumed(), 2))
+        assert await ask_verdict(debate, StrictVerdict) == StrictVerdict(yes=False)
+    async with owned(stage) as (debate, _):
+        assert await ask_verdict(debate, StrictVerdict) == StrictVerdict(yes=False)
+    assert [event.attempt for event in await recorded(stage, StepSucceeded)] == [1, 2]
+    assert [call.attempt for call in stage.gateway.calls] == [1, 2]
+
+
+async def test_a_recorded_answer_that_cannot_be_read_is_left_to_the_version_that_recorded_it(
+    stage: Backstage,
+) -> None:
+    stage.gateway.judge = lambda _: '{"yes": true}'
+    async with owned(stage) as (debate, _):
+        await ask_verdict(debate, Verdict)
+    async with owned(stage) as (debate, _):
+        with pytest.raises(ReplayError, match="the recorded answer of step a cannot be read by this version"):
+            await ask_verdict(debate, StrictVerdict)
 
 
 async def test_what_the_log_has_is_not_asked_again(stage: Backstage) -> None:

@@ -1,7 +1,6 @@
 """What an evaluator answers: how it is asked for, and how it is read. What was not given is absent, and never made up."""
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Self
@@ -15,7 +14,7 @@ from pydantic import (
 
 from parley.orchestrator.formats.evaluation.dimensions import DIMENSIONS, MAX_SCORE, MIN_SCORE
 from parley.orchestrator.model.tasks import AnswerShape
-from parley.orchestrator.phases.schemas import Line, default_if_invalid
+from parley.orchestrator.phases.schemas import Line, clamped_or_none, default_if_invalid
 
 _MAX_POINTS: Final = 12
 _NUMBER: Final = re.compile(r"\s*(?P<number>-?\d{1,6}(?:\.\d{1,6})?)\s*(?:(?:/|of|out of)\s*10)?\s*\.?\s*")
@@ -30,8 +29,8 @@ class DimensionJudgement(BaseModel):
     @field_validator("score", mode="before")
     @classmethod
     def _clamp_score(cls, given: Any) -> float | None:
-        number = _parse_number(given)
-        return None if number is None else float(min(max(number, MIN_SCORE), MAX_SCORE))
+        written = _NUMBER.fullmatch(given) if isinstance(given, str) else None
+        return clamped_or_none(float(written["number"]) if written else given, MIN_SCORE, MAX_SCORE)
 
 
 class Judgement(BaseModel):
@@ -70,16 +69,6 @@ class Judgement(BaseModel):
     def by_dimension(self) -> Mapping[str, DimensionJudgement]:
         """Return what is said of each dimension, by name and in order."""
         return {each.name: getattr(self, each.name) for each in DIMENSIONS}
-
-
-def _parse_number(given: Any) -> float | None:
-    """Return the number that is given; None for anything else."""
-    if isinstance(given, str):
-        written = _NUMBER.fullmatch(given)
-        return float(written["number"]) if written else None
-    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
-        return None
-    return float(given)
 
 
 def _render(judgement: Judgement) -> str:
