@@ -18,6 +18,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -70,23 +71,36 @@ class Walk:
     forms: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Trace:
-    """What the hook has seen of a text."""
+    """What the hook has seen of a text.
+
+    Attributes:
+        until: The walk ends with the first passage in this folder. If it is empty, it does not end.
+        is_running: Whether the text exists and its walk has not ended. Only then does the hook look for it, which takes long.
+    """
 
     text: str
+    until: str = ""
+    is_running: bool = True
     passages: dict[Passage, None] = field(default_factory=dict)
 
     def note(self, code: CodeType, values: Iterable[Any]) -> None:
         """Note a function if one of these values contains the text."""
         for form in filter(None, (_form_of(value, self.text) for value in values)):
             file = code.co_filename.partition(_SOURCES)[2]
-            self.passages[Passage(file, code.co_qualname.partition(".<locals>")[0], form)] = None
+            passage = Passage(file, code.co_qualname.partition(".<locals>")[0], form)
+            self.passages[passage] = None
+            if self._ends_with(passage):
+                self.is_running = False
 
-    def walk(self, until: str = "") -> Walk:
-        """Return the walk to the first passage in the folder `until`, included; the whole walk if it is empty."""
+    def _ends_with(self, passage: Passage) -> bool:
+        return bool(self.until) and passage.is_counted and passage.file.startswith(self.until)
+
+    def walk(self) -> Walk:
+        """Return the walk to its end."""
         passages = [each for each in self.passages if each.is_counted]
-        ends = (count for count, each in enumerate(passages, 1) if until and each.file.startswith(until))
+        ends = (count for count, each in enumerate(passages, 1) if self._ends_with(each))
         passages = passages[: next(ends, None)]
         return Walk(
             tuple(dict.fromkeys(each.file for each in passages)),
@@ -126,8 +140,8 @@ def _first_form(values: Iterable[Any], text: str, depth: int) -> str:
 
 def measure_walks() -> tuple[Walk, Walk]:
     """Run a debate; return the question's walk to the first model request, and the answer's walk to stdout."""
-    question, answer = _Trace(_QUESTION), _Trace(_ANSWER)
-    with tempfile.TemporaryDirectory() as folder, _model_server() as url:
+    question, answer = _Trace(_QUESTION, until="gateway/wire/"), _Trace(_ANSWER, is_running=False)
+    with tempfile.TemporaryDirectory() as folder, _model_server(answer) as url:
         variables = {
             "OPENAI_BASE_URL": url,
             "OPENAI_API_KEY": "sk-of-the-walk",
@@ -137,13 +151,13 @@ def measure_walks() -> tuple[Walk, Walk]:
         }
         with patch.dict(os.environ, variables), chdir(folder):
             _run_command((question, answer))
-    return question.walk(until="gateway/wire/"), answer.walk()
+    return question.walk(), answer.walk()
 
 
 @contextmanager
-def _model_server() -> Iterator[str]:
-    """Run a model server in a thread of its own; yield its base URL. The judge's answer contains the text."""
-    loop, server = asyncio.new_event_loop(), ModelServer(answer=_answer)
+def _model_server(trace: _Trace) -> Iterator[str]:
+    """Run a model server in a thread of its own; yield its base URL. The judge's answer contains the text of the trace."""
+    loop, server = asyncio.new_event_loop(), ModelServer(answer=partial(_answer, trace))
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
@@ -156,13 +170,14 @@ def _model_server() -> Iterator[str]:
         loop.close()
 
 
-def _answer(call: Call) -> str | dict[str, Any]:
+def _answer(trace: _Trace, call: Call) -> str | dict[str, Any]:
     made = made_up(call, 24, states_position=True)
     if wanted_schema(call.body) is None:
         return made
     instance: dict[str, Any] = json.loads(made)
     if "description" in instance:
-        instance["description"] = f"Take one service: {_ANSWER}."
+        instance["description"] = f"Take one service: {trace.text}."
+        trace.is_running = True
     return instance
 
 
@@ -172,14 +187,15 @@ def _run_command(traces: Sequence[_Trace]) -> None:
 
     def hook(frame: FrameType, event: str, argument: Any) -> None:
         source = frame.f_code.co_filename
-        if event not in ("call", "return") or _SOURCES not in source or "_pb2" in source:
+        running = [trace for trace in traces if trace.is_running]
+        if not running or event not in ("call", "return") or _SOURCES not in source or "_pb2" in source:
             return
         if getattr(inside, "hook", False):  # a property of ours, which the hook itself reads
             return
         inside.hook = True
         try:
             values = [argument] if event == "return" else _arguments_of(frame)
-            for trace in traces:
+            for trace in running:
                 trace.note(frame.f_code, values)
         finally:
             inside.hook = False

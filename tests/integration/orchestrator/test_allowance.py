@@ -72,14 +72,14 @@ async def test_replicas_count_together_and_a_debate_that_ended_makes_room(
 async def test_calls_of_a_minute_are_counted_for_each_tenant(
     tmp_path: Path, gateway_server: RunningServer
 ) -> None:
-    async with orchestrating(tmp_path, gateway_server, tenant_requests=20) as orchestrator:
+    async with orchestrating(tmp_path, gateway_server, tenant_requests=4) as orchestrator:
         refusals = 0
-        for _ in range(45):  # a minute may end meanwhile, once: the next one has room for 20 more
+        for _ in range(10):  # a minute may end meanwhile, once: the next one has room for 4 more
             try:
                 await listed(orchestrator, "acme")
             except grpc.aio.AioRpcError:
                 refusals += 1
-        assert 5 <= refusals <= 25
+        assert 2 <= refusals <= 6
         await listed(orchestrator, "beta")
 
 

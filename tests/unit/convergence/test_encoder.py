@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from parley.convergence import agreement, encoder_graph
+from parley.convergence import agreement, encoder, encoder_graph
 from parley.convergence import head as head_module
 from parley.convergence.agreement import Agreements, NliAgreement
 from parley.convergence.encoder import CrossEncoder, EncoderFiles, default_encoder
@@ -163,6 +163,13 @@ async def test_a_file_that_changed_since_the_start_is_said_in_the_answer(tmp_pat
     await model.close()
 
 
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch, cross_encoder: CrossEncoder) -> None:
+    """Agreement models use the encoder that is loaded, on all their threads."""
+    monkeypatch.setattr(agreement, "CrossEncoder", lambda _: cross_encoder)
+
+
+@pytest.mark.usefixtures("loaded")
 async def test_what_is_not_in_a_language_it_knows_cannot_be_told() -> None:
     model = NliAgreement(default_encoder(), AgreementHead.read(DEFAULT_HEAD))
     german = "Läden sollen sonntags öffnen dürfen.", "Läden sollen sonntags geschlossen bleiben."
@@ -172,6 +179,7 @@ async def test_what_is_not_in_a_language_it_knows_cannot_be_told() -> None:
     assert told[1] is None
 
 
+@pytest.mark.usefixtures("loaded")
 async def test_what_is_read_on_two_threads_is_what_one_reads(cross_encoder: CrossEncoder) -> None:
     head = AgreementHead.read(DEFAULT_HEAD)
     model = NliAgreement(default_encoder(), head, threads=2)
@@ -182,9 +190,9 @@ async def test_what_is_read_on_two_threads_is_what_one_reads(cross_encoder: Cros
 
 
 def test_only_the_distances_that_occur_are_computed_and_nothing_else_changes(
-    monkeypatch: pytest.MonkeyPatch, cross_encoder: CrossEncoder
+    monkeypatch: pytest.MonkeyPatch, cross_encoder: CrossEncoder, pooled_graph: bytes
 ) -> None:
-    nodes = onnx.load_from_string(load_pooled_graph(default_encoder().model)).graph.node
+    nodes = onnx.load_from_string(pooled_graph).graph.node
     assert sum(node.op_type == "ReduceMin" for node in nodes) == 2  # both the same in all layers
     monkeypatch.setattr(encoder_graph, "_drop_unread_positions", lambda _: None)
     whole = CrossEncoder(default_encoder())
@@ -193,11 +201,13 @@ def test_only_the_distances_that_occur_are_computed_and_nothing_else_changes(
 
 
 def test_what_layers_compute_alike_is_computed_once_and_nothing_else_changes(
-    monkeypatch: pytest.MonkeyPatch, cross_encoder: CrossEncoder
+    monkeypatch: pytest.MonkeyPatch, cross_encoder: CrossEncoder, pooled_graph: bytes
 ) -> None:
-    merged = len(onnx.load_from_string(load_pooled_graph(default_encoder().model)).graph.node)
+    merged = len(onnx.load_from_string(pooled_graph).graph.node)
     monkeypatch.setattr(encoder_graph, "merge_equal_nodes", lambda _: None)
-    assert merged < 0.3 * len(onnx.load_from_string(load_pooled_graph(default_encoder().model)).graph.node)
+    whole_graph = load_pooled_graph(default_encoder().model)
+    assert merged < 0.3 * len(onnx.load_from_string(whole_graph).graph.node)
+    monkeypatch.setattr(encoder, "load_pooled_graph", lambda _: whole_graph)
     whole = CrossEncoder(default_encoder())
     for text in ("Yes.", OTHER, OTHER * 10, OTHER * 40):
         assert np.array_equal(cross_encoder.read(ONE, text), whole.read(ONE, text))

@@ -183,6 +183,7 @@ def test_an_interrupt_amid_the_picture_gives_the_terminal_back(address: str, fol
         terminal.assert_sane()
 
 
+# Python is started for each: its start is what is interrupted, and takes most of a second of the processor.
 # On a busy machine `demo` was seen twice with its cursor still hidden, and never on a quiet one: not yet explained.
 @pytest.mark.parametrize(
     "name",
@@ -191,8 +192,9 @@ def test_an_interrupt_amid_the_picture_gives_the_terminal_back(address: str, fol
         pytest.param("demo", marks=pytest.mark.long),
     ],
 )
+@pytest.mark.parametrize("draws", [2, pytest.param(6, marks=pytest.mark.long)])
 def test_an_interrupt_at_any_moment_is_quiet(
-    name: str, address: str, serving: ScriptedOrchestrator, folder: Path
+    name: str, draws: int, address: str, serving: ScriptedOrchestrator, folder: Path
 ) -> None:
     """From our first module on to after the last line: some moments, drawn once."""
     go_on = threading.Event()
@@ -204,7 +206,7 @@ def test_an_interrupt_at_any_moment_is_quiet(
     serving.script = held
     moments = random.Random(name)
     try:
-        for _ in range(6):
+        for _ in range(draws):
             with Terminal(command(name, address), folder, XTERM, new_python=True) as terminal:
                 ends = time.monotonic() + moments.uniform(0.3, 1.5)
                 while time.monotonic() < ends and terminal.process.poll() is None:
