@@ -24,8 +24,7 @@ from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_ser
 async def build(settings: ConvergenceSettings) -> AsyncIterator[Service]:
     """Open the service with its models.
 
-    Raises:
-        ConfigurationError: a model's files are missing or not the ones expected.
+    Raise ConfigurationError if a model's files are missing or not the ones expected.
     """
     async with AsyncExitStack() as stack:
         # Endpoints serve many requests at a time; a local model as many as it has threads.

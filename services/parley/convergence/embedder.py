@@ -21,8 +21,7 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Embed texts, in their order. A text's vector does not depend on the others.
 
-        Raises:
-            ParleyError: UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`.
+        Raise ParleyError: UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`.
         """
 
     async def close(self) -> None:

@@ -39,11 +39,7 @@ class Embeddings:
         self._queue: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def vectors(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of texts, in their order.
-
-        Raises:
-            ParleyError: UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`.
-        """
+        """Return the vectors of texts, in their order. Raise ParleyError: UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`."""
         found = [self._request(text) for text in texts]
         waiting = [each for each in found if isinstance(each, _PendingText)]
         for each in waiting:

@@ -28,8 +28,7 @@ class EmbeddingClient:
     async def embed(self, *texts: str) -> list[Embedding]:
         """Return the embeddings of texts, in their order.
 
-        Raises:
-            ParleyError: UNAVAILABLE `CONVERGENCE_UNAVAILABLE`, or what the convergence service answered.
+        Raise ParleyError: UNAVAILABLE `CONVERGENCE_UNAVAILABLE`, or what the convergence service answered.
         """
 
         async def requests() -> AsyncIterator[pb.EmbedRequest]:

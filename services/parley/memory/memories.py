@@ -68,8 +68,7 @@ class Memories:
     async def forget(self, tenant: str, debate_id: str) -> bool:
         """Delete a debate and return whether it was recorded; nothing of it is left then.
 
-        Raises:
-            StorageError: a store failed; another call deletes the rest.
+        Raise StorageError if a store failed; another call deletes the rest.
         """
         key = storage_key(tenant, debate_id)
         document = await self._documents.get(DEBATES, key)

@@ -21,8 +21,7 @@ from parley.v1.ratings_pb2_grpc import add_RatingsServiceServicer_to_server
 async def build(settings: RatingsSettings, *, reading: bool = False) -> AsyncIterator[Service]:
     """Open the service with its store. `reading`: ratings are only looked at, by this process alone.
 
-    Raises:
-        ConfigurationError: PARLEY_STORE names no store, or one that cannot be used.
+    Raise ConfigurationError: PARLEY_STORE names no store, or one that cannot be used.
     """
     async with AsyncExitStack() as stack:
         with refuse_unusable_store():

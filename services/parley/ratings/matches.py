@@ -65,8 +65,7 @@ class Matches:
     async def table(self, tenant: str) -> Table:
         """Return the tenant's ratings after all matches and feedback recorded so far.
 
-        Raises:
-            StorageError: the log cannot be read.
+        Raise StorageError if the log cannot be read.
         """
         followed = self._tenant_ratings(tenant)
         async with followed.lock:

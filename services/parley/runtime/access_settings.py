@@ -137,8 +137,7 @@ class AccessSettings(BaseSettings):
     def guard(self, *ways: Authenticator) -> Guard:
         """Return the guard: it accepts other services, certificates that rules name, and callers that `ways` identify.
 
-        Raises:
-            ConfigurationError: a file that a setting names cannot be used.
+        Raise ConfigurationError if a file that a setting names cannot be used.
         """
         if not self.requires_credentials:
             return OPEN

@@ -47,11 +47,9 @@ class ChannelSettings:
 def channel(target: str, settings: ChannelSettings | None = None) -> grpc.aio.Channel:
     """Open a channel to `host:port` (or a target with a scheme, as `dns:///name:port`).
 
-    Calls go round all addresses of the name, carry deadline, trace and labels, and are never
-    repeated by gRPC. Use it as `async with`, or close it.
-
-    Raises:
-        ConfigurationError: a key or token could be read on its way to another machine.
+    Calls go round all addresses of the name, carry deadline, trace and labels, and are never repeated by gRPC. Use it
+    as `async with`, or close it. Raise ConfigurationError if a key or token could be read on its way to another
+    machine.
     """
     chosen = settings or ChannelSettings()
     return ContextChannel(_connect(_target(target), chosen), chosen.headers)

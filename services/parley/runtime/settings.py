@@ -52,8 +52,7 @@ class ServiceSettings(AccessSettings):
     def server(self, *ways: Authenticator) -> ServerSettings:
         """Return the settings for `start_server()` and `serve()`; `ways` are the service's own authenticators.
 
-        Raises:
-            ConfigurationError: a file that a setting names cannot be used.
+        Raise ConfigurationError if a file that a setting names cannot be used.
         """
         return ServerSettings(
             host=self.host,

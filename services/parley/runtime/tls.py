@@ -22,8 +22,7 @@ class ServerTls:
     def __init__(self, certificate: Path, key: Path, client_ca: Path | None = None) -> None:
         """Use the chain in `certificate`. With `client_ca`, clients must have a certificate that it signed.
 
-        Raises:
-            ConfigurationError: a file cannot be read or is not PEM.
+        Raise ConfigurationError if a file cannot be read or is not PEM.
         """
         paths = (certificate, key, *([client_ca] if client_ca else []))
         self._files = WatchedFiles(
@@ -58,8 +57,7 @@ class ClientTls:
     def __init__(self, ca: Path | None, certificate: Path | None = None, key: Path | None = None) -> None:
         """Trust the authority in `ca`; None: gRPC's own list of authorities.
 
-        Raises:
-            ConfigurationError: a file cannot be read or is not PEM.
+        Raise ConfigurationError if a file cannot be read or is not PEM.
         """
         paths = [*([ca] if ca else []), *([certificate, key] if certificate and key else [])]
         self._has_ca, self._has_certificate = ca is not None, len(paths) > 1

@@ -81,10 +81,6 @@ class Violations:
         seen.add(name)
 
     def refuse(self) -> None:
-        """Raise an error if any field is bad.
-
-        Raises:
-            ParleyError: INVALID_ARGUMENT with all bad fields.
-        """
+        """Raise ParleyError if any field is bad: INVALID_ARGUMENT with all of them."""
         if self._found:
             raise invalid_argument(self._found)

@@ -30,8 +30,7 @@ class WatchedFiles:
     ) -> None:
         """Read the files that `setting` names. `check` raises ValueError if their contents cannot be used.
 
-        Raises:
-            ConfigurationError: a file cannot be read, or its content cannot be used.
+        Raise ConfigurationError if a file cannot be read, or its content cannot be used.
         """
         self._paths = paths
         self._check = check or (lambda _: None)

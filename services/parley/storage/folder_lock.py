@@ -34,8 +34,7 @@ class FolderLock:
     def acquire(cls, folder: Path, name: str = _FILE) -> Self | None:
         """Lock the folder for this process only, creating it if it is missing; return None if another process holds it.
 
-        Raises:
-            OSError: the folder cannot be created or written to.
+        Raise OSError if the folder cannot be created or written to.
         """
         descriptor = _open_file(folder, name)
         for _ in range(_ATTEMPTS):

@@ -44,8 +44,7 @@ class Context:
 def read_context(path: Path) -> Context:
     """Read one file, or the text files below a folder without hidden ones.
 
-    Raises:
-        CommandError: it does not exist, has no text or too much, or cannot be read.
+    Raise CommandError if it does not exist, has no text or too much, or cannot be read.
     """
     try:
         if not path.exists():

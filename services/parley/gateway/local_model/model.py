@@ -155,9 +155,8 @@ async def local_model(
         command: the child to run; by default the server next to this module, on the model's weights. It
             writes its base URL as a line on standard output and ends when its standard input does.
 
-    Raises:
-        LocalModelError: a package is missing, the weights are missing or not what they should be, the child ended, or it did
-            not answer in time.
+    Raise LocalModelError if a package is missing, the weights are missing or not what they should be, the child ended,
+    or it did not answer in time.
     """
     child = await Child.start(await asyncio.to_thread(_server_command, model) if command is None else command)
     try:

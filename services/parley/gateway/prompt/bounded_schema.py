@@ -82,8 +82,7 @@ _Check: TypeAlias = Callable[..., Iterable[ValidationError] | None]
 def create_validator(schema: Mapping[str, Any]) -> Validator:
     """Return what checks values against a schema.
 
-    Raises:
-        ValueError: it is no JSON Schema (2020-12), or one that we do not check; the message says where and why.
+    Raise ValueError if it is no JSON Schema (2020-12), or one that we do not check; the message says where and why.
     """
     _refuse_costly(schema)
     jsonschema.Draft202012Validator.check_schema(schema)

@@ -29,8 +29,7 @@ _NUMBER: Final = re.compile(
 def fit_value(value: Any, schema: Schema) -> Any:
     """Return the value as the schema means it, as far as that is clear. The value itself is left as it is.
 
-    Raises:
-        TooMuchWorkError: there is too much of it for the schema.
+    Raise TooMuchWorkError if there is too much of it for the schema.
     """
     with limit_work():
         return _fit(value, schema, schema)

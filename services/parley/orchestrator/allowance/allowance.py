@@ -95,11 +95,9 @@ class Allowance:
     async def admit_call(self, method: str, tenant: str) -> AsyncIterator[None]:
         """Admit a call (`parley.v1.OrchestratorService/GetDebate`) and count it while the block runs.
 
-        Calls of a tenant wait in the queue that the contract names for the RPC, so that no tenant waits behind all calls of
-        another. A refusal of too many requests comes a second late, or retries would take most of the loop.
-
-        Raises:
-            ParleyError: RESOURCE_EXHAUSTED `TENANT_REQUESTS` or `TENANT_WATCHES`.
+        Calls of a tenant wait in the queue that the contract names for the RPC, so that no tenant waits behind all
+        calls of another. A refusal of too many requests comes a second late, or retries would take most of the loop.
+        Raise ParleyError: RESOURCE_EXHAUSTED `TENANT_REQUESTS` or `TENANT_WATCHES`.
         """
         await self._check_requests(tenant)
         await self.usage.count(tenant, requests=1)
@@ -117,8 +115,8 @@ class Allowance:
     async def admit_debate(self, tenant: str) -> AsyncIterator[None]:
         """Admit one more debate of a tenant, which the block creates; it is not counted if the block raises.
 
-        Raises:
-            ParleyError: RESOURCE_EXHAUSTED `TENANT_DEBATES`, `TENANT_WAITING`, `TENANT_TOKENS`, `TENANT_COST` or `TENANT_BYTES`.
+        Raise ParleyError: RESOURCE_EXHAUSTED `TENANT_DEBATES`, `TENANT_WAITING`, `TENANT_TOKENS`, `TENANT_COST` or
+        `TENANT_BYTES`.
         """
         limits, used = self.limits, await self.usage.get_counts(tenant)
         day_ends = _DAY - int(self.clock.now().timestamp()) % _DAY

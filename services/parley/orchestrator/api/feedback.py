@@ -15,11 +15,7 @@ _MAX_MESSAGE_BYTES: Final = 8 * 1024
 
 
 def check_feedback(request: orchestrator_pb2.SubmitFeedbackRequest) -> None:
-    """Refuse a request with bad fields.
-
-    Raises:
-        ParleyError: INVALID_ARGUMENT with every bad field.
-    """
+    """Refuse a request with bad fields. Raise ParleyError: INVALID_ARGUMENT with every bad field."""
     violations = Violations()
     check_request_id(violations, request.request_id)
     violations.check(

@@ -34,8 +34,7 @@ class FoldedDebates:
     async def get(self, tenant: str, debate: str) -> Debate:
         """Return a debate by its log as it is now; it must not be changed.
 
-        Raises:
-            ParleyError: NOT_FOUND, or UNAVAILABLE as long as the store is.
+        Raise ParleyError: NOT_FOUND, or UNAVAILABLE as long as the store is.
         """
         with map_store_errors():
             known = self._folds.get((tenant, debate))

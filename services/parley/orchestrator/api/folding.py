@@ -77,8 +77,7 @@ class DebateFold:
     def __init__(self, events: Sequence[Envelope]) -> None:
         """Fold the events of a log from its first on.
 
-        Raises:
-            CorruptEventError: the log is empty or does not begin with the debate's creation.
+        Raise CorruptEventError if the log is empty or does not begin with the debate's creation.
         """
         if not events or not isinstance(created := events[0].payload, DebateCreated):
             raise CorruptEventError("a debate's log begins with its creation, and this one does not")

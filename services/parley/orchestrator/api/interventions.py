@@ -15,8 +15,7 @@ _MAX_QUESTION_ID_CHARACTERS = 128
 def intervention_event(request: orchestrator_pb2.InterveneRequest, intervened_by: str = "") -> Intervened:
     """Return the event that a request asks for, and who sent it.
 
-    Raises:
-        ParleyError: INVALID_ARGUMENT with every bad field.
+    Raise ParleyError: INVALID_ARGUMENT with every bad field.
     """
     violations, intervention = Violations(), request.intervention
     check_request_id(violations, request.request_id)

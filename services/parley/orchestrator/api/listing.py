@@ -38,11 +38,7 @@ class Listing:
 
 
 def listing_of(request: orchestrator_pb2.ListDebatesRequest, formats: Formats) -> Listing:
-    """Return the listing that a request asks for.
-
-    Raises:
-        ParleyError: INVALID_ARGUMENT with every bad field.
-    """
+    """Return the listing that a request asks for. Raise ParleyError: INVALID_ARGUMENT with every bad field."""
     violations = Violations()
     size = violations.page_size(request.page_size)
     violations.check(

@@ -75,8 +75,7 @@ class Checkpoints:
     async def open_and_wait(self, key: str, request: CheckpointRequest, seconds: float) -> CheckpointClosed:
         """Open a checkpoint unless it is recorded. Wait until it is closed, and return how.
 
-        Raises:
-            CheckpointExpiredError: it was not closed within `seconds`.
+        Raise CheckpointExpiredError if it was not closed within `seconds`.
         """
         recorded = self._recorded
         if key not in recorded.checkpoints:

@@ -165,8 +165,7 @@ class Formats:
     def get(self, name: str) -> Format:
         """Return the format with this name, and this version or else the latest.
 
-        Raises:
-            UnknownFormatError: no format has this name; the message lists the known names.
+        Raise UnknownFormatError if no format has this name; the message lists the known names.
         """
         found = self._by_id.get(name) or self._latest.get(name)
         if found is None:

@@ -65,8 +65,7 @@ class KeyStore:
     ) -> tuple[ApiKey, str]:
         """Create a key, by default with a random id. Return it with its text, which is not stored.
 
-        Raises:
-            DuplicateError: a key with this id exists.
+        Raise DuplicateError if a key with this id exists.
         """
         key_id, secret = key_id or secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
         created = f"{now.isoformat(timespec='microseconds')}/{key_id}"
@@ -149,8 +148,7 @@ def _key(document: Document) -> ApiKey:
 async def open_keys(url: str) -> AsyncGenerator[KeyStore, None]:
     """Open the keys of the store at `url`, also while an orchestrator uses it: the first key is created before a caller has one.
 
-    Raises:
-        ConfigurationError: the store cannot be used.
+    Raise ConfigurationError if the store cannot be used.
     """
     async with AsyncExitStack() as stack:
         with refuse_unusable_store():

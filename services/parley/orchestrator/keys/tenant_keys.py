@@ -30,8 +30,8 @@ class TenantKeys:
     ) -> tuple[ApiKey, str]:
         """Create a key. Return it with its text, which cannot be read again, not even with the same request id.
 
-        Raises:
-            ParleyError: the request id was already used, the tenant has too many keys, or API keys are not enabled.
+        Raise ParleyError if the request id was already used, the tenant has too many keys, or API keys are not
+        enabled.
         """
         self._check_enabled()
         if await self.store.is_full(tenant, _MAX_KEYS):

@@ -86,11 +86,9 @@ def group_options(
 ) -> tuple[Group, ...]:
     """Return the options in groups of those that are alike, each option in one.
 
-    A group with both options of a pair in `apart` is dissolved into single options, since it is unknown to which of the two
-    the others belong. An option in no group forms a group by itself. Names that are no option are ignored.
-
-    Raises:
-        ValueError: an option is in two groups.
+    A group with both options of a pair in `apart` is dissolved into single options, since it is unknown to which of
+    the two the others belong. An option in no group forms a group by itself. Names that are no option are ignored.
+    Raise ValueError if an option is in two groups.
     """
     pairs = [frozenset(pair) for pair in apart]
     found: list[Group] = []
@@ -119,8 +117,7 @@ def count_votes(
     Args:
         groups: As `group_options` makes them; an option in none forms a group by itself.
 
-    Raises:
-        ValueError: a voter has more than one ballot, or a weight is not positive.
+    Raise ValueError if a voter has more than one ballot, or a weight is not positive.
     """
     tally = _Tally(ballots, groups)
     largest = max(tally.groups.values(), default=Fraction(0))

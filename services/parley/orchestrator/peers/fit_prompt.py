@@ -21,10 +21,8 @@ _HEAD_SHARE: Final = 0.65
 def fit_prompt(request: GenerateRequest) -> int:
     """Shorten the prompt of a request until it can be sent; return the characters that were left out.
 
-    Parts with a larger `shrink_priority` are shortened first, the longest of them most, in their middle, with a mark in place of the removed text.
-
-    Raises:
-        StepError: the parts that must not be shortened are too long by themselves.
+    Parts with a larger `shrink_priority` are shortened first, the longest of them most, in their middle, with a mark
+    in place of the removed text. Raise StepError if the parts that must not be shortened are too long by themselves.
     """
     if request.ByteSize() <= MAX_PROMPT_BYTES:
         return 0

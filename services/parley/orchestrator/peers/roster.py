@@ -68,11 +68,7 @@ class KnownRoute:
 
 
 async def fetch_roster(channel: grpc.aio.Channel) -> Roster:
-    """Return what the gateway knows now.
-
-    Raises:
-        ParleyError: UNAVAILABLE `GATEWAY_UNAVAILABLE`.
-    """
+    """Return what the gateway knows now. Raise ParleyError: UNAVAILABLE `GATEWAY_UNAVAILABLE`."""
     gateway = gateway_pb2_grpc.GatewayServiceStub(channel)
     try:
         agents = await gateway.ListAgents(gateway_pb2.ListAgentsRequest(), timeout=_SECONDS)

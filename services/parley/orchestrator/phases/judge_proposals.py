@@ -159,9 +159,7 @@ async def judge_proposals(
     It chooses among `positions`, which it is shown numbered, if there are any.
 
     If a limit has ended the debate it is not asked any more, and says nothing; nor does it if it keeps to no form.
-
-    Raises:
-        DebateFailedError: the judge failed. If that may pass, it is waited for.
+    Raise DebateFailedError if the judge failed. If that may pass, it is waited for.
     """
     letters = [debate.letter(each.agent) for each in work]
     chooses = [_CHOOSE] if positions else []

@@ -150,11 +150,8 @@ async def run_vote(
 
     It ends early, if the terms let it, once neither winner nor strength can change any more. An agent that fails
     abstains, and so does one that may choose nothing. What votes weigh and which choices are alike is looked up
-    meanwhile.
-
-    Raises:
-        DebateFailedError: too few have voted. If those that failed for reasons that pass would be enough, they are
-            waited for.
+    meanwhile. Raise DebateFailedError if too few have voted. If those that failed for reasons that pass would be
+    enough, they are waited for.
     """
     if not voters:
         raise DebateFailedError("QUORUM_LOST", "every agent is muted", phase=VOTE.name)

@@ -22,8 +22,7 @@ class Roles:
     def __init__(self, roles: Iterable[Role]) -> None:
         """Register these roles, each under its name and its aliases.
 
-        Raises:
-            RoleFileError: two roles use the same name.
+        Raise RoleFileError if two roles use the same name.
         """
         self._by_name: dict[str, Role] = {}
         for role in roles:
@@ -43,11 +42,7 @@ class Roles:
         return tuple(each.name for each in self.all())
 
     def get(self, name: str) -> Role:
-        """Return a role by its name or an alias.
-
-        Raises:
-            UnknownRoleError: no role has this name.
-        """
+        """Return a role by its name or an alias. Raise UnknownRoleError if no role has this name."""
         role = self.find(name)
         if role is None:
             raise UnknownRoleError(f"unknown role {name!r}; known roles: {', '.join(self.names())}")
@@ -60,8 +55,7 @@ class Roles:
     def check(self, duties: Collection[Collection[str]]) -> None:
         """Check that each role has all sections of at least one duty, and no section that no duty reads.
 
-        Raises:
-            RoleFileError: a role does not.
+        Raise RoleFileError if a role does not.
         """
         read = set().union(*duties)
         for role in self.all():
@@ -75,11 +69,7 @@ class Roles:
 
 @cache
 def load_shipped_roles() -> Roles:
-    """Return the roles that Parley ships; their files are read once.
-
-    Raises:
-        RoleFileError: a file cannot be used.
-    """
+    """Return the roles that Parley ships; their files are read once. Raise RoleFileError if a file cannot be used."""
     entries = [each for each in files("parley.orchestrator.roles").iterdir() if each.name.endswith(".md")]
     return Roles(
         parse_role(each.name.removesuffix(".md"), each.read_text("utf-8"))

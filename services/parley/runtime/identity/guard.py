@@ -52,8 +52,7 @@ class Guard:
     async def admit(self, method: str, shown: Credentials) -> Identity:
         """Return the identity of the caller of an RPC (`parley.v1.GatewayService/Generate`).
 
-        Raises:
-            ParleyError: UNAUTHENTICATED or PERMISSION_DENIED.
+        Raise ParleyError: UNAUTHENTICATED or PERMISSION_DENIED.
         """
         if self._open_to_all:
             return Identity(shown.tenant or DEFAULT_TENANT, roles=EVERY_ROLE, proven=False)

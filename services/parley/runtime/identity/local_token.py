@@ -37,8 +37,7 @@ class LocalToken:
     def publish(self, port: int) -> Iterator[None]:
         """Write the token for a port to its file while the block runs.
 
-        Raises:
-            ConfigurationError: there is no folder that only this user can enter.
+        Raise ConfigurationError if there is no folder that only this user can enter.
         """
         path = _own_folder() / _name(port)
         content = f"{os.getpid()} {self._text}"

@@ -47,8 +47,7 @@ class SigningKeys:
     async def key(self, key_id: str) -> PyJWK | None:
         """Return a key, or None if the issuer has none with this id.
 
-        Raises:
-            ParleyError: the issuer does not answer in time, and the key is unknown or the cached keys are too old.
+        Raise ParleyError if the issuer does not answer in time, and the key is unknown or the cached keys are too old.
         """
         known = self._keys.get(key_id)
         if known is None or not self._is_younger(self._fetched_at, _FRESH_SECONDS):

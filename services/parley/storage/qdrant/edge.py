@@ -275,8 +275,7 @@ def _log_damage(collection: VectorCollection, error: BaseException) -> None:
 async def open_edge(path: str) -> AsyncGenerator[EdgeVectors, None]:
     """Open the vectors of a folder, creating it if it is missing.
 
-    Raises:
-        StorageError: the folder cannot be created or written to, or another process uses it.
+    Raise StorageError if the folder cannot be created or written to, or another process uses it.
     """
     folder = _expand(path)
     with _lock_folder(folder):

@@ -47,8 +47,7 @@ def _debate_id(spec: DebateSpec) -> str:
 def _apply(spec: DebateSpec, debate: Debate) -> None:
     """Set in a specification what its evaluators are to judge, and a question.
 
-    Raises:
-        ParleyError: the debate is an evaluation itself.
+    Raise ParleyError if the debate is an evaluation itself.
     """
     if debate.spec.WhichOneof("format_settings") == "evaluation":
         message = f"debate {debate.id} is an evaluation itself; evaluate the debate that it judges"

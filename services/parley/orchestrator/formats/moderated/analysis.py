@@ -121,9 +121,7 @@ async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool) -> 
     """Return the moderator's analysis. If it `asks`, what it must know is put to the person first.
 
     How often and how much, is said by the debate's clarifications; if these say nothing, once and three questions.
-
-    Raises:
-        DebateFailedError: there is none.
+    Raise DebateFailedError if there is none.
     """
     allowed = (
         debate.spec.clarifications

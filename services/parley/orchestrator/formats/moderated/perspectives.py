@@ -188,10 +188,8 @@ def select_perspectives(
 ) -> tuple[Viewpoint, ...]:
     """Return so many perspectives, those that weigh most first: two of them oppose each other, and if the debate brings some, one is its own.
 
-    Of all such sets it is the one that weighs most; among equals the one that stands first in the catalogue.
-
-    Raises:
-        DebateFailedError: there is no such set.
+    Of all such sets it is the one that weighs most; among equals the one that stands first in the catalogue. Raise
+    DebateFailedError if there is no such set.
     """
     weight = weigh_perspectives(known, occasion)
     ranked = sorted(known, key=lambda each: -weight[each.name])

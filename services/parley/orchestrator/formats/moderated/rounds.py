@@ -56,8 +56,7 @@ class Verdict:
 async def run_round(discussion: Discussion, put: str) -> Verdict:
     """Hold the next round, to which the moderator puts this, and return what it makes of it.
 
-    Raises:
-        DebateFailedError: too few debaters have an argument.
+    Raise DebateFailedError if too few debaters have an argument.
     """
     async with discussion.run_round(put) as current:
         standing = _create_briefing(discussion, current)

@@ -94,8 +94,7 @@ async def _refine_plainly(
 async def _recommend(debate: Debate, works: Sequence[Contribution], guidance: Sequence[str]) -> str:
     """Return the judge's answer: whole sentences, and if they are few, the panel's first one after them.
 
-    Raises:
-        DebateFailedError: the judge gave none.
+    Raise DebateFailedError if the judge gave none.
     """
     judge = debate.judge
     prompt = (
