@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from parley.orchestrator.formats.arena.discussion import PROPOSAL_ROUND, Discussion, Made, contributions
-from parley.orchestrator.formats.arena.rules import RuleFinding, probability_finding
+from parley.orchestrator.formats.arena.rules import probability_finding
 from parley.orchestrator.formats.arena.settings import topology_of
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.stopping import asking_order
@@ -99,18 +99,17 @@ async def _is_probable_enough(
     if len(work) < 2:
         return None
     drafts = await compute_draft_groups(arena.debate, work, f"{FIRST_DRAFT_VOTE.name}/of-{len(work)}")
-    found = RuleFinding(holds=False, finding="what the first drafts hold could not be told")
+    found = RoundAssessed(finding="what the first drafts hold could not be told")
     if not isinstance(drafts, StepFailed):
         found = probability_finding(drafts, weights, arena.settings.stopping)
-    finding = f"{found.finding}; not asked: {', '.join(left)}" if found.holds and left else found.finding
-    arena.debate.record_event(
-        f"{_ASKING.key}/of-{len(work)}/finding",
-        RoundAssessed(round=PROPOSAL_ROUND, ends_rounds=found.holds, finding=finding),
-    )
-    if not found.holds:
+    found.round = PROPOSAL_ROUND
+    if found.ends_rounds and left:
+        found.finding += f"; not asked: {', '.join(left)}"
+    arena.debate.record_event(f"{_ASKING.key}/of-{len(work)}/finding", found)
+    if not found.ends_rounds:
         return None
     arena.skipped_agents = frozenset(left)
-    return RoundsEnded(reason=STOP_REASON_PROBABLE_ENOUGH, explanation=finding)
+    return RoundsEnded(reason=STOP_REASON_PROBABLE_ENOUGH, explanation=found.finding)
 
 
 def _check_proposals(arena: Discussion, made: Mapping[str, Made]) -> None:

@@ -28,35 +28,27 @@ CONFIDENCE_QUORUM: Final = 0.75
 """The share of the agents that must say how sure they are, for their average to count."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleFinding:
-    """What a rule has found after a round: whether it holds, and why, in words."""
-
-    holds: bool
-    finding: str
-
-
-def unanimity_finding(drafts: DraftGroups) -> RuleFinding:
+def unanimity_finding(drafts: DraftGroups) -> RoundAssessed:
     """Return whether all first drafts take the same position beyond doubt."""
     groups = [str(place) for place, group in enumerate(drafts.groups) for _ in group.agent_ids]
     if not drafts.certain:
-        return RuleFinding(holds=False, finding="whether the first drafts agree cannot be told")
+        return RoundAssessed(finding="whether the first drafts agree cannot be told")
     if not is_unanimous(groups):
-        return RuleFinding(holds=False, finding=f"the first drafts take {len(drafts.groups)} positions")
-    return RuleFinding(holds=True, finding=f"all {len(groups)} first drafts take the same position")
+        return RoundAssessed(finding=f"the first drafts take {len(drafts.groups)} positions")
+    return RoundAssessed(ends_rounds=True, finding=f"all {len(groups)} first drafts take the same position")
 
 
 def probability_finding(
     drafts: DraftGroups, weights: Mapping[str, float], stopping: StoppingSettings
-) -> RuleFinding:
+) -> RoundAssessed:
     """Return whether what agents of such weights hold is probable enough, so that no other agent need be asked."""
     if not drafts.certain:
-        return RuleFinding(holds=False, finding="which first drafts agree cannot be told")
+        return RoundAssessed(finding="which first drafts agree cannot be told")
     groups = {agent: str(place) for place, group in enumerate(drafts.groups) for agent in group.agent_ids}
     place, probable = max(posterior(groups, weights).items(), key=lambda each: (each[1], each[0]))
     percent, threshold = 100 * probable, stopping.sequential_percent
-    return RuleFinding(
-        holds=percent >= threshold,
+    return RoundAssessed(
+        ends_rounds=percent >= threshold,
         finding=(
             f"the position of {', '.join(drafts.groups[int(place)].agent_ids)} is {percent:.0f} % probable"
             f" (threshold {threshold} %)"
@@ -64,27 +56,25 @@ def probability_finding(
     )
 
 
-def stability_finding(shifted: float | None, stopping: StoppingSettings) -> RuleFinding:
+def stability_finding(shifted: float | None, stopping: StoppingSettings) -> RoundAssessed:
     """Return whether who holds which position has hardly changed; `track_shift` is 0 to 1, None if it is not known."""
     if shifted is None:
-        return RuleFinding(
-            holds=False, finding="whether the agents have changed their positions cannot be told"
-        )
+        return RoundAssessed(finding="whether the agents have changed their positions cannot be told")
     percent, threshold = 100 * shifted, stopping.stable_positions_percent
-    return RuleFinding(
-        holds=percent <= threshold,
+    return RoundAssessed(
+        ends_rounds=percent <= threshold,
         finding=f"who holds which position has changed by {percent:.0f} % since the round before (threshold {threshold} %)",
     )
 
 
-def readiness_finding(said: Sequence[Readiness], agents: int, stopping: StoppingSettings) -> RuleFinding:
+def readiness_finding(said: Sequence[Readiness], agents: int, stopping: StoppingSettings) -> RoundAssessed:
     """Return whether enough of so many agents are ready and sure enough; who says nothing is not."""
     least = stopping.ready_confidence_percent / 100
     ready = sum(
         each.ready is True and each.confidence is not None and each.confidence >= least for each in said
     )
-    return RuleFinding(
-        holds=agents > 0 and ready * 100 >= stopping.ready_share_percent * agents,
+    return RoundAssessed(
+        ends_rounds=agents > 0 and ready * 100 >= stopping.ready_share_percent * agents,
         finding=(
             f"{ready} of {agents} agents are ready for the vote and at least {stopping.ready_confidence_percent} % sure "
             f"(threshold {stopping.ready_share_percent} % of them)"
@@ -92,15 +82,15 @@ def readiness_finding(said: Sequence[Readiness], agents: int, stopping: Stopping
     )
 
 
-def confidence_finding(said: Sequence[Readiness], agents: int, stopping: StoppingSettings) -> RuleFinding:
+def confidence_finding(said: Sequence[Readiness], agents: int, stopping: StoppingSettings) -> RoundAssessed:
     """Return whether the agents are sure enough on average; it cannot hold if too few of so many say how sure they are."""
     sure = [each.confidence for each in said if each.confidence is not None]
     if not sure or len(sure) < CONFIDENCE_QUORUM * agents:
-        return RuleFinding(holds=False, finding=f"only {len(sure)} of {agents} agents say how sure they are")
+        return RoundAssessed(finding=f"only {len(sure)} of {agents} agents say how sure they are")
     average = 100 * sum(sure) / len(sure)
     threshold = stopping.confidence_threshold_percent
-    return RuleFinding(
-        holds=average >= threshold,
+    return RoundAssessed(
+        ends_rounds=average >= threshold,
         finding=f"the agents are {average:.0f} % sure on average (threshold {threshold} %)",
     )
 
@@ -155,14 +145,12 @@ class _Rule:
 
 
 def _record_finding(
-    arena: Discussion, number: int, rule: str, reason: StopReason.ValueType, found: RuleFinding
+    arena: Discussion, number: int, rule: str, reason: StopReason.ValueType, found: RoundAssessed
 ) -> RoundsEnded | None:
     """Record what a rule has found, and return why the rounds end if it holds."""
-    arena.debate.record_event(
-        f"round/{number}/{rule}/finding",
-        RoundAssessed(round=number, ends_rounds=found.holds, finding=found.finding),
-    )
-    return RoundsEnded(reason=reason, explanation=found.finding) if found.holds else None
+    found.round = number
+    arena.debate.record_event(f"round/{number}/{rule}/finding", found)
+    return RoundsEnded(reason=reason, explanation=found.finding) if found.ends_rounds else None
 
 
 async def _check_agreement(
