@@ -58,6 +58,7 @@ from parley.v1.event_pb2 import (
     StepSucceeded,
     TimerFired,
     TimerStarted,
+    Warned,
 )
 
 _tracer = tracer(__name__)
@@ -261,6 +262,10 @@ class Debate:
         self._mark_used(key)
         if key not in self._recorded.notes:
             self._journal.enqueue(create_event(key, payload))
+
+    def warn(self, key: str, message: str) -> None:
+        """Record once, below a key, that something went other than planned; in one line."""
+        self.record_event(f"{key}/warning", Warned(message=" ".join(message.split())))
 
     async def add_participant(self, key: str, agent: Agent, instructions: Mapping[str, str]) -> Agent:
         """Add an agent to the debate with its prompts by section. Return it as it is recorded.

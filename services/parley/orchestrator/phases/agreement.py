@@ -39,7 +39,7 @@ from parley.v1.debate_pb2 import (
     DraftGroup,
     DraftGroups,
 )
-from parley.v1.event_pb2 import DraftsGrouped, RoundAssessed, RoundsEnded, StepFailed, Warned
+from parley.v1.event_pb2 import DraftsGrouped, RoundAssessed, RoundsEnded, StepFailed
 
 
 def agent_positions(work: Sequence[Contribution]) -> list[AgentPosition]:
@@ -190,8 +190,7 @@ async def group_drafts(
     key = FIRST_DRAFT_VOTE.name
     found = await _compare_drafts(debate, drafts, key)
     if isinstance(found, StepFailed):
-        message = f"the first drafts could not be grouped: {found.message}"
-        debate.record_event(f"{key}/warning", Warned(message=message))
+        debate.warn(key, f"the first drafts could not be grouped: {found.message}")
         return None
     groups = _record_groups(debate, key, found)
     if asked is None or not found.unsure:
@@ -352,7 +351,4 @@ def _describe_critics(assessed: AssessResponse) -> str:
 
 
 def _warn_unknown(debate: Debate, key: str, number: int, why: str) -> None:
-    message = (
-        f"agreement after round {number} could not be told, and the rounds go on: {' '.join(why.split())}"
-    )
-    debate.record_event(f"{key}/warning", Warned(message=message))
+    debate.warn(key, f"agreement after round {number} could not be told, and the rounds go on: {why}")

@@ -18,7 +18,7 @@ from parley.orchestrator.phases.situation import (
 )
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import STOP_REASON_JUDGE, STOP_REASON_QUALITY_REACHED
-from parley.v1.event_pb2 import RoundAssessed, RoundsEnded, StepFailed, Warned
+from parley.v1.event_pb2 import RoundAssessed, RoundsEnded, StepFailed
 
 ASSESSMENT = Activity("assessment", "scores the work", "Assessments", title="scores for the work")
 SECTION = "assess"
@@ -51,8 +51,7 @@ async def find_end_by_quality(
     scored = await debate.ask_structured(key, judge, task, shape)
     if isinstance(scored, StepFailed) or not scored.scores.keys() >= set(letters):
         why = scored.message if isinstance(scored, StepFailed) else "an agent has no score"
-        message = f"quality after round {number} could not be told, and the rounds go on: {why}"
-        debate.record_event(f"{key}/warning", Warned(message=" ".join(message.split())))
+        debate.warn(key, f"quality after round {number} could not be told, and the rounds go on: {why}")
         return None
     best = max(scored.scores[letter] for letter in letters)
     finding = f"the judge scores the best work {best:.0f} of 100 (threshold {threshold})"
@@ -119,9 +118,9 @@ async def find_end_by_judge(
         key, judge, task, AnswerShape("discussion", _DiscussionAnswer, _DISCUSSION_SCHEMA, _render_discussion)
     )
     if isinstance(said, StepFailed):
-        why = " ".join(said.message.split())
+        why = said.message
         message = f"the judge did not say after round {number} whether to go on, and the rounds go on: {why}"
-        debate.record_event(f"{key}/warning", Warned(message=message))
+        debate.warn(key, message)
         return None
     reason = " ".join(said.reason.split())
     finding = f"the judge finds more discussion of {'use' if said.more_is_of_use else 'no use'}: {reason}"
@@ -209,9 +208,9 @@ async def assess_support(
     )
     said = await debate.ask_structured(key, judge, Task(SUPPORT.create_work(judge.id, number), prompt), shape)
     if isinstance(said, StepFailed):
-        why = " ".join(said.message.split())
+        why = said.message
         message = f"the judge did not say after round {number} what evidence there is, and the texts alone count: {why}"
-        debate.record_event(f"{key}/warning", Warned(message=message))
+        debate.warn(key, message)
         return None
     return said
 

@@ -18,7 +18,7 @@ from parley.orchestrator.phases.prompting import preamble
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import TeamSettings
-from parley.v1.event_pb2 import StepFailed, TeamSelected, Warned
+from parley.v1.event_pb2 import StepFailed, TeamSelected
 from parley.v1.ratings_pb2 import Candidate, GetWeightsRequest, Rating, SelectTeamRequest
 
 TEAM: Final = Activity("team", "choosing the team", title="choice of the team")
@@ -46,7 +46,7 @@ async def select_team(debate: Debate, settings: TeamSettings) -> None:
     if isinstance(found, StepFailed):
         chosen = set(agents[: settings.size])
         message = f"the first {settings.size} agents debate, since no team could be chosen: {found.message}"
-        debate.record_event(f"{TEAM.name}/warning", Warned(message=message))
+        debate.warn(TEAM.name, message)
     else:
         candidates = list(found.candidates)
         chosen = {each.agent_id for each in candidates if each.chosen}
@@ -84,8 +84,7 @@ async def rate_judges(debate: Debate, able: Sequence[Agent], *, by_calibration: 
 
 
 def _warn_no_judge(debate: Debate, key: str, why: str) -> Sequence[Nominee]:
-    message = f"{debate.judge.id} judges, since no judge could be chosen by the ratings: {why}"
-    debate.record_event(f"{key}/warning", Warned(message=message))
+    debate.warn(key, f"{debate.judge.id} judges, since no judge could be chosen by the ratings: {why}")
     return ()
 
 
@@ -130,8 +129,7 @@ async def elect_judge(debate: Debate, able: Sequence[Agent], voters: Sequence[Ag
     votes = await asyncio.gather(*(_ask_vote(debate, each, able) for each in asked))
     counted = Counter(each for each in votes if each)
     if not counted:
-        message = f"{debate.judge.id} judges, since nobody has voted for a judge"
-        debate.record_event(f"{JUDGE_VOTE.name}/warning", Warned(message=message))
+        debate.warn(JUDGE_VOTE.name, f"{debate.judge.id} judges, since nobody has voted for a judge")
         return ()
     in_order = list(able)
     debate.random(JUDGE_VOTE.name).shuffle(in_order)

@@ -12,7 +12,7 @@ from parley.orchestrator.phases.prompting import instructions_for, preamble, quo
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Answer, Clarifications, Question, Questions
-from parley.v1.event_pb2 import StepFailed, Warned
+from parley.v1.event_pb2 import StepFailed
 
 
 def describe_answers(asker: str, questions: Sequence[Question], answer: Answer) -> list[str]:
@@ -97,8 +97,7 @@ async def _ask(debate: Debate, time: int, agent: Agent, allowed: Clarifications)
     shape = AnswerShape("questions", _QuestionsSchema, _create_schema(allowed.max_per_agent), _render)
     asked = await debate.ask_structured(key, agent, task, shape)
     if isinstance(asked, StepFailed):
-        message = f"{agent.name} could not say what it must know: {asked.message}"
-        debate.record_event(f"{key}/warning", Warned(message=message))
+        debate.warn(key, f"{agent.name} could not say what it must know: {asked.message}")
         return ()
     texts = (" ".join(each.split())[:_MAX_QUESTION_CHARACTERS] for each in asked.questions)
     return [text for text in texts if text][: allowed.max_per_agent]

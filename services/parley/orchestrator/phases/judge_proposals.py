@@ -27,7 +27,7 @@ from parley.orchestrator.phases.situation import (
 )
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import RankedProposal
-from parley.v1.event_pb2 import StepFailed, Warned
+from parley.v1.event_pb2 import StepFailed
 
 JUDGEMENT = Activity("judgement", "judges the proposals", "Judgement")
 _MAX_SCORE: Final = 10
@@ -179,9 +179,7 @@ async def judge_proposals(
     if isinstance(made, StepFailed):
         if not (debate.ending or made.reason == "INVALID_STRUCTURED_ANSWER"):
             raise debate_failure({key: made}, JUDGEMENT.name)
-        debate.record_event(
-            f"{key}/warning", Warned(message=f"the judge has scored nobody: {' '.join(made.message.split())}")
-        )
+        debate.warn(key, f"the judge has scored nobody: {made.message}")
         return Judgement.model_construct()
     absent = [
         letter
@@ -189,14 +187,10 @@ async def judge_proposals(
         if not any(each.agent == letter and each.score is not None for each in made.ranking)
     ]
     if absent:
-        debate.record_event(
-            f"{key}/warning", Warned(message=f"the judge gave no score to {', '.join(absent)}")
-        )
+        debate.warn(key, f"the judge gave no score to {', '.join(absent)}")
     if positions and (made.position is None or made.position > len(positions)):
-        debate.record_event(
-            f"{key}/choice/warning",
-            Warned(message="the judge did not say which of the first positions is right: it casts no ballot"),
-        )
+        message = "the judge did not say which of the first positions is right: it casts no ballot"
+        debate.warn(f"{key}/choice", message)
         made.position = None
     return made
 

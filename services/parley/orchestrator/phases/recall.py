@@ -3,7 +3,7 @@
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.peers.services import truncate_text
-from parley.v1.event_pb2 import Recalled, StepFailed, Warned
+from parley.v1.event_pb2 import Recalled, StepFailed
 from parley.v1.memory_pb2 import RecallRequest
 
 RECALL = Activity("recall", "looking for past debates", title="search for past debates")
@@ -22,8 +22,7 @@ async def recall(debate: Debate) -> str:
         _KEY, RECALL.create_work(), request, lambda: debate.services.memory.recall(request)
     )
     if isinstance(found, StepFailed):
-        message = f"past debates could not be recalled: {found.message}"
-        debate.record_event(f"{_KEY}/warning", Warned(message=message))
+        debate.warn(_KEY, f"past debates could not be recalled: {found.message}")
         return ""
     if found.debates:
         ids = [each.debate_id for each in found.debates]

@@ -22,7 +22,7 @@ from parley.orchestrator.phases.scoring import SOUND
 from parley.orchestrator.phases.vote import VOTE
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP, Critique
 from parley.v1.debate_pb2 import Outcome
-from parley.v1.event_pb2 import StepFailed, StepSucceeded, Warned
+from parley.v1.event_pb2 import StepFailed, StepSucceeded
 from parley.v1.memory_pb2 import RecordDebateRequest
 from parley.v1.ratings_pb2 import Encounter, JudgedAnswer, MatchResult, PhaseResult, RecordMatchRequest
 from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, Vote
@@ -201,5 +201,4 @@ async def _record(
     key = f"after/{activity.name}"
     outcome = await debate.call_service(key, activity.create_work(), request, call)
     if isinstance(outcome, StepFailed):
-        message = f"the outcome was not recorded: {outcome.message}"
-        debate.record_event(f"{key}/warning", Warned(message=message))
+        debate.warn(key, f"the outcome was not recorded: {outcome.message}")

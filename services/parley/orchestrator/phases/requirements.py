@@ -11,7 +11,7 @@ from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_pa
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text, valid_items
 from parley.v1.debate_pb2 import Requirement
-from parley.v1.event_pb2 import RequirementsListed, StepFailed, Warned
+from parley.v1.event_pb2 import RequirementsListed, StepFailed
 from parley.v1.panel_pb2 import UnfulfilledRequirement
 
 REQUIREMENTS = Activity("requirements", "lists what is required", title="list of requirements")
@@ -142,9 +142,8 @@ async def list_requirements(debate: Debate) -> Requirements:
     shape = AnswerShape("requirements", RequirementsAnswer, _SCHEMA, _render)
     answer = await debate.ask_structured(_KEY, judge, task, shape)
     if isinstance(answer, StepFailed):
-        why = " ".join(answer.message.split())
-        message = f"what the question requires was not listed, and the debate goes on without: {why}"
-        debate.record_event(f"{_KEY}/warning", Warned(message=message))
+        why = answer.message
+        debate.warn(_KEY, f"what the question requires was not listed, and the debate goes on without: {why}")
         return Requirements()
     listed = tuple(Requirement(text=each.text, hard=each.hard) for each in answer.requirements)
     if listed:

@@ -22,7 +22,7 @@ from parley.orchestrator.phases.prompting import instructions_for, quotation
 from parley.orchestrator.phases.situation import common_preamble, describe_agents, describe_identity
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import Agent, SummarySettings
-from parley.v1.event_pb2 import StepFailed, Warned
+from parley.v1.event_pb2 import StepFailed
 from parley.v1.gateway_pb2 import PromptPart
 
 SUMMARY = Activity("summary", "summarizes", "Summaries")
@@ -161,10 +161,10 @@ async def _summarize(reader: _Reader, before: str, gone: Sequence[Contribution])
         key = reader.key if number == 1 else f"{reader.key}/{number}"
         reply = await debate.ask(key, agent, Task(work, prompt, max_characters=most))
         if isinstance(reply, StepFailed):
-            warning = (
-                f"{agent.name} could not summarize its history and goes on with all of it: {reply.message}"
+            why = reply.message
+            debate.warn(
+                reader.key, f"{agent.name} could not summarize its history and goes on with all of it: {why}"
             )
-            debate.record_event(f"{reader.key}/warning", Warned(message=warning))
             return None
         summary = reply.text
     return summary

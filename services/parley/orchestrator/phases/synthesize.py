@@ -24,7 +24,7 @@ from parley.orchestrator.phases.schemas import (
 )
 from parley.orchestrator.phases.scoring import score_anchors, scores_schema
 from parley.orchestrator.phases.situation import common_preamble
-from parley.v1.event_pb2 import StepFailed, Warned
+from parley.v1.event_pb2 import StepFailed
 
 SYNTHESIS = Activity("synthesis", "writes the answer")
 SECTION = "synthesize"
@@ -155,7 +155,7 @@ async def synthesize(
         raise debate_failure({KEY: answer}, SYNTHESIS.name)
     absent = _describe_missing(answer, letters, requirements)
     if absent:
-        debate.record_event(f"{KEY}/warning", Warned(message=absent))
+        debate.warn(KEY, absent)
     return answer
 
 

@@ -22,7 +22,7 @@ from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.v1.agent_pb2 import Agent
 from parley.v1.convergence_pb2 import GroupPositionsRequest
-from parley.v1.event_pb2 import StepFailed, Warned
+from parley.v1.event_pb2 import StepFailed
 from parley.v1.ratings_pb2 import (
     WEIGHT_RULE_ACCURACY,
     WEIGHT_RULE_ELO,
@@ -65,7 +65,7 @@ async def fetch_vote_weights(
     )
     if isinstance(found, StepFailed):
         message = f"every vote weighs the same, since its weight could not be looked up: {found.message}"
-        debate.record_event(f"{key}/warning", Warned(message=message))
+        debate.warn(key, message)
         return equal
     return equal | {each.agent_id: each.weight for each in found.weights}
 
@@ -90,8 +90,7 @@ async def group_similar_choices(
         key, doing, request, lambda: debate.services.convergence.group_positions(request)
     )
     if isinstance(found, StepFailed):
-        message = f"every choice is counted alone, since they could not be compared: {found.message}"
-        debate.record_event(f"{key}/warning", Warned(message=message))
+        debate.warn(key, f"every choice is counted alone, since they could not be compared: {found.message}")
         return alone
     apart = [(each.agent_id, each.other_agent_id) for each in found.contradictions]
     return group_options(options, [each.agent_ids for each in found.groups], apart)
@@ -161,7 +160,7 @@ async def run_vote(
             f"all voters share one model family ({terms.shared_family}): their votes are one voice, and their agreement"
             " shows a step less"
         )
-        debate.record_event(f"{terms.key}-voice/warning", Warned(message=message))
+        debate.warn(f"{terms.key}-voice", message)
     async with asyncio.TaskGroup() as tasks:
         weighing = tasks.create_task(fetch_vote_weights(debate, voters, terms))
         grouping = tasks.create_task(group_similar_choices(debate, work, terms))

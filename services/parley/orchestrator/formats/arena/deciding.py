@@ -25,7 +25,7 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import DUTY_PROPOSER, DUTY_VOTER, RankedProposal
 from parley.v1.convergence_pb2 import AgentPosition, GroupPositionsRequest
 from parley.v1.debate_pb2 import DraftGroup
-from parley.v1.event_pb2 import StepFailed, Warned
+from parley.v1.event_pb2 import StepFailed
 from parley.v1.voting_pb2 import (
     VOTE_BALLOTS_FIRST_DRAFTS,
     VOTE_BALLOTS_LAST_VOTE,
@@ -275,7 +275,7 @@ async def _compare_last_positions(arena: Discussion, drafts: Sequence[DraftGroup
     )
     if isinstance(found, StepFailed):
         message = f"which final proposals take which first position could not be told: {found.message}"
-        debate.record_event(f"{_POSITIONS_KEY}/warning", Warned(message=message))
+        debate.warn(_POSITIONS_KEY, message)
         return known
     unlike = [(each.agent_id, each.other_agent_id) for each in found.contradictions]
     unlike += [(each.agent_id, each.other_agent_id) for each in found.unsure]

@@ -38,7 +38,6 @@ from parley.v1.arena_pb2 import (
 from parley.v1.debate_pb2 import (
     Outcome,
 )
-from parley.v1.event_pb2 import Warned
 from parley.v1.voting_pb2 import VOTE_BALLOTS_LAST_VOTE, Decision, Vote
 
 
@@ -92,7 +91,7 @@ async def _run_vote(arena: Discussion, basis: DecisionBasis, number: int, votes:
             if lost.steps_to_wait_for or not decides_without_vote(arena, basis):
                 raise
             message = f"too few votes came in, and the first drafts decide without them: {lost}"
-            arena.debate.record_event(f"{terms.key}/warning", Warned(message=message))
+            arena.debate.warn(terms.key, message)
             votes.append(Vote())
     arena.enter_repeated_state("VOTE_AGGREGATION", number)
     is_consensus = bool(votes and votes[-1].winner_agent_id)

@@ -16,7 +16,7 @@ from parley.orchestrator.phases.prompting import SYSTEM_SECTION, quotation
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.evaluation_pb2 import EvaluationSettings, FailedEvaluator
-from parley.v1.event_pb2 import StepFailed, Warned
+from parley.v1.event_pb2 import StepFailed
 from parley.v1.gateway_pb2 import PromptPart
 
 EVALUATION = Activity("evaluation", "judges the answer", "Evaluations")
@@ -53,7 +53,7 @@ async def _run(debate: Debate) -> Outcome:
     ]
     for each in failed:
         message = f"evaluator {each.agent_id} gave no score: {each.reason}: {each.message}"
-        debate.record_event(f"{_key(each.agent_id)}/warning", Warned(message=message))
+        debate.warn(_key(each.agent_id), message)
     return outcome_of(_settings(debate).debate_id, judgements, failed)
 
 

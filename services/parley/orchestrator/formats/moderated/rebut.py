@@ -24,7 +24,7 @@ from parley.orchestrator.phases.prompting import length_limit
 from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Reply
-from parley.v1.event_pb2 import StepFailed, Warned
+from parley.v1.event_pb2 import StepFailed
 
 _MAX_ANSWERS: Final = 5
 _MAX_POSITION: Final = 500
@@ -139,7 +139,7 @@ async def rebut(
     if unknown:
         named = ", ".join(" ".join(each.split())[:20] for each in unknown)
         message = f"{agent.name} answers in round {number} what nobody else said, and that is not counted as an answer: {named}"
-        debate.record_event(f"{key}/warning", Warned(message=message))
+        debate.warn(key, message)
     tokens, truncated = count_written_tokens(debate, work)
     return Speech(
         key,

@@ -25,7 +25,7 @@ from parley.orchestrator.phases.refine import REFINEMENT
 from parley.orchestrator.phases.synthesize import KEY, SYNTHESIS
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Outcome, Reply, Work
-from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed, Warned
+from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed
 from parley.v1.gateway_pb2 import PromptPart
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_JUDGE, TERMINATION_RULE_FIXED, PanelOutcome, PanelSettings
 
@@ -282,9 +282,7 @@ def _warn_of_ignored_settings(debate: Debate, settings: PanelSettings) -> None:
     }
     left_out = "; ".join(what for what, wanted in asked.items() if wanted)
     if left_out:
-        debate.record_event(
-            "demonstration/warning", Warned(message=f"a very small model answers: {left_out}")
-        )
+        debate.warn("demonstration", f"a very small model answers: {left_out}")
 
 
 def _no_proposal_failure(debate: Debate) -> DebateFailedError:
