@@ -151,7 +151,7 @@ def test_debates_scale_nothing_where_no_metric_arrives() -> None:
 
 
 def test_a_trial_without_a_certificate_is_refused_where_callers_need_one() -> None:
-    rules = [{"subject": "spiffe://a/*", "tenant": "a", "roles": ["debate"]}]
+    rules = [{"subject": "uri:spiffe://a/*", "tenant": "a", "roles": ["debate"]}]
     values = changed("services.orchestrator.settings.mtls_rules", rules, "minimal")
     values["access"]["clients"] = ["key", "mtls"]
     values["trial"] = {"enabled": True, "existingSecret": "key"}

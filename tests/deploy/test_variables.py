@@ -70,7 +70,7 @@ _PAIRED = {"agreement_encoder", "agreement_encoder_sha256", "agreement_tokenizer
 def _sample(part: dict[str, Any]) -> Any:
     match part["type"]:
         case "array":
-            return [{"subject": "spiffe://cluster/*", "tenant": "research", "roles": ["read"]}]
+            return [{"subject": "uri:spiffe://cluster/*", "tenant": "research", "roles": ["read"]}]
         case "boolean":
             return True
         case "integer":

@@ -60,7 +60,7 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             "PARLEY_TLS_CERTIFICATE": str(certificate),
             "PARLEY_TLS_KEY": str(key),
             "PARLEY_TLS_CLIENT_CA": str(authority.file),
-            "PARLEY_MTLS_RULES": '[{"subject": "somebody else", "roles": ["debate"]}]',
+            "PARLEY_MTLS_RULES": '[{"subject": "cn:someone", "roles": ["debate"]}]',
         }
     with system(folder, "http://127.0.0.1:9", variables) as services:
         address = services.addresses["orchestrator"]

@@ -25,13 +25,16 @@ class Authority:
         )
         self.file = _put(folder / f"{name}.pem", _pem(made.sign(self._key, hashes.SHA256())))
 
-    def sign(self, name: str, uris: Sequence[str] = (), file_name: str = "") -> tuple[Path, Path]:
-        """Make a certificate for this machine under a common name and URIs; return its file and its key's."""
+    def sign(
+        self, name: str, uris: Sequence[str] = (), file_name: str = "", emails: Sequence[str] = ()
+    ) -> tuple[Path, Path]:
+        """Make a certificate for this machine under a common name, URIs and addresses of mail; return its file and its key's."""
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [
             x509.DNSName("localhost"),
             x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
             *map(x509.UniformResourceIdentifier, uris),
+            *map(x509.RFC822Name, emails),
         ]
         made = _builder(_name(name), self._name, key).add_extension(
             x509.SubjectAlternativeName(names), critical=False

@@ -37,6 +37,7 @@ class CertificateRuleSetting(BaseModel):
             raise ValueError(
                 "tenant must be 1 to 64 characters of A-Z a-z 0-9 . _ -, and begin with a letter or digit"
             )
+        self.rule()
         return self
 
     def rule(self) -> CertificateRule:
@@ -75,7 +76,8 @@ class AccessSettings(BaseSettings):
     )
     mtls_rules: tuple[CertificateRuleSetting, ...] = Field(
         default=(),
-        description='Tenant and roles by certificate: [{"subject": "PATTERN", "tenant": …, "roles": […]}].',
+        description='Tenant and roles by certificate: [{"subject": "KIND:PATTERN", "tenant": …, "roles": […]}]. KIND is uri, dns, '
+        "email, or cn (only for certificates without other names).",
     )
     service_secret: SecretStr | None = Field(
         default=None,

@@ -142,7 +142,7 @@ async def test_a_certificate_tells_the_tenant_and_without_one_nobody_is_spoken_t
 ) -> None:
     monkeypatch.setattr("parley.runtime.identity.guard.needed_role", lambda _: ACCESS_ROLE_READ)
     server = ServerTls(*authority.sign("server"), client_ca=authority.file)
-    rule = CertificateRule("spiffe://acme/*", "acme", frozenset({ACCESS_ROLE_READ}))
+    rule = CertificateRule("uri:spiffe://acme/*", "acme", frozenset({ACCESS_ROLE_READ}))
     ours = ClientTls(authority.file, *authority.sign("ours", ["spiffe://acme/ci"]))
     others = ClientTls(authority.file, *authority.sign("others", ["spiffe://other/ci"]))
     async with start_server([make_service(Tell=tell)], settings(server, rule)) as running:
@@ -154,6 +154,32 @@ async def test_a_certificate_tells_the_tenant_and_without_one_nobody_is_spoken_t
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await told(running, tls)
             assert caught.value.code() == code
+
+
+@pytest.mark.parametrize(
+    ("subject", "is_known"),
+    [
+        ("dns:*.umbrella.example", False),
+        ("email:*.umbrella.example", True),
+        ("cn:someone", False),
+        ("uri:spiffe://a/b", True),
+        ("dns:localhost", True),
+    ],
+)
+async def test_a_rule_matches_names_of_its_own_kind_in_a_real_certificate(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch, subject: str, is_known: bool
+) -> None:
+    monkeypatch.setattr("parley.runtime.identity.guard.needed_role", lambda _: ACCESS_ROLE_READ)
+    server = ServerTls(*authority.sign("server"), client_ca=authority.file)
+    files = authority.sign("someone", ["spiffe://a/b"], emails=["a@b.umbrella.example"])
+    rule = CertificateRule(subject, "umbrella", frozenset({ACCESS_ROLE_READ}))
+    async with start_server([make_service(Tell=tell)], settings(server, rule)) as running:
+        if is_known:
+            assert (await told(running, ClientTls(authority.file, *files))).startswith("umbrella ")
+            return
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await told(running, ClientTls(authority.file, *files))
+        assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
 
 
 def test_files_that_are_no_pair_or_not_there_stop_the_start(authority: Authority, tmp_path: Path) -> None:

@@ -82,12 +82,22 @@ def test_rules_for_certificates_are_read_with_the_authority_that_signs_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given(monkeypatch, auth="mtls", tls_certificate="a.pem", tls_key="a.key", tls_client_ca="ca.pem")
-    rules = '[{"subject": "spiffe://mesh/*", "roles": ["service"]}, {"subject": "*.a", "tenant": "a", "roles": ["read"]}]'
+    rules = '[{"subject": "uri:spiffe://mesh/*", "roles": ["service"]}, {"subject": "dns:*.a", "tenant": "a", "roles": ["read"]}]'
     given(monkeypatch, mtls_rules=rules)
     for settings in (Inner, Outer):
         loaded = settings.load()
         assert [each.rule().tenant for each in loaded.mtls_rules] == ["default", "a"]
         assert loaded.guard() is not OPEN
+
+
+def test_a_rule_without_the_kind_of_its_name_is_refused_in_one_line_that_says_what_to_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given(monkeypatch, mtls_rules='[{"subject": "spiffe://mesh/*", "roles": ["service"]}]')
+    message = refused(Outer)
+    assert "PARLEY_MTLS_RULES" in message
+    assert "(this one: uri:)" in message
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize(
@@ -97,9 +107,10 @@ def test_rules_for_certificates_are_read_with_the_authority_that_signs_them(
         ("auth", "none,key"),
         ("service_secret", "short"),
         ("tls", "on"),
-        ("mtls_rules", '[{"subject": "a", "roles": ["root"]}]'),
-        ("mtls_rules", '[{"subject": "a", "tenant": "a/b", "roles": ["read"]}]'),
-        ("mtls_rules", '[{"subject": "a", "roles": []}]'),
+        ("mtls_rules", '[{"subject": "dns:a", "roles": ["root"]}]'),
+        ("mtls_rules", '[{"subject": "dns:a", "tenant": "a/b", "roles": ["read"]}]'),
+        ("mtls_rules", '[{"subject": "dns:a", "roles": []}]'),
+        ("mtls_rules", '[{"subject": "spiffe://a/*", "roles": ["read"]}]'),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_its_name(
