@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import count
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import grpc
 
@@ -21,7 +21,10 @@ from parley.v1.orchestrator_pb2_grpc import OrchestratorServiceStub
 from parley.v1.panel_pb2 import PanelSettings
 from tests.bench.environment import MODEL
 
-__all__ = ["DEAD_MODEL", "Greed", "greedy_tenant"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["DEAD_MODEL", "Greed", "Told", "create_request", "greedy_tenant"]
 
 DEAD_MODEL: Final = "dead-model"
 """The model that its debates ask."""
@@ -67,11 +70,13 @@ class Told:
 
 
 @asynccontextmanager
-async def greedy_tenant(address: str, key: str, greed: Greed) -> AsyncIterator[dict[str, object]]:
-    """Run the tenant at its limits while the block runs; what it was told is in the yielded dict after it."""
+async def greedy_tenant(
+    address: str, key: str, greed: "DataclassInstance", module: str = "tests.bench.greedy_tenant"
+) -> AsyncIterator[dict[str, object]]:
+    """Run a module as the tenant at its limits while the block runs; what it counted is in the yielded dict after the block."""
     environment = os.environ | {"ADDRESS": address, "KEY": key, "GREED": json.dumps(asdict(greed))}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.bench.greedy_tenant"),
+        *(sys.executable, "-m", module),
         env=environment,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -103,7 +108,7 @@ class _Tenant:
         """Come to the limits, and stay there in tasks that do not end."""
         for number in range(self._greed.debates):
             made = await self._asked(
-                "debate", stubs[0].CreateDebate(_request(str(number)), metadata=self._metadata)
+                "debate", stubs[0].CreateDebate(create_request(str(number)), metadata=self._metadata)
             )
             if made is not None:
                 self._debates.append(made.debate_id)
@@ -161,7 +166,7 @@ class _Tenant:
             pass
 
     async def _ask_for_parts(self, stub: OrchestratorServiceStub) -> None:
-        request = _request("parts")
+        request = create_request("parts")
         request.spec.context.extend(
             ContextDocument(path=f"{number}.md", text="x") for number in range(self._greed.parts)
         )
@@ -172,7 +177,7 @@ class _Tenant:
     async def _hold_large_debates(self, stub: OrchestratorServiceStub, place: int) -> None:
         """Hold one debate with large documents after the other."""
         for number in count():
-            request = _request(f"large-{place}-{number}", f"openai/{MODEL}")
+            request = create_request(f"large-{place}-{number}", f"openai/{MODEL}")
             request.spec.context.add(path="large.md", text="Words of a document. " * 199_000)
             made = await self._asked("large", stub.CreateDebate(request, metadata=self._metadata))
             if made is None:
@@ -193,7 +198,8 @@ class _Tenant:
         return answer
 
 
-def _request(name: str, route: str = _ROUTE) -> pb.CreateDebateRequest:
+def create_request(name: str, route: str = _ROUTE) -> pb.CreateDebateRequest:
+    """Return a request for a debate of three agents on a route."""
     spec = DebateSpec(
         question=f"What is to be done about {name}?",
         agents=[

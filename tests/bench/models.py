@@ -58,11 +58,15 @@ class Models:
 
 
 @asynccontextmanager
-async def model_server(words: int = 24) -> AsyncIterator[Models]:
-    """Run the server for as long as the block lasts; its answers have so many words."""
+async def model_server(words: int = 24, *, keeps_calls: bool = True) -> AsyncIterator[Models]:
+    """Run the server for as long as the block lasts; its answers have so many words.
+
+    Unless it `keeps_calls`, it forgets each call once it has ended: large prompts would fill the memory.
+    """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "tests.support.model_server", "--answer-words", str(words), "--positions"),
+        *([] if keeps_calls else ["--forget-calls"]),
         stdout=asyncio.subprocess.PIPE,
     )
     try:

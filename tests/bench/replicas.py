@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-__all__ = ["cpu_seconds", "memory_bytes", "service"]
+__all__ = ["cpu_seconds", "memory_bytes", "peak_memory_bytes", "service"]
 
 _STARTS_WITHIN = 60.0
 _STOPS_WITHIN = 30.0
@@ -59,6 +59,11 @@ def cpu_seconds() -> dict[str, float]:
 def memory_bytes() -> dict[str, float]:
     """Return the memory that is resident for each process that `cpu_seconds` knows, in bytes (Linux only)."""
     return _of_each(_resident)
+
+
+def peak_memory_bytes() -> dict[str, float]:
+    """Return the most memory that was ever resident for each process that `cpu_seconds` knows, in bytes (Linux only)."""
+    return _of_each(_peak)
 
 
 def _of_each(measure: Callable[[Path], float]) -> dict[str, float]:
@@ -118,6 +123,11 @@ def _used(folder: Path) -> float:
 
 def _resident(folder: Path) -> float:
     return float(int((folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+
+
+def _peak(folder: Path) -> float:
+    lines = (folder / "status").read_text().splitlines()
+    return next((float(each.split()[1]) * 1024 for each in lines if each.startswith("VmHWM:")), 0.0)
 
 
 def _command(folder: Path) -> str:

@@ -25,6 +25,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--answer-words", type=int, default=24, help="words of an answer made up")
     parser.add_argument("--positions", action="store_true", help="end texts with a position where asked to")
     parser.add_argument("--ledger", type=Path, help="file that gets each call as a line of JSON")
+    parser.add_argument(
+        "--forget-calls", action="store_true", help="keep no call in memory once it has ended"
+    )
     parser.add_argument("--faults", type=Path, help="JSON file with a list of rules")
     parser.add_argument("--no-responses", action="store_true", help="Chat Completions only")
     parser.add_argument("--no-chat", action="store_true", help="Responses only")
@@ -49,6 +52,7 @@ def _server(arguments: argparse.Namespace) -> ModelServer:
         ),
         rules=[rule_from_json(item) for item in rules],
         ledger_file=arguments.ledger,
+        keeps_calls=not arguments.forget_calls,
         answer_words=arguments.answer_words,
         states_positions=arguments.positions,
         responses=not arguments.no_responses,

@@ -69,9 +69,13 @@ _FILE_FIELDS = tuple(name for name in Record.__slots__ if name != "body")
 
 
 class Ledger:
-    """Every call of one server. `file` also gets each record as a line of JSON the moment the call ends."""
+    """Every call of one server. `file` also gets each record as a line of JSON the moment the call ends.
 
-    def __init__(self, file: Path | None = None) -> None:
+    Unless it `keeps_calls`, no record of a call that has ended is kept in memory.
+    """
+
+    def __init__(self, file: Path | None = None, *, keeps_calls: bool = True) -> None:
+        self._keeps_calls = keeps_calls
         self._file = None if file is None else os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         self._records: list[Record] = []
         self._open: dict[Call, None] = {}
@@ -140,7 +144,8 @@ class Ledger:
             tool_results=call.tool_results,
             body=call.body,
         )
-        self._records.append(record)
+        if self._keeps_calls:
+            self._records.append(record)
         if self._file is not None:
             os.write(self._file, json.dumps(record.to_json()).encode() + b"\n")
         self._wake()

@@ -27,8 +27,8 @@ class ModelServer:
     """A model server in this process.
 
     `async with ModelServer(latency=0.2, rules=[...]) as server:` gives it an address, `server.base_url`, for as long
-    as the block lasts. Beyond `answer` (for every text call no rule answers), `latency` (or plain seconds), `rules`
-    and `ledger_file`, keywords are the fields of `Switches`.
+    as the block lasts. Beyond `answer` (for every text call no rule answers), `latency` (or plain seconds), `rules`,
+    `ledger_file` and `keeps_calls`, keywords are the fields of `Switches`.
     """
 
     def __init__(
@@ -39,9 +39,10 @@ class ModelServer:
         latency: Latency | float = 0.0,
         ledger_file: Path | None = None,
         port: int = 0,
+        keeps_calls: bool = True,
         **switches: Any,
     ) -> None:
-        self.ledger = Ledger(ledger_file)
+        self.ledger = Ledger(ledger_file, keeps_calls=keeps_calls)
         self.port = port
         self._handling = Handling(
             switches=Switches(**switches),

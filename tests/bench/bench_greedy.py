@@ -1,0 +1,141 @@
+"""A tenant with 70 debates of 4 MiB of documents, 1,000 watches and 20 stalled readers: the memory of each service, and another tenant's debates."""
+
+import asyncio
+import os
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import yaml
+
+from parley.client import ParleyClient
+from tests.bench.document_tenant import DOCUMENT_MODEL, DocumentGreed
+from tests.bench.figures import aim, main, middle, table
+from tests.bench.greedy_tenant import greedy_tenant
+from tests.bench.replicas import memory_bytes, peak_memory_bytes
+from tests.bench.two_tenants import CALL_SECONDS, Measured, percentile_99, run_debates, two_tenants
+
+_VALUES: Final = Path(__file__).parents[2] / "charts/parley/values.yaml"
+_SERVICES: Final = ("orchestrator", "gateway", "convergence", "ratings", "memory")
+_TIMES_LONGER: Final = 1.5
+_MILLISECONDS: Final = 150
+_MIB: Final = 1024 * 1024
+_UNITS: Final = {"Ki": 1024, "Mi": _MIB, "Gi": 1024 * _MIB}
+_DOCUMENT_SECONDS: Final = 2.0
+"""How long a model call with documents takes."""
+_RULE: Final[dict[str, object]] = {
+    "match": {"model": DOCUMENT_MODEL},
+    "latency": {"median": _DOCUMENT_SECONDS},
+}
+
+
+async def run(quick: bool) -> None:
+    """Measure alone, then next to the greedy tenant, in one system."""
+    greed = DocumentGreed(**{name: _amount(name, usual) for name, usual in asdict(DocumentGreed()).items()})
+    times = 5 if quick else 12
+    alone, beside = Measured(), Measured()
+    async with two_tenants(_RULE) as system, ParleyClient(system.address, token=system.modest) as client:
+        await run_debates(client, Measured(), 1)  # opens connections, and learns of the endpoint
+        await run_debates(client, alone, times)
+        at_rest = memory_bytes()
+        async with greedy_tenant(system.address, system.greedy, greed, "tests.bench.document_tenant") as told:
+            await run_debates(client, beside, times)
+            await asyncio.sleep(float(os.environ.get("PARLEY_BENCH_SECONDS", "20")))
+            peak = peak_memory_bytes()
+    failures = [*_show_memory(at_rest, peak), *_show_debates(alone, beside)]
+    print()
+    table(
+        ["the greedy tenant asked for", "times", "heard"],
+        [
+            [what, str(found.total()), ", ".join(f"{name} {count}" for name, count in found.most_common())]
+            for what, found in _counts(told)
+        ],
+    )
+    print(f"\nload {os.getloadavg()[0]:.1f}")
+    if failures:
+        raise SystemExit(f"missed: {', '.join(failures)}")
+
+
+def _amount(name: str, usual: int) -> int:
+    """Return how much the greedy tenant takes; `PARLEY_BENCH_DEBATES=20` and the like say otherwise."""
+    return int(os.environ.get(f"PARLEY_BENCH_{name.upper()}", usual))
+
+
+def _counts(told: dict[str, Any]) -> list[tuple[str, Counter[str]]]:
+    return [(what, Counter(found)) for what, found in told["answers"].items()]
+
+
+def _show_memory(at_rest: dict[str, float], peak: dict[str, float]) -> list[str]:
+    """Print the memory of each service. Return those above the limit of the chart."""
+    limits = _chart_limits()
+    table(
+        ["memory, MiB", "at rest", "most", "limit of the chart"],
+        [
+            [
+                name,
+                f"{at_rest[name] / _MIB:.0f}",
+                f"{peak[name] / _MIB:.0f}",
+                _aim_of(peak[name], limits[name]),
+            ]
+            for name in _SERVICES
+        ],
+    )
+    return [f"memory of {name}" for name in _SERVICES if peak[name] > limits[name]]
+
+
+def _aim_of(peak: float, limit: float) -> str:
+    return aim(round(peak / _MIB), round(limit / _MIB))
+
+
+def _show_debates(alone: Measured, beside: Measured) -> list[str]:
+    """Print the debates and the calls of the other tenant. Return the aims that are missed."""
+    ratio = round(median(beside.debates) / median(alone.debates), 3)
+    slowest = [percentile_99(each.looks) for each in (alone, beside)]
+    print()
+    table(
+        [f"13 calls at {CALL_SECONDS * 1000:.0f} ms", "alone", "beside the greedy tenant", "ratio", "aim"],
+        [
+            [
+                "debate, seconds (lowest-highest)",
+                middle(alone.debates),
+                middle(beside.debates),
+                f"{ratio:.3f}",
+                aim(ratio, _TIMES_LONGER),
+            ],
+            [
+                f"p99 of {len(alone.looks)} and {len(beside.looks)} GetDebate, ms",
+                *(f"{each:.1f}" for each in slowest),
+                f"{slowest[1] / slowest[0]:.1f}",
+                aim(round(slowest[1], 1), _MILLISECONDS),
+            ],
+        ],
+    )
+    print()
+    table(
+        ["CPU, % of a core", "alone", "beside"],
+        [
+            [name, *(f"{100 * each.cpu[name] / each.seconds:.0f}" for each in (alone, beside))]
+            for name in sorted(alone.cpu | beside.cpu)
+        ],
+    )
+    return [
+        *(["ratio of debates"] if ratio > _TIMES_LONGER else []),
+        *(["p99 of GetDebate"] if slowest[1] > _MILLISECONDS else []),
+    ]
+
+
+def _chart_limits() -> dict[str, float]:
+    """Return the memory that the chart allows each service, in bytes."""
+    values = yaml.safe_load(_VALUES.read_text())
+    usual = values["defaults"]["resources"]["limits"]["memory"]
+    given = {
+        name: values["services"][name].get("resources", {}).get("limits", {}).get("memory", usual)
+        for name in _SERVICES
+    }
+    return {name: float(text[:-2]) * _UNITS[text[-2:]] for name, text in given.items()}
+
+
+if __name__ == "__main__":
+    main(__doc__, run)
