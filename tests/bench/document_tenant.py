@@ -136,7 +136,7 @@ def _seconds_to_wait(error: grpc.aio.AioRpcError) -> float:
             for detail in Status.FromString(value).details:
                 retry = RetryInfo()
                 if detail.Unpack(retry):
-                    return max(retry.retry_delay.ToMilliseconds() / 1000, 0.5)
+                    return max(float(retry.retry_delay.seconds), 0.5)
     return 1.0
 
 

@@ -14,7 +14,7 @@ from itertools import combinations, product
 
 import grpc
 
-from parley.runtime.errors import DRAINING, ParleyError, not_found, unavailable
+from parley.runtime.errors import DRAINING, ParleyError, failed_precondition, not_found, unavailable
 from parley.runtime.identity.guard import OPEN, Guard
 from parley.runtime.server import RunningServer, ServerSettings, Service, start_server
 from parley.v1 import (
@@ -174,6 +174,8 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         ratings: What they know of agents, where they can tell.
         team: Who is chosen where a team is; None: the ratings cannot tell.
         matches: What they were told, in the order in which it came.
+        documents: The documents that it knows, by digest.
+        missed: How many calls named a document that it did not know; `sent`: how many brought the texts of such documents.
     """
 
     def __init__(self, agents: Sequence[agent_pb2.Agent] = (), judge: str = "judge") -> None:
@@ -217,6 +219,8 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self._holds: list[Hold] = []
         self._stops: defaultdict[tuple[str, str, int], asyncio.Event] = defaultdict(asyncio.Event)
         self._came = asyncio.Event()
+        self.documents: dict[str, str] = {}
+        self.missed = self.sent = 0
 
     def fail(
         self,
@@ -294,12 +298,25 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
     def _register_memory(self, server: grpc.aio.Server) -> None:
         memory_pb2_grpc.add_MemoryServiceServicer_to_server(_Memory(self), server)
 
+    def _fill_in_documents(self, request: gateway_pb2.GenerateRequest) -> None:
+        """Keep documents that come with their digests, and set the texts of those that come without. Refuse a call that names others."""
+        self.sent += any(part.digest and part.text for part in request.prompt)
+        for part in request.prompt:
+            if part.digest and part.text:
+                self.documents[part.digest] = part.text
+            elif part.digest and part.digest not in self.documents:
+                self.missed += 1
+                raise failed_precondition("DOCUMENTS_MISSING", "a document is not known here")
+            elif part.digest:
+                part.text = self.documents[part.digest]
+
     async def Generate(  # noqa: N802
         self,
         request: gateway_pb2.GenerateRequest,
         context: "grpc.aio.ServicerContext[gateway_pb2.GenerateRequest, AsyncIterator[gateway_pb2.GenerateResponse]]",
     ) -> AsyncIterator[gateway_pb2.GenerateResponse]:
         call = request.call_id
+        self._fill_in_documents(request)
         asked = StepRequest(
             tenant=call.tenant,
             debate=call.debate_id,

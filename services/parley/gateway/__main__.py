@@ -20,6 +20,7 @@ from parley.gateway.file_watch import FileWatch
 from parley.gateway.local_model.catalogue import MODELS
 from parley.gateway.local_model.model import LocalModelError, local_model
 from parley.gateway.plan import Offers, Plan, found_plan, local_plan, plan, roster
+from parley.gateway.prompt.document_cache import DocumentCache
 from parley.gateway.providers import echo, local
 from parley.gateway.providers.kind import ProviderKind
 from parley.gateway.providers.kinds import KINDS
@@ -87,7 +88,14 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
         calls = await stack.enter_async_context(_open_calls(settings, store, draining, clock, alone=alone))
         fallback = Fallback(table, timeouts or _timeouts(settings))
         servicer = GatewayServicer(
-            roster(config), table, fallback, calls, draining, settings.call_timeout_seconds, found
+            roster(config),
+            table,
+            fallback,
+            calls,
+            draining,
+            settings.call_timeout_seconds,
+            DocumentCache(settings.document_cache_bytes),
+            found,
         )
 
         key_files = _key_files(config)

@@ -22,6 +22,7 @@ from parley.gateway.routing.route import DefaultRoute, Route
 from parley.gateway.routing.table import Offer
 from parley.gateway.settings import GatewaySettings
 from parley.gateway.wire.endpoint import Endpoint, EndpointLimits, Provider
+from parley.runtime.byte_budget import ByteBudget
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.regular_files import read_start
 from parley.v1 import agent_pb2, gateway_pb2
@@ -288,6 +289,7 @@ class Offers:
             settings.idle_timeout_seconds,
             settings.max_connections,
             settings.trace_content,
+            ByteBudget(settings.sending_bytes),
         )
 
     async def of(self, chosen: Plan) -> Offer:

@@ -1,13 +1,18 @@
 """Checks of what callers send: every bad field is found in one go."""
 
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Final
 
+from parley.gateway.prompt.document_cache import DocumentCache
 from parley.gateway.prompt.fitting import ROLE_NAMES
 from parley.gateway.prompt.structured_answers import AnswerShape, parse_shape
 from parley.gateway.prompt.tools import TOOL_NAMES
 from parley.gateway.routing.call import Call
 from parley.runtime.contract_settings import check_settings
+from parley.runtime.errors import failed_precondition
+from parley.runtime.held_texts import HeldText, hold_text
+from parley.runtime.partial_copies import copy_without
 from parley.runtime.validation import AGENT_ID, CONTROL_CHARACTER, Violations
 from parley.v1 import agent_pb2, gateway_pb2
 
@@ -21,11 +26,11 @@ _MAX_PATH: Final = 1024
 _MAX_ANSWER_START: Final = 1000
 
 
-def check_generate(request: gateway_pb2.GenerateRequest) -> Call:
-    """Return the request with the shape that its schema stands for.
+def check_generate(request: gateway_pb2.GenerateRequest, cache: DocumentCache) -> Call:
+    """Return the request with the shape that its schema stands for, and its documents, of which some are kept in the cache.
 
     Raises:
-        ParleyError: INVALID_ARGUMENT with every bad field.
+        ParleyError: INVALID_ARGUMENT with every bad field; `DOCUMENTS_MISSING` if a document is not in the cache.
     """
     violations = Violations()
     if request.HasField("call_id"):
@@ -37,6 +42,7 @@ def check_generate(request: gateway_pb2.GenerateRequest) -> Call:
     affordable = request.affordable_output_tokens
     violations.check_range("affordable_output_tokens", affordable, 0, _MAX_OUTPUT_TOKENS)
     call = Call(request, shape)
+    documents = _find_documents(request, cache, violations)
     violations.check(
         that=call.seconds is None or 0 < call.seconds <= _MAX_TIMEOUT_SECONDS,
         field="timeout",
@@ -44,7 +50,10 @@ def check_generate(request: gateway_pb2.GenerateRequest) -> Call:
     )
     _check_answer_start(request, violations)
     violations.refuse()
-    return call
+    if (missing := sum(held is None for held in documents.values())) > 0:
+        message = f"{missing} documents of the prompt are not known here; call again with their texts"
+        raise failed_precondition("DOCUMENTS_MISSING", message)
+    return _create_call(request, shape, {path: held for path, held in documents.items() if held is not None})
 
 
 def check_cancel(request: gateway_pb2.CancelCallRequest) -> gateway_pb2.CallId:
@@ -135,7 +144,7 @@ def _check_prompt(request: gateway_pb2.GenerateRequest, violations: Violations) 
         _check_part(part, f"prompt[{index}]", paths, violations)
         text = part.text
         characters += len(text)
-        is_blank = is_blank and not text.strip()
+        is_blank = is_blank and not part.digest and not text.strip()
     if characters > _MAX_PROMPT_CHARACTERS:
         violations.add("prompt", f"has more than {_MAX_PROMPT_CHARACTERS} characters")
     elif request.prompt and is_blank:
@@ -155,6 +164,10 @@ def _check_part(part: gateway_pb2.PromptPart, field: str, paths: set[str], viola
             otherwise="only a USER part may be a document",
         )
         _check_path(part.document, f"{field}.document", paths, violations)
+    if part.digest:
+        violations.check(
+            that=bool(part.document), field=f"{field}.digest", otherwise="only a document has a digest"
+        )
 
 
 def _check_path(given: str, field: str, seen: set[str], violations: Violations) -> None:
@@ -166,6 +179,43 @@ def _check_path(given: str, field: str, seen: set[str], violations: Violations) 
     elif given in seen:
         violations.add(field, "is there twice")
     seen.add(given)
+
+
+def _find_documents(
+    request: gateway_pb2.GenerateRequest, cache: DocumentCache, violations: Violations
+) -> dict[str, HeldText | None]:
+    """Return the text of each document by its path; None if it is named by a digest and not known here."""
+    found: dict[str, HeldText | None] = {}
+    for index, part in enumerate(request.prompt):
+        if part.digest and not part.text:
+            found[part.document] = cache.find(part.digest)
+        elif part.document:
+            found[part.document] = held = hold_text(part.text)
+            if part.digest == held.digest:
+                cache.keep(held)
+            elif part.digest:
+                violations.add(f"prompt[{index}].digest", "is not the digest of the text")
+    return found
+
+
+def _create_call(
+    request: gateway_pb2.GenerateRequest, shape: AnswerShape | None, documents: Mapping[str, HeldText]
+) -> Call:
+    """Return a call whose request names its documents by their digests, however they came."""
+    bare, size = copy_without(request, "prompt"), 0
+    for part in request.prompt:
+        held = documents.get(part.document)
+        size += len(part.text) if held is None else len(held.utf8)
+        if held is None:
+            bare.prompt.append(part)
+        else:
+            bare.prompt.add(
+                role=part.role,
+                shrink_priority=part.shrink_priority,
+                document=part.document,
+                digest=held.digest,
+            )
+    return Call(bare, shape, documents, size)
 
 
 def _shape(request: gateway_pb2.GenerateRequest, violations: Violations) -> AnswerShape | None:

@@ -14,6 +14,7 @@ from parley.gateway.calls.registry import CallRegistry
 from parley.gateway.calls.store import call_key
 from parley.gateway.calls.stream import CallFailed, RunningCall
 from parley.gateway.plan import Roster
+from parley.gateway.prompt.document_cache import DocumentCache
 from parley.gateway.requests import check_cancel, check_generate, check_route_names
 from parley.gateway.routing.call import Call
 from parley.gateway.routing.fallback import Fallback
@@ -50,6 +51,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
     calls: CallRegistry
     draining: Draining
     call_seconds: float
+    documents: DocumentCache
     found: tuple[gateway_pb2.FoundServer, ...] = ()
 
     async def Generate(  # noqa: N802
@@ -58,11 +60,12 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
         context: _Context,  # noqa: ARG002
     ) -> AsyncIterator[gateway_pb2.GenerateResponse]:
         """Generate one text, or one structured answer."""
-        call, digest = await _check(request)
+        call, digest = await _check(request, self.documents)
+        del request
         key = None
-        if request.HasField("call_id"):
-            _check_tenant(request.call_id)
-            key = call_key(request.call_id)
+        if call.request.HasField("call_id"):
+            _check_tenant(call.request.call_id)
+            key = call_key(call.request.call_id)
         # From here on: waiting for the store, or for another replica, is part of the call's time.
         ends = _end_of(call, self.call_seconds)
 
@@ -162,12 +165,13 @@ def _digest(request: gateway_pb2.GenerateRequest) -> str:
     return hashlib.blake2b(asked.SerializeToString(deterministic=True), digest_size=32).hexdigest()
 
 
-async def _check(request: gateway_pb2.GenerateRequest) -> tuple[Call, str]:
+async def _check(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -> tuple[Call, str]:
     """Return the checked call and the digest of its request; a large request is checked in a thread."""
     if request.ByteSize() <= _SMALL_BYTES and len(request.schema.json_schema) <= _SMALL_SCHEMA:
-        return _check_now(request)
-    return await in_thread_per_tenant(partial(_check_now, request))
+        return _check_now(request, documents)
+    return await in_thread_per_tenant(partial(_check_now, request, documents))
 
 
-def _check_now(request: gateway_pb2.GenerateRequest) -> tuple[Call, str]:
-    return check_generate(request), _digest(request) if request.HasField("call_id") else ""
+def _check_now(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -> tuple[Call, str]:
+    call = check_generate(request, documents)
+    return call, _digest(call.request) if call.request.HasField("call_id") else ""

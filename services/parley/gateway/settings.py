@@ -8,7 +8,7 @@ from pydantic_settings import SettingsConfigDict
 
 from parley.config.endpoints import find_url_problem
 from parley.gateway.routing.call import Timeouts
-from parley.gateway.wire.endpoint import EndpointLimits
+from parley.gateway.wire.endpoint import SENDING_BYTES, EndpointLimits
 from parley.runtime.settings import ServiceSettings
 
 _TIMEOUTS: Final = Timeouts()
@@ -88,6 +88,19 @@ class GatewaySettings(ServiceSettings):
     )
     max_connections: int = Field(
         default=_LIMITS.max_connections, ge=1, le=65535, description="Connections to one endpoint."
+    )
+    document_cache_bytes: int = Field(
+        default=64 * 1024 * 1024,
+        ge=0,
+        le=2**40,
+        description="Bytes of documents that are kept for later calls of debates; those of running calls are kept in any case.",
+    )
+    sending_bytes: int = Field(
+        default=SENDING_BYTES,
+        ge=1,
+        le=2**40,
+        description="Bytes of requests that are sent to endpoints at a time, of which one tenant has half at most. What finds no room "
+        "waits, and after 10 s is tried again later.",
     )
     trace_content: bool = Field(
         default=_LIMITS.trace_content, description="Whether spans carry prompts and answers."

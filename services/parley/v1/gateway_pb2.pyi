@@ -122,6 +122,7 @@ class PromptPart(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     SHRINK_PRIORITY_FIELD_NUMBER: _builtins.int
     DOCUMENT_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
     role: Global___PromptRole.ValueType
     """Whose text it is."""
     text: _builtins.str
@@ -135,6 +136,11 @@ class PromptPart(_message.Message):
     call them, the tools read it and it is left out of the prompt; elsewhere it is quoted there under its path. Relative,
     without `..`, unique in the prompt; only in parts of the USER role. Empty: an ordinary part.
     """
+    digest: _builtins.str
+    """Digest of the document's text: BLAKE2b of 16 bytes over its UTF-8, as 32 lower-case hex digits. With an empty `text` it stands
+    for a document that the gateway has from an earlier call. With a `text` the gateway keeps the document for later calls, as long
+    as it has room. Only in parts with a `document`. Empty: the text is not kept.
+    """
     def __init__(
         self,
         *,
@@ -142,10 +148,11 @@ class PromptPart(_message.Message):
         text: _builtins.str = ...,
         shrink_priority: _builtins.int = ...,
         document: _builtins.str = ...,
+        digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "role", b"role", "shrink_priority", b"shrink_priority", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "document", b"document", "role", b"role", "shrink_priority", b"shrink_priority", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

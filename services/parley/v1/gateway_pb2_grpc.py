@@ -83,7 +83,8 @@ class GatewayServiceServicer:
 
         Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND `UNKNOWN_ROUTE`; FAILED_PRECONDITION `BAD_REQUEST`,
         `CONTEXT_OVERFLOW`, `INVALID_STRUCTURED_ANSWER` or `TRUNCATED` (all tokens were spent before the first word; raise
-        `max_output_tokens`); PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
+        `max_output_tokens`) or `DOCUMENTS_MISSING` (a document is named by a digest that this replica does not know; call again with its
+        text); PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
         `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE`, `NO_ROUTE_AVAILABLE` or
         `GATEWAY_UNAVAILABLE` (the gateway itself had no room for another connection; call again);
         DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE

@@ -103,7 +103,7 @@ class Raw:
         call = Call(GenerateRequest(prompt=[user("?")]), SHAPE)
         try:
             async with asyncio.timeout(30):
-                return (await Exchange(live, call, Documents(()), UsageMeter(), Unheard()).answer()).text
+                return (await Exchange(live, call, Documents({}), UsageMeter(), Unheard()).answer()).text
         except Failure as failed:
             return failed
 

@@ -8,11 +8,12 @@ import re
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from parley.gateway.prompt.fitting import with_text
+from parley.runtime.held_texts import HeldText, hold_text
 from parley.runtime.quotation import quote_in_marks
 from parley.v1.gateway_pb2 import PROMPT_ROLE_USER, PromptPart
 
@@ -48,30 +49,30 @@ class _Passage:
 
 
 class Documents:
-    """The documents of one call: the parts of its prompt that name one. Its methods may be called from threads.
+    """The documents of one call, by their paths. Its methods may be called from threads.
 
     Texts are decoded and the search index is built when they are first needed.
     """
 
-    def __init__(self, parts: Iterable[PromptPart]) -> None:
-        self._parts = {part.document: part for part in parts}
+    def __init__(self, texts: Mapping[str, HeldText]) -> None:
+        self._texts = texts
         self._lines: dict[str, tuple[str, ...]] = {}
         self._passages: list[_Passage] = []
         self._index: sqlite3.Connection | None = None
         self._lock = threading.Lock()
 
     def __bool__(self) -> bool:
-        return bool(self._parts)
+        return bool(self._texts)
 
     def list_files(self, limit: int = MAX_RESULT) -> str:
         """Return a line a document, in the order they came: path, characters, lines."""
         listed: list[str] = []
         left = limit - _NOTE_CHARACTERS
-        for path, part in self._parts.items():
-            line = f"{path} ({len(part.text)} characters, {len(self._get_lines(path))} lines)"
+        for path, held in self._texts.items():
+            line = f"{path} ({held.count(len)} characters, {held.count(_count_lines)} lines)"
             left -= len(line) + 1
             if left < 0:
-                listed.append(f"… and {len(self._parts) - len(listed)} more documents.")
+                listed.append(f"… and {len(self._texts) - len(listed)} more documents.")
                 break
             listed.append(line)
         return "\n".join(listed) or "There are no documents."
@@ -116,10 +117,10 @@ class Documents:
         return "\n\n".join(shown)
 
     def _find(self, path: str) -> tuple[str, tuple[str, ...]]:
-        path = path if path in self._parts else path.removeprefix("./")
-        if path not in self._parts:
-            there = ", ".join(list(self._parts)[:_LISTED_IN_AN_ERROR])
-            more = len(self._parts) - _LISTED_IN_AN_ERROR
+        path = path if path in self._texts else path.removeprefix("./")
+        if path not in self._texts:
+            there = ", ".join(list(self._texts)[:_LISTED_IN_AN_ERROR])
+            more = len(self._texts) - _LISTED_IN_AN_ERROR
             there += f" and {more} more" if more > 0 else ""
             raise NotFound(f"There is no document {path[:200]!r}. Documents: {there or 'none'}."[:MAX_RESULT])
         return path, self._get_lines(path)
@@ -128,7 +129,7 @@ class Documents:
         """Return the lines of a document."""
         lines = self._lines.get(path)
         if lines is None:
-            lines = self._lines[path] = tuple(_split_lines(self._parts[path].text))
+            lines = self._lines[path] = tuple(_split_lines(self._texts[path].text))
         return lines
 
     def _search_index(self, words: Sequence[str]) -> list[_Passage]:
@@ -166,7 +167,7 @@ class Documents:
                 "(text, content='', tokenize='porter unicode61 remove_diacritics 2')"
             )
             self._passages = [
-                each for path in self._parts for each in _split_passages(path, self._get_lines(path))
+                each for path in self._texts for each in _split_passages(path, self._get_lines(path))
             ]
             index.executemany(
                 "INSERT INTO passages (rowid, text) VALUES (?, ?)",
@@ -183,6 +184,10 @@ def _split_lines(text: str) -> Iterator[str]:
     for line in lines:
         for start in range(0, max(len(line), 1), _MAX_LINE):
             yield line[start : start + _MAX_LINE]
+
+
+def _count_lines(text: str) -> int:
+    return sum(1 for _ in _split_lines(text))
 
 
 def _split_passages(path: str, lines: Sequence[str]) -> Iterator[_Passage]:
@@ -202,8 +207,8 @@ _MAX_LIST: Final = 4_000
 
 
 def documents_in(prompt: Sequence[PromptPart]) -> Documents:
-    """Return the documents that travel in a prompt."""
-    return Documents([part for part in prompt if part.document])
+    """Return the documents of a prompt whose texts are in it."""
+    return Documents({part.document: hold_text(part.text) for part in prompt if part.document})
 
 
 def quote_documents(prompt: Sequence[PromptPart]) -> tuple[PromptPart, ...]:

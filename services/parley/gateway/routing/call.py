@@ -1,13 +1,15 @@
 """A call as it is asked, and as it goes."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from parley.gateway.prompt.fitting import with_text
 from parley.gateway.prompt.structured_answers import AnswerShape
 from parley.gateway.prompt.tools import DEFAULT_CALL_LIMIT, TOOL_NAMES
 from parley.gateway.routing.route import Route
 from parley.gateway.tracing import TraceLabels
+from parley.runtime.held_texts import HeldText
 from parley.runtime.labels import labels
 from parley.v1.gateway_pb2 import GenerateRequest, PromptPart
 
@@ -36,15 +38,36 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A checked question of an agent: the request as it came, and the shape that its schema stands for."""
+    """A checked question of an agent.
+
+    Attributes:
+        request: The request, without the texts of its documents.
+        shape: The shape that its schema stands for.
+        documents: The texts of its documents, by path.
+        size: Characters of the prompt; bytes of the documents.
+    """
 
     request: GenerateRequest
     shape: AnswerShape | None = None
+    documents: Mapping[str, HeldText] = field(default_factory=dict)
+    size: int = 0
 
     @property
     def prompt(self) -> Sequence[PromptPart]:
-        """The parts of the prompt, in order."""
-        return self.request.prompt
+        """The parts of the prompt, in order, with the texts of its documents. It is created anew. Do not keep it."""
+        return tuple(
+            with_text(part, self.documents[part.document].text) if part.document in self.documents else part
+            for part in self.request.prompt
+        )
+
+    def count(self, counter: Callable[[str], int]) -> int:
+        """Return the sum of what `counter` returns for each text of the prompt."""
+        return sum(
+            self.documents[part.document].count(counter)
+            if part.document in self.documents
+            else counter(part.text)
+            for part in self.request.prompt
+        )
 
     @property
     def temperature(self) -> float | None:

@@ -30,7 +30,7 @@ from parley.gateway.prompt.tools import ToolTurn, can_read
 from parley.gateway.routing.call import Call, Progress
 from parley.gateway.routing.route import LiveRoute
 from parley.gateway.usage import UsageMeter
-from parley.gateway.wire.api import ModelRequest
+from parley.gateway.wire.api import LateMessages, ModelRequest
 from parley.gateway.wire.endpoint import Reply, ToolsRefused
 from parley.gateway.wire.errors import of_empty_answer
 from parley.runtime.large_texts import in_thread_if_large
@@ -58,14 +58,14 @@ class Exchange:
         self._meter = meter
         self._progress = progress
         self._toolbox: Toolbox | None = None
-        self._prompt: Sequence[PromptPart] = ()
+        self._listed: Sequence[PromptPart] | None = None
         self._characters_left_out = 0
         self._tools_told = False
 
     async def answer(self) -> GenerateCompleted:
         """Return what the route answers. Raise Failure."""
         while True:
-            await in_thread_if_large((each.text for each in self._call.prompt), self._choose_prompt)
+            await in_thread_if_large(self._call.size, self._choose_prompt)
             try:
                 return await self._ask()
             except ToolsRefused:  # from now on this route has the documents in its prompts
@@ -73,13 +73,12 @@ class Exchange:
 
     def _choose_prompt(self) -> None:
         """Decide whether tools read the documents, or they stand in the prompt."""
-        call = self._call
-        self._toolbox, self._tools_told = None, False
-        if not (self._may_offer_tools() and self._offer_tools()):
-            self._prompt = quote_documents(call.prompt)
+        self._toolbox, self._listed, self._tools_told = None, None, False
+        if self._may_offer_tools():
+            self._offer_tools()
 
-    def _offer_tools(self) -> bool:
-        """Offer tools; return whether there is room for their results."""
+    def _offer_tools(self) -> None:
+        """Offer tools if there is room for their results."""
         call = self._call
         toolbox = Toolbox(
             self._documents,
@@ -88,24 +87,27 @@ class Exchange:
             call.labels,
             trace_content=self._live.endpoint.traces_content,
         )
-        prompt = list_documents(call.prompt, self._documents, call.tools)
+        prompt = list_documents(call.request.prompt, self._documents, call.tools)
         allowed = self._token_limit()
         if allowed is not None:
             share = allowed // _TOOLS_SHARE
             messages = _fit_or_none(prompt, allowed - share - toolbox.described_tokens)
             if messages is None or share < MIN_TOKENS:
-                return False
+                return
             again = _RE_ASK_TOKENS if call.shape is not None else 0
             toolbox.tokens_left = allowed - toolbox.described_tokens - count_tokens(messages) - again
-        self._toolbox, self._prompt = toolbox, prompt
-        return True
+        self._toolbox, self._listed = toolbox, prompt
+
+    def _create_prompt(self) -> Sequence[PromptPart]:
+        """Return the prompt, with its documents listed or quoted. It is created anew if it is long. Do not keep it."""
+        return self._listed if self._listed is not None else quote_documents(self._call.prompt)
 
     def _may_offer_tools(self) -> bool:
         live, shape = self._live, self._call.shape
         capabilities = live.endpoint.capabilities
         return (
             not live.route.local
-            and can_read(self._call.tools, self._call.prompt)
+            and can_read(self._call.tools, self._call.request.prompt)
             and capabilities.takes_tools(
                 live.route.model,
                 with_schema=shape is not None and capabilities.takes_schema(live.route.model, shape.text),
@@ -172,11 +174,10 @@ class Exchange:
         live, call, toolbox = self._live, self._call, self._toolbox
         while True:
             offered = toolbox is not None and toolbox.offers
-            texts = (each.text for each in (*self._prompt, *again))
             asked = partial(self._build_request, again, may_use_tools=offered)
             try:
                 text = await live.endpoint.complete(
-                    await in_thread_if_large(texts, asked),
+                    await in_thread_if_large(self._call.size, asked),
                     self._meter.of(live.route),
                     call.labels,
                     self._progress,
@@ -233,21 +234,31 @@ class Exchange:
         shape = call.shape
         if shape is not None and live.route.local:
             shape = bound_shape(shape)
-        fitted, self._characters_left_out = self._fit_prompt(again)
-        messages: list[PromptPart | ToolTurn] = list(fitted)
-        if toolbox is not None:
-            before = len(messages) - len(again)  # an answer and what is said of it, each a message of its own
-            messages[before:before] = toolbox.turns_as_messages() if self._tools_told else toolbox.turns
+        messages = LateMessages(partial(self._create_messages, again))
+        size = call.size + sum(len(each.text) for each in again)
+        if toolbox is not None or self._token_limit() is not None:  # else all of it is sent
+            size = sum(len(each.text) for each in messages if isinstance(each, PromptPart))
         return ModelRequest(
             live.route.model,
-            tuple(messages),
+            messages,
             self._max_output_tokens,
             call.temperature,
             shape,
             tools=toolbox.specs if toolbox is not None and not self._tools_told else (),
             may_use_tools=may_use_tools,
             max_characters=self._max_characters,
+            size=size,
         )
+
+    def _create_messages(self, again: tuple[PromptPart, ...]) -> Sequence[PromptPart | ToolTurn]:
+        """Return the messages of a request. Raise Failure if they do not fit the route's context."""
+        toolbox = self._toolbox
+        fitted, self._characters_left_out = self._fit_prompt(again)
+        messages: list[PromptPart | ToolTurn] = list(fitted)
+        if toolbox is not None:
+            before = len(messages) - len(again)  # an answer and what is said of it, each a message of its own
+            messages[before:before] = toolbox.turns_as_messages() if self._tools_told else toolbox.turns
+        return messages
 
     @property
     def _max_characters(self) -> int:
@@ -263,13 +274,13 @@ class Exchange:
     def _fit_prompt(self, again: tuple[PromptPart, ...]) -> tuple[tuple[PromptPart, ...], int]:
         allowed = self._token_limit()
         if allowed is None:
-            return fit((*self._prompt, *again), 0)
+            return fit((*self._create_prompt(), *again), 0)
         if self._toolbox is not None:
             allowed -= self._toolbox.described_tokens + (
                 self._toolbox.turn_tokens if again else allowed // _TOOLS_SHARE
             )
         try:
-            return fit((*self._prompt, *again), max(allowed, 1))
+            return fit((*self._create_prompt(), *again), max(allowed, 1))
         except Unfittable as error:
             raise Failure(CONTEXT_OVERFLOW, str(error)) from None
 

@@ -13,7 +13,7 @@ from parley.gateway.failures import (
     UNKNOWN_MODEL,
     Failure,
 )
-from parley.gateway.prompt.documents import documents_in
+from parley.gateway.prompt.documents import Documents
 from parley.gateway.prompt.fitting import estimate_tokens
 from parley.gateway.routing import metrics
 from parley.gateway.routing.breaker import Permit
@@ -38,14 +38,14 @@ class RouteAttempts:
         self._meter = meter
         self._timeouts = timeouts
         self._asked_tokens = 0
-        self._documents = documents_in(call.prompt)
+        self._documents = Documents(call.documents)
 
     def tokens(self, live: LiveRoute) -> int:
         """Return about how many tokens an attempt at this route takes; counted only if the route has a bound on them."""
         if not live.route.limits.tokens_per_minute:
             return 0
         if not self._asked_tokens:
-            self._asked_tokens = sum(estimate_tokens(part.text) for part in self._call.prompt)
+            self._asked_tokens = self._call.count(estimate_tokens)
         return self._asked_tokens + self._call.output_tokens_at(live.route)
 
     async def answer(

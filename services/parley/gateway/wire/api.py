@@ -1,6 +1,6 @@
 """What the two APIs have in common: what is asked, what is said, and how that is read. Nothing here does I/O."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Protocol
@@ -15,6 +15,7 @@ __all__ = [
     "MAX_REASONING",
     "MAX_TOOL_CALLS",
     "Api",
+    "LateMessages",
     "ModelReply",
     "ModelRequest",
     "Reader",
@@ -27,6 +28,8 @@ MAX_TOOL_CALLS: Final = 128
 """Of one reply; what a model asks beyond that is not heard."""
 _MAX_ID: Final = 1000
 """Characters of a call's id and of its tool's name."""
+_MAX_KEPT: Final = 262_144
+"""Characters of messages that are kept while the model answers."""
 MAX_REASONING: Final = 262_144
 """Characters of one reply's reasoning that are kept to be sent back; longer reasoning is not sent back at all."""
 
@@ -38,16 +41,47 @@ class Api(Enum):
     CHAT = "/chat/completions"
 
 
+class LateMessages:
+    """Messages that are created when they are read: long ones each time, so that no copy is kept while the model answers."""
+
+    def __init__(self, create: Callable[[], Iterable[PromptPart | ToolTurn]]) -> None:
+        """Take the messages from `create`, which returns the same each time."""
+        self._create = create
+        self._kept: tuple[PromptPart | ToolTurn, ...] | None = None
+
+    def __iter__(self) -> Iterator[PromptPart | ToolTurn]:
+        """Iterate over the messages."""
+        if self._kept is not None:
+            return iter(self._kept)
+        messages = tuple(self._create())
+        if sum(map(len, _texts_of(messages))) <= _MAX_KEPT:
+            self._kept = messages
+        return iter(messages)
+
+
+Messages = tuple[PromptPart | ToolTurn, ...] | LateMessages
+
+
+def _texts_of(messages: Iterable[PromptPart | ToolTurn]) -> Iterator[str]:
+    for each in messages:
+        if isinstance(each, PromptPart):
+            yield each.text
+        else:
+            yield each.said
+            yield from (request.arguments for request in each.requests)
+            yield from each.results
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One question to a model. `max_output_tokens` 0 and `temperature` None leave it to the endpoint.
 
     `tools` are described to the model; without `may_use_tools` the request says that it has to answer now.
-    An answer is cut off at `max_characters`.
+    An answer is cut off at `max_characters`. `size` is about how many characters the messages have.
     """
 
     model: str
-    messages: tuple[PromptPart | ToolTurn, ...]
+    messages: Messages
     max_output_tokens: int = 0
     temperature: float | None = None
     shape: AnswerShape | None = None
@@ -55,16 +89,11 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     may_use_tools: bool = True
     max_characters: int = MAX_CHARACTERS
+    size: int = 0
 
     def texts(self) -> Iterator[str]:
         """Yield all that it says."""
-        for each in self.messages:
-            if isinstance(each, PromptPart):
-                yield each.text
-            else:
-                yield each.said
-                yield from (request.arguments for request in each.requests)
-                yield from each.results
+        return _texts_of(self.messages)
 
 
 @dataclass(slots=True)

@@ -14,8 +14,18 @@ from parley.gateway.wire.api import Api, ModelRequest
 from parley.gateway.wire.capabilities import EndpointCapabilities
 from parley.gateway.wire.json_fields import as_count, as_mapping, as_mappings, as_text
 from parley.gateway.wire.streams import Listener
+from parley.runtime.byte_budget import ByteBudget
 
-__all__ = ["Endpoint", "EndpointLimits", "ListedModel", "Provider", "Reply", "ToolsRefused", "text_models"]
+__all__ = [
+    "SENDING_BYTES",
+    "Endpoint",
+    "EndpointLimits",
+    "ListedModel",
+    "Provider",
+    "Reply",
+    "ToolsRefused",
+    "text_models",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,8 @@ class Provider:
     models: tuple[str, ...] = ()
 
 
+SENDING_BYTES: Final = 48 * 1024 * 1024
+"""Of requests that are being sent at a time, by default."""
 _MAX_NAME: Final = 512
 _NO_TEXT: Final = re.compile(
     r"embed|minilm|rerank|whisper|paraphrase-|(?:^|[/_-])(?:bge|gte|e5)(?:[/_:-]|$)", re.IGNORECASE
@@ -103,7 +115,7 @@ class EndpointLimits:
     """Times in seconds.
 
     `first_token_seconds` is how long a stream may take to its first sign of life, `idle_seconds` how long it may be
-    silent.
+    silent. `sending` bounds the bytes of requests that are being sent, to all endpoints that share it.
     """
 
     connect_seconds: float = 10.0
@@ -111,6 +123,7 @@ class EndpointLimits:
     idle_seconds: float = 30.0
     max_connections: int = 512
     trace_content: bool = False
+    sending: ByteBudget = field(default_factory=lambda: ByteBudget(SENDING_BYTES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ Requests go through the client's own `post`, and answers are read by the chunk a
 a pydantic object for every token would cost more than everything else here.
 """
 
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -14,14 +16,14 @@ import openai
 from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Omit
 from opentelemetry.trace import SpanKind
 
-from parley.gateway.failures import CUT_ANSWER, UNKNOWN_MODEL, UNREADABLE_ANSWER, Failure
+from parley.gateway.failures import CUT_ANSWER, OWN_LIMIT, UNKNOWN_MODEL, UNREADABLE_ANSWER, Failure
 from parley.gateway.prompt.fitting import estimate_tokens
 from parley.gateway.prompt.structured_answers import schema_instruction
 from parley.gateway.prompt.tools import ToolTurn
 from parley.gateway.tracing import TraceLabels
 from parley.gateway.usage import RouteUsage
 from parley.gateway.wire import instrumentation
-from parley.gateway.wire.api import Api, ModelReply, ModelRequest, Reader
+from parley.gateway.wire.api import Api, LateMessages, ModelReply, ModelRequest, Reader
 from parley.gateway.wire.capabilities import EndpointCapabilities
 from parley.gateway.wire.endpoint import (
     EndpointLimits,
@@ -51,6 +53,7 @@ from parley.gateway.wire.streams import (
     read_whole,
 )
 from parley.runtime import telemetry
+from parley.runtime.byte_budget import Share
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.redaction import Redaction
 from parley.runtime.unpacking import ACCEPT_GZIP, unpack
@@ -59,6 +62,8 @@ from parley.v1.gateway_pb2 import PROMPT_ROLE_SYSTEM, PromptPart
 _MAX_LESSONS: Final = 18
 """Requests of one answer at most: the API, and in each of the two three parameters, the schema, the stream with and
 without it, and reasoning, wanted or not, may cost one each."""
+_SHARE_SECONDS: Final = 10.0
+"""How long a request waits until it may be sent."""
 _tracer = telemetry.tracer(__name__)
 
 
@@ -117,14 +122,13 @@ class OpenAIEndpoint:
         usual: Failure | None = None  # what the usual API failed with, while the other one is asked
         for _ in range(_MAX_LESSONS):
             rendered = _adapt(known, api, request)
-            sent = body(api, rendered, known.find_refused(api, model))
-            sent.update(self.provider.extra_body)
+            create_body = partial(self._create_body, api, rendered, known.find_refused(api, model))
             monitor = AnswerMonitor(listener, self._patience if _must_start_early(rendered) else Patience())
             problem: openai.APIStatusError | Failure
             try:
-                reply = await self._send(api, rendered, sent, used, labels, monitor)
+                reply = await self._send(api, rendered, create_body, used, labels, monitor)
             except openai.APIStatusError as error:
-                if _learn(known, api, rendered, sent, error):
+                if _learn(known, api, rendered, create_body(), error):
                     api = choice.of(model) if usual is None else api
                     continue
                 problem, failure = error, self._failure(error)
@@ -172,11 +176,12 @@ class OpenAIEndpoint:
         self,
         api: Api,
         request: ModelRequest,
-        sent: dict[str, Any],
+        create_body: Callable[[], dict[str, Any]],
         used: RouteUsage,
         labels: TraceLabels,
         monitor: AnswerMonitor,
     ) -> Reply:
+        share = await self._take_share(request.size)
         used.requests += 1
         reading, failed = reader(api), None
         operation = Operation(self.provider.name, request.model, self._server)
@@ -188,12 +193,14 @@ class OpenAIEndpoint:
             set_status_on_exception=False,
         ) as span:
             try:
-                text = await monitor.run(self._read_reply(api, sent, request, reading, monitor))
+                send = partial(self._send_body, api, request, create_body, share)
+                text = await monitor.run(self._read_reply(api, send, request, reading, monitor))
             except BaseException as error:
                 failed = error
                 instrumentation.set_error(span, error)
                 raise
             finally:
+                share.release()
                 if not reading.reply.refused:
                     _estimate(reading.reply, request, monitor.characters)
                 used.input_tokens += reading.reply.input_tokens
@@ -206,25 +213,48 @@ class OpenAIEndpoint:
                 span.set_attribute("gen_ai.output.messages", instrumentation.messages_json([said]))
             return text
 
+    def _create_body(self, api: Api, request: ModelRequest, omitted: frozenset[str]) -> dict[str, Any]:
+        """Return a request's JSON. It holds all texts of the request. Do not keep it."""
+        return body(api, request, omitted) | dict(self.provider.extra_body)
+
+    async def _take_share(self, size: int) -> Share:
+        """Wait until a request of this size may be sent. Raise Failure, which is no fault of the endpoint, if that takes long."""
+        try:
+            async with asyncio.timeout(_SHARE_SECONDS):
+                return await self._limits.sending.take(size)
+        except TimeoutError:
+            raise Failure(OWN_LIMIT, "too many bytes of other requests are being sent") from None
+
+    async def _send_body(
+        self, api: Api, request: ModelRequest, create_body: Callable[[], dict[str, Any]], share: Share
+    ) -> AsyncStream[object]:
+        """Send a request and return the answer's stream. Nothing of a long body is kept once it is sent."""
+        body_sent, of_body = body_to_send(
+            await in_thread_if_large(request.size, lambda: request_json(create_body())), share.release
+        )
+        # Streamed on our side even if the endpoint sends one piece, so that its size is bounded.
+        return await self._create_client.post(
+            api.value,
+            cast_to=object,
+            content=body_sent,
+            options={
+                "timeout": self._connect_timeout,  # AnswerMonitor knows how long silence may last
+                "headers": self._headers | of_body,
+            },
+            stream=True,
+            stream_cls=AsyncStream[object],
+        )
+
     async def _read_reply(
-        self, api: Api, sent: dict[str, Any], request: ModelRequest, reading: Reader, monitor: AnswerMonitor
+        self,
+        api: Api,
+        send: Callable[[], Awaitable[AsyncStream[object]]],
+        request: ModelRequest,
+        reading: Reader,
+        monitor: AnswerMonitor,
     ) -> Reply:
         try:
-            body_sent, of_body = body_to_send(
-                await in_thread_if_large(request.texts(), partial(request_json, sent))
-            )
-            # Streamed on our side even if the endpoint sends one piece, so that its size is bounded.
-            stream = await self._create_client.post(
-                api.value,
-                cast_to=object,
-                content=body_sent,
-                options={
-                    "timeout": self._connect_timeout,  # AnswerMonitor knows how long silence may last
-                    "headers": self._headers | of_body,
-                },
-                stream=True,
-                stream_cls=AsyncStream[object],
-            )
+            stream = await send()
             self.capabilities.api.record_request_taken(api)
             response = stream.response
             incoming = IncomingText(monitor, request.max_characters)
@@ -303,17 +333,21 @@ def _adapt(known: EndpointCapabilities, api: Api, request: ModelRequest) -> Mode
     refuses a stream. Reasoning goes back if it is wanted.
     """
     model, shape = request.model, request.shape
-    messages = tuple(
-        replace(each, reasoning=known.takes_back(api, model, each.reasoning))
-        if isinstance(each, ToolTurn)
-        else each
-        for each in request.messages
-    )
+    words: tuple[PromptPart, ...] = ()
     if shape is not None and known.needs_words(model, shape.text):
-        messages = (PromptPart(role=PROMPT_ROLE_SYSTEM, text=schema_instruction(shape)), *messages)
+        words = (PromptPart(role=PROMPT_ROLE_SYSTEM, text=schema_instruction(shape)),)
         shape = shape if known.takes_schema(model, shape.text) else None
+
+    def adapt_messages() -> Iterator[PromptPart | ToolTurn]:
+        yield from words
+        for each in request.messages:
+            if isinstance(each, ToolTurn):
+                yield replace(each, reasoning=known.takes_back(api, model, each.reasoning))
+            else:
+                yield each
+
     stream = request.stream and known.streams(model, with_schema=shape is not None)
-    return replace(request, messages=messages, shape=shape, stream=stream)
+    return replace(request, messages=LateMessages(adapt_messages), shape=shape, stream=stream)
 
 
 def _must_start_early(request: ModelRequest) -> bool:

@@ -1,7 +1,7 @@
 """The body of a request in each API, and how it is sent: a long one in pieces, so that other work runs in between."""
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, Final
 
 from parley.gateway.wire import chat, responses
@@ -33,16 +33,19 @@ def request_json(given: Mapping[str, Any]) -> bytes:
     return b"".join(each.encode() for each in ("{", *pieces[1:], "}"))
 
 
-def body_to_send(body: bytes) -> tuple[bytes | AsyncIterator[bytes], dict[str, str]]:
-    """Return what a client is given to send a body, and the headers that go with that."""
+def body_to_send(
+    body: bytes, on_sent: Callable[[], None] = lambda: None
+) -> tuple[bytes | AsyncIterator[bytes], dict[str, str]]:
+    """Return what a client is given to send a body, and the headers that go with that. `on_sent` is called once a long one is sent."""
     if len(body) <= _PIECE:
         return body, {}
-    return _pieces(body), {"Content-Length": str(len(body))}
+    return _pieces(body, on_sent), {"Content-Length": str(len(body))}
 
 
-async def _pieces(body: bytes) -> AsyncIterator[bytes]:
+async def _pieces(body: bytes, on_sent: Callable[[], None]) -> AsyncIterator[bytes]:
     for start in range(0, len(body), _PIECE):
         yield body[start : start + _PIECE]
+    on_sent()
 
 
 def _write(value: object) -> Iterator[str]:

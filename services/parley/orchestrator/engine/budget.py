@@ -10,7 +10,7 @@ from math import inf
 from parley.orchestrator.log.usage import UsageMeter
 from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET
 from parley.orchestrator.model.spec import Price, agents_of, dearest, price_of
-from parley.orchestrator.model.tasks import Task
+from parley.orchestrator.model.tasks import Task, count_part
 from parley.orchestrator.model.tokens import likely_tokens
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateLimits, DebateSpec
@@ -67,9 +67,9 @@ class Estimate:
     price: Price | None = None
 
 
-def estimate(task: Task, agent: Agent, texts: Iterable[str]) -> Estimate:
-    """Return what a call may use, from the texts of its prompt, the bound on its answer and the context of its routes."""
-    read = sum(map(likely_tokens, texts))
+def estimate(task: Task, agent: Agent) -> Estimate:
+    """Return what a call may use, from its prompt, the bound on its answer and the context of its routes."""
+    read = sum(count_part(part, likely_tokens) for part in task.prompt)
     most = task.max_output_tokens or min(
         agent.context_tokens // _ANSWER_SHARE or _MAX_OUTPUT_TOKENS, _MAX_OUTPUT_TOKENS
     )

@@ -40,7 +40,7 @@ from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import letter_of
 from parley.orchestrator.model.errors import ReplayError, StepError
 from parley.orchestrator.model.spec import agents_of, format_settings
-from parley.orchestrator.model.tasks import AnswerShape, Task
+from parley.orchestrator.model.tasks import AnswerShape, Task, size_of_prompt
 from parley.orchestrator.model.times import seconds_of, timestamp
 from parley.orchestrator.peers.agents import Agents, Call, generate_request
 from parley.orchestrator.peers.services import Services
@@ -84,7 +84,7 @@ class Debate:
         settings: The settings of its format; None for a format that has none.
         is_demonstration: Whether a model answers that is too small to be relied on. It is asked for prose alone, and the outcome is
             neither remembered nor rated.
-        documents: Its context documents, as prompts hold them.
+        documents: Its context documents.
         services: The other services, which steps call.
         checkpoints: Where the debate waits for a person.
         slot: Its slot at the replica, which it needs for calls.
@@ -120,7 +120,7 @@ class Debate:
         self._joining: set[str] = set()
         self._active_agents = self.agents
         self._instructions = {each.role: dict(each.sections) for each in created.roles}
-        self.documents = Documents(spec.context)
+        self.documents = Documents(journal.recorded.documents.items())
         limiter = self._create_limiter(
             Budget(spec.limits, answer=answer_reserve(spec), share=len(self.agents) + 1)
         )
@@ -337,13 +337,13 @@ class Debate:
     ) -> Reply | StepFailed:
         self._mark_used(key)
         seconds = seconds_of(self.spec.limits.call) if task.seconds is None else task.seconds
-        texts = [self.documents.text_of(each) for each in task.prompt]
+        size = size_of_prompt(task.prompt)
         make_digest = partial(digest_of_ask, agent, task, shape, seconds, self.documents.digests)
         step = StepRequest(
             key,
             task.work,
-            await in_thread_if_large(texts, make_digest),
-            await in_thread_if_large(texts, partial(estimate, task, agent, texts)),
+            await in_thread_if_large(size, make_digest),
+            await in_thread_if_large(size, partial(estimate, task, agent)),
             is_answer=task.is_answer,
             shape=shape,
             concurrency=task.concurrency,
@@ -356,7 +356,7 @@ class Debate:
                 span.set_attributes(self._span_attributes(agent, key))
                 try:
                     make_request = partial(generate_request, agent, task, shape, seconds, attempt.bound)
-                    request = await in_thread_if_large(texts, make_request)
+                    request = await in_thread_if_large(size, make_request)
                     reply = await self._agents.generate(self._call_id(key, attempt.number), request)
                     await in_thread_if_large([reply.text], partial(complete_reply, task, shape, reply))
                 except StepError as error:

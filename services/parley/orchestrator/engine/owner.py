@@ -257,7 +257,8 @@ class DebateOwner:
         metrics.count_claim(taken=True)
         self.accepted.set()
         await self._status_writer.write_claim()
-        return created
+        assert self._journal.recorded.created is not None
+        return self._journal.recorded.created
 
     async def _run_with_lease(self) -> None:
         """Run the debate, the journal's writer and the lease's renewal concurrently. A lost claim ends all of them.

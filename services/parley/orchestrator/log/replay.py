@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from parley.orchestrator.log.bare_spec import hold_documents
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.events import UnknownEventError
 from parley.orchestrator.log.usage import Mode, RunningTime, UsageMeter, usage_of_stopped
 from parley.orchestrator.model.limits import ROUND_TIMEOUT, TOTAL_TIMEOUT
 from parley.orchestrator.model.times import time_of
+from parley.runtime.held_texts import HeldText
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Intervention
 from parley.v1.event_pb2 import (
@@ -61,6 +63,7 @@ class RecordedState:
     """The state of a debate for its owner, computed from its events.
 
     Attributes:
+        created: The first event, without the documents of its specification; `documents`: their texts by path.
         outcomes: The latest outcome of each step and its attempt.
         started: Each step and attempt that was started.
         notes: Keys of the events that follow from steps.
@@ -90,6 +93,7 @@ class RecordedState:
     """
 
     created: DebateCreated | None = None
+    documents: Mapping[str, HeldText] = field(default_factory=dict)
     outcomes: dict[str, tuple[int, Outcome]] = field(default_factory=dict)
     started: dict[tuple[str, int], StepStarted] = field(default_factory=dict)
     notes: set[str] = field(default_factory=set)
@@ -186,7 +190,7 @@ class RecordedState:
     def _apply(self, event: Envelope) -> None:  # noqa: C901, PLR0912 - a case a kind
         match event.payload:
             case DebateCreated() as created:
-                self.created = created
+                self.created, self.documents = hold_documents(created)
             case StepStarted() as started:
                 self.started[event.key, event.attempt] = started
                 self.answer = event.key if started.is_answer else self.answer

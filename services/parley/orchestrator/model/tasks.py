@@ -1,15 +1,28 @@
 """What an agent is asked to do in one step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from parley.runtime.held_texts import HeldText, find_text
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.gateway_pb2 import PROMPT_ROLE_SYSTEM, PROMPT_ROLE_USER, PromptPart
 
-__all__ = ["Activity", "AnswerShape", "Prompt", "Task", "phase_of", "system_part", "user_part"]
+__all__ = [
+    "Activity",
+    "AnswerShape",
+    "Prompt",
+    "Task",
+    "count_part",
+    "document_part",
+    "held_text_of",
+    "phase_of",
+    "size_of_prompt",
+    "system_part",
+    "user_part",
+]
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -62,12 +75,35 @@ def system_part(text: str) -> PromptPart:
     return PromptPart(role=PROMPT_ROLE_SYSTEM, text=text)
 
 
-def user_part(text: str, give: int = 0, document: str = "") -> PromptPart:
-    """Return a piece of a prompt with the task or its material; see the contract's `PromptPart`.
+def user_part(text: str, give: int = 0) -> PromptPart:
+    """Return a piece of a prompt with the task or its material; see the contract's `PromptPart`."""
+    return PromptPart(role=PROMPT_ROLE_USER, text=text, shrink_priority=give)
 
-    A document's text goes as it is: the gateway quotes it, or serves it through tools.
+
+def document_part(path: str, held: HeldText, give: int) -> PromptPart:
+    """Return a piece of a prompt that names a document by its digest: prompts hold no copy of its text.
+
+    The document goes as it is: the gateway quotes it, or serves it through tools.
     """
-    return PromptPart(role=PROMPT_ROLE_USER, text=text, shrink_priority=give, document=document)
+    return PromptPart(role=PROMPT_ROLE_USER, shrink_priority=give, document=path, digest=held.digest)
+
+
+def held_text_of(part: PromptPart) -> HeldText:
+    """Return the text of a document's part. The debate that the part belongs to holds it."""
+    held = find_text(part.digest)
+    if held is None:
+        raise LookupError(f"document {part.document!r} is not held: its debate was dropped")
+    return held
+
+
+def count_part(part: PromptPart, counter: Callable[[str], int]) -> int:
+    """Return what `counter` returns for the text of a part; for a document it is computed once."""
+    return held_text_of(part).count(counter) if part.digest else counter(part.text)
+
+
+def size_of_prompt(prompt: Iterable[PromptPart]) -> int:
+    """Return the characters of a prompt; for documents their bytes."""
+    return sum(len(held_text_of(part).utf8) if part.digest else len(part.text) for part in prompt)
 
 
 Prompt = tuple[PromptPart, ...]

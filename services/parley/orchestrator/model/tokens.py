@@ -26,14 +26,14 @@ _NARROW_BLANKS: Final = "\x85\xa0"
 _WIDE_BLANKS: Final = [chr(each) for each in range(0x800, 0x3001) if chr(each).isspace()]
 
 
-_CACHED_CHARACTERS: Final = 8 * 1024 * 1024
-"""Of the texts whose counts are kept: the documents of two debates that have as many as they may."""
+_CACHED_CHARACTERS: Final = 1024 * 1024
+"""Of the texts whose counts are kept. Documents are not among them: a held text keeps its own counts."""
 _ENTRY_OVERHEAD: Final = 200
 """The size of what is cached with a text, in characters."""
 
 
 def _cache_recent(count: Callable[[str], int]) -> Callable[[str], int]:
-    """Keep what the texts count that were counted last, which debates ask for again and again, and of which some have 4 MiB."""
+    """Keep what the texts count that were counted last, which debates ask for again and again."""
     counts: OrderedDict[str, int] = OrderedDict()
     characters, lock = 0, Lock()
 

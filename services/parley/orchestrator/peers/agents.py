@@ -10,6 +10,14 @@ import grpc
 from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
 from parley.orchestrator.model.positions import position_of
 from parley.orchestrator.model.tasks import AnswerShape, Task
+from parley.orchestrator.peers.documents import (
+    MAX_INLINE_BYTES,
+    Uploads,
+    fill_in_documents,
+    is_documents_missing,
+    size_of_documents,
+    with_documents,
+)
 from parley.orchestrator.peers.fit_prompt import MAX_PROMPT_BYTES, fit_prompt
 from parley.runtime.errors import UNKNOWN_CALLER, ParleyError, from_rpc_error, is_transport
 from parley.runtime.large_texts import in_thread_per_tenant
@@ -97,6 +105,7 @@ class Agents:
         """Ask over `channel`."""
         self._gateway = gateway_pb2_grpc.GatewayServiceStub(channel)
         self._publish = publish
+        self._uploads = Uploads()
 
     async def generate(self, call: Call, request: gateway_pb2.GenerateRequest) -> Reply:
         """Return the agent's answer to a request that `generate_request` made; one too large to be sent is fitted first.
@@ -106,13 +115,15 @@ class Agents:
             ServiceUnavailableError: the gateway is away or was drained, or the call was stopped; the same call may be made again.
         """
         request.call_id.CopyFrom(call.to_proto())
-        is_too_large = request.ByteSize() > MAX_PROMPT_BYTES
-        left_out = await in_thread_per_tenant(partial(fit_prompt, request)) if is_too_large else 0
-        seconds = request.timeout.ToMilliseconds() / 1000
-        stream = self._gateway.Generate(request, timeout=seconds + _MARGIN_SECONDS)
+        documents, left_out = size_of_documents(request), 0
+        if request.ByteSize() + documents > MAX_PROMPT_BYTES:
+            fill_in_documents(request, keep_digests=False)
+            left_out = await in_thread_per_tenant(partial(fit_prompt, request))
+        elif documents <= MAX_INLINE_BYTES:
+            fill_in_documents(request, keep_digests=False)
         written = _StreamedText()
         try:
-            completed = await self._read_stream(call, stream, written)
+            completed = await self._ask(call, request, written)
         except grpc.aio.AioRpcError as error:
             raise _map_error(error, "" if request.HasField("schema") else written.text) from error
         return Reply(
@@ -141,11 +152,39 @@ class Agents:
             response.was_running, response.run, response.usage if response.HasField("usage") else None
         )
 
-    async def _read_stream(
-        self, call: Call, stream: AsyncIterable[gateway_pb2.GenerateResponse], written: "_StreamedText"
+    async def _ask(
+        self, call: Call, request: gateway_pb2.GenerateRequest, written: "_StreamedText"
     ) -> gateway_pb2.GenerateCompleted:
+        """Return what the gateway answers. Documents are sent only if it does not have them."""
+        try:
+            return await self._read_stream(call, self._start(request), written)
+        except grpc.aio.AioRpcError as error:
+            if not is_documents_missing(error):
+                raise
+        async with self._uploads.wait_for_turn(request) as turn:
+            try:  # another call may have sent them meanwhile
+                return await self._read_stream(call, self._start(request), written, turn.end)
+            except grpc.aio.AioRpcError as error:
+                if not is_documents_missing(error):
+                    raise
+            whole = await in_thread_per_tenant(partial(with_documents, request))
+            return await self._read_stream(call, self._start(whole), written, turn.end)
+
+    def _start(self, request: gateway_pb2.GenerateRequest) -> AsyncIterable[gateway_pb2.GenerateResponse]:
+        seconds = request.timeout.ToMilliseconds() / 1000
+        return self._gateway.Generate(request, timeout=seconds + _MARGIN_SECONDS)
+
+    async def _read_stream(
+        self,
+        call: Call,
+        stream: AsyncIterable[gateway_pb2.GenerateResponse],
+        written: "_StreamedText",
+        on_first: Callable[[], None] = lambda: None,
+    ) -> gateway_pb2.GenerateCompleted:
+        """Return the last message of a stream. `on_first` is called once the gateway has read the request."""
         completed = None
         async for message in stream:  # to its end, since leaving it early would cancel the call
+            on_first()
             kind = message.WhichOneof("event")
             if kind == "delta":
                 delta = message.delta

@@ -9,7 +9,7 @@ from typing import Final
 
 from parley.orchestrator.model.contributions import Contribution, Letters
 from parley.orchestrator.model.open_issues import answers_of
-from parley.orchestrator.model.tasks import Prompt
+from parley.orchestrator.model.tasks import Prompt, count_part
 from parley.orchestrator.model.tokens import ASSUMED_CONTEXT_TOKENS, CHARACTERS_A_TOKEN, upper_tokens
 from parley.runtime.quotation import quote_in_marks
 
@@ -56,7 +56,7 @@ def available_tokens(context_tokens: int, max_output_tokens: int, other_tokens: 
 def count_prompt_tokens(prompt: Prompt, context_tokens: int) -> int:
     """Return the tokens of a prompt's parts, of which documents take half of the context at most."""
     context = context_tokens or ASSUMED_CONTEXT_TOKENS
-    documents = sum(upper_tokens(part.text) for part in prompt if part.document)
+    documents = sum(count_part(part, upper_tokens) for part in prompt if part.document)
     return min(documents, context // 2) + sum(upper_tokens(part.text) for part in prompt if not part.document)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import Contribution, texts_of
-from parley.orchestrator.model.tasks import Prompt
+from parley.orchestrator.model.tasks import Prompt, size_of_prompt
 from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.model.topology import Edge
 from parley.orchestrator.phases import critique as critiquing
@@ -177,7 +177,7 @@ class Round:
             )
         critics = sum(target == agent.id for _, target in plan.edges)
         begins = round_preamble(debate, agent, await self._create_situation())
-        texts = [*(each.text for each in begins), *texts_of(contributions)]
+        size = size_of_prompt(begins) + sum(map(len, texts_of(contributions)))
 
         def count_other_tokens() -> int:
             start = count_prompt_tokens(begins, agent.context_tokens)
@@ -185,7 +185,7 @@ class Round:
                 start + _instruction_tokens(debate, agent) + estimate_material_tokens(contributions, critics)
             )
 
-        other_tokens = await in_thread_if_large(texts, count_other_tokens)
+        other_tokens = await in_thread_if_large(size, count_other_tokens)
         room = available_tokens(agent.context_tokens, debate.spec.max_output_tokens, other_tokens)
         last = await self._before[-1].get_history(agent.id)
         return await summarize_own(debate, plan.number, agent, contributions, last, room, plan.summaries)

@@ -4,13 +4,13 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.documents import Documents, documents_in, list_documents, quote_documents
+from parley.gateway.prompt.documents import documents_in, list_documents, quote_documents
 from parley.gateway.prompt.toolbox import MIN_TOKENS, Toolbox
 from parley.gateway.prompt.tools import ToolRequest
 from parley.gateway.tracing import TraceLabels
 from tests.support.prompt_parts import system, user
 
-DOCUMENTS = Documents(
+DOCUMENTS = documents_in(
     [
         user("Some words on a line of text.\n" * 2000, document="a.md"),
         user("№ 7 — 分散\n" * 900, document="b.md"),

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.documents import MAX_RESULT, Documents
+from parley.gateway.prompt.documents import MAX_RESULT, documents_in
 from parley.gateway.prompt.tools import TOOLS, ToolRequest, ToolResult, describe_use, run_tool
 from tests.support.prompt_parts import user
 
 NAMES = tuple(TOOLS)
 PLAN = "\n".join(f"step {number}: do thing {number}" for number in range(1, 2001))
-DOCUMENTS = Documents(
+DOCUMENTS = documents_in(
     [
         user(PLAN, document="docs/plan.md"),
         user("The cache holds naïve entries.\r\nEviction is by age.\n", document="notes.txt"),
@@ -108,7 +108,7 @@ def test_a_range_of_lines_comes_with_its_numbers() -> None:
 
 def test_the_list_names_every_document_with_its_size() -> None:
     assert asked("list_files").text.splitlines()[0] == f"docs/plan.md ({len(PLAN)} characters, 2000 lines)"
-    many = Documents([user("", document=f"{number:04}-{'n' * 90}") for number in range(500)])
+    many = documents_in([user("", document=f"{number:04}-{'n' * 90}") for number in range(500)])
     listed = run_tool(many, NAMES, ToolRequest("1", "list_files", "")).text
     assert len(listed) <= MAX_RESULT
     shown = len(listed.splitlines()) - 1

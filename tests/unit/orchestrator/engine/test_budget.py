@@ -107,20 +107,14 @@ def priced(agent: Agent, read: int, written: int) -> Agent:
     return with_fields(agent, input_price_micros=read, output_price_micros=written)
 
 
-def texts_of(task: Task) -> list[str]:
-    return [each.text for each in task.prompt]
-
-
 def test_a_call_is_estimated_by_its_prompt_and_by_what_its_answer_may_have() -> None:
     prompt = (system_part("x" * 40), user_part("x" * 60))
     task, ada = Task(Work(activity="proposal"), prompt), agent("ada")
-    assert estimate(task, ada, texts_of(task)) == Estimate(25, 1000, 8192)
-    assert estimate(task, with_fields(ada, context_tokens=16_000), texts_of(task)).most == 4000
-    assert estimate(task, with_fields(ada, routes=("p/m",)), texts_of(task)).routes == ("p/m",)
-    assert estimate(replace(task, max_output_tokens=77), ada, texts_of(task)) == Estimate(25, 77, 77)
-    assert estimate(replace(task, max_output_tokens=20_000), ada, texts_of(task)) == Estimate(
-        25, 1000, 20_000
-    )
+    assert estimate(task, ada) == Estimate(25, 1000, 8192)
+    assert estimate(task, with_fields(ada, context_tokens=16_000)).most == 4000
+    assert estimate(task, with_fields(ada, routes=("p/m",))).routes == ("p/m",)
+    assert estimate(replace(task, max_output_tokens=77), ada) == Estimate(25, 77, 77)
+    assert estimate(replace(task, max_output_tokens=20_000), ada) == Estimate(25, 1000, 20_000)
 
 
 @pytest.mark.parametrize(
@@ -136,4 +130,4 @@ def test_a_call_is_estimated_by_its_prompt_and_by_what_its_answer_may_have() -> 
 )
 def test_what_is_read_is_estimated_by_script(text: str, tokens: int) -> None:
     task = Task(Work(activity="proposal"), (user_part(text),))
-    assert estimate(task, agent("ada"), texts_of(task)).read == pytest.approx(tokens, abs=2)
+    assert estimate(task, agent("ada")).read == pytest.approx(tokens, abs=2)

@@ -11,7 +11,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.documents import Documents
 from parley.orchestrator.model.contributions import Contribution, letter_of
 from parley.orchestrator.model.spec import agents_of
-from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
+from parley.orchestrator.model.tasks import AnswerShape, Task, held_text_of, user_part
 from parley.orchestrator.phases.critique import criticize
 from parley.orchestrator.phases.history import AgentHistory, render_history
 from parley.orchestrator.phases.prompting import quotation
@@ -22,6 +22,7 @@ from parley.orchestrator.phases.situation import (
     Situation,
     history_prompt,
 )
+from parley.runtime.held_texts import hold_text
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import ContextDocument, Reply
 from parley.v1.gateway_pb2 import PROMPT_ROLE_SYSTEM, PROMPT_ROLE_USER, PromptPart
@@ -47,7 +48,7 @@ class AskedDebate(Debate):
 
     def __init__(self) -> None:
         self.spec, self.judge = SPEC, SPEC.judge.agent
-        self.documents = Documents(SPEC.context)
+        self.documents = Documents((each.path, hold_text(each.text)) for each in SPEC.context)
         self.briefing = ""
         self.prompt: Prompt = ()
 
@@ -95,8 +96,10 @@ def part(prompt: Prompt, text: str) -> PromptPart:
 
 
 async def test_a_document_goes_as_it_is_under_its_path_with_no_marks_around_it() -> None:
-    document = part(await proposing(), "otters float")
-    assert document == user_part("otters float", DOCUMENTS_PRIORITY, document="notes/a.md")
+    (document,) = [each for each in await proposing() if each.document]
+    assert document.document == "notes/a.md"
+    assert document.shrink_priority == DOCUMENTS_PRIORITY
+    assert held_text_of(document).text == "otters float"
 
 
 def test_what_is_quoted_cannot_close_the_quotation() -> None:

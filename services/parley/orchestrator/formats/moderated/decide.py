@@ -9,7 +9,7 @@ from parley.orchestrator.formats.moderated.evaluate import moderator_preamble, s
 from parley.orchestrator.formats.moderated.outcome import answer_parts, decision_shape, outcome_of
 from parley.orchestrator.formats.moderated.words import DECISION, quote_round
 from parley.orchestrator.model.contributions import texts_of
-from parley.orchestrator.model.tasks import Prompt, Task, user_part
+from parley.orchestrator.model.tasks import Prompt, Task, size_of_prompt, user_part
 from parley.orchestrator.phases.account import describe_rounds
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens, shorten_to_fit
@@ -94,8 +94,8 @@ async def _gather_material(discussion: Discussion, ended: RoundsEnded) -> Prompt
         other_tokens += count_prompt_tokens(final, judge.context_tokens)
         return final, available_tokens(judge.context_tokens, 0, other_tokens)
 
-    texts = [*(each.text for each in start), *texts_of(rounds[-1].contributions)]
-    final, room = await in_thread_if_large(texts, last_round)
+    size = size_of_prompt(start) + sum(map(len, texts_of(rounds[-1].contributions)))
+    final, room = await in_thread_if_large(size, last_round)
     earlier = await summarize_for_judge(
         debate, judge, discussion.contributions_before(before=rounds[-1].number), room, SummarySettings()
     )

@@ -15,7 +15,7 @@ from parley.orchestrator.formats.moderated.points import parse_letter
 from parley.orchestrator.formats.moderated.wording import stems
 from parley.orchestrator.formats.moderated.words import COMPLETION, EVALUATION, MODERATOR_PROMPT, quote_round
 from parley.orchestrator.model.contributions import texts_of
-from parley.orchestrator.model.tasks import AnswerShape, Prompt, Task, user_part
+from parley.orchestrator.model.tasks import AnswerShape, Prompt, Task, size_of_prompt, user_part
 from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens, shorten_to_fit
 from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
@@ -211,9 +211,8 @@ async def evaluate(
         whole = shorten_to_fit(current.contributions, available_tokens(judge.context_tokens, 0, taken))
         return (*before, *quote_round(debate, whole), *after)
 
-    prompt = await in_thread_if_large(
-        [*(each.text for each in before), *texts_of(current.contributions)], build_prompt
-    )
+    size = size_of_prompt(before) + sum(map(len, texts_of(current.contributions)))
+    prompt = await in_thread_if_large(size, build_prompt)
     shape = AnswerShape("evaluation", Evaluation, schema, _render, _read_prose)
     key = f"round/{number}/evaluate"
     found = await debate.ask_structured(

@@ -127,8 +127,9 @@ _MOVED_BELOW_PERCENT: Final = 80.0
 async def flag_round(discussion: Discussion, current: Round) -> tuple[list[str], frozenset[str]]:
     """Record what guards find in a round; return it in lines for the moderator, and who strays from the question."""
     lines, astray = [], set()
-    texts = [*_subject(discussion), *texts_of(current.contributions)]
-    for agent, kind, line in await in_thread_if_large(texts, partial(_find_flags, discussion, current)):
+    documents = discussion.debate.documents.texts.values()
+    size = sum(len(each.utf8) for each in documents) + sum(map(len, texts_of(current.contributions)))
+    for agent, kind, line in await in_thread_if_large(size, partial(_find_flags, discussion, current)):
         name = discussion.name_of(agent)
         lines.append(f"{name} {line}")
         discussion.warn(
@@ -181,12 +182,12 @@ def _describe_end(discussion: Discussion, current: Round, agent: str) -> str:
 
 def _subject(discussion: Discussion) -> list[str]:
     """Return all that says what the debate is about."""
-    spec = discussion.debate.spec
+    debate = discussion.debate
     return [
-        spec.question,
-        discussion.debate.briefing,
+        debate.spec.question,
+        debate.briefing,
         discussion.topic,
-        *(each.text for each in spec.context),
+        *(each.text for each in debate.documents.texts.values()),
     ]
 
 
