@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from parley.local_services import FREE_PORTS, NOT_STARTED, LocalOptions, LocalServices, Ports, Purpose
-from parley.runtime.entry import tune_gc_and_threads
+from parley.runtime.entry import return_large_blocks, tune_gc_and_threads
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.private_files import open_private
 from parley.storage.folder_lock import FolderLock, is_shared, read_address
@@ -252,6 +252,7 @@ async def _run_system(
         orchestrator = await stack.enter_async_context(services.run_orchestrator(settings))
         if lock is not None and options.purpose == "debates":
             lock.publish(f"{orchestrator},{others.gateway},{others.ratings}")
+        return_large_blocks()
         tune_gc_and_threads()  # as `runtime.entry` does, for a caller with a process of its own
         yield LocalSystem(
             orchestrator,

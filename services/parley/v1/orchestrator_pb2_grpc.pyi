@@ -60,7 +60,8 @@ class OrchestratorServiceStub:
     """Sends the events after a sequence, then follows the log until `closed` was sent, with heartbeats between. A
     failed debate's stream also ends, after its failure.
 
-    Every replica sends every event. Text deltas are sent as they come and are not part of the log: they are void as
+    Every replica sends every event, but of the first one without the texts of the context documents: GetDebate and ReadLog have
+    them. Its hash stands for the stored event. Text deltas are sent as they come and are not part of the log: they are void as
     soon as their step's outcome or a new attempt arrives, and a reader that falls behind misses some, as their
     offsets show.
 
@@ -216,7 +217,8 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Sends the events after a sequence, then follows the log until `closed` was sent, with heartbeats between. A
         failed debate's stream also ends, after its failure.
 
-        Every replica sends every event. Text deltas are sent as they come and are not part of the log: they are void as
+        Every replica sends every event, but of the first one without the texts of the context documents: GetDebate and ReadLog have
+        them. Its hash stands for the stored event. Text deltas are sent as they come and are not part of the log: they are void as
         soon as their step's outcome or a new attempt arrives, and a reader that falls behind misses some, as their
         offsets show.
 

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from dataclasses import dataclass
+from contextlib import aclosing, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -46,6 +46,7 @@ from parley.orchestrator.peers import roster
 from parley.orchestrator.roles.catalogue import Roles
 from parley.orchestrator.watch.deltas import OWNER_KEY
 from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat, WatchItem, slow_reader_error
+from parley.runtime.byte_budget import ByteBudget
 from parley.runtime.draining import Draining
 from parley.runtime.errors import (
     FieldViolation,
@@ -64,7 +65,10 @@ from parley.v1.orchestrator_pb2 import StepDelta
 
 _WatchContext = grpc.aio.ServicerContext[Any, Any]
 _MAX_EVALUATIONS = 100
-_LOG_PAGE = 100
+_SENDING_BYTES = 32 * 1024 * 1024
+"""Of large messages that are being sent to watchers, of which one tenant has half."""
+_LARGE_MESSAGE = 64 * 1024
+_LOG_PAGE = 20
 """Records of a log that are read, and sent, at a time."""
 
 
@@ -75,6 +79,7 @@ class OrchestratorServicer(KeyServicer):
     Attributes:
         owner: The name that this replica claims under.
         reader_seconds: How long a watcher may take to accept one message.
+        sending: Bounds the bytes of large messages to watchers.
     """
 
     log: Log
@@ -93,8 +98,9 @@ class OrchestratorServicer(KeyServicer):
     draining: Draining
     owner: str
     reader_seconds: float
+    sending: ByteBudget = field(default_factory=lambda: ByteBudget(_SENDING_BYTES))
     # Watchers of one debate come to an event at about the same time; its message is created once for all.
-    _latest: tuple[Envelope, orchestrator_pb2.WatchDebateResponse] | None = None
+    _latest: tuple[Envelope, orchestrator_pb2.WatchDebateResponse, int] | None = None
 
     async def CreateDebate(  # noqa: N802
         self,
@@ -186,7 +192,7 @@ class OrchestratorServicer(KeyServicer):
                 async for each in found:
                     if isinstance(each, Envelope):
                         after = each.sequence
-                    await self._write(context, self._encode(each, after), after)
+                    await self._write(context, *self._encode(each, after), after)
 
     def _open_watch(
         self, request: orchestrator_pb2.WatchDebateRequest, context: _WatchContext
@@ -200,21 +206,25 @@ class OrchestratorServicer(KeyServicer):
             raise failed_precondition("NOT_OWNER", f"{self.owner} is here, not {owner!r}")
         return self.watcher.stream_text(current_tenant(), request.debate_id)
 
-    def _encode(self, each: WatchItem, after: int) -> orchestrator_pb2.WatchDebateResponse:
+    def _encode(self, each: WatchItem, after: int) -> tuple[orchestrator_pb2.WatchDebateResponse, int]:
+        """Return a message and its bytes, 0 for a message that is surely small."""
         if not isinstance(each, Envelope):
-            return _watch_response(each, after)
+            return _watch_response(each, after), 0
         if self._latest is None or self._latest[0] is not each:
-            self._latest = each, orchestrator_pb2.WatchDebateResponse(event=each.message)
-        return self._latest[1]
+            message = orchestrator_pb2.WatchDebateResponse(event=each.message)
+            self._latest = each, message, message.ByteSize()
+        return self._latest[1:]
 
     async def _write(
-        self, context: _WatchContext, message: orchestrator_pb2.WatchDebateResponse, last: int
+        self, context: _WatchContext, message: orchestrator_pb2.WatchDebateResponse, size: int, last: int
     ) -> None:
-        try:
-            async with asyncio.timeout(self.reader_seconds):
-                await context.write(message)
-        except TimeoutError:
-            raise slow_reader_error(last) from None
+        """Write a message. A large one waits for its share of the bytes that are sent at a time: each reader gets a copy."""
+        async with self.sending.hold(size) if size > _LARGE_MESSAGE else nullcontext():
+            try:
+                async with asyncio.timeout(self.reader_seconds):
+                    await context.write(message)
+            except TimeoutError:
+                raise slow_reader_error(last) from None
 
     async def Intervene(  # noqa: N802
         self,

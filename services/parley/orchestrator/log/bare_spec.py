@@ -1,10 +1,13 @@
 """A debate's first event without its documents, whose texts are held once in the process."""
 
+from dataclasses import replace
+
+from parley.orchestrator.log.envelope import Envelope
 from parley.runtime.held_texts import HeldText, hold_text
 from parley.runtime.partial_copies import copy_without
 from parley.v1.event_pb2 import DebateCreated
 
-__all__ = ["hold_documents", "without_documents"]
+__all__ = ["bare_event", "hold_documents", "without_documents"]
 
 
 def hold_documents(created: DebateCreated) -> tuple[DebateCreated, dict[str, HeldText]]:
@@ -18,3 +21,16 @@ def without_documents(created: DebateCreated) -> DebateCreated:
     bare = copy_without(created, "spec")
     bare.spec.CopyFrom(copy_without(created.spec, "context"))
     return bare
+
+
+def bare_event(event: Envelope) -> Envelope:
+    """Return an event as watchers get it: a first event has only the paths of its documents, and not its stored bytes."""
+    created = event.payload
+    if not isinstance(created, DebateCreated) or not created.spec.context:
+        return event
+    message = copy_without(event.message, "debate_created")
+    bare = message.debate_created
+    bare.CopyFrom(without_documents(created))
+    for each in created.spec.context:
+        bare.spec.context.add(path=each.path)
+    return replace(event, entry=b"", message=message, payload=bare)

@@ -31,7 +31,7 @@ class Envelope:
     """A recorded event with its stored bytes.
 
     Attributes:
-        entry: The stored bytes.
+        entry: The stored bytes; empty if they are not kept.
         message: The contract's `Event`, parsed from them.
         time: When it was recorded (UTC).
         kind: Such as `step_succeeded`; empty if this version of Parley does not know it.

@@ -27,12 +27,47 @@ from parley.v1.orchestrator_pb2 import StepDelta
 
 MAX_WAITING_PIECES = 256
 """Pieces that wait for one listener. If there are more, the oldest are dropped."""
+MAX_WAITING_CHARACTERS = 512 * 1024
+"""Characters of these pieces. The last piece is kept in any case."""
+
+
+class WaitingPieces:
+    """Pieces of text that wait for one listener, in order. The oldest are dropped if there are too many."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._pieces: deque[StepDelta] = deque()
+        self._characters = 0
+
+    def __len__(self) -> int:
+        """Return how many wait."""
+        return len(self._pieces)
+
+    def append(self, piece: StepDelta) -> None:
+        """Add a piece."""
+        self._pieces.append(piece)
+        self._characters += len(piece.text)
+        while len(self._pieces) > MAX_WAITING_PIECES or (
+            self._characters > MAX_WAITING_CHARACTERS and len(self._pieces) > 1
+        ):
+            self.popleft()
+
+    def popleft(self) -> StepDelta:
+        """Remove and return the oldest piece."""
+        piece = self._pieces.popleft()
+        self._characters -= len(piece.text)
+        return piece
+
+    def clear(self) -> None:
+        """Remove all."""
+        self._pieces.clear()
+        self._characters = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Listeners:
     wake_group: WakeGroup
-    queues: dict[asyncio.Event, deque[StepDelta]] = field(default_factory=dict)
+    queues: dict[asyncio.Event, WaitingPieces] = field(default_factory=dict)
 
 
 class DeltaBroker:
@@ -52,14 +87,12 @@ class DeltaBroker:
             listeners.wake_group.notify()
 
     @contextmanager
-    def listen(
-        self, tenant: str, debate: str, news: asyncio.Event
-    ) -> Generator[deque[StepDelta], None, None]:
+    def listen(self, tenant: str, debate: str, news: asyncio.Event) -> Generator[WaitingPieces, None, None]:
         """Collect the text of a tenant's debate while the block runs. `news` is set if there is some."""
         listeners = self._listeners.get(debate)
         if listeners is None:
             listeners = self._listeners[debate] = _Listeners(WakeGroup(self._wake_queues.for_tenant(tenant)))
-        queue = listeners.queues[news] = deque(maxlen=MAX_WAITING_PIECES)
+        queue = listeners.queues[news] = WaitingPieces()
         listeners.wake_group.add(news)
         try:
             yield queue

@@ -7,6 +7,7 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from time import monotonic
 
+from parley.orchestrator.log.bare_spec import bare_event
 from parley.orchestrator.log.envelope import GENESIS, Envelope
 from parley.orchestrator.log.journal import log_name, open_in_thread_if_large
 from parley.orchestrator.watch.wake_queue import WakeGroup, WakeQueue, WakeQueues
@@ -19,7 +20,27 @@ _MAX_RETURNED = 64
 _WAKES_PER_HEARTBEAT = 4
 """How often a reader is woken in the time of one heartbeat."""
 _MAX_KEPT_BYTES = 8_000_000
-"""Stored bytes of the events that are kept. In memory they take about twice as much."""
+"""Bytes of the events that are kept of one debate."""
+_MAX_BYTES_OF_ALL = 48_000_000
+"""Bytes of the events that are kept of all debates."""
+
+
+class KeptBytes:
+    """The bytes of the events that all feeds of a replica keep. If there are too many, the feed with the most drops its oldest."""
+
+    def __init__(self, limit: int = _MAX_BYTES_OF_ALL) -> None:
+        """Start without feeds."""
+        self.limit = limit
+        self.total = 0
+        self.feeds: set[Feed] = set()
+
+    def trim(self) -> None:
+        """Drop events until there are few enough. Each feed keeps its newest."""
+        while self.total > self.limit:
+            largest = max(self.feeds, key=lambda feed: feed.spare_bytes)
+            if not largest.spare_bytes:
+                return
+            largest.drop(1)
 
 
 class Feed:
@@ -36,8 +57,13 @@ class Feed:
         checked_at: When the existence of the log was last checked, by the monotonic clock.
     """
 
-    def __init__(self, queue: WakeQueue, max_kept_bytes: int = _MAX_KEPT_BYTES) -> None:
-        """Start before the first event. Readers are woken through `queue`; so many stored bytes of the newest events are kept."""
+    def __init__(
+        self, queue: WakeQueue, max_kept_bytes: int = _MAX_KEPT_BYTES, kept: KeptBytes | None = None
+    ) -> None:
+        """Start before the first event. Readers are woken through `queue`; so many bytes of the newest events are kept.
+
+        `kept` counts the bytes of all feeds.
+        """
         self.last = 0
         self.epoch = 0
         self.is_complete = self.closed = self.failed = False
@@ -45,7 +71,9 @@ class Feed:
         self.failure: Exception | None = None
         self._max_kept_bytes = max_kept_bytes
         self._events: list[Envelope] = []
+        self._sizes: list[int] = []
         self._kept_bytes = 0
+        self._kept_by_all = kept or KeptBytes()
         self._outcomes: dict[str, tuple[int, int]] = {}
         self.readers = WakeGroup(queue)
 
@@ -66,10 +94,15 @@ class Feed:
 
         Readers are also woken every `wake_seconds` without news, for their heartbeats: one timer serves all of them.
         """
-        async with asyncio.TaskGroup() as tasks:
-            waking = tasks.create_task(self._wake_readers(wake_seconds))
-            await self._follow(log, tenant, debate)
-            waking.cancel()
+        self._kept_by_all.feeds.add(self)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                waking = tasks.create_task(self._wake_readers(wake_seconds))
+                await self._follow(log, tenant, debate)
+                waking.cancel()
+        finally:
+            self._kept_by_all.feeds.remove(self)
+            self.drop(len(self._events))
 
     async def _wake_readers(self, seconds: float) -> None:
         while True:
@@ -93,8 +126,12 @@ class Feed:
 
     def _append(self, events: Sequence[Envelope], before: bytes) -> bytes:
         for event in events:
-            self._events.append(event)
-            self._kept_bytes += len(event.entry)
+            bare = bare_event(event)
+            self._events.append(bare)
+            size = len(bare.entry) or bare.message.ByteSize()
+            self._sizes.append(size)
+            self._kept_bytes += size
+            self._kept_by_all.total += size
             self.last, self.epoch, before = event.sequence, event.epoch, event.hash
             self._apply(event)
         self._trim()
@@ -115,11 +152,22 @@ class Feed:
                 pass
 
     def _trim(self) -> None:
-        drop = 0
-        while self._kept_bytes > self._max_kept_bytes and drop < len(self._events) - 1:
-            self._kept_bytes -= len(self._events[drop].entry)
-            drop += 1
-        del self._events[:drop]
+        while self._kept_bytes > self._max_kept_bytes and self.spare_bytes:
+            self.drop(1)
+        self._kept_by_all.trim()
+
+    @property
+    def spare_bytes(self) -> int:
+        """The bytes of all events that are kept but the newest."""
+        return self._kept_bytes - self._sizes[-1] if self._sizes else 0
+
+    def drop(self, count: int) -> None:
+        """Drop the oldest events that are kept."""
+        size = sum(self._sizes[:count])
+        self._kept_bytes -= size
+        self._kept_by_all.total -= size
+        del self._events[:count]
+        del self._sizes[:count]
 
 
 @dataclass(slots=True)
@@ -139,6 +187,7 @@ class Feeds:
     log: Log
     max_kept_bytes: int = _MAX_KEPT_BYTES
     heartbeat_seconds: float = 15.0
+    _kept: KeptBytes = field(default_factory=KeptBytes)
     _running: dict[str, _RunningFeed] = field(default_factory=dict)
     _wake_queues: WakeQueues = field(default_factory=WakeQueues)
 
@@ -157,7 +206,7 @@ class Feeds:
         name = log_name(tenant, debate)
         running = self._running.get(name)
         if running is None or running.feed.failure is not None:
-            feed = Feed(self._wake_queues.for_tenant(tenant), self.max_kept_bytes)
+            feed = Feed(self._wake_queues.for_tenant(tenant), self.max_kept_bytes, self._kept)
             # A new context: the deadline and the span of the first watcher must not apply to the others.
             task = asyncio.create_task(
                 feed.run(self.log, tenant, debate, self._wake_seconds), context=Context()

@@ -4,23 +4,24 @@ A watcher needs little memory: its cursor in the feed that all watchers of the d
 """
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from time import monotonic
 
 from parley.orchestrator import metrics
+from parley.orchestrator.log.bare_spec import bare_event
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
 from parley.orchestrator.log.journal import log_name, open_in_thread_if_large
-from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder
+from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder, WaitingPieces
 from parley.orchestrator.watch.feed import Feed, Feeds
 from parley.runtime.errors import ParleyError, not_found, resource_exhausted
 from parley.storage.ports import Log
 from parley.v1.orchestrator_pb2 import StepDelta
 
 SLOW_READER = "SLOW_READER"
-_PAGE = 50
+_PAGE = 8
+"""Records that are read for a watcher that is behind: each may have some MB."""
 _MAX_BEHIND = 64
 """A watcher that is more events behind gets no text."""
 
@@ -61,7 +62,7 @@ class DebateWatcher:
         heartbeats = _HeartbeatTimer(self.feeds.silence_seconds)
         async with AsyncExitStack() as stack:
             stack.enter_context(metrics.count_watcher())
-            pieces: deque[StepDelta] = deque()
+            pieces = WaitingPieces()
             if text:
                 pieces = stack.enter_context(self.deltas.listen(tenant, debate, news))
                 await stack.enter_async_context(self.forwarder.forward_while_watched(tenant, debate))
@@ -73,7 +74,7 @@ class DebateWatcher:
                 for event in await self._next_events(feed, cursor):
                     cursor.move_to(event)
                     heartbeats.reset()
-                    yield event
+                    yield bare_event(event)
                 if feed.last <= cursor.last and await self._is_over(feed, cursor):
                     return
                 if heartbeats.is_due:
@@ -144,7 +145,7 @@ class _Cursor:
         self.last, self.hash = event.sequence, event.hash
 
 
-def _take_current(pieces: deque[StepDelta], feed: Feed, after: int) -> Iterator[StepDelta]:
+def _take_current(pieces: WaitingPieces, feed: Feed, after: int) -> Iterator[StepDelta]:
     """Remove and yield the waiting text, except that of ended attempts. A watcher that is far behind gets none."""
     if feed.last - after > _MAX_BEHIND:
         pieces.clear()
@@ -153,7 +154,7 @@ def _take_current(pieces: deque[StepDelta], feed: Feed, after: int) -> Iterator[
             yield piece
 
 
-def _take_waiting(pieces: deque[StepDelta]) -> Iterator[StepDelta]:
+def _take_waiting(pieces: WaitingPieces) -> Iterator[StepDelta]:
     """Remove and yield the pieces that wait now, joined by text. Later pieces wait, so that they do not delay events."""
     latest: dict[tuple[str, int, int], list[StepDelta]] = {}
     runs: list[list[StepDelta]] = []

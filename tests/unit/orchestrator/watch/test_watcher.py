@@ -10,13 +10,20 @@ from hypothesis import strategies as st
 
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import CorruptEventError
-from parley.orchestrator.watch.deltas import MAX_WAITING_PIECES, DeltaBroker, DeltaForwarder
-from parley.orchestrator.watch.feed import Feeds
+from parley.orchestrator.watch.deltas import (
+    MAX_WAITING_CHARACTERS,
+    MAX_WAITING_PIECES,
+    DeltaBroker,
+    DeltaForwarder,
+    WaitingPieces,
+)
+from parley.orchestrator.watch.feed import Feed, Feeds, KeptBytes
+from parley.orchestrator.watch.wake_queue import WakeQueue
 from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat, WatchItem
 from parley.runtime.errors import ParleyError
 from parley.storage.ports import Record, StoreUnavailableError
 from parley.v1.debate_pb2 import DebateFailure, Outcome, Work
-from parley.v1.event_pb2 import Closed, Concluded, DebateFailed, Resumed, Warned
+from parley.v1.event_pb2 import Closed, Concluded, DebateCreated, DebateFailed, Resumed, Warned
 from parley.v1.orchestrator_pb2 import StepDelta
 from tests.support.memory_log import MemoryLog, SharedRecords, WrittenLog
 from tests.unit.orchestrator.made_logs import succeeded
@@ -307,3 +314,64 @@ async def test_a_damaged_event_ends_a_watch_and_is_not_shown() -> None:
         await stand.log.append(f"{TENANT}/{DEBATE}", Record(2, "x", (damaged,)))
         with pytest.raises(CorruptEventError):
             await asyncio.wait_for(anext(stream), 30)
+
+
+def test_the_text_that_waits_for_a_slow_reader_is_bounded_in_characters_too() -> None:
+    pieces = WaitingPieces()
+    long = "x" * (MAX_WAITING_CHARACTERS // 4)
+    for offset in range(10):
+        pieces.append(delta(offset=offset, text=long))
+    assert [pieces.popleft().offset for _ in range(len(pieces))] == [6, 7, 8, 9]
+    pieces.append(delta(text=long * 8))
+    assert len(pieces) == 1
+
+
+async def test_a_watch_has_the_paths_of_documents_and_not_their_texts() -> None:
+    stand = Stand()
+    created = DebateCreated(request_id="r")
+    created.spec.question = "Why?"
+    created.spec.context.add(path="a.md", text="words " * 100_000)
+    await stand.written.write(created, Closed())
+    async with aclosing(stand.watch()) as watch:
+        first = await anext(watch)
+    assert isinstance(first, Envelope)
+    spec = first.message.debate_created.spec
+    assert [(each.path, each.text) for each in spec.context] == [("a.md", "")]
+    assert (spec.question, first.message.debate_created.request_id) == ("Why?", "r")
+    assert first.message.ByteSize() < 1000
+    assert (first.sequence, first.hash) == (1, stand.written.events[0].hash)
+
+
+async def test_a_watcher_that_reads_the_log_itself_gets_no_texts_of_documents_either() -> None:
+    stand = Stand(kept=1)
+    created = DebateCreated()
+    created.spec.context.add(path="a.md", text="words " * 100_000)
+    await stand.written.write(created, Warned(message="one"), Closed())
+    async with aclosing(stand.watch()) as watch:
+        events = [each async for each in watch if isinstance(each, Envelope)]
+    assert [each.sequence for each in events] == [1, 2, 3]
+    assert events[0].message.ByteSize() < 1000
+
+
+async def test_all_feeds_together_keep_a_bounded_number_of_bytes() -> None:
+    kept, log = KeptBytes(limit=100_000), MemoryLog()
+    async with asyncio.TaskGroup() as tasks:
+        feeds, running, news = [], [], []
+        for number in range(5):
+            debate = f"{DEBATE}{number}"
+            written = WrittenLog(log, TENANT, debate)
+            await written.write(*(Warned(message="x" * 10_000) for _ in range(8)))
+            feeds.append(Feed(WakeQueue(), kept=kept))
+            news.append(asyncio.Event())
+            feeds[-1].readers.add(news[-1])
+            running.append(tasks.create_task(feeds[-1].run(log, TENANT, debate, 60)))
+        async with asyncio.timeout(30):
+            for each, feed in zip(news, feeds, strict=True):
+                while not feed.is_complete:
+                    await each.wait()
+                    each.clear()
+        assert kept.total <= kept.limit
+        assert all(feed.events_after(7) for feed in feeds), "the newest event of each is kept"
+        for task in running:
+            task.cancel()
+    assert (kept.total, kept.feeds) == (0, set())
