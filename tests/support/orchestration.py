@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 
 from parley.orchestrator.__main__ import build
 from parley.orchestrator.api.folding import fold
+from parley.orchestrator.engine.document_limits import DocumentLimits
 from parley.orchestrator.engine.execution import FollowUp
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.engine.inbox import INBOX, Inbox
@@ -328,6 +329,7 @@ class Backstage:
         formats: Formats | None = None,
         follow_up: FollowUp = record,
         follow_up_limits: debate_pb2.DebateLimits = NO_LIMITS,
+        documents: DocumentLimits | None = None,
     ) -> Replica:
         deltas = DeltaBroker()
         dependencies = OwnerDependencies(
@@ -348,7 +350,8 @@ class Backstage:
             owner=owner or uuid.uuid4().hex[:8],
             lease_heartbeat_seconds=lease_seconds / 3,
         )
-        settings = RunnerSettings(lease_seconds, 0.02, max_debates, exclusive, adopt)
+        limits = documents or DocumentLimits()
+        settings = RunnerSettings(lease_seconds, 0.02, max_debates, exclusive, adopt, limits)
         return Replica(dependencies, DeletionStore(self.store.documents), settings, deltas)
 
     async def events(self, debate: str) -> list[Envelope]:

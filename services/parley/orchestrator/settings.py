@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from parley.orchestrator.allowance.allowance import TenantLimits
+from parley.orchestrator.engine.document_limits import DocumentLimits
 from parley.orchestrator.engine.runner import RunnerSettings
 from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.peers.issue_tracker import IssueTracker, is_http_url
@@ -49,6 +50,13 @@ class OrchestratorSettings(ServiceSettings):
         le=10_000,
         description="Debates that one replica runs at a time; those that wait for a person do not count. An eighth more are run for "
         "tenants that have none running.",
+    )
+    max_document_bytes: int = Field(
+        default=64 * 1024 * 1024,
+        ge=0,
+        le=2**40,
+        description="Bytes of the context documents of all debates that one replica runs at a time. Debates that find no room wait, and "
+        "an eighth more is for tenants that have none running. 0: no limit.",
     )
     follow_up_seconds: float = Field(
         default=600.0,
@@ -145,6 +153,12 @@ class OrchestratorSettings(ServiceSettings):
         description="Streams of one tenant that follow debates, at a time, on all replicas. As many as one replica serves while the "
         "debates of others take a sixth longer; more replicas serve more.",
     )
+    tenant_document_bytes: int = Field(
+        default=40 * 1024 * 1024,
+        ge=0,
+        le=2**40,
+        description="Bytes of the context documents of one tenant's debates that one replica runs at a time; others of its debates wait.",
+    )
     tenant_tokens: int = Field(
         default=0, ge=0, description="Tokens of one tenant a day (UTC), after which no debate is accepted."
     )
@@ -228,4 +242,5 @@ class OrchestratorSettings(ServiceSettings):
             max_debates=self.max_debates,
             exclusive=exclusive,
             adopt=self.adopt,
+            documents=DocumentLimits(self.max_document_bytes, self.tenant_document_bytes),
         )

@@ -96,7 +96,8 @@ class Intake:
                 create_event("created", first)
             )
             opening = ""
-        owner = self.runner.owner if self.runner.has_slot(tenant) else None
+        document_bytes = sum(len(each.text.encode()) for each in first.spec.context)
+        owner = self.runner.owner if self.runner.has_slot(tenant, document_bytes) else None
         record = DebateRecord(
             tenant=tenant,
             debate=debate,
@@ -115,6 +116,7 @@ class Intake:
             subject=subject,
             alive=created if owner else None,
             labels=label_texts(first.spec.labels),
+            document_bytes=document_bytes,
         )
         try:
             earlier = await self._insert(record)

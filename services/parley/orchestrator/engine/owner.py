@@ -81,6 +81,7 @@ class DebateOwner:
 
     Attributes:
         tenant: The tenant of the debate.
+        document_bytes: Bytes of its documents, which it holds as long as it runs.
         accepted: Set once the first event is known to be durable.
         brief: Whether it makes no model call: the debate has ended, or only its interventions are handled.
         slot: The slot that it holds unless it is brief.
@@ -100,6 +101,7 @@ class DebateOwner:
     ) -> None:
         """Prepare to own a debate. `entries` are its waiting interventions; if it is `brief`, only these are handled."""
         self.tenant = record.tenant
+        self.document_bytes = record.document_bytes
         self.accepted = asyncio.Event()
         self.brief = brief or record.status in (COMPLETED, CANCELLED)
         self.slot = slot

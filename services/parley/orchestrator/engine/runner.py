@@ -5,12 +5,13 @@ Leases only decide how soon another replica takes over. The log ensures that two
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from parley.orchestrator.engine.call_admission import Slot
+from parley.orchestrator.engine.document_limits import DocumentLimits
 from parley.orchestrator.engine.execution import leaf_exceptions
 from parley.orchestrator.engine.fairness import order_fairly
 from parley.orchestrator.engine.inbox import InboxEntry
@@ -35,6 +36,8 @@ _EXTRA_SHARE = 8
 _MAX_IDLE = 1000
 """How many debates may wait without a slot. Each further one counts as running, since it costs heartbeats."""
 
+_NO_DOCUMENT_LIMITS = DocumentLimits()
+
 
 @dataclass(frozen=True, slots=True)
 class RunnerSettings:
@@ -47,6 +50,7 @@ class RunnerSettings:
             no slot and only their interventions are handled. Debates that wait for a person or a timer do not count. An eighth
             more run for tenants that have none running here, so that no tenant blocks all others.
         exclusive: Whether no other process can use the store, so that any other owner has ended.
+        documents: Bytes of documents that the debates owned here may have.
         adopt: Whether to claim debates that were not created here and have no interventions now.
     """
 
@@ -55,6 +59,7 @@ class RunnerSettings:
     max_debates: int = 64
     exclusive: bool = False
     adopt: bool = True
+    documents: DocumentLimits = _NO_DOCUMENT_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,7 @@ class Runner:
         self._unreleased_keys: set[str] = set()
         self._wake = asyncio.Event()
         self._queued: set[str] = set()
+        self._lacks_room = False
         self._draining = False
         self._tasks: asyncio.TaskGroup | None = None
         self._drain_task: asyncio.Task[None] | None = None
@@ -89,12 +95,15 @@ class Runner:
         """The name of this replica in claims."""
         return self._dependencies.owner
 
-    def has_slot(self, tenant: str) -> bool:
-        """Return whether a new debate of a tenant may start here at once: a slot is free, and no other debate is first.
+    def has_slot(self, tenant: str, document_bytes: int = 0) -> bool:
+        """Return whether a new debate of a tenant may start here at once.
 
-        Debates that have ended and only have their follow-up left need no slot.
+        A slot and room for its documents are free, and no other debate is first. Debates that have ended and only have their
+        follow-up left need no slot.
         """
         if not self._count_free_slots(tenant, brief=False):
+            return False
+        if document_bytes and (self._lacks_room or not self._has_room(tenant, document_bytes)):
             return False
         return not self._queued or (self._runs_none(tenant) and not any(map(self._runs_none, self._queued)))
 
@@ -136,7 +145,7 @@ class Runner:
         if self._draining:
             return False
         # A scan may have claimed the debate already.
-        if record.key not in self._owned and not self.has_slot(record.tenant):
+        if record.key not in self._owned and not self.has_slot(record.tenant, record.document_bytes):
             # Another debate took the slot while the record was written. Any replica with a free slot may start this one.
             self._unreleased_keys.add(record.key)
             await self._dependencies.index.release(record, record.epoch)
@@ -184,23 +193,32 @@ class Runner:
             # Its owner here released it during this scan: the next scan sees its present state.
             and not (record.key in owned_before and record.owner == self._dependencies.owner)
         ]
-        queued = set()
-        for record in order_fairly(waiting, await self._count_running(waiting)):
-            interventions = tuple(entries.get(record.key, ()))
-            if self._count_free_slots(record.tenant, brief=_has_ended(record)):
-                self._start_owner(record, interventions)
-            else:
-                if not _has_ended(record):
-                    queued.add(record.tenant)
-                if interventions and self._count_free_slots(record.tenant, brief=True):
-                    self._start_owner(record, interventions, brief=True)
-        self._queued = queued
+        self._start_waiting(order_fairly(waiting, await self._count_running(waiting)), entries)
         for record in overdue:
             may_claim = record.key not in entries and self._is_claimable(record, alive_window)
-            if may_claim and self._count_free_slots(record.tenant, brief=True):
+            if may_claim and self._may_own_briefly(record):
                 self._start_owner(
                     record, (), brief=True
                 )  # it makes no call to record that the checkpoint expired
+
+    def _start_waiting(
+        self, waiting: Iterable[DebateRecord], entries: Mapping[str, Sequence[InboxEntry]]
+    ) -> None:
+        """Start the debates for which a slot and room for their documents are free, and note who waits for them."""
+        queued, lacks_room = set(), False
+        for record in waiting:
+            interventions, ended = tuple(entries.get(record.key, ())), _has_ended(record)
+            has_slot = self._count_free_slots(record.tenant, brief=ended) > 0
+            if has_slot and self._has_room(record.tenant, record.document_bytes, brief=ended):
+                self._start_owner(record, interventions)
+                continue
+            if has_slot:
+                lacks_room = True
+            elif not ended:
+                queued.add(record.tenant)
+            if interventions and self._may_own_briefly(record):
+                self._start_owner(record, interventions, brief=True)
+        self._queued, self._lacks_room = queued, lacks_room
 
     async def _deliver_interventions(self) -> dict[str, list[InboxEntry]]:
         """Pass interventions to the debates that are owned here. Return all that wait, by debate."""
@@ -272,6 +290,15 @@ class Runner:
         if not brief and left <= 0 and self._runs_none(tenant):
             left += most // _EXTRA_SHARE
         return max(left, 0)
+
+    def _may_own_briefly(self, record: DebateRecord) -> bool:
+        return self._count_free_slots(record.tenant, brief=True) > 0 and self._has_room(
+            record.tenant, record.document_bytes, brief=True
+        )
+
+    def _has_room(self, tenant: str, document_bytes: int, *, brief: bool = False) -> bool:
+        owned = ((each.tenant, each.document_bytes) for each, _ in self._owned.values())
+        return self._settings.documents.has_room(owned, tenant, document_bytes, brief=brief)
 
     def _runs_none(self, tenant: str) -> bool:
         return not any(

@@ -60,7 +60,7 @@ _TYPES: Mapping[str, Any] = {
     **dict.fromkeys(
         ("tenant", "debate", "request_id", "format", "status", "created", "updated", "opening"), str
     ),
-    **dict.fromkeys(("epoch", "heartbeat"), int),
+    **dict.fromkeys(("epoch", "heartbeat", "document_bytes"), int),
     **dict.fromkeys(("owner", "due", "alive"), str | None),
 }
 _WITHOUT_OWNER: Where = {"open": True, "owner": None}
@@ -84,6 +84,7 @@ class DebateRecord:
         address: Where other replicas reach the owner, as `host:port`; empty if unknown.
         subject: Id of the debate that this one is about; None if it is about a question.
         labels: Labels for searches, each as `name=value`.
+        document_bytes: Bytes of its context documents; 0 also if an older version has written the record.
         due: If it waits for a person without an owner: when it needs an owner again at the latest, as in `updated`.
     """
 
@@ -106,6 +107,7 @@ class DebateRecord:
     due: str | None = None
     alive: str | None = None
     labels: tuple[str, ...] = ()
+    document_bytes: int = 0
 
     @property
     def accepted_at(self) -> datetime:
