@@ -18,8 +18,6 @@ from parley.v1 import orchestrator_pb2 as pb
 from parley.v1.orchestrator_pb2_grpc import OrchestratorServiceStub
 from tests.bench.greedy_tenant import Told, create_request
 
-__all__ = ["DOCUMENT_MODEL", "DocumentGreed"]
-
 DOCUMENT_MODEL: Final = "document-model"
 """The model that its debates ask."""
 _ROUTE: Final = f"openai/{DOCUMENT_MODEL}"

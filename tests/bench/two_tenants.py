@@ -23,8 +23,6 @@ from tests.bench.system import spec
 from tests.support.access import SECRET, key_for
 from tests.support.model_server import Latency
 
-__all__ = ["CALL_SECONDS", "Measured", "System", "percentile_99", "run_debates", "two_tenants"]
-
 CALL_SECONDS: Final = 0.2
 """How long a model call of the modest tenant takes."""
 _SHAPE: Final = Shape(3, 1)

@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager
 
 from parley.runtime.labels import labels
 
-__all__ = ["ByteBudget", "Share"]
-
 
 class Share:
     """Bytes that one piece of work holds, until they are released."""

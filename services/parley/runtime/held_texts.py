@@ -5,8 +5,6 @@ from collections.abc import Callable
 from typing import Final
 from weakref import WeakValueDictionary
 
-__all__ = ["HeldText", "digest_of_text", "find_text", "hold_text"]
-
 
 class HeldText:
     """A text that is held once in this process, as UTF-8. It is dropped with the last reference to it.

@@ -5,8 +5,6 @@ from typing import TypeVar
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.message import Message
 
-__all__ = ["copy_without"]
-
 M = TypeVar("M", bound=Message)
 
 

@@ -159,13 +159,14 @@ def _wrap_stream(method: str, handle: _Handler, read: _Read, door: _Door) -> _Ha
         span, shown = _begin(method, context, door)
         try:
             async with door.admit_tenant(method, await _admit(method, shown, door.guard, span)):
-                request = await read(context)
+                # Not kept here: a request may be large, and a stream may last.
+                answering = handle(await read(context), context)
                 if generator:
-                    async with aclosing(handle(request, context)) as responses:
+                    async with aclosing(answering) as responses:
                         async for response in responses:
                             await context.write(response)
                 else:
-                    await handle(request, context)
+                    await answering
         except BaseException as error:
             answer = _fail(method, context, span, error)
             if answer is not None:

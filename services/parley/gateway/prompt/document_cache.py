@@ -6,8 +6,6 @@ from weakref import WeakValueDictionary
 
 from parley.runtime.held_texts import HeldText, hold_text
 
-__all__ = ["DocumentCache"]
-
 _OVERHEAD: Final = 200
 """What a kept document takes besides its text, in bytes: there may be thousands of small ones."""
 

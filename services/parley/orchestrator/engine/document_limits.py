@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["DocumentLimits"]
-
 _EXTRA_SHARE = 8
 """One part more in so many for tenants that hold none, so that no tenant keeps out all others."""
 _BRIEF_SHARE = 4

@@ -7,8 +7,6 @@ from parley.runtime.held_texts import HeldText, hold_text
 from parley.runtime.partial_copies import copy_without
 from parley.v1.event_pb2 import DebateCreated
 
-__all__ = ["bare_event", "hold_documents", "without_documents"]
-
 
 def hold_documents(created: DebateCreated) -> tuple[DebateCreated, dict[str, HeldText]]:
     """Return a first event without its documents, and each document's text by its path."""

@@ -13,15 +13,6 @@ from parley.runtime.byte_budget import ByteBudget, Share
 from parley.runtime.errors import from_rpc_error
 from parley.v1.gateway_pb2 import GenerateRequest
 
-__all__ = [
-    "MAX_INLINE_BYTES",
-    "Uploads",
-    "fill_in_documents",
-    "is_documents_missing",
-    "size_of_documents",
-    "with_documents",
-]
-
 MAX_INLINE_BYTES: Final = 64 * 1024
 """Documents up to this size go with every prompt: to name them would only cost a second call."""
 _DOCUMENTS_MISSING: Final = "DOCUMENTS_MISSING"
