@@ -125,8 +125,10 @@ def changed(path: str, value: Any, name: str = "production") -> dict[str, Any]:
         ("networkPolicy.telemetryPorts", []),
         ("networkPolicy.telemetryPorts", [4318]),
         ("networkPolicy.orchestratorEgress", []),
-        ("vectors.url", "http://qdrant.databases.svc:7000"),
-        ("vectors.url", "http://qdrant.databases.svc"),
+        ("vectors.url", "https://qdrant.databases.svc:7000"),
+        ("vectors.url", "https://qdrant.databases.svc"),
+        ("vectors.url", "http://qdrant.databases.svc:6334"),
+        ("vectors.existingSecret", "Parley_Vectors"),
         ("services.gateway.settings.openai_base_url", "http://vllm.models.svc:8000/v1"),
         ("services.convergence.settings.embedding_base_url", "https://embeddings.example.org/v1"),
         ("services.orchestrator.settings.max_debates", 16),
@@ -142,6 +144,44 @@ def test_a_wrong_value_is_refused_by_its_name(path: str, value: Any) -> None:
         render(changed(path, value))
     named = path.rpartition(".")[2] if not isinstance(value, dict) else next(iter(value))
     assert named in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "named"),
+    [
+        ({"existingSecret": "parley-vectors"}, "vectors.existingSecret is set, but vectors.url is not https"),
+        ({"ca": {"existingSecret": "parley-vectors"}}, "vectors.ca.existingSecret is set, but vectors.url"),
+    ],
+)
+def test_a_key_and_an_authority_are_refused_for_a_qdrant_without_tls(
+    vectors: dict[str, Any], named: str
+) -> None:
+    values = changed("vectors", {"url": "http://qdrant.databases.svc:6334", **vectors})
+    with pytest.raises(helm_python.HelmError, match=re.escape(named)):
+        render(values)
+
+
+def test_a_key_goes_to_a_qdrant_without_tls_if_pods_speak_in_the_clear() -> None:
+    values = changed(
+        "vectors", {"url": "http://qdrant.databases.svc:6334", "existingSecret": "parley-vectors"}
+    )
+    values["tls"] = {"enabled": False, "inTheClear": True}
+    assert "PARLEY_VECTORS_API_KEY" in render(values).variables("memory")
+
+
+def test_memory_alone_gets_the_key_of_qdrant_from_its_secret_and_its_authority_as_a_file() -> None:
+    rendered = example("production")
+    for service in SETTINGS:
+        assert ("PARLEY_VECTORS_API_KEY" in rendered.variables(service)) == (service == "memory")
+    pod = rendered.one("Deployment", "parley-memory")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    (key,) = (each for each in container["env"] if each["name"] == "PARLEY_VECTORS_API_KEY")
+    assert key["valueFrom"] == {"secretKeyRef": {"name": "parley-vectors", "key": "api-key"}}
+    (mount,) = (each for each in container["volumeMounts"] if each["name"] == "vectors")
+    (volume,) = (each for each in pod["volumes"] if each["name"] == "vectors")
+    (item,) = volume["secret"]["items"]
+    assert volume["secret"]["secretName"] == "parley-vectors"
+    assert rendered.variables("memory")["PARLEY_VECTORS_CA"] == f"{mount['mountPath']}/{item['path']}"
 
 
 def test_debates_scale_nothing_where_no_metric_arrives() -> None:
@@ -165,7 +205,7 @@ def test_a_trial_without_a_certificate_is_refused_where_callers_need_one() -> No
     ("path", "value"),
     [
         ("services.gateway.settings.openai_base_url", "https://models.example.org/v1"),
-        ("vectors.url", "https://qdrant.databases.svc:6334"),
+        ("vectors", {"url": "http://qdrant.databases.svc:6334"}),
         ("networkPolicy.enabled", False),
         ("tls.renewBefore", "2159h59m59s"),
         ("defaults.podLabels", {"team": "platform"}),

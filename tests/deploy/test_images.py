@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from qdrant_client.common.version_check import is_compatible
 
 from tests.deploy.chart import ROOT, SETTINGS
 from tests.deploy.values_schema import variable
@@ -89,3 +90,15 @@ def test_an_image_runs_as_the_user_of_the_chart_starts_without_a_shell_and_is_ca
     assert "latest" not in "".join(lines)
     run_stage = lines[max(number for number, line in enumerate(lines) if line.startswith("FROM ")) :]
     assert not [line for line in run_stage if line.startswith("RUN ")]  # so the base needs no shell
+
+
+def test_the_images_of_qdrant_are_at_most_one_minor_version_apart_from_the_client() -> None:
+    client = re.search(
+        r"^qdrant-client==(\S+)", (ROOT / "requirements" / "memory.txt").read_text(), re.MULTILINE
+    )
+    assert client is not None
+    files = ["charts/parley/values.yaml", "docker/compose.yaml", "k8s/dependencies/qdrant.yaml"]
+    for name in files:
+        images = re.findall(r"/qdrant/qdrant:v([0-9.]+)", (ROOT / name).read_text())
+        assert images, name
+        assert all(is_compatible(client[1], each) for each in images), name

@@ -15,7 +15,18 @@ __all__ = ["FROM_VALUES", "schema_text", "secrets_of", "settings_schema", "varia
 
 SCHEMA: Final = CHART / "values.schema.json"
 FROM_VALUES: Final = frozenset(
-    {"host", "port", "health_port", "log_level", "grace_seconds", "store", "vectors", "advertise", "echo"}
+    {
+        "host",
+        "port",
+        "health_port",
+        "log_level",
+        "grace_seconds",
+        "store",
+        "vectors",
+        "vectors_ca",
+        "advertise",
+        "echo",
+    }
     | {"gateway", "convergence", "ratings", "memory", "agents_file", "prices_file", "advertise_name"}
     | {"auth", "tls", "tls_certificate", "tls_key", "tls_client_ca", "ca", "service_secret_file"}
 )

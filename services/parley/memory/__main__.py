@@ -36,7 +36,12 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
             store = await stack.enter_async_context(open_store(settings.store, "memory"))
             await store.documents.prepare(DEBATES, FILL_PROGRESS)
         try:
-            vectors = await stack.enter_async_context(open_vectors(settings.vectors))
+            key = settings.vectors_api_key
+            vectors = await stack.enter_async_context(
+                open_vectors(
+                    settings.vectors, api_key=key.get_secret_value() if key else None, ca=settings.vectors_ca
+                )
+            )
         except (ValueError, StorageError) as error:
             raise ConfigurationError(str(error)) from None
         meanings = EmbeddingClient(

@@ -1,9 +1,12 @@
 """What the memory service reads from the environment."""
 
-from typing import ClassVar
+from pathlib import Path
+from typing import ClassVar, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, SecretStr, model_validator
 
+from parley.runtime.loopback import is_loopback
 from parley.runtime.settings import ServiceSettings
 
 
@@ -16,8 +19,31 @@ class MemorySettings(ServiceSettings):
     store: str = Field(
         default="sqlite:///parley-data", description="sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]."
     )
-    vectors: str = Field(default="edge:parley-data/vectors", description="edge:FOLDER or http://HOST:6334.")
+    vectors: str = Field(
+        default="edge:parley-data/vectors", description="edge:FOLDER, or http:// or https://HOST:6334."
+    )
+    vectors_api_key: SecretStr | None = Field(default=None, description="API key of the Qdrant server.")
+    vectors_ca: Path | None = Field(
+        default=None,
+        description="File of the authority that signs the Qdrant server's certificate, in PEM. Unset: gRPC's own list.",
+    )
     convergence: str = Field(default="127.0.0.1:7403", description="Address of the convergence service.")
     recall_floor_percent: int = Field(
         default=32, ge=1, le=100, description="Likeness below which a past debate is not recalled."
     )
+
+    @model_validator(mode="after")
+    def _check_vectors(self) -> Self:
+        address = urlsplit(self.vectors)
+        if self.vectors_ca is not None and address.scheme != "https":
+            raise ValueError("PARLEY_VECTORS_CA needs https:// in PARLEY_VECTORS")
+        if self.vectors_api_key is None or address.scheme == "https":
+            return self
+        if address.scheme != "http":
+            raise ValueError("PARLEY_VECTORS_API_KEY needs https:// in PARLEY_VECTORS")
+        if self.tls != "off" and not is_loopback(address.hostname or ""):
+            raise ValueError(
+                "PARLEY_VECTORS_API_KEY would be sent in plaintext: write https:// in PARLEY_VECTORS, "
+                "or set PARLEY_TLS=off to allow plaintext"
+            )
+        return self

@@ -155,15 +155,20 @@ def refuse_unusable_store() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def open_vectors(url: str) -> AsyncGenerator[Vectors, None]:
+async def open_vectors(
+    url: str, *, api_key: str | None = None, ca: Path | None = None
+) -> AsyncGenerator[Vectors, None]:
     """Open a vector store.
 
     Args:
         url: `edge:FOLDER` (embedded, for one process at a time; relative to the working directory, `~` is home) or
             `http://HOST:PORT` or `https://HOST:PORT`, a Qdrant server's gRPC port.
+        api_key: The Qdrant server's API key.
+        ca: The file of the authority that signs its certificate; None: the authorities that gRPC trusts by default.
 
     Raises:
         ValueError: the URL is neither; the message names PARLEY_VECTORS.
+        ConfigurationError: the authority's file cannot be used; the message names PARLEY_VECTORS_CA.
         StorageError: the folder cannot be used as it is.
     """
     if url.startswith("edge:"):
@@ -177,7 +182,7 @@ async def open_vectors(url: str) -> AsyncGenerator[Vectors, None]:
     elif url.startswith(("http://", "https://")):
         from parley.storage.qdrant.server import open_server
 
-        async with open_server(url) as server:
+        async with open_server(url, api_key=api_key, ca=ca) as server:
             yield server
     else:
         raise ValueError(f"{_VECTORS_HELP}, not {url!r}")

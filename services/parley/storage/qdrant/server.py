@@ -2,14 +2,19 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
 import grpc
 from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.common.version_check import is_compatible
 from qdrant_client.http.exceptions import ApiException
 
+from parley.runtime.logs import get_logger
+from parley.runtime.watched_files import WatchedFiles
 from parley.storage.checks import check_vector
 from parley.storage.ports import Neighbor, Point, StorageError, StoreUnavailableError, VectorCollection
 
@@ -19,6 +24,9 @@ _GRPC_PORT: Final = 6334
 _TIMEOUT_SECONDS: Final = 30
 _BATCH: Final = 256
 _NO_COLLECTION: Final = "no-such-collection"
+_REFUSED: Final = frozenset({grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED})
+
+_logger = get_logger(__name__)
 
 
 class ServerVectors:
@@ -26,9 +34,13 @@ class ServerVectors:
 
     def __init__(self, client: AsyncQdrantClient) -> None:
         self._client = client
+        self._version_is_checked = False
 
     async def prepare(self, collection: VectorCollection) -> None:
         """Create the collection if it is missing."""
+        if not self._version_is_checked:
+            await self._check_version()
+            self._version_is_checked = True
         if not await _call(self._client.collection_exists(collection.name)):
             await self._create(collection)
         found = await _call(self._client.get_collection(collection.name))
@@ -96,6 +108,16 @@ class ServerVectors:
         """Return if the server answers."""
         await _call(self._client.collection_exists(_NO_COLLECTION))
 
+    async def _check_version(self) -> None:
+        """Log a warning if client and server are more than one minor version apart."""
+        server, client = (await _call(self._client.info())).version, version("qdrant-client")
+        if not is_compatible(client, server):
+            _logger.warning(
+                "the Qdrant server and Parley's client are more than one minor version apart, which Qdrant does not support",
+                server=server,
+                client=client,
+            )
+
     async def _create(self, collection: VectorCollection) -> None:
         parameters = models.VectorParams(size=collection.size, distance=models.Distance.COSINE)
         try:
@@ -107,16 +129,29 @@ class ServerVectors:
 
 
 @asynccontextmanager
-async def open_server(url: str) -> AsyncGenerator[ServerVectors, None]:
-    """Open the vectors of a Qdrant server by the URL of its gRPC port; it need not answer yet."""
+async def open_server(
+    url: str, *, api_key: str | None = None, ca: Path | None = None
+) -> AsyncGenerator[ServerVectors, None]:
+    """Open the vectors of a Qdrant server by the URL of its gRPC port; it need not answer yet.
+
+    Args:
+        url: `http://HOST:PORT`, or `https://HOST:PORT` for TLS.
+        api_key: Qdrant's API key.
+        ca: The file of the authority that signs the server's certificate, in PEM; None: gRPC's own list of authorities.
+
+    Raises:
+        ConfigurationError: the file cannot be used.
+    """
     address = urlsplit(url)
     client = AsyncQdrantClient(
         host=address.hostname or "localhost",
         grpc_port=address.port or _GRPC_PORT,
         prefer_grpc=True,
         https=address.scheme == "https",
+        api_key=api_key,
+        grpc_options={"root_certificates": _read_authority(ca)} if ca else None,
         timeout=_TIMEOUT_SECONDS,
-        check_compatibility=False,
+        check_compatibility=False,  # it asks the port of HTTP, and trusts no authority of ours: see _check_version
     )
     try:
         yield ServerVectors(client)
@@ -124,12 +159,22 @@ async def open_server(url: str) -> AsyncGenerator[ServerVectors, None]:
         await client.close()
 
 
+def _read_authority(ca: Path) -> bytes:
+    def check(contents: tuple[bytes, ...]) -> None:
+        if b"-----BEGIN CERTIFICATE-----" not in contents[0]:
+            raise ValueError(f"{ca} must be a PEM file, with -----BEGIN CERTIFICATE-----")
+
+    return WatchedFiles("PARLEY_VECTORS_CA", ca, check=check).contents()[0]
+
+
 async def _call(call: Awaitable[T]) -> T:
     try:
         return await call
+    except grpc.aio.AioRpcError as error:
+        hint = "; check PARLEY_VECTORS_API_KEY" if error.code() in _REFUSED else ""
+        raise StoreUnavailableError(f"the Qdrant server failed: {error.details()}{hint}") from error
     except (grpc.RpcError, ApiException, OSError) as error:
-        message = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
-        raise StoreUnavailableError(f"the Qdrant server failed: {message}") from error
+        raise StoreUnavailableError(f"the Qdrant server failed: {error}") from error
 
 
 def _filter(where: Mapping[str, str] | None, without: Sequence[UUID]) -> models.Filter | None:
