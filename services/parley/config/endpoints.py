@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-__all__ = ["describe_key", "find_header_problem", "find_key_problem", "find_url_problem"]
-
 _HOSTS_OF_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "OPENAI_API_KEY": ("api.openai.com",),
     "OPENROUTER_API_KEY": ("openrouter.ai",),

@@ -19,12 +19,7 @@ class Team:
     """Those whom a file names."""
 
     def __init__(
-        self,
-        file: FileEntry,
-        folder: Path,
-        routes: Routes,
-        roles: Sequence[OwnRole],
-        findings: Findings,
+        self, file: FileEntry, folder: Path, routes: Routes, roles: Sequence[OwnRole], findings: Findings
     ) -> None:
         """Read prompts from `folder`; note in `findings` what is wrong."""
         self._file = file

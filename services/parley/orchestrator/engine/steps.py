@@ -24,17 +24,6 @@ from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import StepFailed, StepSucceeded
 from parley.v1.gateway_pb2 import PROMPT_ROLE_ASSISTANT, PROMPT_ROLE_SYSTEM, PROMPT_ROLE_USER, PromptPart
 
-__all__ = [
-    "StepAttempt",
-    "StepRequest",
-    "complete_reply",
-    "digest_of_ask",
-    "digest_of_step",
-    "is_readable",
-    "unpack_answer",
-    "wait_or_timeout",
-]
-
 _logger = get_logger(__name__)
 
 
@@ -163,11 +152,7 @@ _ROLES: Final[Mapping[int, str]] = {
 
 
 def digest_of_ask(
-    agent: Agent,
-    task: Task,
-    shape: AnswerShape[Any] | None,
-    seconds: float,
-    documents: Mapping[str, str],
+    agent: Agent, task: Task, shape: AnswerShape[Any] | None, seconds: float, documents: Mapping[str, str]
 ) -> str:
     """Return the digest of what an agent is asked, 32 hex digits.
 

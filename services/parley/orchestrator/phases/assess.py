@@ -11,11 +11,7 @@ from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_pa
 from parley.orchestrator.phases.prompting import instruction, quotation
 from parley.orchestrator.phases.schemas import Line, prompt_schema, schema_text, valid_items
 from parley.orchestrator.phases.scoring import score_anchors, scores_schema
-from parley.orchestrator.phases.situation import (
-    common_preamble,
-    describe_agents,
-    quote_work,
-)
+from parley.orchestrator.phases.situation import common_preamble, describe_agents, quote_work
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import STOP_REASON_JUDGE, STOP_REASON_QUALITY_REACHED
 from parley.v1.event_pb2 import RoundAssessed, RoundsEnded, StepFailed
@@ -94,12 +90,7 @@ _DISCUSSION_SCHEMA: Final = schema_text(prompt_schema(_DiscussionAnswer))
 
 
 async def find_end_by_judge(
-    debate: Debate,
-    judge: Agent,
-    number: int,
-    work: Sequence[Contribution],
-    issues: str,
-    requirements: str,
+    debate: Debate, judge: Agent, number: int, work: Sequence[Contribution], issues: str, requirements: str
 ) -> RoundsEnded | None:
     """Return why the rounds end, since the judge finds more discussion of no use; None if they go on.
 

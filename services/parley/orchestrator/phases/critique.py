@@ -161,12 +161,7 @@ async def criticize(
 
     work = CRITIQUE.create_work(critic.id, situation.number, proposal.agent)
     task = Task(
-        work,
-        prompt,
-        spec.max_output_tokens,
-        concurrency=CONCURRENCY,
-        annotate=annotate,
-        retry_once=True,
+        work, prompt, spec.max_output_tokens, concurrency=CONCURRENCY, annotate=annotate, retry_once=True
     )
     key = f"round/{situation.number}/critique/{critic.id}/of/{proposal.agent}"
     made = await debate.ask_structured(key, critic, task, shape)

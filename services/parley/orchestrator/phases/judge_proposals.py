@@ -20,11 +20,7 @@ from parley.orchestrator.phases.schemas import (
     valid_items,
 )
 from parley.orchestrator.phases.scoring import score_anchors
-from parley.orchestrator.phases.situation import (
-    common_preamble,
-    describe_agents,
-    quote_work,
-)
+from parley.orchestrator.phases.situation import common_preamble, describe_agents, quote_work
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import RankedProposal
 from parley.v1.event_pb2 import StepFailed

@@ -3,12 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    field_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task

@@ -5,12 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Self
 
-from pydantic import (
-    BaseModel,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from parley.orchestrator.formats.evaluation.dimensions import DIMENSIONS, MAX_SCORE, MIN_SCORE
 from parley.orchestrator.model.tasks import AnswerShape
