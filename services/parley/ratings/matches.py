@@ -77,11 +77,8 @@ class Matches:
     async def record(self, tenant: str, match: Match) -> tuple[bool, tuple[RatingChange, ...]]:
         """Record a match once; it is durable when this returns.
 
-        Return whether it was recorded before, and which changes it made.
-
-        Raises:
-            DebateReusedError: its debate already has another recorded outcome.
-            StorageError: the log cannot be read or written.
+        Return whether it was recorded before, and which changes it made. Raise DebateReusedError if its debate already
+        has another recorded outcome, and StorageError if the log cannot be read or written.
         """
         followed = self._tenant_ratings(tenant)
         append_id = uuid4().hex
@@ -103,11 +100,8 @@ class Matches:
     async def record_feedback(self, tenant: str, feedback: Feedback) -> bool:
         """Record feedback on a debate once; it is durable when this returns.
 
-        Return whether it, or a later one, was recorded before.
-
-        Raises:
-            FeedbackReusedError: its number already has other feedback.
-            StorageError: the log cannot be read or written.
+        Return whether it, or a later one, was recorded before. Raise FeedbackReusedError if its number already has
+        other feedback, and StorageError if the log cannot be read or written.
         """
         followed = self._tenant_ratings(tenant)
         append_id = uuid4().hex

@@ -85,7 +85,8 @@ def models_line(spec: DebateSpec, listed: ListRoutesResponse, *, own: bool) -> s
             f"{unset}: the small model {small[0]} answers on this machine. This is a demonstration: a debate takes it about a "
             "minute, and what it says is often nonsense."
         )
-    found = [each for each in listed.found_servers if any(_is_route_of(route, each) for route in used)]
+    providers = {route.partition("/")[0] for route in used}
+    found = [each for each in listed.found_servers if each.provider in providers]
     return _found_servers_line(found, listed.default_routes) if found else None
 
 
@@ -95,10 +96,6 @@ def _routes(spec: DebateSpec, listed: ListRoutesResponse) -> Iterator[str]:
         yield from agent.routes or listed.default_routes
     if not spec.agents or not spec.HasField("judge"):
         yield from listed.default_routes
-
-
-def _is_route_of(route: str, server: FoundServer) -> bool:
-    return route.partition("/")[0] == server.provider
 
 
 def _found_servers_line(found: Iterable[FoundServer], default_routes: Iterable[str]) -> str:

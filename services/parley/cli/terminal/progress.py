@@ -10,7 +10,7 @@ from parley.cli.terminal.checkpoints import Checkpoint
 from parley.cli.terminal.words import work_phase_text
 from parley.client import Event, TextPiece, event_payload
 from parley.v1.agent_pb2 import Usage
-from parley.v1.debate_pb2 import DebateSpec, Intervention, Reply, Work
+from parley.v1.debate_pb2 import DebateSpec, Reply, Work
 from parley.v1.event_pb2 import (
     CheckpointClosed,
     CheckpointExpired,
@@ -147,7 +147,7 @@ def _apply_to_rounds(progress: DebateProgress, payload: Message | None) -> Debat
             return replace(progress, completed_rounds=progress.completed_rounds + 1)
         case RoundAssessed(ends_rounds=True, finding=finding):
             return replace(progress, rounds_ended_by=finding or "no reason is given")
-        case Intervened(intervention=asked) | CheckpointClosed(intervention=asked) if _ends_rounds(asked):
+        case Intervened(intervention=asked) | CheckpointClosed(intervention=asked) if asked.HasField("end"):
             return replace(progress, rounds_ended_by="a person asked for it")
         case PhaseStarted(activity=activity, title=title, round=number, expected=expected):
             begun = PhaseProgress(activity, number, expected, title=title)
@@ -156,10 +156,6 @@ def _apply_to_rounds(progress: DebateProgress, payload: Message | None) -> Debat
             return replace(progress, phases=_remove_phase(progress.phases, activity, number))
         case _:
             return progress
-
-
-def _ends_rounds(intervention: Intervention) -> bool:
-    return intervention.HasField("end")
 
 
 def _remove_phase(phases: tuple[PhaseProgress, ...], activity: str, number: int) -> tuple[PhaseProgress, ...]:

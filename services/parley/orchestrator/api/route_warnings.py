@@ -15,7 +15,8 @@ def budget_warnings(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownR
     """
     if not spec.limits.max_cost_micros:
         return ()
-    unpriced = [name for name in routes_of(spec, known) if routes and not _is_priced(routes.get(name))]
+    priced = {name for name, route in routes.items() if route.priced}
+    unpriced = [name for name in routes_of(spec, known) if routes and name not in priced]
     if not all(known.routes_of(agent) for agent in (*agents_of(spec), spec.judge.agent)):
         unpriced.append("the default routes")
     if not unpriced:
@@ -36,7 +37,3 @@ def context_warnings(spec: DebateSpec, known: Roster, routes: Mapping[str, Known
         f"the context size of {', '.join(unknown)} is unknown: {ASSUMED_CONTEXT_TOKENS:,} tokens are assumed"
     )
     return (f"{what}; set its context_tokens",)
-
-
-def _is_priced(route: KnownRoute | None) -> bool:
-    return route is not None and route.priced

@@ -144,7 +144,8 @@ async def synthesize(
         instruction(debate, judge, SECTION, task_text),
     )
     task = Task(SYNTHESIS.create_work(judge.id), prompt, is_answer=True)
-    shape = AnswerShape("synthesis", JudgeAnswer, _schema(letters, requirements), _render, answer_from_prose)
+    schema = _schema(letters, requirements)
+    shape = AnswerShape("synthesis", JudgeAnswer, schema, lambda said: said.description, answer_from_prose)
     answer = await debate.ask_structured(KEY, judge, task, shape)
     if isinstance(answer, StepFailed):
         raise debate_failure({KEY: answer}, SYNTHESIS.name)
@@ -172,10 +173,6 @@ def _describe_missing(answer: JudgeAnswer, letters: Sequence[str], requirements:
     unsaid = ", ".join(requirements.names_without_verdict(answer.requirements_met))
     absent += [f"a word on whether it meets {unsaid}"] if unsaid else []
     return f"the judge's answer is without {' and '.join(absent)}" if absent else ""
-
-
-def _render(answer: JudgeAnswer) -> str:
-    return answer.description
 
 
 def _schema(letters: Sequence[str], requirements: Requirements) -> str:

@@ -35,7 +35,9 @@ class Roles:
 
     def all(self) -> tuple[Role, ...]:
         """Return the roles, ordered by name."""
-        return tuple(sorted({each.name: each for each in self._by_name.values()}.values(), key=_name_of))
+        return tuple(
+            sorted({each.name: each for each in self._by_name.values()}.values(), key=lambda role: role.name)
+        )
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all roles, sorted, without aliases."""
@@ -75,10 +77,6 @@ def load_shipped_roles() -> Roles:
         parse_role(each.name.removesuffix(".md"), each.read_text("utf-8"))
         for each in sorted(entries, key=lambda entry: entry.name)
     )
-
-
-def _name_of(role: Role) -> str:
-    return role.name
 
 
 def _file_error(name: str, what: str) -> RoleFileError:

@@ -40,10 +40,6 @@ _WORK: Final = frozenset({"proposal", "refinement"})
 """Activities whose last contribution is an agent's final proposal."""
 
 
-def _debate_id(spec: DebateSpec) -> str:
-    return spec.evaluation.debate_id
-
-
 def _apply(spec: DebateSpec, debate: Debate) -> None:
     """Set in a specification what its evaluators are to judge, and a question.
 
@@ -107,5 +103,5 @@ def _final_proposals(debate: Debate) -> list[EvaluatedProposal]:
     return [EvaluatedProposal(agent_id=agent, text=text) for agent, text in last.items()]
 
 
-SUBJECT: Final = Subject(debate_id=_debate_id, apply=_apply)
+SUBJECT: Final = Subject(debate_id=lambda spec: spec.evaluation.debate_id, apply=_apply)
 """How an evaluation refers to the debate that it judges."""

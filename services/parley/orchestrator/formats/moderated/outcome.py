@@ -142,16 +142,13 @@ class DecisionAnswer(BaseModel):
 
 def decision_shape(letters: Sequence[str]) -> AnswerShape[DecisionAnswer]:
     """Return the shape of a decision on a debate of the agents with these letters."""
-    return AnswerShape("decision", DecisionAnswer, _create_schema(letters), _render, _read_prose)
+    schema = _create_schema(letters)
+    return AnswerShape("decision", DecisionAnswer, schema, lambda answer: answer.recommendation, _read_prose)
 
 
 def _read_prose(text: str) -> DecisionAnswer:
     """Return the decision that a text is which keeps to no form. Raises ValidationError if it has no words."""
     return DecisionAnswer(recommendation=extract_text(text))
-
-
-def _render(answer: DecisionAnswer) -> str:
-    return answer.recommendation
 
 
 def _create_schema(letters: Sequence[str]) -> str:
