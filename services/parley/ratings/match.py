@@ -1,10 +1,11 @@
 """The recorded outcomes of debates: matches, their corrections and people's feedback, and their entries in a log."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Final
+
+from pydantic import TypeAdapter
 
 from parley.ratings.calibration import JudgedAnswer
 
@@ -90,100 +91,7 @@ def _content(match: Match) -> tuple[object, ...]:
     return match.debate_id, match.domain, dict(match.scores), more
 
 
-def encode_match(match: Match) -> bytes:
-    """Return the entry of a match."""
-    return _encode(_match_fields(match))
-
-
-def decode_match(entry: bytes) -> Match:
-    """Return the match of an entry."""
-    return _match_from(json.loads(entry))
-
-
-def encode_correction(correction: Correction) -> bytes:
-    """Return the entry of a correction."""
-    return _encode(
-        {
-            "debate_id": correction.debate_id,
-            "match": None if correction.match is None else _match_fields(correction.match),
-            "number": correction.number,
-            "reason": correction.reason,
-            "recorded_at": correction.recorded_at.isoformat(),
-            "version": 1,
-        }
-    )
-
-
-def decode_correction(entry: bytes) -> Correction:
-    """Return the correction of an entry."""
-    stored = json.loads(entry)
-    return Correction(
-        debate_id=stored["debate_id"],
-        number=stored["number"],
-        match=None if stored["match"] is None else _match_from(stored["match"]),
-        reason=stored["reason"],
-        recorded_at=datetime.fromisoformat(stored["recorded_at"]),
-    )
-
-
-def encode_feedback(feedback: Feedback) -> bytes:
-    """Return the entry of feedback on a debate."""
-    return _encode(
-        {
-            "agent_ids": list(feedback.agent_ids),
-            "debate_id": feedback.debate_id,
-            "domain": feedback.domain,
-            "number": feedback.number,
-            "recorded_at": feedback.recorded_at.isoformat(),
-            "value": feedback.value,
-            "version": 1,
-        }
-    )
-
-
-def decode_feedback(entry: bytes) -> Feedback:
-    """Return the feedback of an entry."""
-    stored = json.loads(entry)
-    return Feedback(
-        debate_id=stored["debate_id"],
-        number=stored["number"],
-        value=stored["value"],
-        domain=stored["domain"],
-        agent_ids=tuple(stored["agent_ids"]),
-        recorded_at=datetime.fromisoformat(stored["recorded_at"]),
-    )
-
-
-def _match_fields(match: Match) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "debate_id": match.debate_id,
-        "domain": match.domain,
-        "recorded_at": match.recorded_at.isoformat(),
-        "scores": dict(match.scores),
-        "version": 1,
-    }
-    more = {
-        "answers": [[each.agent_id, each.right, each.confidence] for each in match.answers],
-        "encounters": [
-            [each.agent_id, each.other_agent_id, each.agreements, each.disagreements]
-            for each in match.encounters
-        ],
-        "phases": [[each.agent_id, each.phase, each.score] for each in match.phases],
-    }
-    return fields | {name: values for name, values in more.items() if values}
-
-
-def _match_from(stored: Mapping[str, Any]) -> Match:
-    return Match(
-        debate_id=stored["debate_id"],
-        domain=stored["domain"],
-        scores=stored["scores"],
-        recorded_at=datetime.fromisoformat(stored["recorded_at"]),
-        answers=tuple(JudgedAnswer(*each) for each in stored.get("answers", ())),
-        phases=tuple(PhaseResult(*each) for each in stored.get("phases", ())),
-        encounters=tuple(Encounter(*each) for each in stored.get("encounters", ())),
-    )
-
-
-def _encode(fields: Mapping[str, Any]) -> bytes:
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+MATCHES: Final = TypeAdapter(Match)
+CORRECTIONS: Final = TypeAdapter(Correction)
+FEEDBACK: Final = TypeAdapter(Feedback)
+"""How the entries of the logs are written and read: as JSON."""

@@ -7,17 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import uuid4
 
-from parley.ratings.match import (
-    Correction,
-    Feedback,
-    Match,
-    decode_correction,
-    decode_feedback,
-    decode_match,
-    encode_correction,
-    encode_feedback,
-    encode_match,
-)
+from parley.ratings.match import CORRECTIONS, FEEDBACK, MATCHES, Correction, Feedback, Match
 from parley.ratings.table import Table
 from parley.runtime.unreadable import report_unreadable
 from parley.storage.ports import AppendConflictError, Log, Record
@@ -89,7 +79,7 @@ class Matches:
                     if not counted.recorded.has_same_outcome(match):
                         raise DebateReusedError(match.debate_id)
                     return True, counted.changes
-                record = Record(followed.sequence + 1, append_id, (encode_match(match),))
+                record = Record(followed.sequence + 1, append_id, (MATCHES.dump_json(match),))
                 try:
                     await self._log.append(_log_name(tenant), record)
                 except AppendConflictError:
@@ -113,7 +103,7 @@ class Matches:
                     if counted.number == feedback.number and not counted.has_same_content(feedback):
                         raise FeedbackReusedError(feedback.debate_id)
                     return True
-                record = Record(followed.feedback_sequence + 1, append_id, (encode_feedback(feedback),))
+                record = Record(followed.feedback_sequence + 1, append_id, (FEEDBACK.dump_json(feedback),))
                 try:
                     await self._log.append(_feedback_log_name(tenant), record)
                 except AppendConflictError:
@@ -145,7 +135,7 @@ class Matches:
                     if past.correction.number == made.number and not past.correction.has_same_content(made):
                         raise CorrectionReusedError(made.debate_id)
                     return True, past.changes
-                record = Record(followed.correction_sequence + 1, append_id, (encode_correction(made),))
+                record = Record(followed.correction_sequence + 1, append_id, (CORRECTIONS.dump_json(made),))
                 try:
                     await self._log.append(_correction_log_name(tenant), record)
                 except AppendConflictError:
@@ -169,7 +159,7 @@ class Matches:
         read: list[Correction] = []
 
         def take(entry: bytes) -> None:
-            read.append(decode_correction(entry))
+            read.append(CORRECTIONS.validate_json(entry))
 
         log, after = _correction_log_name(tenant), followed.correction_sequence
         followed.correction_sequence = await self._read_entries(log, after, take)
@@ -177,13 +167,13 @@ class Matches:
 
     async def _catch_up(self, tenant: str, followed: _TenantRatings) -> None:
         def take(entry: bytes) -> None:
-            followed.table.count(decode_match(entry))
+            followed.table.count(MATCHES.validate_json(entry))
 
         followed.sequence = await self._read_entries(_log_name(tenant), followed.sequence, take)
 
     async def _catch_up_feedback(self, tenant: str, followed: _TenantRatings) -> None:
         def take(entry: bytes) -> None:
-            followed.table.count_feedback(decode_feedback(entry))
+            followed.table.count_feedback(FEEDBACK.validate_json(entry))
 
         followed.feedback_sequence = await self._read_entries(
             _feedback_log_name(tenant), followed.feedback_sequence, take
