@@ -11,7 +11,7 @@ import numpy as np
 from parley.memory.embedding import Embedding
 from parley.storage.ports import Collection, Document, Fields, Index
 
-DEBATES: Final = Collection("debates", (Index(("key",)),))
+DEBATES: Final = Collection("debates", (Index(("key",)),), holds_text=True)
 FILL_PROGRESS: Final = Collection("fillings", ())
 """The progress of building an index, by the index's name."""
 KIND: Final = "remembered debate"

@@ -70,10 +70,16 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A named set of documents, and its indexes, which are created at the start."""
+    """A named set of documents, and its indexes, which are created at the start.
+
+    Attributes:
+        holds_text: Whether documents hold what people or models wrote. What is deleted of it does not stay on the disk, as far as
+            that is the store's own.
+    """
 
     name: str
     indexes: tuple[Index, ...] = ()
+    holds_text: bool = False
 
     def __post_init__(self) -> None:
         _require_name("collection", self.name)

@@ -1,4 +1,3 @@
-# ruff: noqa: ASYNC240 - files are small, and nothing else waits on the loop of a test
 """A backup is whole, taken while the database is written, and put back only where nothing is lost by it."""
 
 import json
@@ -7,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from parley.storage.opening import open_store
-from parley.storage.ports import Collection, Record, StorageError
+from parley.storage.ports import Record, StorageError
 from parley.storage.sqlite.backup import back_up, restore
-
-NOTES = Collection("notes")
 
 
 @pytest.fixture
@@ -101,15 +98,3 @@ async def test_nobody_else_can_read_a_backup(tmp_path: Path, folder: Path) -> No
     back_up(folder, tmp_path / "backup")
     assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o700
     assert {each.stat().st_mode & 0o777 for each in (tmp_path / "backup").iterdir()} == {0o600}
-
-
-async def test_what_is_deleted_is_not_left_in_the_file(folder: Path) -> None:
-    async with open_store(f"sqlite:///{folder}", "orchestrator") as store:
-        await store.documents.prepare(NOTES)
-        await store.documents.insert(NOTES, "one", {"text": "a secret plan " * 400})
-        await store.log.append("debate", Record(1, "a", (b"another secret plan " * 400,)))
-        await store.log.append("kept", Record(1, "a", (b"kept",)))
-        await store.documents.delete(NOTES, "one")
-        await store.log.delete("debate")
-    left = b"".join(each.read_bytes() for each in folder.glob("orchestrator.db*"))
-    assert b"secret plan" not in left

@@ -21,7 +21,7 @@ from parley.storage.ports import (
 )
 from parley.v1.event_pb2 import Intervened
 
-INBOX = Collection("inbox", (Index(("state", "made")), Index(("debate", "state", "made"))))
+INBOX = Collection("inbox", (Index(("state", "made")), Index(("debate", "state", "made"))), holds_text=True)
 _PAGE_SIZE = 1000
 
 WAITING = "waiting"

@@ -49,6 +49,7 @@ DEBATES = Collection(
         Index(("tenant", "open", "updated")),
         Index(("due",)),
     ),
+    holds_text=True,
 )
 _RESTING = (COMPLETED, CANCELLED, FAILED, PAUSED)
 _RUNNABLE = (PENDING, RUNNING, COMPLETED, CANCELLED)

@@ -10,6 +10,7 @@ import os
 import shutil
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, suppress
@@ -24,6 +25,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from parley.runtime.private_files import make_folder, open_private
 from parley.storage.ports import StorageError, StoreDamagedError, StoreUnavailableError
+from parley.storage.sqlite.erasing import erase
 
 T = TypeVar("T")
 
@@ -31,6 +33,7 @@ _APPLICATION_ID = 0x50524C59  # "PRLY", so that another program's file is recogn
 _LOCK_WAIT = 5.0  # seconds to wait for a writer in another process
 _LOCK_PAUSE = 0.01  # seconds between two attempts, if SQLite itself does not wait
 _MAX_GROUP = 1000
+_ERASE_SECONDS = 2.0  # from a deletion to the erasure of all that was deleted meanwhile
 _READERS = 2
 _MIGRATIONS: Sequence[Sequence[str]] = (
     (
@@ -58,6 +61,7 @@ _DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 class _Write:
     work: Callable[[Connection], Any]
     future: asyncio.Future[Any]
+    erases: bool
 
 
 _Outcome = tuple[_Write, Any, Exception | None]
@@ -79,17 +83,19 @@ class SqliteDatabase:
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix=f"reader of {path.name}")
         self._reader = threading.local()
         self._connections = [writer]
+        # What a killed process deleted may still be in the file's WAL.
+        self._erase_at = time.monotonic() + _ERASE_SECONDS if _wal_size(path) else None
         self._thread.start()
 
-    async def write(self, work: Callable[[Connection], T]) -> T:
+    async def write(self, work: Callable[[Connection], T], *, erases: bool = False) -> T:
         """Run the work in a transaction and return its result once that is durable.
 
-        It is not known whether the work of a cancelled caller was done. An exception undoes only this work.
+        If it `erases`, what it deleted is off the disk some seconds later. It is not known whether the work of a cancelled caller was done. An exception undoes only this work.
         """
         if self._closing:
             raise StoreUnavailableError(f"{self._path} is closed")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(_Write(work, future))
+        self._queue.put(_Write(work, future, erases))
         return await future
 
     async def read(self, work: Callable[[Connection], T]) -> T:
@@ -125,13 +131,23 @@ class SqliteDatabase:
         closed = False
         while not closed:
             group, closed = self._next_group()
-            outcomes = self._commit(group)
+            outcomes = self._commit(group) if group else []
             with suppress(RuntimeError):  # the loop is closed, and with it all callers
                 self._loop.call_soon_threadsafe(_deliver, outcomes)
+            if self._erase_at is None and any(each.erases for each in group):
+                self._erase_at = time.monotonic() + _ERASE_SECONDS
+            if self._erase_at is not None and (closed or time.monotonic() >= self._erase_at):
+                self._erase_at = (
+                    None if erase(self._writer, self._path) else time.monotonic() + _ERASE_SECONDS
+                )
 
     def _next_group(self) -> tuple[list[_Write], bool]:
+        """Wait for writes, at most until what was deleted is to be erased. Return them, and whether they are the last."""
         group: list[_Write] = []
-        write = self._queue.get()
+        try:
+            write = self._queue.get(timeout=self._seconds_to_erasure())
+        except Empty:
+            return group, False
         while write is not None:
             group.append(write)
             if len(group) == _MAX_GROUP:
@@ -141,6 +157,9 @@ class SqliteDatabase:
             except Empty:
                 return group, False
         return group, True
+
+    def _seconds_to_erasure(self) -> float | None:
+        return None if self._erase_at is None else max(self._erase_at - time.monotonic(), 0.0)
 
     def _commit(self, group: Sequence[_Write]) -> list[_Outcome]:
         try:
@@ -224,8 +243,7 @@ def _open_connections(path: Path, *, reading: bool) -> tuple[Connection, Callabl
         return _open_file(path), _connect
     except StoreUnavailableError:
         # SQLite needs two more files to write, and to read what a killed process left in one of them.
-        rest = path.with_name(f"{path.name}-wal")
-        if not reading or not path.exists() or (rest.exists() and rest.stat().st_size):
+        if not reading or not path.exists() or _wal_size(path):
             raise
         return _connect_immutable(path), _connect_immutable
 
@@ -257,10 +275,9 @@ def _create_file(path: Path) -> None:
         if path.stat().st_size == 0:
             raise StoreDamagedError(f"{path} is empty; restore a backup, or remove the file to start again")
         return
-    rest = path.with_name(f"{path.name}-wal")
-    if rest.exists() and rest.stat().st_size and not path.exists():
+    if _wal_size(path) and not path.exists():
         raise StoreDamagedError(
-            f"{path} is missing, but {rest.name} exists; restore a backup, or remove that file too"
+            f"{path} is missing, but {path.name}-wal exists; restore a backup, or remove that file too"
         )
     made = path.with_name(f".{path.name}-{uuid4().hex}")
     try:
@@ -301,6 +318,11 @@ def _set_up(connection: Connection) -> None:
 
 def _connect(path: Path) -> Connection:
     return sqlite3.connect(path, timeout=_LOCK_WAIT, isolation_level=None, check_same_thread=False)
+
+
+def _wal_size(path: Path) -> int:
+    rest = path.with_name(f"{path.name}-wal")
+    return rest.stat().st_size if rest.exists() else 0
 
 
 def _connect_immutable(path: Path) -> Connection:

@@ -76,7 +76,8 @@ class SqliteDocuments:
         condition, values = _conditions(where or {})
         statement = f"DELETE FROM {_table(collection)} WHERE key = ? AND {condition}"
         return await self._database.write(
-            lambda connection: connection.execute(statement, [key, *values]).rowcount == 1
+            lambda connection: connection.execute(statement, [key, *values]).rowcount == 1,
+            erases=collection.holds_text,
         )
 
     async def _rows(self, query: str, values: Sequence[Any]) -> list[Document]:

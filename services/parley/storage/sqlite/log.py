@@ -9,6 +9,7 @@ from parley.storage.sqlite.database import SqliteDatabase
 from parley.storage.tails import Tails
 
 _LENGTH_BYTES = 4
+_DELETED_AT_ONCE = 4 * 1024 * 1024  # bytes
 
 
 class SqliteLog:
@@ -44,9 +45,8 @@ class SqliteLog:
 
     async def delete(self, log: str) -> None:
         """See `Log.delete`."""
-        await self._database.write(
-            lambda connection: connection.execute("DELETE FROM log WHERE log = ?", (log,))
-        )
+        while await self._database.write(lambda connection: _delete_some(connection, log), erases=True):
+            pass
         self._tails.forget(log)
 
 
@@ -62,6 +62,19 @@ def _append(connection: Connection, log: str, record: Record, entries: bytes) ->
             "INSERT INTO log (log, first, last, append_id, entries) VALUES (?, ?, ?, ?, ?)",
             (log, record.first, record.last, record.append_id, entries),
         )
+
+
+def _delete_some(connection: Connection, log: str) -> bool:
+    """Delete the next records of a log, so that other writes get their turn between them; return whether there were any."""
+    sizes = connection.execute("SELECT first, length(entries) FROM log WHERE log = ? ORDER BY first", (log,))
+    last, size = 0, 0
+    for first, length in sizes:
+        last, size = first, size + length
+        if size >= _DELETED_AT_ONCE:
+            break
+    sizes.close()
+    connection.execute("DELETE FROM log WHERE log = ? AND first <= ?", (log, last))
+    return last > 0
 
 
 def _require_the_same(connection: Connection, log: str, record: Record) -> None:
