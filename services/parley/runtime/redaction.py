@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import quote
 
-_REDACTED: Final = "***"
+REDACTED: Final = "***"
 _MIN_SECRET: Final = 4
 """Shorter parts of a secret occur in any text and give nothing away."""
 _MIN_WORD: Final = 8
@@ -31,20 +31,20 @@ class Redaction:
         }
         secrets = words | ({key} if len(key) >= _MIN_SECRET else set())
         self._ends = {end for each in secrets for end in (each[:_MIN_SECRET], each[-_MIN_SECRET:])}
-        forms = {form for secret in secrets for form in _forms(secret)}
+        forms = {form for secret in secrets for form in forms_of(secret)}
         self._secrets = sorted(forms, key=len, reverse=True)  # one may be a part of another
 
     def __call__(self, message: str) -> str:
         """Return the message without secrets, also if it ends within one."""
         for secret in self._secrets:
-            message = message.replace(secret, _REDACTED)
+            message = message.replace(secret, REDACTED)
         for secret in self._secrets:
             message = _remove_beginning(message, secret)
-        message = _USER_IN_URL.sub(f"{_REDACTED}@", message)
-        message = _KEY_IN_URL.sub(rf"\g<1>{_REDACTED}", message)
+        message = _USER_IN_URL.sub(f"{REDACTED}@", message)
+        message = _KEY_IN_URL.sub(rf"\g<1>{REDACTED}", message)
         words = message.split(" ")
         return " ".join(
-            _REDACTED if _looks_like_a_key(each) or self._is_masked(each) else each for each in words
+            REDACTED if _looks_like_a_key(each) or self._is_masked(each) else each for each in words
         )
 
     def _is_masked(self, word: str) -> bool:
@@ -52,7 +52,7 @@ class Redaction:
         return _MASK.search(word) is not None and any(end in word for end in self._ends)
 
 
-def _forms(secret: str) -> Iterator[str]:
+def forms_of(secret: str) -> Iterator[str]:
     """Yield the forms of a secret: plain, URL-encoded, and base64 at each offset of the encoded bytes."""
     yield secret
     yield quote(secret, safe="")
@@ -71,7 +71,7 @@ def _remove_beginning(message: str, secret: str) -> str:
     text = message.removesuffix("…")
     for length in range(min(len(secret) - 1, len(text)), _MIN_SECRET - 1, -1):
         if text.endswith(secret[:length]):
-            return f"{text[:-length]}{_REDACTED}{message[len(text) :]}"
+            return f"{text[:-length]}{REDACTED}{message[len(text) :]}"
     return message
 
 

@@ -16,6 +16,7 @@ from parley.cli.terminal.message_json import json_value, message_to_json, to_jso
 from parley.cli.terminal.words import enum_text
 from parley.client import Debate
 from parley.runtime.printable import printable
+from parley.runtime.safe_markdown import to_safe_page
 from parley.v1.evaluation_pb2 import EvaluationDimension, EvaluationOutcome
 from parley.v1.orchestrator_pb2 import GetDecisionResponse
 
@@ -35,7 +36,7 @@ def write_answer(debate: Debate, output: Path | None) -> None:
         print_footer(summary_line(debate))
         return
     try:
-        write_file(output, message_to_json(debate) if output.suffix.lower() == ".json" else printable(answer))
+        write_file(output, message_to_json(debate) if output.suffix.lower() == ".json" else _page(answer))
     except CommandError as error:
         print_markdown(answer)
         raise CommandError(f"--output {error}", error.code) from None
@@ -71,7 +72,7 @@ def write_decision(decision: GetDecisionResponse) -> None:
 _HEAD: Final = ("debate", "evaluation", "evaluator", "dimension", "score", "reason")
 _AVERAGE: Final = "(average)"
 _OVERALL: Final = "overall"
-_FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_SIGNS: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # noqa: RUF001 (spreadsheets of Asia take the wide ones)
 
 
 def write_evaluation(evaluation: Debate, form: str, output: Path | None) -> None:
@@ -86,7 +87,7 @@ def write_evaluation(evaluation: Debate, form: str, output: Path | None) -> None
             print_footer(summary_line(evaluation))
         return
     try:
-        write_file(output, text)
+        write_file(output, _page(text) if form == "markdown" else text)
     except CommandError as error:
         _print(text, form)
         raise CommandError(f"--output {error}", error.code) from None
@@ -100,7 +101,9 @@ def csv_text(evaluation: Debate) -> str:
     A missing score is an empty cell. A text that a spreadsheet would read as a formula begins with an apostrophe.
     """
     written = io.StringIO()
-    rows = csv.writer(written)
+    rows = csv.writer(
+        written, quoting=csv.QUOTE_ALL
+    )  # where `;` separates, a text must not begin a cell either
     rows.writerow(_HEAD)
     outcome = evaluation.outcome.evaluation
     for row in (*_score_rows(outcome), *_average_rows(outcome)):
@@ -113,7 +116,12 @@ def _text(evaluation: Debate, form: str) -> str:
         return csv_text(evaluation)
     if form == "json":
         return to_json({"id": evaluation.id, **json_value(evaluation.outcome.evaluation)})
-    return printable(evaluation.answer.rstrip("\n") + "\n")
+    return evaluation.answer.rstrip("\n") + "\n"
+
+
+def _page(text: str) -> str:
+    """Return Markdown for a file, which other programs show: without what the terminal does not show either."""
+    return f"{to_safe_page(printable(text))}\n"
 
 
 def _print(text: str, form: str) -> None:
@@ -151,4 +159,5 @@ def _name(dimension: EvaluationDimension.ValueType) -> str:
 
 def _cell(text: str) -> str:
     """Return a cell that no spreadsheet reads as a formula and no terminal as control characters."""
-    return printable(f"'{text}" if text.lstrip(" ").startswith(_FORMULA_SIGNS) else text)
+    shown = printable(text)
+    return f"'{shown}" if shown.lstrip().startswith(_FORMULA_SIGNS) else shown

@@ -257,7 +257,7 @@ class OpenAIEndpoint:
             stream = await send()
             self.capabilities.api.record_request_taken(api)
             response = stream.response
-            incoming = IncomingText(monitor, request.max_characters)
+            incoming = IncomingText(monitor, request.max_characters, self._secret)
             try:
                 if is_event_stream(response):
                     await read_events(response, reading, incoming, monitor)
@@ -283,9 +283,9 @@ class OpenAIEndpoint:
         if not text.strip() and not reply.tool_requests:
             spent = 0 < request.max_output_tokens <= reply.output_tokens
             raise of_empty_answer(truncated=truncated or spent, max_output_tokens=request.max_output_tokens)
-        return Reply(
-            text, reply.model or request.model, truncated, tuple(reply.tool_requests), reply.reasoning
-        )
+        hide = incoming.mask.hide
+        tools = tuple(replace(each, arguments=hide(each.arguments)) for each in reply.tool_requests)
+        return Reply(text, hide(reply.model) or request.model, truncated, tools, reply.reasoning)
 
     def _failure(self, error: openai.APIStatusError) -> Failure:
         return self._redact(of_status(error))

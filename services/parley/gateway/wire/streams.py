@@ -13,6 +13,7 @@ from parley.gateway.prompt.reasoning import ReasoningFilter
 from parley.gateway.prompt.sanitizer import MAX_CHARACTERS, TextSanitizer
 from parley.gateway.wire.api import ModelReply, Reader
 from parley.gateway.wire.json_fields import read_json
+from parley.gateway.wire.key_mask import KeyMask
 from parley.gateway.wire.sse import EventDecoder, EventTooLargeError
 from parley.runtime.unpacking import truncate
 
@@ -108,11 +109,13 @@ class AnswerMonitor:
 
 
 class IncomingText:
-    """The text of one answer on its way in: through the sanitizer, without its reasoning, and monitor by the piece."""
+    """The text of one answer on its way in: through the sanitizer, without its reasoning and the key, and monitor by the piece."""
 
-    def __init__(self, monitor: AnswerMonitor, max_characters: int = MAX_CHARACTERS) -> None:
+    def __init__(self, monitor: AnswerMonitor, max_characters: int = MAX_CHARACTERS, key: str = "") -> None:
+        """Hide `key` in what comes."""
         self._sanitizer = TextSanitizer(max_characters)
         self._reasoning = ReasoningFilter()
+        self.mask = KeyMask(key)
         self._pieces: list[str] = []
         self._monitor = monitor
 
@@ -128,13 +131,14 @@ class IncomingText:
     def end(self) -> str:
         """Return the whole text."""
         self._take(self._sanitizer.end())
-        self._pass_on(self._reasoning.end())
+        self._pass_on(self.mask.feed(self._reasoning.end()))
+        self._pass_on(self.mask.end())
         return "".join(self._pieces)
 
     def _take(self, clean: str) -> None:
         if clean:
             self._monitor.count(len(clean))
-            self._pass_on(self._reasoning.feed(clean))
+            self._pass_on(self.mask.feed(self._reasoning.feed(clean)))
 
     def _pass_on(self, text: str) -> None:
         if text:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from parley.orchestrator.engine.format import AnswerPart, Format
-from parley.orchestrator.model.markdown import inline, list_item
+from parley.runtime.safe_markdown import inline, list_item
 from parley.v1.debate_pb2 import Outcome
 
 DEMONSTRATION: Final = (

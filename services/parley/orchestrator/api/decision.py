@@ -12,10 +12,10 @@ from typing import Final
 
 from parley.orchestrator.api.answer import DEMONSTRATION
 from parley.orchestrator.api.conversion import status_word
-from parley.orchestrator.model.markdown import inline, list_item, quote
 from parley.orchestrator.model.spec import format_settings
 from parley.orchestrator.model.times import time_of
 from parley.runtime.errors import failed_precondition
+from parley.runtime.safe_markdown import inline, list_item, quote
 from parley.v1 import debate_pb2
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Debate

@@ -18,10 +18,10 @@ from parley.orchestrator.api.report_rhetoric import marks_of, trickster_blocks
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.feedback import Feedback
 from parley.orchestrator.model.contributions import letter_of
-from parley.orchestrator.model.markdown import inline, list_item, quote, span, table
 from parley.orchestrator.model.spec import participants_of
 from parley.orchestrator.model.tasks import phase_of
 from parley.orchestrator.model.times import time_of
+from parley.runtime.safe_markdown import inline, list_item, quote, span, table
 from parley.v1.agent_pb2 import ToolCall, Usage
 from parley.v1.critique_pb2 import (
     ISSUE_STATUS_NOT_ANSWERED,

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.model.contributions import letter_of
-from parley.orchestrator.model.markdown import inline, table
 from parley.orchestrator.model.spec import participants_of
+from parley.runtime.safe_markdown import inline, table
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Contribution, Debate
 

@@ -8,8 +8,8 @@ from parley.orchestrator.api.conversion import status_word
 from parley.orchestrator.api.report_agents import agents_section, name_of
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET, TOTAL_TIMEOUT
-from parley.orchestrator.model.markdown import inline, list_item, moment, quote
 from parley.orchestrator.model.times import time_of
+from parley.runtime.safe_markdown import inline, list_item, moment, quote
 from parley.v1.debate_pb2 import Debate, Intervention, Waiting
 
 _ENDINGS: Final = {

@@ -1,6 +1,7 @@
 """An issue tracker outside of Parley: one request creates an issue, in the form of GitHub's API."""
 
 import json
+import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -18,6 +19,20 @@ _REQUEST_SECONDS: Final = 10.0
 _MAX_ANSWER_BYTES: Final = 64 * 1024
 _MAX_URL_CHARACTERS: Final = 2048
 _MAX_MESSAGE_CHARACTERS: Final = 200
+_MAX_CHARACTERS: Final = 65_536
+"""Of a title or a body: GitHub takes no more."""
+_ZERO_WIDTH: Final = "\u200b"
+_AIM: Final = r"\b[\s:*_]+(?:<?https?:|[#!&\\]|GH-|[\w.-]+/)"
+"""What may follow a word such as `fixes` so that it closes something."""
+_REACHING: Final = re.compile(
+    r"(?<!\w)(?:@|&#0*64;|&#x0*40;|&commat;)(?=[\w\\-])"  # a mention notifies people
+    r"|(?:[#!]|&#0*35;|&#x0*23;|&num;|\bGH-)(?=\\?\d)"  # a reference appears in what it names
+    rf"|\bc(?=los(?:e[sd]?|ing){_AIM})|\bf(?=ix(?:e[sd]|ing)?{_AIM})"
+    rf"|\br(?=esolv(?:e[sd]?|ing){_AIM})|\bi(?=mplement(?:s|ed|ing)?{_AIM})"
+    r"|^[ \t>*+-]*(?=/[a-z])",  # GitLab runs the line as a command
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What a tracker acts on: a character without width goes behind it."""
 _NEVER_IN_URLS: Final = frozenset(' <>"`\\')
 
 
@@ -51,7 +66,9 @@ class IssueTracker:
         import aiohttp
 
         headers = {**self._headers, "Idempotency-Key": idempotency_key}
-        content = json.dumps(MessageToDict(issue)).encode()
+        given = MessageToDict(issue)
+        shown = {name: defuse(given[name])[:_MAX_CHARACTERS] for name in ("title", "body") if name in given}
+        content = json.dumps({**given, **shown}).encode()
         timeout = aiohttp.ClientTimeout(total=self._seconds)
         try:
             async with (
@@ -110,6 +127,11 @@ def _issue_url(answer: dict[str, Any]) -> str:
 
 def _is_link(url: str) -> bool:
     return len(url) <= _MAX_URL_CHARACTERS and is_http_url(url)
+
+
+def defuse(text: str) -> str:
+    """Return text that reads the same and notifies, refers to, closes and runs nothing at a tracker."""
+    return _REACHING.sub(rf"\g<0>{_ZERO_WIDTH}", text)
 
 
 def is_http_url(url: str) -> bool:

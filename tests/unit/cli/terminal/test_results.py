@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
-from parley.cli.terminal.results import csv_text, write_evaluation
+from parley.cli.terminal.results import csv_text, write_answer, write_evaluation
 from parley.v1.debate_pb2 import Debate, Outcome
 from parley.v1.evaluation_pb2 import (
     EVALUATION_DIMENSION_PERFORMANCE,
@@ -66,10 +67,47 @@ def test_csv_is_quoted_so_that_any_reason_comes_back_as_it_was(reason: str) -> N
     assert reason in {row[5] for row in rows(text)}
 
 
-@pytest.mark.parametrize("reason", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1"])
+@pytest.mark.parametrize("reason", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "＝1"])  # noqa: RUF001
 def test_a_reason_that_looks_like_a_formula_is_none_in_csv(reason: str) -> None:
     shown = reason.replace("\r", "\n")
     assert f"'{shown}" in {row[5] for row in rows(csv_text(evaluation(reason)))}
+
+
+@pytest.mark.parametrize("hidden", ["\x1b[0m=1", "\u200b=1", "\x00=1", "\u202e=1"])
+def test_a_formula_behind_what_nobody_sees_is_none_in_csv(hidden: str) -> None:
+    assert "'=1" in {row[5] for row in rows(csv_text(evaluation(hidden)))}
+
+
+def test_a_text_begins_no_cell_where_semicolons_separate() -> None:
+    text = csv_text(evaluation("no; =1+1"))
+    assert all(
+        not cell.startswith("=") for row in csv.reader(io.StringIO(text), delimiter=";") for cell in row
+    )
+
+
+HOSTILE_PAGE = (
+    "# Answer\n\nUse <img src=x onerror=alert(1)> and <b\u200b>.\n\n<script>alert(1)</script>\n\n"
+    "![x](http://spy.example/x.png) [run](javascript:alert(1)) [good](https://a.example)\n\n[good]: javascript:alert(1)\n"
+)
+"""What a program that shows Markdown would run or fetch."""
+
+
+@pytest.mark.parametrize("is_evaluation", [False, True])
+def test_an_answer_in_a_file_has_no_html_no_image_and_no_link_that_runs(
+    is_evaluation: bool, tmp_path: Path
+) -> None:
+    made, file = evaluation(), tmp_path / "x.md"
+    made.answer = HOSTILE_PAGE
+    if is_evaluation:
+        write_evaluation(made, "markdown", file)
+    else:
+        write_answer(made, file)
+    tokens = list(MarkdownIt("commonmark").parse(file.read_text()))
+    inside = [each for token in tokens for each in (token, *(token.children or ()))]
+    assert {each.type for each in inside} & {"html_block", "html_inline", "image"} == set()
+    links = {str(each.attrs["href"]) for each in inside if each.type == "link_open"}
+    assert links == {"https://a.example", "http://spy.example/x.png"}, "an image is a link to it"
+    assert tokens[0].tag == "h1", "headings stay"
 
 
 def test_json_names_both_debates_and_who_failed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ from parley.v1.moderated_pb2 import (
 )
 from parley.v1.orchestrator_pb2 import GetDecisionResponse
 from tests.unit.orchestrator.made_logs import SPEC, created, failed, log, succeeded
-from tests.unit.orchestrator.model.test_markdown import HOSTILE
+from tests.unit.runtime.test_safe_markdown import HOSTILE
 
 SECTIONS = [
     "## Question",

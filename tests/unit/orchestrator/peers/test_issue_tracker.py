@@ -1,5 +1,7 @@
 """Issues at a tracker over real HTTP: asked for once, believed with care, and every failure is one line."""
 
+import html
+import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
@@ -21,6 +23,12 @@ from tests.support.ports import free_ports
 
 ISSUE = Struct()
 ISSUE.update({"title": "A cache?", "body": "## Question\n\n> ü", "labels": ["decision"]})
+ACTS = re.compile(
+    r"(?<!\w)@\w|[#!]\d|\bGH-\d|^[\s>-]*/[a-z]"
+    r"|\b(clos|fix|resolv|implement)(e|es|ed|s|d|ing)?:?\s+(<?https?:|[\w/.-]*#|GH-)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What GitHub and GitLab act on, as their documentation has it."""
 KEY = "deb-20270102-030405-abcdefgh"
 
 
@@ -160,3 +168,43 @@ async def test_a_tracker_that_is_away_is_named_without_the_rest_of_its_url() -> 
 )
 def test_a_url_is_http_with_a_host(url: str, is_one: bool) -> None:
     assert is_http_url(url) == is_one
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ask @octocat and @org/team-x.",
+        "(@octocat)",
+        "\\@octocat",
+        "&#64;octocat and &#x40;octocat and &commat;octocat",
+        "Fixes #1",
+        "closes: #1, RESOLVED owner/repo#12",
+        "fixes https://github.com/o/r/issues/7",
+        "Fix <https://gitlab.com/o/r/-/issues/7>",
+        "Resolves GH-7 and see gh-8",
+        "Implements \\#3, &#35;3",
+        "See !12",
+        "> /close\n> /assign me",
+        "/label ~bug\n  /close",
+        "- /close",
+    ],
+)
+async def test_what_a_text_says_notifies_and_closes_nothing(server: IssueTrackerServer, text: str) -> None:
+    issue = Struct()
+    issue.update({"title": text, "body": f"## Question\n\n{text}", "labels": ["decision"]})
+    await server.client().create_issue(issue, KEY)
+    (sent,) = server.issues
+    for name in ("title", "body"):
+        shown = html.unescape(sent[name])
+        assert not ACTS.search(shown), shown
+        assert shown.replace("\u200b", "") == html.unescape(str(issue[name])), "it reads as it did"
+
+
+async def test_an_address_of_mail_a_heading_and_a_link_stay(server: IssueTrackerServer) -> None:
+    text = (
+        "## Fixed costs\n\nMail a@b.example; 1/2 of it; https://github.com/o/r/issues/7 has more. C# or F#!"
+    )
+    issue = Struct()
+    issue.update({"title": "Costs", "body": text, "labels": []})
+    await server.client().create_issue(issue, KEY)
+    assert server.issues[0]["body"] == text

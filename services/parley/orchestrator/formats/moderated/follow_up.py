@@ -9,8 +9,8 @@ from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.formats.moderated.ends import CONFIDENCE_NAMES
 from parley.orchestrator.formats.moderated.words import FOLLOW_UP
 from parley.orchestrator.model.errors import StepError
-from parley.orchestrator.model.markdown import inline, list_item, quote
 from parley.orchestrator.peers.issue_tracker import IssueTracker
+from parley.runtime.safe_markdown import inline, list_item, quote
 from parley.v1.debate_pb2 import Approval
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.moderated_pb2 import FollowUp, ModeratedOutcome

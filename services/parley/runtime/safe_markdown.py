@@ -76,7 +76,12 @@ def span(span: timedelta) -> str:
     return f"{hours} h {minutes} min {rest} s" if hours else f"{minutes} min {rest} s"
 
 
-def to_safe_markdown(text: str) -> str:
+def to_safe_page(text: str) -> str:
+    """Return a page without HTML, images, definitions of links, and links but to the web and to mail; its headings stay."""
+    return to_safe_markdown(text, keeps_headings=True)
+
+
+def to_safe_markdown(text: str, *, keeps_headings: bool = False) -> str:
     """Return a text without the markup that would reach out of its place; blank lines around it are left out."""
     lines = _LINE_END.split(text.strip())
     fenced = _find_fences(lines)
@@ -86,17 +91,24 @@ def to_safe_markdown(text: str) -> str:
     shown = []
     before = ""
     for line, is_fenced in zip(lines, fenced, strict=True):
-        shown.append(line if is_fenced else _safe_line(line, before, markup, defines=defines))
+        shown.append(
+            line
+            if is_fenced
+            else _safe_line(line, before, markup, defines=defines, keeps_headings=keeps_headings)
+        )
         before = line
     return "\n".join(shown)
 
 
-def _safe_line(line: str, before: str, markup: re.Pattern[str], *, defines: bool) -> str:
-    if before.strip(" \t"):  # else it is a line across the page
+def _safe_line(
+    line: str, before: str, markup: re.Pattern[str], *, defines: bool, keeps_headings: bool
+) -> str:
+    if before.strip(" \t") and not keeps_headings:  # else it is a line across the page
         line = _UNDERLINE.sub(r"\1\\\2", line)
     if any(each in line for each in _MARKS):
         line = markup.sub(_escape, line)
-    line = _HEADING.sub(r"\1\\\2", line)
+    if not keeps_headings:
+        line = _HEADING.sub(r"\1\\\2", line)
     return line.replace("]:", "]\\:") if defines else line
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from parley.orchestrator.model.markdown import list_item, quote, to_safe_markdown
+from parley.runtime.safe_markdown import list_item, quote, to_safe_markdown
 
 HOSTILE = st.lists(
     st.sampled_from(
