@@ -43,7 +43,7 @@ def parse_role(name: str, text: str, where: str = "") -> Role:
     """
     where = where or f"roles/{name}.md"
     front, sections = _split(where, text)
-    blank = sorted(section for section, told in sections.items() if not told)
+    blank = sorted(section for section, body in sections.items() if not body)
     if blank:
         raise _fault(where, f"has blank sections: {', '.join(blank)}")
     return Role(name, _aliases(where, front), MappingProxyType(sections))
@@ -62,8 +62,8 @@ def _split(where: str, text: str) -> tuple[list[str], dict[str, str]]:
             raise _fault(where, f"has the section {heading['name']} twice")
         else:
             lines = sections.setdefault(heading["name"], [])
-    told = {section: "\n".join(lines).strip() for section, lines in sections.items()}
-    return [line for line in front if line.strip()], told
+    texts = {section: "\n".join(lines).strip() for section, lines in sections.items()}
+    return [line for line in front if line.strip()], texts
 
 
 def _aliases(where: str, front: list[str]) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ RUNS: Final = {
     ),
     "snake-case.yaml": Run(("ada", "bo"), None),
     "clarifications.json": Run(("agent-architect", "agent-security")),
-    "moderated.yaml": Run(("one", "two"), None, ("the debate is held without checkpoints",)),
+    "moderated.yaml": Run(("one", "two"), None, ("the debate runs without checkpoints",)),
     "anchors.yaml": Run(("first", "second", "third"), 1, (), ("--context", str(FOLDER / "prompts"))),
 }
 

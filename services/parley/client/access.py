@@ -40,15 +40,15 @@ def channel_settings(
 
 
 def _headers(target: str, tenant: str, token: str | None) -> _Headers | None:
-    told = _environment_headers(tenant) if token is None else _bearer_headers(token)
+    headers = _environment_headers(tenant) if token is None else _bearer_headers(token)
     port = loopback_port(target)
     if token is not None or port is None:
-        return told
+        return headers
 
     def read_with_each_call() -> Sequence[
         tuple[str, str]
     ]:  # read for each call, since another process may listen there by now
-        return _bearer_headers(find_token(port), told)()
+        return _bearer_headers(find_token(port), headers)()
 
     return read_with_each_call
 

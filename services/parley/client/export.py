@@ -88,8 +88,11 @@ async def _write_debate(
 
 
 def _line(entry: bytes) -> bytes:
-    told = {"event": _event_to_json(Event.FromString(entry)), "stored": base64.b64encode(entry).decode()}
-    return json.dumps(told, ensure_ascii=False).encode() + b"\n"
+    entry_json = {
+        "event": _event_to_json(Event.FromString(entry)),
+        "stored": base64.b64encode(entry).decode(),
+    }
+    return json.dumps(entry_json, ensure_ascii=False).encode() + b"\n"
 
 
 def _event_to_json(event: Event) -> dict[str, Any]:
@@ -99,9 +102,9 @@ def _event_to_json(event: Event) -> dict[str, Any]:
         return MessageToDict(event, preserving_proto_field_name=True)
     unknown = {"@type": result.type_url, "value": base64.b64encode(result.value).decode()}
     event.step_succeeded.ClearField("value")
-    told: dict[str, Any] = MessageToDict(event, preserving_proto_field_name=True)
-    told["step_succeeded"]["value"] = unknown
-    return told
+    event_json: dict[str, Any] = MessageToDict(event, preserving_proto_field_name=True)
+    event_json["step_succeeded"]["value"] = unknown
+    return event_json
 
 
 def _is_known(name: str) -> bool:

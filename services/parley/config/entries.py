@@ -294,7 +294,7 @@ class FileEntry:
         Field(
             max_length=64,
             description="Roles of one's own by name: the path of a role's file, or its prompts by section. Files in the folder "
-            "`roles` beside this file are roles too.",
+            "`roles` next to this file are roles too.",
         ),
     ] = field(default_factory=dict)
     routes: Annotated[

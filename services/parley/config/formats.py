@@ -15,7 +15,7 @@ from parley.v1.panel_pb2 import PanelSettings
 
 FORMAT_SETTINGS: Final = DebateSpec.DESCRIPTOR.oneofs_by_name["format_settings"]
 _UNATTENDED: Final = (
-    "Nobody can be asked here, since stdin and stderr are not both a terminal: the debate is held without checkpoints. "
+    "No person can be asked here, since stdin and stderr are not both a terminal: the debate runs without checkpoints. "
     "With --checkpoints it waits at each, and says how to answer."
 )
 

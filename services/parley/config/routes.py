@@ -52,7 +52,7 @@ class Routes:
             self._check_provider(entry.provider, f"{path}.provider")
             of_provider = tuple(route.name for route in self.routes if route.provider == entry.provider)
             if not of_provider:
-                self._findings.add_problem(f"{path}.provider", "needs a model beside it")
+                self._findings.add_problem(f"{path}.provider", "needs a model too")
             return of_provider
         return ()
 

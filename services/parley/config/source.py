@@ -183,7 +183,7 @@ class _Reader:
             return None
         if kind == "bool":
             return text.lower() in {"yes", "true", "on"}
-        # YAML 1.1 has numbers that nobody means (1:30, 0o17, 1_000): only those that JSON knows count as such.
+        # YAML 1.1 has numbers that no author means (1:30, 0o17, 1_000): only those that JSON knows count as such.
         if getattr(node, "style", None) is None and _NUMBER.fullmatch(text):
             return float(text) if any(mark in text for mark in ".eE") else _parse_whole(text)
         if node.tag.startswith("!"):

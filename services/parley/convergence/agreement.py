@@ -76,7 +76,7 @@ class NliAgreement:
     Pairs are spread over the threads, since a round waits for all of them. Each is read alone: padding to one length would
     read.
     The model is loaded at its first use, which takes two to three seconds of CPU and up to 470 MB: a service that only embeds
-    without. A pair in a language that it does not know cannot be told.
+    without. A pair in a language that it does not know has no probability.
     """
 
     def __init__(self, files: EncoderFiles, head: AgreementHead, threads: int = 2) -> None:
@@ -98,9 +98,9 @@ class NliAgreement:
 
     async def probability(self, one: str, other: str) -> float | None:
         """Read a pair as soon as a thread is free."""
-        told = asyncio.get_running_loop().run_in_executor(self._threads, self._read_pair, one, other)
+        reading = asyncio.get_running_loop().run_in_executor(self._threads, self._read_pair, one, other)
         try:
-            return await told
+            return await reading
         except ConfigurationError as error:
             raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", str(error), retry_after=60.0) from error
 
@@ -156,11 +156,11 @@ class Agreements:
             each.callers += 1
         try:
             # Shielded: other callers may wait for the same pair.
-            told = await asyncio.gather(*(asyncio.shield(each.result) for each in missing.values()))
+            results = await asyncio.gather(*(asyncio.shield(each.result) for each in missing.values()))
         finally:
             for key, each in missing.items():
                 self._release(key, each)
-        found |= zip(missing, told, strict=True)
+        found |= zip(missing, results, strict=True)
         return [found[key] for key in keys]
 
     def _pending(self, key: Pair) -> _PendingPair:

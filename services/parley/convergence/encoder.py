@@ -101,7 +101,7 @@ class CrossEncoder:
     def read(self, first: str, second: str) -> Vector:
         """Read two texts in this order.
 
-        Each is a run of its own: numbers are rounded by the largest of a run, so that what is read beside a text would change its
+        Each is a run of its own: numbers are rounded by the largest of a run, so that what is read with a text would change its
         vector.
         """
         read = self._tokenizer.encode(first, second)

@@ -1,4 +1,4 @@
-"""An encoder's ONNX graph as it is used: its input of any length, its pooled vector as output, and no work that nobody reads or that is done already."""
+"""An encoder's ONNX graph as it is used: its input of any length, its pooled vector as output, and no work whose result is unused or that is done already."""
 
 import re
 from collections import defaultdict

@@ -97,8 +97,8 @@ def _read_answer(answer: bytes, texts: int) -> list[Vector]:
     try:
         data = _Answer.model_validate_json(answer).data
     except ValidationError:  # its words may repeat what was answered
-        told = "no vectors of numbers" if len(answer) < _MAX_ANSWER else f"more than {_MAX_ANSWER} bytes"
-        raise unavailable("EMBEDDINGS_UNAVAILABLE", f"the embeddings endpoint answered {told}") from None
+        problem = "no vectors of numbers" if len(answer) < _MAX_ANSWER else f"more than {_MAX_ANSWER} bytes"
+        raise unavailable("EMBEDDINGS_UNAVAILABLE", f"the embeddings endpoint answered {problem}") from None
     if sorted(each.index for each in data) != list(range(texts)):
         raise internal(f"the embeddings endpoint answered {len(data)} vectors for {texts} texts")
     return parse_vectors([each.embedding for each in sorted(data, key=lambda each: each.index)])

@@ -16,7 +16,7 @@ from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.convergence_pb2 import AgentPosition
 
 Settled = Mapping[tuple[str, str], bool]
-"""Pairs of agents, the smaller id first, and whether somebody decided that they are the same answer."""
+"""Pairs of agents, the smaller id first, and whether it was decided that they are the same answer."""
 _Probabilities = Mapping[Pair, float | None]
 """The probability that two positions are one answer."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(*_#-])|\n+")
@@ -37,16 +37,16 @@ class Rounds:
         self._agreements = agreements
 
     async def group(
-        self, stands: Sequence[AgentPosition], settled: Settled | None = None
+        self, agent_positions: Sequence[AgentPosition], settled: Settled | None = None
     ) -> tuple[Grouping, Reading]:
         """Return the groups of positions and their relations; `settled` decides pairs that the model is unsure of."""
-        reading = _reading(stands, await self._probabilities(_pairs(stands)), settled or {})
+        reading = _reading(agent_positions, await self._probabilities(_pairs(agent_positions)), settled or {})
         return group(reading), reading
 
     async def assess(
         self,
         question: str,
-        stands: Sequence[AgentPosition],
+        agent_positions: Sequence[AgentPosition],
         previous: Sequence[AgentPosition],
         critics: Sequence[Critic],
         thresholds: Thresholds,
@@ -56,13 +56,18 @@ class Rounds:
 
         `settled` decides pairs of the present round that the model is unsure of.
         """
-        pairs = [*_pairs(stands), *_pairs(previous), *_moves(stands, previous).values()]
-        told, said, said_before = await asyncio.gather(
-            self._probabilities(pairs), self._vectors(question, stands), self._vectors(question, previous)
+        pairs = [*_pairs(agent_positions), *_pairs(previous), *_moves(agent_positions, previous).values()]
+        probabilities, vectors, vectors_before = await asyncio.gather(
+            self._probabilities(pairs),
+            self._vectors(question, agent_positions),
+            self._vectors(question, previous),
         )
-        present = Round(_reading(stands, told, settled or {}), *said)
-        before = Round(_reading(previous, told, {}), *said_before) if previous else None
-        kept = {agent: _stability(move, told[move]) for agent, move in _moves(stands, previous).items()}
+        present = Round(_reading(agent_positions, probabilities, settled or {}), *vectors)
+        before = Round(_reading(previous, probabilities, {}), *vectors_before) if previous else None
+        kept = {
+            agent: _stability(move, probabilities[move])
+            for agent, move in _moves(agent_positions, previous).items()
+        }
         return await asyncio.to_thread(assess, present, before, kept, critics, thresholds)
 
     async def _probabilities(self, pairs: Sequence[Pair]) -> _Probabilities:
@@ -70,43 +75,53 @@ class Rounds:
         return dict(zip(pairs, await self._agreements.probabilities(pairs), strict=True))
 
     async def _vectors(
-        self, question: str, stands: Sequence[AgentPosition]
+        self, question: str, agent_positions: Sequence[AgentPosition]
     ) -> tuple[tuple[Vector, ...], tuple[Vector, ...]]:
         """Return the vectors of a round's texts and of their sentences."""
-        said = await in_thread_if_large((each.text for each in stands), partial(_sentences, stands))
-        return await self._text_vectors(question, stands), tuple(await self._fast.vectors(said))
+        all_sentences = await in_thread_if_large(
+            (each.text for each in agent_positions), partial(_sentences, agent_positions)
+        )
+        return await self._text_vectors(question, agent_positions), tuple(
+            await self._fast.vectors(all_sentences)
+        )
 
-    async def _text_vectors(self, question: str, stands: Sequence[AgentPosition]) -> tuple[Vector, ...]:
-        if not stands or not all(stand.text.strip() for stand in stands):
+    async def _text_vectors(
+        self, question: str, agent_positions: Sequence[AgentPosition]
+    ) -> tuple[Vector, ...]:
+        if not agent_positions or not all(position.text.strip() for position in agent_positions):
             return ()
-        origin, *vectors = await self._fast.vectors([question, *(stand.text for stand in stands)])
+        origin, *vectors = await self._fast.vectors(
+            [question, *(position.text for position in agent_positions)]
+        )
         return tuple(center(vector, origin) for vector in vectors)
 
 
-def _sentences(stands: Sequence[AgentPosition]) -> list[str]:
-    return [each for stand in stands for each in sentences(stand.text or stand.position)]
+def _sentences(agent_positions: Sequence[AgentPosition]) -> list[str]:
+    return [each for position in agent_positions for each in sentences(position.text or position.position)]
 
 
-def _positions(stands: Sequence[AgentPosition]) -> dict[str, str]:
-    return {each.agent_id: each.position for each in sorted(stands, key=lambda each: each.agent_id)}
+def _positions(agent_positions: Sequence[AgentPosition]) -> dict[str, str]:
+    return {each.agent_id: each.position for each in sorted(agent_positions, key=lambda each: each.agent_id)}
 
 
-def _pairs(stands: Sequence[AgentPosition]) -> list[Pair]:
-    return list(combinations(_positions(stands).values(), 2))
+def _pairs(agent_positions: Sequence[AgentPosition]) -> list[Pair]:
+    return list(combinations(_positions(agent_positions).values(), 2))
 
 
-def _moves(stands: Sequence[AgentPosition], previous: Sequence[AgentPosition]) -> dict[str, Pair]:
+def _moves(agent_positions: Sequence[AgentPosition], previous: Sequence[AgentPosition]) -> dict[str, Pair]:
     """Return the earlier and the present position, by agent."""
     before = {each.agent_id: each.position for each in previous}
     return {
-        each.agent_id: (before[each.agent_id], each.position) for each in stands if each.agent_id in before
+        each.agent_id: (before[each.agent_id], each.position)
+        for each in agent_positions
+        if each.agent_id in before
     }
 
 
-def _reading(stands: Sequence[AgentPosition], told: _Probabilities, settled: Settled) -> Reading:
-    positions = _positions(stands)
+def _reading(agent_positions: Sequence[AgentPosition], by_pair: _Probabilities, settled: Settled) -> Reading:
+    positions = _positions(agent_positions)
     probabilities = {
-        (one, other): told[positions[one], positions[other]] for one, other in combinations(positions, 2)
+        (one, other): by_pair[positions[one], positions[other]] for one, other in combinations(positions, 2)
     }
     relations = {
         (one, other): pair_relation((positions[one], positions[other]), each)

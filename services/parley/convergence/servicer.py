@@ -148,8 +148,8 @@ def _contradictions(reading: Reading) -> list[pb.Contradiction]:
 
 
 def _apart_reason(probability: float | None) -> str:
-    told = "cannot be told" if probability is None else f"{100 * probability:.0f} %"
-    return f"not the same answer (probability of the same answer: {told})"
+    words = "cannot be told" if probability is None else f"{100 * probability:.0f} %"
+    return f"not the same answer (probability of the same answer: {words})"
 
 
 def _unsure_pairs(reading: Reading) -> list[pb.UnsurePair]:

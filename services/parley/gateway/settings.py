@@ -77,7 +77,7 @@ class GatewaySettings(ServiceSettings):
         default=_TIMEOUTS.hedge_seconds,
         gt=0,
         le=3600,
-        description="Silence of a route before the next one is asked beside it; whoever speaks first is listened to. "
+        description="Silence of a route before the next one is asked too; the first to answer is used. "
         "Unset: never.",
     )
     idle_timeout_seconds: float = Field(

@@ -136,10 +136,10 @@ def _metadata(
 
 
 class StreamCall:
-    """A call with a stream of answers that is cancelled when nobody holds it any more.
+    """A call with a stream of answers that is cancelled when no code refers to it any more.
 
     grpc.aio's own stays alive in a reference cycle when an `async for` over it is left early, and
-    the server goes on working for nobody until the garbage collector comes by.
+    the server goes on working without a reader until the garbage collector comes by.
     """
 
     def __init__(self, call: Any) -> None:

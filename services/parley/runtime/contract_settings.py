@@ -1,4 +1,4 @@
-"""What the contract says of each setting beside its field (`setting.proto`): range checks and defaults that follow from it."""
+"""What the contract says of each setting at its field (`setting.proto`): range checks and defaults that follow from it."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache

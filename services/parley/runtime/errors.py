@@ -212,15 +212,15 @@ def is_transport(error: BaseException) -> bool:
 
 def _list_violations(violations: Sequence[FieldViolation]) -> str:
     """Return the bad fields as text: as many as a message can hold, and the number of the others."""
-    told: list[str] = []
+    listed: list[str] = []
     room = _MAX_LISTED
     for each in violations:
         words = _shorten(f"{each.field}: {each.description}", _MAX_DETAIL)
         room -= _wire_length(words) + 2
         if room < 0:
-            return "; ".join([*told, f"and {len(violations) - len(told)} more"])
-        told.append(words)
-    return "; ".join(told)
+            return "; ".join([*listed, f"and {len(violations) - len(listed)} more"])
+        listed.append(words)
+    return "; ".join(listed)
 
 
 def _shorten(text: str, limit: int, measure: Callable[[str], int] | None = None) -> str:
@@ -264,10 +264,10 @@ def _details(error: ParleyError) -> Iterable[Message]:
 def _metadata(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     room = _MAX_METADATA
     for key, value in given.items():
-        told = _shorten(value, _MAX_DETAIL)
-        room -= _utf8_length(key) + _utf8_length(told)
+        shortened = _shorten(value, _MAX_DETAIL)
+        room -= _utf8_length(key) + _utf8_length(shortened)
         if room >= 0:
-            yield key, told
+            yield key, shortened
 
 
 def _add_violations(status: status_pb2.Status, violations: Sequence[FieldViolation]) -> None:
@@ -276,17 +276,17 @@ def _add_violations(status: status_pb2.Status, violations: Sequence[FieldViolati
     bad = error_details_pb2.BadRequest()
     room = _MAX_STATUS - status.ByteSize() - 128  # for the count and what wraps a detail
     for each in violations:
-        told = error_details_pb2.BadRequest.FieldViolation(
+        violation = error_details_pb2.BadRequest.FieldViolation(
             field=_shorten(each.field, _MAX_DETAIL), description=_shorten(each.description, _MAX_DETAIL)
         )
-        room -= told.ByteSize() + 3
+        room -= violation.ByteSize() + 3
         if room < 0:
             info = error_details_pb2.ErrorInfo()
             status.details[0].Unpack(info)
             info.metadata["violations"] = str(len(violations))
             status.details[0].Pack(info)
             break
-        bad.field_violations.append(told)
+        bad.field_violations.append(violation)
     status.details.add().Pack(bad)
 
 

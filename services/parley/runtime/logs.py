@@ -135,9 +135,9 @@ def _make_printable(_logger: WrappedLogger, _method: str, event: EventDict) -> E
 
 
 def _printable_traceback(stream: TextIO, info: ExcInfo) -> None:
-    told = io.StringIO()
-    structlog.dev.plain_traceback(told, info)
-    stream.write(printable(told.getvalue()))
+    traceback_text = io.StringIO()
+    structlog.dev.plain_traceback(traceback_text, info)
+    stream.write(printable(traceback_text.getvalue()))
 
 
 def _printable_json(_logger: WrappedLogger, _method: str, line: Any) -> str:

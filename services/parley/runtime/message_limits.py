@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
-"""gRPC refuses a larger message with a status that helps nobody, so that none is sent."""
+"""gRPC refuses a larger message with a status that does not say why, so none is sent."""
 MAX_PUBLIC_BYTES: Final = 16 * 1024
 """The maximum size of a request of health and reflection, which callers without credentials may use."""
 MAX_ENTRIES: Final = 5000

@@ -17,10 +17,10 @@ _SERVICE: Final = f"{_V1}.ServerReflection"
 def add_reflection(names: Sequence[str], server: grpc.aio.Server) -> None:
     """Describe these services, and reflection itself."""
     _describe_v1()
-    told = (*names, _SERVICE, reflection.SERVICE_NAME)
-    reflection.enable_server_reflection(told, server)
+    all_names = (*names, _SERVICE, reflection.SERVICE_NAME)
+    reflection.enable_server_reflection(all_names, server)
     handler = grpc.stream_stream_rpc_method_handler(
-        reflection.aio.ReflectionServicer(told).ServerReflectionInfo,
+        reflection.aio.ReflectionServicer(all_names).ServerReflectionInfo,
         request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
         response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
     )

@@ -99,10 +99,10 @@ class RunningServer:
         settings: ServerSettings,
         port: int,
         draining: Draining,
-        beside: Sequence[grpc.aio.Server] = (),
+        health_servers: Sequence[grpc.aio.Server] = (),
     ) -> None:
         self._server = server
-        self._health_servers = beside
+        self._health_servers = health_servers
         self._checks = checks
         self._grace_seconds = settings.grace_seconds
         self._drain_task: asyncio.Task[None] | None = None
@@ -204,11 +204,11 @@ async def _start(services: Sequence[Service], settings: ServerSettings, draining
     checks.register(server)
     add_reflection((*names, health.SERVICE_NAME), server)
     port = _listen(server, settings)
-    beside = _health_server(checks, settings)
+    health_servers = _health_server(checks, settings)
     await checks.start_serving()
-    for each in beside:
+    for each in health_servers:
         await each.start()
-    running = RunningServer(server, checks, settings, port, draining, beside)
+    running = RunningServer(server, checks, settings, port, draining, health_servers)
     for service in services:
         if service.on_listening is not None:
             service.on_listening(running.address)

@@ -121,7 +121,7 @@ class Perspective(_message.Message):
 
     @_builtins.property
     def opposes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of perspectives that it pulls against. Beside these it opposes those that give up what it puts first, or put first
+        """Names of perspectives that it pulls against. In addition it opposes those that give up what it puts first, or put first
         what it accepts to lose.
         """
 

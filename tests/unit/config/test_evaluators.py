@@ -112,7 +112,7 @@ def test_a_file_that_says_more_than_evaluators_is_read_as_one_of_debates(section
             {"agents": [{"model": "m", "provider": "nobody"}]},
             "eval.json:5: agents[0].provider: unknown provider nobody",
         ),
-        ({"agents": [{"provider": "openai"}]}, "eval.json:4: agents[0].provider: needs a model beside it"),
+        ({"agents": [{"provider": "openai"}]}, "eval.json:4: agents[0].provider: needs a model too"),
         ({"agents": [{"id": "a"}], "evaluator": 1}, "eval.json:7: evaluator: unknown key; did you mean "),
         ('{"agents": [{"id": "a",}]}', "eval.json:1: is not JSON: "),
         ({"agents": []}, "eval.json:2: agents: no agent is left; enable one"),

@@ -163,7 +163,7 @@ def test_snake_case_in_yaml_says_the_same() -> None:
         ),
         (
             "agents:\n- role: a\n  provider: openai\n",
-            "debate.yaml:3: agents[0].provider: needs a model beside it",
+            "debate.yaml:3: agents[0].provider: needs a model too",
         ),
         (
             "agents:\n- role: a\n  routes: [fast]\n",

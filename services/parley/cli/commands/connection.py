@@ -73,7 +73,7 @@ async def connect(
             raise _wrong_server_error(server, what, error) or error from None
         return
     async with AsyncExitStack() as stack:
-        with announce_slow_start(told=purpose == "debates"):
+        with announce_slow_start(also_without_terminal=purpose == "debates"):
             from parley.local import LocalOptions, local_system
 
             options = LocalOptions(config_path=config_path, purpose=purpose, evaluators=evaluators)
@@ -164,16 +164,16 @@ _SILENT_SECONDS: Final = 1.0
 
 
 @contextmanager
-def announce_slow_start(*, told: bool = True) -> Iterator[None]:
+def announce_slow_start(*, also_without_terminal: bool = True) -> Iterator[None]:
     """Print `starting…` on stderr if the block takes longer than a second.
 
-    On a terminal the text is erased afterwards; elsewhere it is printed only if `told`.
+    On a terminal the text is erased afterwards; elsewhere it is printed only if `also_without_terminal`.
     """
     in_place = can_redraw(sys.stderr)
     said = threading.Event()
 
     def announce() -> None:
-        if in_place or told:
+        if in_place or also_without_terminal:
             said.set()
             say_text("starting…" if in_place else "starting…\n")
 

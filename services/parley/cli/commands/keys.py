@@ -50,8 +50,8 @@ async def list_keys(server: str | None, tenant: str | None, *, as_json: bool) ->
 
 async def revoke_key(server: str | None, key_id: str) -> None:
     """Revoke a key: it no longer grants access some seconds from now. Raise CommandError."""
-    told = await (_revoke_at_server(server, key_id) if server else _revoke_in_store(key_id))
-    say(f"Key {key_id} {told}; no service lets it in after 10 seconds.")
+    result = await (_revoke_at_server(server, key_id) if server else _revoke_in_store(key_id))
+    say(f"Key {key_id} {result}; no service lets it in after 10 seconds.")
 
 
 async def _add_to_store(name: str, tenant: str | None, roles: Sequence[str]) -> tuple[str, str]:

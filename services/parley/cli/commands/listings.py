@@ -51,8 +51,10 @@ def list_roles(config_path: Path | None, *, as_json: bool) -> None:
     names = {name for name, _, _ in roles}
     roles += [(name, others, _BUILT_IN) for name, others in built_in_roles().items() if name not in names]
     if as_json:
-        told = [{"role": name, "aliases": list(others), "source": source} for name, others, source in roles]
-        print_text(to_json(told))
+        entries = [
+            {"role": name, "aliases": list(others), "source": source} for name, others, source in roles
+        ]
+        print_text(to_json(entries))
     else:
         rows = [(name, ", ".join(others), source) for name, others, source in roles]
         print_table([("ROLE", "OTHER NAMES", "FROM"), *rows])

@@ -114,10 +114,10 @@ def build_debate_request(
 
 def check_list_options(question: str | None, options: DebateOptions) -> None:
     """Raise CommandError for options that `--list` does not use."""
-    beside = {"--resume": options.resume, "--config": options.config, "--output": options.output}
+    others = {"--resume": options.resume, "--config": options.config, "--output": options.output}
     given = [
         *(name for name in _new_debate_options(question, options) if name not in {"--format", "--label"}),
-        *(name for name, value in {**beside, "--report": options.report}.items() if value is not None),
+        *(name for name, value in {**others, "--report": options.report}.items() if value is not None),
     ]
     if given:
         raise CommandError(f"--list lists debates and starts none; leave out {given[0]}", INVALID_ARGUMENTS)
@@ -130,8 +130,8 @@ def config_notices(options: DebateOptions, found: ConfigFile | None) -> list[str
         return [] if chosen else [f"No {' or '.join(DEFAULT_FILES)} here: the default team debates."]
     overridden = {"agents": options.agents, "debate": options.rounds}
     moot = {found.gaps.get(section) for section, given in overridden.items() if given is not None}
-    told = [each for each in found.notices if each not in moot]
-    return [*told, *(f"warning: {each}" for each in found.warnings)]
+    kept = [each for each in found.notices if each not in moot]
+    return [*kept, *(f"warning: {each}" for each in found.warnings)]
 
 
 def apply_unattended_defaults(spec: DebateSpec) -> str | None:
@@ -146,7 +146,7 @@ def _switch_value(given: bool | None) -> str | None:  # noqa: FBT001 - None: not
 
 def _new_debate_options(question: str | None, options: DebateOptions) -> list[str]:
     """Return the names of the given options that only a new debate can have."""
-    beside = {
+    others = {
         "a question": question,
         "--problem-description": options.problem_description,
         "--agents": options.agents,
@@ -159,7 +159,7 @@ def _new_debate_options(question: str | None, options: DebateOptions) -> list[st
         "--max-output-tokens": options.max_output_tokens,
         "--label": options.labels or None,
     }
-    return [name for name, value in beside.items() if value is not None]
+    return [name for name, value in others.items() if value is not None]
 
 
 def check_clarifications(found: ConfigFile | None, clarify: bool | None) -> None:  # noqa: FBT001 (the option)

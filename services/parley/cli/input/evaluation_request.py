@@ -74,5 +74,5 @@ def evaluation_notices(options: EvaluationOptions, found: ConfigFile | None) -> 
     if found is None:
         chosen = options.agents is not None
         return [] if chosen else [f"No {' or '.join(DEFAULT_FILES)} here: the default team evaluates."]
-    told = [each for each in found.notices if each not in found.gaps.values()]
-    return [*told, *(f"warning: {each}" for each in found.warnings)]
+    kept = [each for each in found.notices if each not in found.gaps.values()]
+    return [*kept, *(f"warning: {each}" for each in found.warnings)]

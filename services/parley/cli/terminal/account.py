@@ -80,8 +80,8 @@ def _prompt_source(agent: Agent) -> str:
     """Return `built-in`, or the sources of the prompts that replace the role's."""
     own = {"summaries": agent.summary_prompt, "clarifications": agent.clarification_prompt}
     of_role = "its role's" if agent.HasField("own_role") else "built-in"
-    told = [agent.system_prompt.source if agent.HasField("system_prompt") else of_role]
-    return "; ".join(told + [f"{what}: {prompt.source}" for what, prompt in own.items() if prompt.text])
+    sources = [agent.system_prompt.source if agent.HasField("system_prompt") else of_role]
+    return "; ".join(sources + [f"{what}: {prompt.source}" for what, prompt in own.items() if prompt.text])
 
 
 def _count_early(debate: Debate) -> int:
@@ -119,8 +119,8 @@ def _summary_text(contribution: Contribution) -> str:
 
 def _tools_used(calls: Iterable[ToolCall]) -> str:
     """Return the names of the tools with their number of uses, in the order of first use."""
-    told = Counter(f"{call.name}{' (failed)' if call.failed else ''}" for call in calls)
-    return ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in told.items())  # noqa: RUF001
+    uses = Counter(f"{call.name}{' (failed)' if call.failed else ''}" for call in calls)
+    return ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in uses.items())  # noqa: RUF001
 
 
 def _work_text(work: Work) -> str:

@@ -55,7 +55,7 @@ def clarification_lines(debate: Debate, width: int) -> Iterator[str]:
     if debate.clarifications:
         yield "Clarifications"
     for each in debate.clarifications:
-        answers = {told.question_id: told.text for told in each.answer.answers}
+        answers = {given.question_id: given.text for given in each.answer.answers}
         for asked in each.questions.questions:
             yield f"  {one_line(f'{asked.agent_id}: ' * bool(asked.agent_id) + asked.text, width)}"
             if asked.id in answers:

@@ -83,8 +83,8 @@ def trickster_text(finding: TricksterFinding) -> str:
         f"the agreement is {{}} ({finding.hollow_percent:.0f} %, threshold {finding.threshold_percent} %){{}}"
     )
     is_hollow = finding.verdict != TRICKSTER_VERDICT_SOUND
-    told = found.format("hollow" if is_hollow else "not hollow", _CONSEQUENCES.get(finding.verdict, ""))
-    return _after_round("  after", finding.round, told)
+    text = found.format("hollow" if is_hollow else "not hollow", _CONSEQUENCES.get(finding.verdict, ""))
+    return _after_round("  after", finding.round, text)
 
 
 def rounds_end_text(debate: Debate) -> str:

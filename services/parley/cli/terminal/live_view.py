@@ -92,8 +92,8 @@ class LiveView:
             row = Table.grid(expand=True)
             for _ in range(grid.columns):
                 row.add_column(width=each_width)
-            beside = agents[first : first + grid.columns]
-            row.add_row(*(self._panel(each, each_width, grid.height) for each in beside))
+            in_row = agents[first : first + grid.columns]
+            row.add_row(*(self._panel(each, each_width, grid.height) for each in in_row))
             rows.append(row)
         return rows
 

@@ -221,12 +221,12 @@ def list_documents(
 ) -> tuple[PromptPart, ...]:
     """Return the prompt with one list in place of all documents."""
     parts: list[PromptPart] = []
-    told = False
+    is_listed = False
     for part in prompt:
         if not part.document:
             parts.append(part)
-        elif not told:
-            told = True
+        elif not is_listed:
+            is_listed = True
             parts.append(
                 PromptPart(
                     role=PROMPT_ROLE_USER,

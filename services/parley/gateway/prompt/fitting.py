@@ -137,9 +137,9 @@ def _keep_documents(parts: Sequence[PromptPart], shown: int) -> list[PromptPart]
     others = documents[shown:]
     if not others:
         return list(parts)
-    told = PromptPart(role=parts[others[0]].role, text=f"[… {len(others)} more documents left out …]")
+    note = PromptPart(role=parts[others[0]].role, text=f"[… {len(others)} more documents left out …]")
     return [
-        told if index == others[0] else part for index, part in enumerate(parts) if index not in others[1:]
+        note if index == others[0] else part for index, part in enumerate(parts) if index not in others[1:]
     ]
 
 

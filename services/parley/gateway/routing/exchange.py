@@ -226,8 +226,8 @@ class Exchange:
         self._progress.start_route_attempt(self._live.route.name)
 
     def _explain_problem(self, error: InvalidAnswer, shape: AnswerShape, text: Reply) -> str:
-        told = problem_instruction(error, truncated=text.truncated)
-        return told if self._live.route.local else f"{told} {schema_instruction(shape)}"
+        instruction = problem_instruction(error, truncated=text.truncated)
+        return instruction if self._live.route.local else f"{instruction} {schema_instruction(shape)}"
 
     def _build_request(self, again: tuple[PromptPart, ...], *, may_use_tools: bool) -> ModelRequest:
         call, live, toolbox = self._call, self._live, self._toolbox

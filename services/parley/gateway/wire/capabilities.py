@@ -102,12 +102,12 @@ class EndpointCapabilities:
         return self._holds("no schema", model, schema) or self._holds("deaf", model)
 
     def takes_tools(self, model: str, *, with_schema: bool) -> bool:
-        """Return whether tools are worth offering; some models take them, but not beside a schema."""
-        return not any(self._holds("no tools", model, beside) for beside in (False, with_schema))
+        """Return whether tools are worth offering; some models take them, but not with a schema."""
+        return not any(self._holds("no tools", model, schema_sent) for schema_sent in (False, with_schema))
 
     def streams(self, model: str, *, with_schema: bool) -> bool:
-        """Return whether a stream is worth asking for; some models stream, but not beside a schema."""
-        return not any(self._holds("no stream", model, beside) for beside in (False, with_schema))
+        """Return whether a stream is worth asking for; some models stream, but not with a schema."""
+        return not any(self._holds("no stream", model, schema_sent) for schema_sent in (False, with_schema))
 
     def takes_back(self, api: Api, model: str, reasoning: Reasoning) -> Reasoning:
         """Return what of a model's reasoning goes back with the results of tools.

@@ -104,9 +104,9 @@ def _is_name(text: str) -> bool:
 
 def _context(entry: Mapping[str, Any]) -> int:
     """Return the context of a model by its entry, or by the `meta` that llama.cpp puts there; 0 if neither has it."""
-    told = {**as_mapping(entry.get("meta")), **entry}
+    facts = {**as_mapping(entry.get("meta")), **entry}
     return next(
-        (tokens for field in _CONTEXTS if 0 < (tokens := as_count(told.get(field))) <= _MAX_CONTEXT), 0
+        (tokens for field in _CONTEXTS if 0 < (tokens := as_count(facts.get(field))) <= _MAX_CONTEXT), 0
     )
 
 

@@ -11,7 +11,7 @@ MAX_TOKENS: Final = 100_000_000
 _MAX_VALUES: Final = 65_536
 """Ten times what the longest list of models has. They are counted by what stands before each, in texts too."""
 _MAX_NAME: Final = 200
-_SAID: Final = (None, "text", "output_text")
+_TEXT_TYPES: Final = (None, "text", "output_text")
 """Types of the parts of a content that are words; a part without a type is one too."""
 
 
@@ -54,8 +54,8 @@ def count_written_tokens(usage: Mapping[str, Any], read: str, written: str) -> i
     """
     tokens = as_count(usage.get(written))
     reasoning = as_count(as_mapping(usage.get(f"{written}_details")).get("reasoning_tokens"))
-    beside = as_count(usage.get("total_tokens")) == as_count(usage.get(read)) + tokens + reasoning
-    return tokens + reasoning if beside else tokens
+    is_apart = as_count(usage.get("total_tokens")) == as_count(usage.get(read)) + tokens + reasoning
+    return tokens + reasoning if is_apart else tokens
 
 
 def as_content(value: object) -> str:
@@ -63,7 +63,9 @@ def as_content(value: object) -> str:
     if isinstance(value, list):
         return "".join(map(as_content, value))
     if isinstance(value, Mapping):
-        return as_text(value.get("text")) if value.get("type") in _SAID else as_text(value.get("refusal"))
+        return (
+            as_text(value.get("text")) if value.get("type") in _TEXT_TYPES else as_text(value.get("refusal"))
+        )
     return as_text(value)
 
 

@@ -270,7 +270,7 @@ def _warnings_and_failures(debate: Debate) -> Iterator[str]:
     for failed in debate.failures:
         if failed.partial_text.strip():
             what, agent, *_ = _failure_cells(failed)
-            yield f"What {agent} had written of its {what}, cut off where it was stopped; nobody in the debate has read it:"
+            yield f"What {agent} had written of its {what}, cut off where it was stopped; no agent of the debate has read it:"
             yield quote(failed.partial_text)
 
 

@@ -31,7 +31,7 @@ def _agent_cells(debate: Debate, agent: Agent) -> tuple[str, ...]:
         agent.id,
         agent.name,
         f"{agent.role} ({agent.own_role.source or 'its own'})" if agent.HasField("own_role") else agent.role,
-        ", ".join(dict.fromkeys(each for each in answered if each)) or f"nobody yet; asked of {planned}",
+        ", ".join(dict.fromkeys(each for each in answered if each)) or f"no agent yet; asked of {planned}",
         *(
             prompt.source if prompt.text else "built-in"
             for prompt in (agent.system_prompt, agent.summary_prompt, agent.clarification_prompt)

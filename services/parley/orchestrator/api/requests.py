@@ -79,7 +79,10 @@ def resolve_request(
     created = event_pb2.DebateCreated(
         request_id=request.request_id,
         spec=spec,
-        roles=[event_pb2.RolePrompts(role=each, sections=told) for each, told in agents.instructions.items()],
+        roles=[
+            event_pb2.RolePrompts(role=each, sections=sections_of_role)
+            for each, sections_of_role in agents.instructions.items()
+        ],
         demonstration=any(map(known.roster.is_demonstration, (*team, judge))),
     )
     _fill_in(created, debate_format, team, judge)

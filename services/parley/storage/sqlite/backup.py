@@ -1,6 +1,6 @@
 """Back up a data folder's databases while they are in use, and restore them.
 
-A plain copy of a database file lacks the last writes: they are in a file beside it until SQLite
+A plain copy of a database file lacks the last writes: they are in a file next to it until SQLite
 moves them over. SQLite's online backup reads both, as of one moment.
 """
 
@@ -78,9 +78,9 @@ def _require_new(target: Path) -> None:
 def _check_backup(source: Path) -> list[str]:
     """Return the names of a backup's databases. Raise StorageError if it is not complete."""
     try:
-        told = json.loads((source / _MANIFEST).read_text("utf-8"))
-        known = told["format"] == _FORMAT
-        files = {str(name): str(digest) for name, digest in told["sha256"].items()}
+        listed = json.loads((source / _MANIFEST).read_text("utf-8"))
+        known = listed["format"] == _FORMAT
+        files = {str(name): str(digest) for name, digest in listed["sha256"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise StorageError(f"{source} is no backup: it has no readable {_MANIFEST}") from None
     if not known:

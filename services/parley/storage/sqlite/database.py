@@ -53,7 +53,7 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_NOMEM: "{path} could not be used: out of memory",
 }
 _FULL_DISK_CODES = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-_FULL_BYTES = 128 * 1024  # less is too little for the files that SQLite makes beside its own
+_FULL_BYTES = 128 * 1024  # less is too little for the files that SQLite makes next to its own
 _DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -281,7 +281,7 @@ def _create_file(path: Path) -> None:
         )
     made = path.with_name(f".{path.name}-{uuid4().hex}")
     try:
-        os.close(open_private(str(made), os.O_CREAT | os.O_EXCL))  # SQLite's files beside it get its mode
+        os.close(open_private(str(made), os.O_CREAT | os.O_EXCL))  # SQLite's files next to it get its mode
         with closing(_connect(made)) as connection:
             _set_up(connection)
         _link_to_path(made, path)

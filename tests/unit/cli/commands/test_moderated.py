@@ -196,7 +196,7 @@ def test_a_pipe_goes_without_checkpoints_and_says_so(
 ) -> None:
     ended = Command(["debate", "Redis?", "--format", "moderated", *at], folder).end()
     assert (ended.code, ended.out) == (0, "Use Redis.\n")
-    assert any("the debate is held without checkpoints" in line for line in ended.err)
+    assert any("the debate runs without checkpoints" in line for line in ended.err)
     assert orchestrator.created[0].spec.moderated.checkpoints is False
     told = Command(["debate", "Redis?", "--format", "moderated", "--no-checkpoints", *at], folder).end()
     assert not any("without checkpoints" in line for line in told.err), "it was asked for"

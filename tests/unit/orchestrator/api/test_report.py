@@ -207,7 +207,7 @@ def test_agents_are_told_with_letter_role_model_and_prompt() -> None:
 
     row = cells(text)[7:14]
     assert row == ["A", "ada", "Ada", "architect", "small (openai-small)", "prompts/ada.md", "built-in"]
-    assert cells(text)[14:19] == ["B", "bo", "Bo", "security", "nobody yet; asked of the default routes"]
+    assert cells(text)[14:19] == ["B", "bo", "Bo", "security", "no agent yet; asked of the default routes"]
 
 
 def test_an_unfinished_debate_says_so() -> None:
