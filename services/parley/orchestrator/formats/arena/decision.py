@@ -1,180 +1,366 @@
-"""From the vote to the answer: vote, judge, rounds that the judge adds, and what the participants say of the answer."""
+"""What an arena decides, from which ballots, and whose text the answer is written around.
 
-from collections.abc import Sequence
+The first drafts are independent of each other, and the last ballots are not: agents that have read each other vote
+alike. So by default the drafts decide, with the judge's choice among their positions as one more ballot.
+"""
 
-from parley.orchestrator.formats.arena.deciding import (
-    DecisionBasis,
-    JudgeResult,
-    core_text,
-    decides_without_vote,
-    determine_basis,
-    make_decision,
-    positions_to_choose,
-    prepare_position_comparison,
-)
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
 from parley.orchestrator.formats.arena.discussion import Discussion
-from parley.orchestrator.formats.arena.judge import judge_of
-from parley.orchestrator.formats.arena.outcome import outcome_of
-from parley.orchestrator.formats.arena.rounds import run_revision
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.errors import DebateFailedError
+from parley.orchestrator.model.deciding import positions_taken, sides, single_best
 from parley.orchestrator.model.model_families import shared_family
-from parley.orchestrator.phases import synthesize
-from parley.orchestrator.phases.answer_from_vote import (
-    VerificationResult,
-    describe_decision,
-    describe_vote,
-    verify,
-    write_from_vote,
-)
-from parley.orchestrator.phases.count_votes import vote_terms
-from parley.orchestrator.phases.judge_proposals import judge_proposals, rank_proposals
-from parley.orchestrator.phases.vote import run_vote
+from parley.orchestrator.model.tasks import Activity
+from parley.orchestrator.model.voting import Group, group_options
+from parley.orchestrator.peers.services import truncate_text
+from parley.orchestrator.phases.count_votes import Electorate, VoteTerms, most_confident_choice, vote_terms
+from parley.orchestrator.phases.judge_proposals import Judgement
+from parley.orchestrator.phases.vote import fetch_vote_weights
+from parley.runtime.contract_settings import with_defaults
 from parley.v1.agent_pb2 import Agent
-from parley.v1.arena_pb2 import (
-    DUTY_VOTER,
-    RankedProposal,
+from parley.v1.arena_pb2 import DUTY_PROPOSER, DUTY_VOTER, RankedProposal
+from parley.v1.convergence_pb2 import AgentPosition, GroupPositionsRequest
+from parley.v1.debate_pb2 import DraftGroup
+from parley.v1.event_pb2 import StepFailed
+from parley.v1.voting_pb2 import (
+    VOTE_BALLOTS_FIRST_DRAFTS,
+    VOTE_BALLOTS_LAST_VOTE,
+    Ballot,
+    Decision,
+    PositionSupport,
+    Vote,
+    VoteBallots,
 )
-from parley.v1.debate_pb2 import (
-    Outcome,
+
+_POSITIONS: Final = Activity(
+    "held-positions",
+    "comparing the final proposals with the first drafts",
+    title="comparison of final proposals and first drafts",
 )
-from parley.v1.voting_pb2 import VOTE_BALLOTS_LAST_VOTE, Decision, Vote
+_KEY: Final = "decision"
+_POSITIONS_KEY: Final = f"{_KEY}-positions"
+_MAX_POSITIONS: Final = 32
+"""Positions that convergence compares at a time; of proposals beyond them it is not known which position they take."""
 
 
-async def decide(arena: Discussion) -> Outcome:
-    """Vote, let the judge judge, add rounds if it finds the discussion insufficient, decide, and write the answer."""
-    votes: list[Vote] = []
-    basis = await determine_basis(arena)
-    extended = 0
-    async with prepare_position_comparison(arena, basis):
-        async with arena.run_round(arena.judge_round - 1):
-            await _run_vote(arena, basis, arena.judge_round - 1, votes)
-        judge = judge_of(arena)
-        async with arena.run_round(arena.judge_round):
-            judged = await _judge(arena, basis, judge, arena.judge_round)
-    while judged.judgement.sufficient is False and extended < arena.settings.max_extended_rounds:
-        number = arena.total_rounds + 1
-        await arena.update_steering(number)
-        if arena.steering.end:
-            break
-        extended, arena.total_rounds = extended + 1, number
-        missing = judged.judgement.missing or "What is still open between the agents."
-        async with arena.run_round(number):
-            await run_revision(arena, number, missing)
-            async with prepare_position_comparison(arena, basis):
-                await _run_vote(arena, basis, number, votes)
-                judged = await _judge(arena, basis, judge, number)
-    return await _write_answer(arena, basis, judged, votes, extended)
+@dataclass(frozen=True, slots=True)
+class DecisionBasis:
+    """What a debate is decided from.
 
-
-async def _run_vote(arena: Discussion, basis: DecisionBasis, number: int, votes: list[Vote]) -> None:
-    """Vote on the present texts; if there is only one, or no agent that votes, there is no vote.
-
-    A vote in which too few have voted has no options, and fails the debate only if it was to decide.
+    Attributes:
+        ballots: Those that count.
+        drafts: The groups of the first drafts, if these count.
+        last_vote_reason: Why the last vote counts though the settings have the drafts count; empty: it does not.
     """
-    arena.enter_repeated_state("VOTING", number)
-    work, voters = arena.works(), arena.agents(DUTY_VOTER)
-    if len(work) > 1 and voters:
-        terms = vote_terms(
-            arena.settings.voting,
-            ballots=basis.ballots,
-            has_open_critiques=arena.transcript.has_serious_open_issue([each.agent for each in work]),
-            one_voice=shared_family(voters),
-            key=f"round/{number}/vote",
-            round_number=number,
+
+    ballots: VoteBallots.ValueType
+    drafts: tuple[DraftGroup, ...] = ()
+    last_vote_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeResult:
+    """What a judge said; `positions_to_choose`: the groups of drafts that it chose among, in the order in which it was shown them."""
+
+    judge: Agent
+    judgement: Judgement
+    positions: Sequence[DraftGroup]
+
+
+async def determine_basis(arena: Discussion) -> DecisionBasis:
+    """Return what the debate is decided from. It is known before the first vote, and holds to the end."""
+    if with_defaults(arena.settings.voting).ballots == VOTE_BALLOTS_LAST_VOTE:
+        return DecisionBasis(VOTE_BALLOTS_LAST_VOTE)
+    proposers = {each.id for each in arena.agents(DUTY_PROPOSER)}
+    others = sorted(each.id for each in arena.agents(DUTY_VOTER) if each.id not in proposers)
+    if others:
+        return DecisionBasis(
+            VOTE_BALLOTS_LAST_VOTE, last_vote_reason=f"no duty to propose, but to vote: {', '.join(others)}"
         )
-        try:
-            votes.append(
-                await run_vote(arena.debate, voters, work, arena.requirements.to_prompt_text(), terms)
-            )
-        except DebateFailedError as lost:
-            if lost.steps_to_wait_for or not decides_without_vote(arena, basis):
-                raise
-            message = f"too few votes came in, and the first drafts decide without them: {lost}"
-            arena.debate.warn(terms.key, message)
-            votes.append(Vote())
-    arena.enter_repeated_state("VOTE_AGGREGATION", number)
-    is_consensus = bool(votes and votes[-1].winner_agent_id)
-    arena.enter_repeated_state("CONSENSUS_REACHED" if is_consensus else "NO_CONSENSUS", number)
-
-
-async def _judge(arena: Discussion, basis: DecisionBasis, judge: Agent, number: int) -> JudgeResult:
-    work, positions = arena.works(), positions_to_choose(arena, basis, judge, number)
-    judgement = await judge_proposals(
-        arena.debate,
-        judge,
-        number,
-        work,
-        await arena.collect_issues(),
-        arena.requirements.to_prompt_text(),
-        [each.position for each in positions],
-    )
-    return JudgeResult(judge, judgement, positions)
-
-
-def _vote_title(decision: Decision | None) -> str:
-    decided = decision is None or decision.ballots == VOTE_BALLOTS_LAST_VOTE
-    return "How the vote went" if decided else "How the last vote went, which did not decide"
-
-
-async def _write_answer(
-    arena: Discussion, basis: DecisionBasis, judged: JudgeResult, votes: Sequence[Vote], extended: int
-) -> Outcome:
-    """Decide, write the answer, and have the participants say whether they can live with it."""
-    debate, judge = arena.debate, judged.judge
-    arena.steering = await debate.read_steering("synthesis/control")
-    work = arena.works()
-    ranking = rank_proposals(judged.judgement, {debate.letter(each.agent): each.agent for each in work})
-    if not work:
-        raise DebateFailedError(
-            "QUORUM_LOST", "every agent with a proposal is muted", phase=synthesize.SYNTHESIS.name
+    drafts = await arena.get_draft_groups()
+    if drafts is None or not drafts.certain:
+        return DecisionBasis(
+            VOTE_BALLOTS_LAST_VOTE,
+            last_vote_reason="which first drafts take the same position cannot be told",
         )
-    decision = await make_decision(arena, basis, votes[-1], judged, ranking) if votes else None
-    with_options = [each for each in votes if each.options]
-    accounts = (
-        ("How it was decided", describe_decision(debate, decision) if decision else ""),
-        (_vote_title(decision), describe_vote(debate, with_options[-1]) if with_options else ""),
-        ("Your judgement of the proposals", _describe_ranking(arena, ranking)),
-        ("What was criticized, and what became of it", await arena.collect_issues()),
-    )
-    required = arena.requirements.to_prompt_text()
-    answer = await write_from_vote(
-        debate,
-        judge,
-        work,
-        _find_core(arena, decision, ranking),
-        accounts,
-        arena.steering.guidance,
-        required,
-        core_is_first_draft=decision is not None and decision.core_is_first_draft,
-    )
-    verified = VerificationResult((), ())
-    if arena.settings.verification:
-        verified = await verify(debate, arena.active_agents, work, answer, required)
-    return outcome_of(
-        answer,
-        judged,
-        with_options,
-        decision,
-        ranking,
-        verified,
-        extended_rounds=extended,
-        not_asked=arena.skipped_agents,
+    return DecisionBasis(VOTE_BALLOTS_FIRST_DRAFTS, tuple(drafts.groups))
+
+
+def decides_without_vote(arena: Discussion, basis: DecisionBasis) -> bool:
+    """Return whether the first drafts decide, whatever becomes of the last vote."""
+    voters = [each.id for each in arena.agents(DUTY_VOTER)]
+    return bool(sides([each.agent_ids for each in basis.drafts], voters))
+
+
+def positions_to_choose(
+    arena: Discussion, basis: DecisionBasis, judge: Agent, number: int
+) -> Sequence[DraftGroup]:
+    """Return the groups of drafts that the judge chooses among in a round, in an order of that round's own.
+
+    There is nothing to choose if there is one position, or one that no line states; nor does who votes choose again.
+    """
+    voters = {each.id for each in arena.agents(DUTY_VOTER)}
+    found = [each for each in basis.drafts if voters.intersection(each.agent_ids)]
+    is_choice = len(found) > 1 and all(each.position for each in found)
+    if not (is_choice and with_defaults(arena.settings.voting).judge_ballot) or judge.id in voters:
+        return ()
+    arena.debate.random(f"round/{number}/judge/positions").shuffle(found)
+    return found
+
+
+async def make_decision(
+    arena: Discussion,
+    basis: DecisionBasis,
+    vote: Vote,
+    judged: JudgeResult,
+    ranking: Sequence[RankedProposal],
+) -> Decision:
+    """Return what is decided; `vote`: the last one."""
+    voters = arena.agents(DUTY_VOTER)
+    groups = sides([each.agent_ids for each in basis.drafts], [each.id for each in voters])
+    if groups:
+        return await _decide_by_drafts(arena, basis, voters, groups, vote, judged, ranking)
+    if basis.drafts:
+        # The vote was on other terms, and may have ended before the judge's ballot could count.
+        decision = Decision(
+            ballots=VOTE_BALLOTS_LAST_VOTE,
+            count=vote,
+            last_vote_reason="nobody who may vote has a first draft",
+        )
+    else:
+        decision = await _decide_by_last_vote(arena, _terms(arena, basis), vote, judged, ranking)
+        decision.last_vote_reason = basis.last_vote_reason
+    decision.core_agent_id = most_confident_choice(decision.count)
+    return decision
+
+
+def _terms(arena: Discussion, basis: DecisionBasis) -> VoteTerms:
+    return vote_terms(
+        arena.settings.voting,
+        ballots=basis.ballots,
+        has_open_critiques=arena.transcript.has_serious_open_issue([each.agent for each in arena.works()]),
+        one_voice=shared_family(arena.agents(DUTY_VOTER)),
+        key=_KEY,
     )
 
 
-def _describe_ranking(arena: Discussion, ranking: Sequence[RankedProposal]) -> str:
-    return "\n".join(
-        f"{place}. agent {arena.debate.letter(each.agent_id)}"
-        f"{f', {each.score:g} of 10' if each.HasField('score') else ''}{': ' if each.reason else ''}{each.reason}"
-        for place, each in enumerate(ranking, start=1)
+async def _decide_by_last_vote(
+    arena: Discussion, terms: VoteTerms, vote: Vote, judged: JudgeResult, ranking: Sequence[RankedProposal]
+) -> Decision:
+    options = [each.agent_id for each in vote.options]
+    groups = group_options(options, [each.agent_ids for each in vote.groups], ())
+    scores = {
+        each.agent_id: each.score for each in ranking if each.HasField("score") and each.agent_id in options
+    }
+    best = single_best(scores, groups)
+    voters = [*(each.agent_id for each in vote.ballots), *vote.abstained_agent_ids]
+    judge = judged.judge
+    if best is None or judge.id in voters or not with_defaults(arena.settings.voting).judge_ballot:
+        return Decision(ballots=VOTE_BALLOTS_LAST_VOTE, count=vote)
+    weights = await fetch_vote_weights(arena.debate, [judge], terms)
+    reason = next(each.reason for each in ranking if each.agent_id == best)
+    own = Ballot(agent_id=judge.id, choice_agent_id=best, reason=reason, weight=weights[judge.id])
+    ballots = sorted([*vote.ballots, own], key=lambda each: each.agent_id)
+    count = Electorate([*voters, judge.id], options, terms).create_result(ballots, groups)
+    return Decision(ballots=VOTE_BALLOTS_LAST_VOTE, count=count, judge_agent_id=judge.id)
+
+
+async def _decide_by_drafts(
+    arena: Discussion,
+    basis: DecisionBasis,
+    voters: Sequence[Agent],
+    groups: Sequence[Group],
+    vote: Vote,
+    judged: JudgeResult,
+    ranking: Sequence[RankedProposal],
+) -> Decision:
+    judge = judged.judge
+    # A judge that was muted when it chose, and is heard again, has the ballot of its own draft.
+    choice = () if judge.id in {each.id for each in voters} else _choice_of_judge(judged, groups)
+    asked = [*voters, judge] if choice else voters
+    # A draft is its author's own choice, and drafts are counted apart in any case.
+    terms = replace(
+        _terms(arena, basis), self_votes=True, group_choices=True, shared_family=shared_family(asked)
+    )
+    weights = await fetch_vote_weights(arena.debate, asked, terms)
+    options = [each for group in groups for each in group]
+    ballots = [Ballot(agent_id=each, choice_agent_id=each, weight=weights[each]) for each in options]
+    if choice:
+        ballots.append(
+            _ballot_of_judge(judged, min(choice, key=lambda each: (-weights[each], each)), weights)
+        )
+    ballots.sort(key=lambda each: each.agent_id)
+    alike = group_options(options, groups, ())
+    count = Electorate([each.id for each in asked], options, terms).create_result(ballots, alike)
+    last = await _compare_last_positions(arena, basis.drafts)
+    standing, holders = _find_leading_draft(count, basis.drafts, last, vote, ranking)
+    return Decision(
+        ballots=VOTE_BALLOTS_FIRST_DRAFTS,
+        count=count,
+        judge_agent_id=judge.id if choice else "",
+        positions=_positions_to_proto(basis.drafts, last, count, [each.id for each in voters]),
+        core_agent_id=_best_agent(holders, vote, ranking) if holders else standing,
+        core_is_first_draft=not holders,
     )
 
 
-def _find_core(
-    arena: Discussion, decision: Decision | None, ranking: Sequence[RankedProposal]
-) -> Contribution:
-    """Return the text that is the answer's core: that of the decision, else the judge's first, else the first agent's."""
-    if decision is not None:
-        return core_text(arena, decision)
-    return arena.transcript.work(ranking[0].agent_id) if ranking else arena.works()[0]
+def _find_leading_draft(
+    count: Vote,
+    drafts: Sequence[DraftGroup],
+    last: Sequence[Sequence[str]],
+    vote: Vote,
+    ranking: Sequence[RankedProposal],
+) -> tuple[str, Sequence[str]]:
+    """Return whose first draft stands, and whose final proposals take its position.
+
+    Of several that are first it is the judge's choice, without one the position that the last vote went to most, and of
+    equals the one whose proposal the judge scored best.
+    """
+    shares = {each.agent_id: each.share for each in vote.options}
+    scores = {each.agent_id: each.score for each in ranking}
+    drafted = {agent for each in drafts for agent in each.agent_ids}
+    chosen = {each.choice_agent_id for each in count.ballots if each.agent_id not in drafted}
+
+    def place(agent: str) -> tuple[Sequence[str], Sequence[str]]:
+        pairs = zip(drafts, last, strict=True)
+        return next((each.agent_ids, holders) for each, holders in pairs if agent in each.agent_ids)
+
+    def rank(agent: str) -> tuple[bool, float, float, str]:
+        first, holders = place(agent)
+        voted = sum(shares.get(each, 0.0) for each in holders)
+        score = max((scores.get(each, 0.0) for each in holders), default=0.0)
+        return (chosen.isdisjoint(first), -voted, -score, agent)
+
+    standing = min(count.tied_agent_ids, key=rank) if count.tied_agent_ids else most_confident_choice(count)
+    return standing, place(standing)[1]
+
+
+def _ballot_of_judge(judged: JudgeResult, chosen: str, weights: Mapping[str, float]) -> Ballot:
+    said = judged.judgement
+    return Ballot(
+        agent_id=judged.judge.id,
+        choice_agent_id=chosen,
+        confidence=said.position_confidence,
+        reason=said.position_reason,
+        weight=weights[judged.judge.id],
+    )
+
+
+def _choice_of_judge(judged: JudgeResult, groups: Sequence[Group]) -> Group:
+    """Return the side that the judge has chosen; empty for none, or one that no agent counts for any more."""
+    place = judged.judgement.position
+    if not place or place > len(judged.positions):
+        return ()
+    chosen = judged.positions[place - 1].agent_ids
+    return next((group for group in groups if set(group) <= set(chosen)), ())
+
+
+async def _compare_last_positions(arena: Discussion, drafts: Sequence[DraftGroup]) -> list[list[str]]:
+    """Return which final proposals take each position of the first drafts, as far as it is known."""
+    debate = arena.debate
+    kept = _authors_without_revision(arena)
+    known = [sorted(kept.intersection(each.agent_ids)) for each in drafts]
+    request = _positions_request(arena, drafts)
+    if not request.positions:
+        return known
+    found = await debate.call_service(
+        _POSITIONS_KEY,
+        _POSITIONS.create_work(),
+        request,
+        lambda: debate.services.convergence.group_positions(request),
+    )
+    if isinstance(found, StepFailed):
+        message = f"which final proposals take which first position could not be told: {found.message}"
+        debate.warn(_POSITIONS_KEY, message)
+        return known
+    unlike = [(each.agent_id, each.other_agent_id) for each in found.contradictions]
+    unlike += [(each.agent_id, each.other_agent_id) for each in found.unsure]
+    asked = {each.agent_id for each in request.positions} - set(_draft_names(drafts))
+    taken = positions_taken(unlike, _draft_names(drafts), asked)
+    return [sorted([*one, *other]) for one, other in zip(known, taken, strict=True)]
+
+
+@asynccontextmanager
+async def prepare_position_comparison(arena: Discussion, basis: DecisionBasis) -> AsyncIterator[None]:
+    """Have the positions of the final proposals read in the block, which it is decided by after it.
+
+    Nothing of it is recorded: the convergence service keeps what it has read, and answers from it later.
+    """
+    request = _positions_request(arena, basis.drafts)
+    if not request.positions:
+        yield
+        return
+    read = partial(arena.debate.services.convergence.group_positions_ahead, request)
+    reading = arena.tasks.create_task(arena.debate.call_ahead(_POSITIONS_KEY, read))
+    try:
+        yield
+    finally:
+        reading.cancel()
+
+
+def _authors_without_revision(arena: Discussion) -> set[str]:
+    """Return whose final proposals are the first drafts, so that there is nothing to compare."""
+    return {each.agent for each in arena.works() if each is arena.transcript.draft(each.agent)}
+
+
+def _positions_request(arena: Discussion, drafts: Sequence[DraftGroup]) -> GroupPositionsRequest:
+    """Return the request that finds which final proposals take which position; without stands if there is nothing to find."""
+    kept = _authors_without_revision(arena)
+    changed = [each for each in arena.works() if each.agent not in kept]
+    request = GroupPositionsRequest(question=truncate_text(arena.debate.spec.question))
+    if drafts and changed:
+        stands = [
+            *(
+                _draft_position(arena, name, each)
+                for name, each in zip(_draft_names(drafts), drafts, strict=True)
+            ),
+            *(
+                AgentPosition(agent_id=each.agent, position=each.position, text=truncate_text(each.text))
+                for each in changed
+            ),
+        ]
+        request.positions.extend(stands[:_MAX_POSITIONS])
+    return request
+
+
+def _draft_names(drafts: Sequence[DraftGroup]) -> list[str]:
+    return [f"first/{number}" for number, _ in enumerate(drafts, start=1)]
+
+
+def _draft_position(arena: Discussion, name: str, group: DraftGroup) -> AgentPosition:
+    if group.position:
+        return AgentPosition(agent_id=name, position=group.position)
+    return AgentPosition(agent_id=name, text=truncate_text(arena.transcript.draft(group.agent_ids[0]).text))
+
+
+def _positions_to_proto(
+    drafts: Sequence[DraftGroup], last: Sequence[Sequence[str]], count: Vote, voters: Sequence[str]
+) -> list[PositionSupport]:
+    shares = {each.agent_id: each.share for each in count.options}
+    positions = [
+        PositionSupport(
+            position=each.position,
+            first_agent_ids=sorted(set(each.agent_ids).intersection(voters)),
+            last_agent_ids=agents,
+            share=sum(shares.get(agent, 0.0) for agent in each.agent_ids),
+        )
+        for each, agents in zip(drafts, last, strict=True)
+    ]
+    return sorted(positions, key=lambda each: (-each.share, *each.first_agent_ids[:1]))
+
+
+def _best_agent(agents: Sequence[str], vote: Vote, ranking: Sequence[RankedProposal]) -> str:
+    """Return whose final proposal is best, as the judge scored them, and of equals as the last vote went."""
+    scores = {each.agent_id: each.score for each in ranking}
+    shares = {each.agent_id: each.share for each in vote.options}
+    return min(agents, key=lambda each: (-scores.get(each, 0.0), -shares.get(each, 0.0), each))
+
+
+def core_text(arena: Discussion, decision: Decision) -> Contribution:
+    """Return the text that the answer is written around."""
+    agent = decision.core_agent_id
+    return arena.transcript.draft(agent) if decision.core_is_first_draft else arena.transcript.work(agent)

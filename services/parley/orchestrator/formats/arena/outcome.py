@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from parley.orchestrator.engine.format import AnswerPart
-from parley.orchestrator.formats.arena.deciding import JudgeResult
+from parley.orchestrator.formats.arena.decision import JudgeResult
 from parley.orchestrator.phases.answer_from_vote import VerificationResult
 from parley.orchestrator.phases.count_votes import most_confident_choice, strength_name, vote_lines
 from parley.v1.arena_pb2 import ArenaOutcome, RankedProposal

@@ -9,7 +9,7 @@ from functools import partial
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format
-from parley.orchestrator.formats.arena.decision import decide
+from parley.orchestrator.formats.arena.conclusion import conclude
 from parley.orchestrator.formats.arena.discussion import (
     CONTEXT_ROUND,
     CRITIQUE_ROUND,
@@ -78,7 +78,7 @@ async def _run_debate(arena: Discussion) -> Outcome:
     if ended.reason == STOP_REASON_ALL_ROUNDS_COMPLETED:
         await run_last_refinement(arena)
     arena.enter_state("ROUNDS_COMPLETE")
-    return await decide(arena)
+    return await conclude(arena)
 
 
 async def _run_rounds(arena: Discussion) -> RoundsEnded:

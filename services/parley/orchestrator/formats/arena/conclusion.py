@@ -1,0 +1,180 @@
+"""From the vote to the answer: vote, judge, rounds that the judge adds, and what the participants say of the answer."""
+
+from collections.abc import Sequence
+
+from parley.orchestrator.formats.arena.decision import (
+    DecisionBasis,
+    JudgeResult,
+    core_text,
+    decides_without_vote,
+    determine_basis,
+    make_decision,
+    positions_to_choose,
+    prepare_position_comparison,
+)
+from parley.orchestrator.formats.arena.discussion import Discussion
+from parley.orchestrator.formats.arena.judge import judge_of
+from parley.orchestrator.formats.arena.outcome import outcome_of
+from parley.orchestrator.formats.arena.rounds import run_revision
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.errors import DebateFailedError
+from parley.orchestrator.model.model_families import shared_family
+from parley.orchestrator.phases import synthesize
+from parley.orchestrator.phases.answer_from_vote import (
+    VerificationResult,
+    describe_decision,
+    describe_vote,
+    verify,
+    write_from_vote,
+)
+from parley.orchestrator.phases.count_votes import vote_terms
+from parley.orchestrator.phases.judge_proposals import judge_proposals, rank_proposals
+from parley.orchestrator.phases.vote import run_vote
+from parley.v1.agent_pb2 import Agent
+from parley.v1.arena_pb2 import (
+    DUTY_VOTER,
+    RankedProposal,
+)
+from parley.v1.debate_pb2 import (
+    Outcome,
+)
+from parley.v1.voting_pb2 import VOTE_BALLOTS_LAST_VOTE, Decision, Vote
+
+
+async def conclude(arena: Discussion) -> Outcome:
+    """Vote, let the judge judge, add rounds if it finds the discussion insufficient, decide, and write the answer."""
+    votes: list[Vote] = []
+    basis = await determine_basis(arena)
+    extended = 0
+    async with prepare_position_comparison(arena, basis):
+        async with arena.run_round(arena.judge_round - 1):
+            await _run_vote(arena, basis, arena.judge_round - 1, votes)
+        judge = judge_of(arena)
+        async with arena.run_round(arena.judge_round):
+            judged = await _judge(arena, basis, judge, arena.judge_round)
+    while judged.judgement.sufficient is False and extended < arena.settings.max_extended_rounds:
+        number = arena.total_rounds + 1
+        await arena.update_steering(number)
+        if arena.steering.end:
+            break
+        extended, arena.total_rounds = extended + 1, number
+        missing = judged.judgement.missing or "What is still open between the agents."
+        async with arena.run_round(number):
+            await run_revision(arena, number, missing)
+            async with prepare_position_comparison(arena, basis):
+                await _run_vote(arena, basis, number, votes)
+                judged = await _judge(arena, basis, judge, number)
+    return await _write_answer(arena, basis, judged, votes, extended)
+
+
+async def _run_vote(arena: Discussion, basis: DecisionBasis, number: int, votes: list[Vote]) -> None:
+    """Vote on the present texts; if there is only one, or no agent that votes, there is no vote.
+
+    A vote in which too few have voted has no options, and fails the debate only if it was to decide.
+    """
+    arena.enter_repeated_state("VOTING", number)
+    work, voters = arena.works(), arena.agents(DUTY_VOTER)
+    if len(work) > 1 and voters:
+        terms = vote_terms(
+            arena.settings.voting,
+            ballots=basis.ballots,
+            has_open_critiques=arena.transcript.has_serious_open_issue([each.agent for each in work]),
+            one_voice=shared_family(voters),
+            key=f"round/{number}/vote",
+            round_number=number,
+        )
+        try:
+            votes.append(
+                await run_vote(arena.debate, voters, work, arena.requirements.to_prompt_text(), terms)
+            )
+        except DebateFailedError as lost:
+            if lost.steps_to_wait_for or not decides_without_vote(arena, basis):
+                raise
+            message = f"too few votes came in, and the first drafts decide without them: {lost}"
+            arena.debate.warn(terms.key, message)
+            votes.append(Vote())
+    arena.enter_repeated_state("VOTE_AGGREGATION", number)
+    is_consensus = bool(votes and votes[-1].winner_agent_id)
+    arena.enter_repeated_state("CONSENSUS_REACHED" if is_consensus else "NO_CONSENSUS", number)
+
+
+async def _judge(arena: Discussion, basis: DecisionBasis, judge: Agent, number: int) -> JudgeResult:
+    work, positions = arena.works(), positions_to_choose(arena, basis, judge, number)
+    judgement = await judge_proposals(
+        arena.debate,
+        judge,
+        number,
+        work,
+        await arena.collect_issues(),
+        arena.requirements.to_prompt_text(),
+        [each.position for each in positions],
+    )
+    return JudgeResult(judge, judgement, positions)
+
+
+def _vote_title(decision: Decision | None) -> str:
+    decided = decision is None or decision.ballots == VOTE_BALLOTS_LAST_VOTE
+    return "How the vote went" if decided else "How the last vote went, which did not decide"
+
+
+async def _write_answer(
+    arena: Discussion, basis: DecisionBasis, judged: JudgeResult, votes: Sequence[Vote], extended: int
+) -> Outcome:
+    """Decide, write the answer, and have the participants say whether they can live with it."""
+    debate, judge = arena.debate, judged.judge
+    arena.steering = await debate.read_steering("synthesis/control")
+    work = arena.works()
+    ranking = rank_proposals(judged.judgement, {debate.letter(each.agent): each.agent for each in work})
+    if not work:
+        raise DebateFailedError(
+            "QUORUM_LOST", "every agent with a proposal is muted", phase=synthesize.SYNTHESIS.name
+        )
+    decision = await make_decision(arena, basis, votes[-1], judged, ranking) if votes else None
+    with_options = [each for each in votes if each.options]
+    accounts = (
+        ("How it was decided", describe_decision(debate, decision) if decision else ""),
+        (_vote_title(decision), describe_vote(debate, with_options[-1]) if with_options else ""),
+        ("Your judgement of the proposals", _describe_ranking(arena, ranking)),
+        ("What was criticized, and what became of it", await arena.collect_issues()),
+    )
+    required = arena.requirements.to_prompt_text()
+    answer = await write_from_vote(
+        debate,
+        judge,
+        work,
+        _find_core(arena, decision, ranking),
+        accounts,
+        arena.steering.guidance,
+        required,
+        core_is_first_draft=decision is not None and decision.core_is_first_draft,
+    )
+    verified = VerificationResult((), ())
+    if arena.settings.verification:
+        verified = await verify(debate, arena.active_agents, work, answer, required)
+    return outcome_of(
+        answer,
+        judged,
+        with_options,
+        decision,
+        ranking,
+        verified,
+        extended_rounds=extended,
+        not_asked=arena.skipped_agents,
+    )
+
+
+def _describe_ranking(arena: Discussion, ranking: Sequence[RankedProposal]) -> str:
+    return "\n".join(
+        f"{place}. agent {arena.debate.letter(each.agent_id)}"
+        f"{f', {each.score:g} of 10' if each.HasField('score') else ''}{': ' if each.reason else ''}{each.reason}"
+        for place, each in enumerate(ranking, start=1)
+    )
+
+
+def _find_core(
+    arena: Discussion, decision: Decision | None, ranking: Sequence[RankedProposal]
+) -> Contribution:
+    """Return the text that is the answer's core: that of the decision, else the judge's first, else the first agent's."""
+    if decision is not None:
+        return core_text(arena, decision)
+    return arena.transcript.work(ranking[0].agent_id) if ranking else arena.works()[0]
