@@ -57,7 +57,7 @@ UNBOUNDED = {
 @pytest.mark.parametrize("method", METHODS, ids=lambda each: each.full_name)
 def test_every_rpc_names_the_role_that_its_callers_need(method: MethodDescriptor) -> None:
     assert method.GetOptions().Extensions[needs] != ACCESS_ROLE_UNSPECIFIED, (
-        f"{method.full_name}: add `option (needs) = ACCESS_ROLE_…;` to the RPC, or nobody may call it"
+        f"{method.full_name}: add `option (needs) = ACCESS_ROLE_…;` to the RPC, or no caller may use it"
     )
 
 
@@ -210,6 +210,13 @@ def test_every_message_of_an_event_is_a_kind_of_event() -> None:
     used = {each.message_type for message in messages for each in message.fields if each.message_type}
     unused = {each.name for each in messages if each not in used}
     assert unused == {"Event", "PastDebates"}, "a kind has its line in the oneof `payload` of `Event`"
+
+
+def test_a_kind_of_event_is_recorded_by_some_code() -> None:
+    trees = [ast.parse(each.read_text("utf-8")) for each in (PARLEY / "orchestrator").rglob("*.py")]
+    calls = [each.func for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Call)]
+    created = {each.id if isinstance(each, ast.Name) else getattr(each, "attr", "") for each in calls}
+    assert KINDS.keys() <= created, "no code of services/parley/orchestrator creates one"
 
 
 def test_a_kind_of_event_is_replayed_unless_the_contract_says_that_it_can_be_ignored() -> None:

@@ -171,11 +171,11 @@ def answer(
 @_server
 def approve(debate_id: str, text: str, disapproved: bool, checkpoint: str, server: str | None) -> None:  # noqa: FBT001
     """Approve what the open checkpoint shows, or not."""
-    said = "disapproval" if disapproved else "approval"
+    value = "disapproval" if disapproved else "approval"
     _intervene(
         server,
         debate_id,
-        f"{said}; the debate goes on from the checkpoint",
+        f"{value}; the debate goes on from the checkpoint",
         lambda parley, found: parley.approve(found, text, approved=not disapproved, checkpoint=checkpoint),
     )
 

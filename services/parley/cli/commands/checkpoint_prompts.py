@@ -104,15 +104,15 @@ async def ask_questions(debate: Debate, questions: Sequence[Question]) -> Answer
     discard_input()
     count = f"{len(questions)} questions" if len(questions) > 1 else "a question"
     say(f"{who} {count}. An empty line skips one, Ctrl-D ends the questions: the debate begins.")
-    said: dict[str, str] = {}
+    answers: dict[str, str] = {}
     for number, question in enumerate(questions, 1):
         asks = "" if is_moderators else names.get(question.agent_id) or question.agent_id
         text = await ask(f"{number}/{len(questions)} {asks}{': ' if asks else ''}{question.text}")
         if text is None:
-            return Answers(said, enough=True)
+            return Answers(answers, enough=True)
         if text:
-            said[question.id] = text
-    return Answers(said, enough=False)
+            answers[question.id] = text
+    return Answers(answers, enough=False)
 
 
 async def send_answers(parley: ParleyClient, debate_id: str, key: str, answers: Answers) -> int:

@@ -170,11 +170,11 @@ def announce_slow_start(*, also_without_terminal: bool = True) -> Iterator[None]
     On a terminal the text is erased afterwards; elsewhere it is printed only if `also_without_terminal`.
     """
     in_place = can_redraw(sys.stderr)
-    said = threading.Event()
+    is_printed = threading.Event()
 
     def announce() -> None:
         if in_place or also_without_terminal:
-            said.set()
+            is_printed.set()
             say_text("starting…" if in_place else "starting…\n")
 
     # A thread of its own: what starts keeps the event loop busy with imports.
@@ -186,5 +186,5 @@ def announce_slow_start(*, also_without_terminal: bool = True) -> Iterator[None]
     finally:
         timer.cancel()
         timer.join()
-        if in_place and said.is_set():
+        if in_place and is_printed.is_set():
             erase_line()

@@ -125,9 +125,9 @@ class _WatchPrompter:
 def _print_event(event: Event, debate_id: str, server: str | None, *, quiet: bool) -> None:
     for line in event_lines(event, debate_id, server):
         print_line(line)
-    said = "" if quiet else contribution_text(event)
-    if said:
-        print_indented(said)
+    text = "" if quiet else contribution_text(event)
+    if text:
+        print_indented(text)
 
 
 async def report(server: str | None, debate_id: str, output: Path | None) -> None:

@@ -78,10 +78,10 @@ class Label(click.ParamType[tuple[str, str]]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, str]:
         """Return name and value; raise a usage error for anything else."""
-        name, equals, said = value.partition("=")
+        name, equals, text = value.partition("=")
         if not (name and equals):
             self.fail(f"must be NAME=VALUE, such as team=payments, not {value!r}", param, ctx)
-        return name, said
+        return name, text
 
 
 class FormatOption(click.Option):

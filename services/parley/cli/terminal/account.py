@@ -181,10 +181,10 @@ def agreement_texts(debate: Debate) -> Iterator[str]:
     """Yield `2 of 3 first drafts agree (ada, bo)` and `in round 3 bo agreed with ada`; nothing if it is not certain."""
     if debate.first_drafts.groups:
         yield _drafts_text(debate.first_drafts)
-    said = [each for each in debate.contributions if each.reply.critique.HasField("agrees")]
-    if said:
-        last = max(each.work.round for each in said)
-        yield f"in round {last} {_critics_text([each for each in said if each.work.round == last])}"
+    critiques = [each for each in debate.contributions if each.reply.critique.HasField("agrees")]
+    if critiques:
+        last = max(each.work.round for each in critiques)
+        yield f"in round {last} {_critics_text([each for each in critiques if each.work.round == last])}"
 
 
 def _drafts_text(drafts: DraftGroups) -> str:
@@ -195,14 +195,14 @@ def _drafts_text(drafts: DraftGroups) -> str:
     return f"{len(agreeing)} of {voters} first drafts agree ({', '.join(agreeing)})"
 
 
-def _critics_text(said: Sequence[Contribution]) -> str:
-    agreed = [each.work for each in said if each.reply.critique.agrees]
+def _critics_text(critiques: Sequence[Contribution]) -> str:
+    agreed = [each.work for each in critiques if each.reply.critique.agrees]
     if not agreed:
         return "no critic agreed"
-    if len(agreed) == len(said):
+    if len(agreed) == len(critiques):
         return "every critic agreed"
     if len(agreed) > _MAX_PAIRS:
-        return f"{len(agreed)} of {len(said)} critiques agreed"
+        return f"{len(agreed)} of {len(critiques)} critiques agreed"
     authors = dict.fromkeys(each.target_agent_id for each in agreed)
     return "; ".join(
         f"{' and '.join(each.agent_id for each in agreed if each.target_agent_id == author)} agreed with {author}"

@@ -68,8 +68,8 @@ def clarification_lines(debate: Debate, width: int) -> Iterator[str]:
 
 def closed_text(closed: CheckpointClosed) -> str:
     """Return `a person said guide: be brief`."""
-    word, said = intervention_texts(closed.intervention)
-    return f"a person said {word}: {said}" if said else f"a person said {word}"
+    word, text = intervention_texts(closed.intervention)
+    return f"a person said {word}: {text}" if text else f"a person said {word}"
 
 
 def intervention_texts(intervention: Intervention) -> tuple[str, str]:  # noqa: PLR0911 (a case an act)

@@ -95,12 +95,12 @@ def _problem_lines(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
 def feedback_text(feedback: Feedback) -> str:
     """Return `up: it helped (counted for ada, bo)`."""
     word = "up" if feedback.value > 0 else "down"
-    said = f"{word}: {one_line(feedback.message, _QUESTION_WIDTH)}" if feedback.message else word
+    line = f"{word}: {one_line(feedback.message, _QUESTION_WIDTH)}" if feedback.message else word
     if not feedback.agent_ids:
-        return f"{said} (counted for no rating)"
+        return f"{line} (counted for no rating)"
     agents = ", ".join(feedback.agent_ids)
     return (
-        f"{said} (counted for {agents})" if feedback.rated else f"{said} (still to be counted for {agents})"
+        f"{line} (counted for {agents})" if feedback.rated else f"{line} (still to be counted for {agents})"
     )
 
 

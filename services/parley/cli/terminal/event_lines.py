@@ -59,9 +59,9 @@ from parley.v1.event_pb2 import (
 
 def event_lines(event: Event, debate_id: str, server: str | None) -> Iterator[str]:
     """Yield the line of an event, and the command that answers it; nothing for kinds without a line."""
-    said = _event_text(event)
-    if said is not None:
-        yield f"{event.sequence} {printable_line(said)}"
+    text = _event_text(event)
+    if text is not None:
+        yield f"{event.sequence} {printable_line(text)}"
     payload = event_payload(event)
     if isinstance(payload, CheckpointOpened):
         yield f"    answer with: {answer_hint(debate_id, Checkpoint(event.key, payload), server)}"

@@ -141,8 +141,8 @@ class LiveView:
 
     def _agent_line(self, agent: AgentProgress, width: int) -> "Text":
         sign = self._spinner_frame() if agent.steps else " "
-        said = (agent.position or agent.latest_text)[:400]
-        parts = [part for part in (_activity_text(agent), said) if part]
+        text = (agent.position or agent.latest_text)[:400]
+        parts = [part for part in (_activity_text(agent), text) if part]
         return _cut(f"{sign} {agent.id[:width].ljust(width)}  {' · '.join(parts)}")
 
 
@@ -160,8 +160,8 @@ def _text_lines(agent: AgentProgress, width: int, room: int) -> "Sequence[Text]"
     """Return the end of the text in flight, or the beginning of the latest text."""
     coming = next((each for each in reversed([*agent.steps.values()]) if each.length), None)
     if coming is None:
-        said = picture_text(agent.latest_text).strip()[: 2 * width * room]
-        return _wrap(said, width, "dim" if agent.steps else "")[:room]
+        text = picture_text(agent.latest_text).strip()[: 2 * width * room]
+        return _wrap(text, width, "dim" if agent.steps else "")[:room]
     if coming.is_structured:
         return [_cut(_length_text(coming), "dim")]
     return _wrap(picture_text(coming.text[-2 * width * room :]).rstrip(), width)[-room:]

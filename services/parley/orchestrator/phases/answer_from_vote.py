@@ -177,21 +177,21 @@ async def verify(
     """Ask every agent at once whether it can live with the answer. Who fails, or is not asked any more, says nothing."""
     own = {each.agent: each.text for each in work}
     asked = await asyncio.gather(
-        *(_ask_stand(debate, each, own.get(each.id, ""), answer, requirements) for each in participants)
+        *(_ask_verdict(debate, each, own.get(each.id, ""), answer, requirements) for each in participants)
     )
-    said = sorted(zip((each.id for each in participants), asked, strict=True), key=lambda each: each[0])
-    stands = [(agent, stand) for agent, stand in said if isinstance(stand, ParsedVerdict)]
+    by_agent = sorted(zip((each.id for each in participants), asked, strict=True), key=lambda each: each[0])
+    verdicts = [(agent, verdict) for agent, verdict in by_agent if isinstance(verdict, ParsedVerdict)]
     return VerificationResult(
         dissent=tuple(
-            Objection(agent_id=agent, text=stand.objection or "It gave no reason.")
-            for agent, stand in stands
-            if not stand.can_live_with_it
+            Objection(agent_id=agent, text=verdict.objection or "It gave no reason.")
+            for agent, verdict in verdicts
+            if not verdict.can_live_with_it
         ),
-        consenting=tuple(agent for agent, stand in stands if stand.can_live_with_it),
+        consenting=tuple(agent for agent, verdict in verdicts if verdict.can_live_with_it),
     )
 
 
-async def _ask_stand(
+async def _ask_verdict(
     debate: Debate, agent: Agent, own: str, answer: str, requirements: str
 ) -> ParsedVerdict | StepFailed:
     prompt = (
@@ -201,9 +201,9 @@ async def _ask_stand(
         user_part(_VERIFICATION_PROMPT),
     )
     task = Task(VERIFICATION.create_work(agent.id), prompt)
-    shape = AnswerShape("stand", ParsedVerdict, _STAND_SCHEMA, _render_stand)
+    shape = AnswerShape("stand", ParsedVerdict, _STAND_SCHEMA, _render_verdict)
     return await debate.ask_structured(f"verification/{agent.id}", agent, task, shape)
 
 
-def _render_stand(stand: ParsedVerdict) -> str:
-    return "Can live with it." if stand.can_live_with_it else f"Cannot live with it: {stand.objection}"
+def _render_verdict(verdict: ParsedVerdict) -> str:
+    return "Can live with it." if verdict.can_live_with_it else f"Cannot live with it: {verdict.objection}"

@@ -72,16 +72,16 @@ async def collect_objections(
 ) -> list[Objection]:
     """Return what agents hold against an answer. Whoever is not asked any more, or fails, says nothing."""
     proposals = {each.agent: each.text for each in work}
-    stands = await asyncio.gather(
+    replies = await asyncio.gather(
         *(
             _ask_for_objection(debate, each, proposals.get(each.id, ""), answer, requirements)
             for each in agents
         )
     )
     objections = [
-        Objection(agent_id=agent.id, text=stand.objection.strip())
-        for agent, stand in zip(agents, stands, strict=True)
-        if isinstance(stand, _ObjectionSchema) and stand.objects and stand.objection.strip()
+        Objection(agent_id=agent.id, text=reply.objection.strip())
+        for agent, reply in zip(agents, replies, strict=True)
+        if isinstance(reply, _ObjectionSchema) and reply.objects and reply.objection.strip()
     ]
     return sorted(objections, key=lambda each: each.agent_id)
 
@@ -104,5 +104,5 @@ async def _ask_for_objection(
     return await debate.ask_structured(f"{_KEY}/objection/{agent.id}", agent, task, shape)
 
 
-def _render(stand: _ObjectionSchema) -> str:
-    return f"Objects: {stand.objection}" if stand.objects else "Does not object."
+def _render(reply: _ObjectionSchema) -> str:
+    return f"Objects: {reply.objection}" if reply.objects else "Does not object."
