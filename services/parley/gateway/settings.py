@@ -48,12 +48,12 @@ class GatewaySettings(ServiceSettings):
     local_servers: str = Field(
         default="auto",
         pattern=r"^(auto|off|[0-9]{1,5}(,[0-9]{1,5})*)$",
-        description="Whether model servers on this machine are looked for where no key, base URL or provider is set. auto: "
+        description="Whether model servers on this machine are looked for if no key, base URL or provider is set. auto: "
         "Ollama, LM Studio, vLLM and llama.cpp on their usual ports; or the ports to look at, such as 11434,1234; or off.",
     )
     local_model: Literal["auto", "off", "smollm2-135m", "qwen2.5-0.5b"] = Field(
         default="auto",
-        description="The small model that answers where no key, base URL or provider is set, by its name. auto: the one that "
+        description="The small model that answers if no key, base URL or provider is set, by its name. auto: the one that "
         "comes along, if no model server is found on this machine. off: none.",
     )
     echo: bool = Field(

@@ -1,4 +1,4 @@
-"""Python processes that this one starts. None looks for modules in the current folder, which somebody else may have written."""
+"""Python processes that this one starts. None looks for modules in the current folder, which a stranger may have written."""
 
 import os
 import sys

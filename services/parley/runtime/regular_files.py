@@ -1,4 +1,4 @@
-"""Files that somebody else may have put there: read with a bound, and never a pipe or a device."""
+"""Files that a stranger may have put there: read with a bound, and never a pipe or a device."""
 
 import errno
 import os

@@ -263,18 +263,18 @@ def _was_cancelled(error: BaseException) -> bool:
 
 
 def _error_answer(method: str, error: BaseException) -> errors.ParleyError:
-    told = next(_own_errors(error), error)
-    if isinstance(told, errors.ParleyError):
-        return told
-    if isinstance(told, asyncio.CancelledError):
+    cause = next(_own_errors(error), error)
+    if isinstance(cause, errors.ParleyError):
+        return cause
+    if isinstance(cause, asyncio.CancelledError):
         # Otherwise gRPC would let the caller wait for its deadline.
         return errors.unavailable(errors.INTERRUPTED, "the service stopped this call; try again")
-    unanswered = isinstance(told, grpc.aio.AioRpcError) and (
-        errors.is_transport(told) or told.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    unanswered = isinstance(cause, grpc.aio.AioRpcError) and (
+        errors.is_transport(cause) or cause.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     )
-    if _is_late() and (unanswered or isinstance(told, TimeoutError)):
+    if _is_late() and (unanswered or isinstance(cause, TimeoutError)):
         return errors.deadline_exceeded("the deadline passed before there was an answer")
-    if isinstance(told, grpc.aio.AioRpcError) and told.code() is grpc.StatusCode.UNAUTHENTICATED:
+    if isinstance(cause, grpc.aio.AioRpcError) and cause.code() is grpc.StatusCode.UNAUTHENTICATED:
         message = "a service that this call needs does not accept our credentials; set the same PARLEY_SERVICE_SECRET for both"
         return errors.unavailable("UPSTREAM_UNAVAILABLE", message)
     if unanswered:

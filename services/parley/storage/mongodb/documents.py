@@ -1,4 +1,4 @@
-"""The Documents port on MongoDB: a document's key is its `_id`, its fields stand beside it."""
+"""The Documents port on MongoDB: a document's key is its `_id`, its fields stand next to it."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -74,14 +74,14 @@ def _describe_change(decision: Decision, voted: str) -> str:
     core = decision.core_agent_id
     place = next((each for each in decision.positions if voted in each.last_agent_ids), None)
     if place is None:
-        return "whether the last vote would have decided otherwise cannot be told: it is not known which of these positions the proposal that led it takes"
+        return "it is not known whether the last vote would have decided otherwise: it is not known which of these positions the proposal that led it takes"
     if core in (place.first_agent_ids if decision.core_is_first_draft else place.last_agent_ids):
         return "the last vote would have decided the same"
     return f"the last vote would have decided otherwise: {place.position}"
 
 
 def _list_names(agents: Sequence[str]) -> str:
-    return ", ".join(agents) or "nobody"
+    return ", ".join(agents) or "no agent"
 
 
 _WITHOUT_WINNER: Final = "no proposal has enough votes"
