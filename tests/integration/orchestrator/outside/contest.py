@@ -20,7 +20,7 @@ async def contest(debate: Debate) -> Outcome:
     debate.record_event("round/1/finished", RoundFinished(number=1))
     texts = ["\n".join(each.lines) for each in written if isinstance(each, Haiku)]
     if not texts:
-        raise DebateFailedError("NO_HAIKU", "nobody wrote one")
+        raise DebateFailedError("NO_HAIKU", "no agent wrote one")
     return Outcome(description=min(texts, key=lambda text: (len(text), text)))
 
 
