@@ -16,7 +16,7 @@ from tests.deploy.values_schema import SCHEMA, schema_text
 
 KUBERNETES = [("minimal", "1.37"), ("production", "1.37"), ("dev", "1.37"), ("production", "1.30")]
 """The newest whose schemas are known here, and the oldest that the chart is for."""
-_NOT_KUBERNETES = {"Certificate", "PrometheusRule"}
+_NOT_KUBERNETES = {"Certificate", "GRPCRoute", "PrometheusRule"}
 """Kinds of others, which have no schema here."""
 
 
@@ -134,14 +134,27 @@ def changed(path: str, value: Any, name: str = "production") -> dict[str, Any]:
         ("services.orchestrator.settings.max_debates", 16),
         ("tls.duration", "720h"),
         ("tls.renewBefore", "2160h"),
+        ("services.gateway.settings.openai_base_url", "http://vllm:443/v1"),
+        ("gateway.agents", "providers: [{name: vllm, base_url: 'http://vllm.models.svc:8000/v1'}]"),
+        ("gateway.agents", "providers: [{name: house, base_url: 'https://models.example.org:8443/v1'}]"),
+        ("proxy.url", "http://proxy.example.org:3128"),
+        ("image.registry", ""),
+        ("service.type", "LoadBalancer"),
+        ("route.parentRefs", []),
+        ("services.memory.serviceAccount", {"create": False}),
+        ("listen", "127.0.0.1"),
+        ("podUser", 0),
+        ("defaults.extraEnv", [{"value": "x"}]),
         ("fullnameOverride", "parley.prod"),
         ("nameOverride", "1parley"),
         ("defaults.podLabels", {"app.kubernetes.io/name": "other"}),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(path: str, value: Any) -> None:
+    values = changed(path, value)
+    values.setdefault("route", {}).setdefault("enabled", path.startswith("route."))
     with pytest.raises(helm_python.HelmError) as refused:
-        render(changed(path, value))
+        render(values)
     named = path.rpartition(".")[2] if not isinstance(value, dict) else next(iter(value))
     assert named in str(refused.value)
 
@@ -207,6 +220,9 @@ def test_a_trial_without_a_certificate_is_refused_where_callers_need_one() -> No
         ("services.gateway.settings.openai_base_url", "https://models.example.org/v1"),
         ("vectors", {"url": "http://qdrant.databases.svc:6334"}),
         ("networkPolicy.enabled", False),
+        ("image", {"pullPolicy": "Never"}),
+        ("gateway.agents", "providers: [{name: house, base_url: 'https://models.example.org/v1'}]"),
+        ("proxy.url", "http://proxy.example.org:443"),
         ("tls.renewBefore", "2159h59m59s"),
         ("defaults.podLabels", {"team": "platform"}),
     ],
@@ -244,3 +260,98 @@ def test_commands_of_the_notes_name_what_is_installed(name: str) -> None:
             assert words[words.index("--namespace") + 1] == "debates"
             assert all(word in installed for word in words if "/" in word)
     assert any(words[:2] == ["helm", "test"] for words in found) == bool(rendered.of("Pod"))
+
+
+def test_a_model_in_the_cluster_is_reached_once_a_rule_lets_the_gateway_out_to_pods() -> None:
+    agents = "providers: [{name: vllm, base_url: 'http://vllm.models.svc.cluster.local/v1'}]"
+    values = changed("gateway.agents", agents)
+    peer = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "models"}}}
+    values["networkPolicy"]["providers"] = [{"to": [peer], "ports": [{"port": 8000}]}]
+    assert render(values).objects
+
+
+def test_callers_from_outside_are_let_in_by_their_addresses_where_the_service_has_one_of_its_own() -> None:
+    values = changed("service", {"type": "LoadBalancer", "annotations": {"example.org/internal": "true"}})
+    values["networkPolicy"]["clients"] = [{"ipBlock": {"cidr": "10.0.0.0/8"}}]
+    service = render(values).one("Service", "parley")
+    assert service["spec"]["type"] == "LoadBalancer"
+    assert service["metadata"]["annotations"] == {"example.org/internal": "true"}
+
+
+def test_a_route_leads_to_the_orchestrator_alone() -> None:
+    values = changed(
+        "route",
+        {
+            "enabled": True,
+            "parentRefs": [{"name": "eg", "namespace": "gateways"}],
+            "hostnames": ["a.example.org"],
+        },
+    )
+    spec = render(values).one("GRPCRoute", "parley")["spec"]
+    assert spec["hostnames"] == ["a.example.org"]
+    (rule,) = spec["rules"]
+    assert rule["matches"] == [{"method": {"service": "parley.v1.OrchestratorService"}}]
+    assert rule["backendRefs"] == [{"name": "parley", "port": 7401}]
+
+
+def test_objects_of_ones_own_are_made_with_the_names_of_the_release() -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-mine"}}
+    values = changed("extraObjects", [config, "apiVersion: v1\nkind: Secret\nmetadata: {name: other}\n"])
+    rendered = render(values)
+    assert rendered.one("ConfigMap", "parley-mine")
+    assert rendered.one("Secret", "other")
+
+
+def test_a_service_runs_as_an_account_of_ones_own_with_variables_of_ones_own() -> None:
+    own: dict[str, Any] = {
+        "serviceAccount": {"create": False, "name": "cloud"},
+        "extraEnv": [{"name": "GRPC_VERBOSITY", "value": "info"}],
+        "extraEnvFrom": [{"configMapRef": {"name": "more"}}],
+        "strategy": {"maxSurge": "25%", "maxUnavailable": 1},
+    }
+    rendered = render(changed("services.ratings", own))
+    deployment = rendered.one("Deployment", "parley-ratings")["spec"]
+    pod = deployment["template"]["spec"]
+    assert pod["serviceAccountName"] == "cloud"
+    assert "parley-ratings" not in {each["metadata"]["name"] for each in rendered.of("ServiceAccount")}
+    assert own["extraEnv"][0] in pod["containers"][0]["env"]
+    assert own["extraEnvFrom"][0] in pod["containers"][0]["envFrom"]
+    assert deployment["strategy"]["rollingUpdate"] == own["strategy"]
+    annotated = changed("services.memory.serviceAccount", {"annotations": {"example.org/role": "reader"}})
+    assert render(annotated).one("ServiceAccount", "parley-memory")["metadata"]["annotations"]
+
+
+def test_the_platform_chooses_the_user_of_pods_where_none_is_named() -> None:
+    values = values_of("dev")
+    values["podUser"] = None
+    for where, pod in render(values).pods():
+        assert pod["securityContext"].keys() == {"runAsNonRoot", "seccompProfile"}, where
+
+
+def test_a_release_of_the_chart_alone_starts_no_pod_again() -> None:
+    for each in example("production").of("Deployment"):
+        labels = each["spec"]["template"]["metadata"]["labels"]
+        assert not labels.keys() & {"app.kubernetes.io/version", "helm.sh/chart"}
+
+
+def test_a_pod_that_cannot_work_keeps_no_node_from_being_drained() -> None:
+    for each in example("production").of("PodDisruptionBudget"):
+        assert each["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+
+
+def test_pods_listen_and_are_reached_by_ipv6() -> None:
+    rendered = render(changed("listen", "::"))
+    assert {rendered.variables(each)["PARLEY_HOST"] for each in SETTINGS} == {"::"}
+    (container,) = rendered.one("Deployment", "parley-orchestrator")["spec"]["template"]["spec"]["containers"]
+    (advertise,) = (each for each in container["env"] if each["name"] == "PARLEY_ADVERTISE")
+    assert advertise["valueFrom"] == {"fieldRef": {"fieldPath": "status.podIP"}}
+
+
+def test_what_is_outside_the_cluster_is_asked_by_the_proxy_and_what_is_within_is_not() -> None:
+    values = changed("proxy", {"url": "http://proxy.example.org:443", "except": "10.0.0.0/8,.house.example"})
+    rendered = render(values)
+    for service in ("orchestrator", "gateway", "convergence"):
+        given = rendered.variables(service)
+        assert given["HTTPS_PROXY"] == given["HTTP_PROXY"] == "http://proxy.example.org:443"
+        assert given["NO_PROXY"] == "localhost,127.0.0.1,::1,.svc,.cluster.local,10.0.0.0/8,.house.example"
+    assert "HTTPS_PROXY" not in rendered.variables("ratings")

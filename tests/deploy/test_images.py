@@ -10,6 +10,7 @@ import pytest
 import yaml
 from qdrant_client.common.version_check import is_compatible
 
+from parley.runtime import health_check
 from tests.deploy.chart import ROOT, SETTINGS
 from tests.deploy.values_schema import variable
 
@@ -102,3 +103,17 @@ def test_the_images_of_qdrant_are_at_most_one_minor_version_apart_from_the_clien
         images = re.findall(r"/qdrant/qdrant:v([0-9.]+)", (ROOT / name).read_text())
         assert images, name
         assert all(is_compatible(client[1], each) for each in images), name
+
+
+def test_each_service_of_compose_says_how_it_is_and_none_is_waited_for_by_its_start_alone() -> None:
+    services = compose()["services"]
+    for name, settings in SETTINGS.items():
+        check = services[name]["healthcheck"]["test"]
+        assert services[name]["environment"]["PARLEY_HEALTH_PORT"] == check[-1].rpartition(":")[2]
+        assert check[4] == health_check.__name__
+        assert settings.model_fields["health_port"] is not None
+    waits = [each for given in services.values() for each in given.get("depends_on", {}).items()]
+    assert waits
+    for name, how in waits:
+        assert how == {"condition": "service_healthy"}, name
+        assert services[name]["healthcheck"]["test"], name

@@ -8,8 +8,6 @@ memory: {port: 7405, grpc: parley.v1.MemoryService, store: true, calls: [converg
 {{- end }}
 
 {{- define "parley.healthPort" -}}7499{{- end }}
-{{- define "parley.user" -}}10001{{- end }}
-
 {{- define "parley.fullname" -}}
 {{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
 {{- else }}
@@ -29,6 +27,12 @@ memory: {port: 7405, grpc: parley.v1.MemoryService, store: true, calls: [converg
 app.kubernetes.io/name: {{ (index . 0).Chart.Name }}
 app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{/* The name of the ServiceAccount of a service's pods. Call with (list $ name). */}}
+{{- define "parley.serviceAccount" -}}
+{{- $account := (include "parley.service" . | fromYaml).serviceAccount }}
+{{- $account.name | default (printf "%s-%s" (include "parley.fullname" (index . 0)) (index . 1)) }}
 {{- end }}
 
 {{- define "parley.labels" -}}
@@ -54,6 +58,12 @@ helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Versio
 {{- include "parley.fullname" (index . 0) }}-{{ index . 1 }}:{{ (index $facts (index . 1)).port }}
 {{- end }}
 
+{{/* Hosts that are asked without the proxy: this machine, the cluster, and what the values name. */}}
+{{- define "parley.withoutProxy" -}}
+{{- $hosts := list "localhost" "127.0.0.1" "::1" ".svc" ".cluster.local" }}
+{{- join "," (append $hosts .Values.proxy.except | compact) }}
+{{- end }}
+
 {{/* The port of a URL, which its scheme has if it names none. */}}
 {{- define "parley.portOf" -}}
 {{- $url := urlParse . }}
@@ -66,12 +76,15 @@ helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Versio
 {{- add (mul 3600 $hours) (mul 60 $minutes) (regexFind "[0-9]+s" . | trimSuffix "s" | int) }}
 {{- end }}
 
+{{/* Call with the user, or nothing where the platform chooses one. */}}
 {{- define "parley.podSecurity" -}}
 runAsNonRoot: true
-runAsUser: {{ . }}
-runAsGroup: {{ . }}
-fsGroup: {{ . }}
+{{- with . }}
+runAsUser: {{ int . }}
+runAsGroup: {{ int . }}
+fsGroup: {{ int . }}
 fsGroupChangePolicy: OnRootMismatch
+{{- end }}
 seccompProfile: {type: RuntimeDefault}
 {{- end }}
 

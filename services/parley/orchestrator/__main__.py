@@ -88,7 +88,7 @@ async def build(
         connect(settings.ratings) as ratings,
         connect(settings.memory) as memory,
     ):
-        index = DebateIndex(store.documents, settings.advertise)
+        index = DebateIndex(store.documents, settings.resolve_address())
         owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         usage = TenantUsage(store.documents, clock, owner)
         log = MeteredLog(store.log, usage)

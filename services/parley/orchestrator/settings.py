@@ -11,7 +11,7 @@ from parley.orchestrator.engine.document_limits import DocumentLimits
 from parley.orchestrator.engine.runner import RunnerSettings
 from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.peers.issue_tracker import IssueTracker, is_http_url
-from parley.runtime.loopback import is_loopback
+from parley.runtime.loopback import is_loopback, join_address
 from parley.runtime.settings import ServiceSettings
 
 _ALGORITHM = "(RS256|RS384|RS512|PS256|PS384|PS512|ES256|ES384|ES512|EdDSA)"
@@ -91,8 +91,8 @@ class OrchestratorSettings(ServiceSettings):
     )
     advertise: str = Field(
         default="",
-        pattern=r"^(\S+:\d+)?$",
-        description="HOST:PORT by which other replicas reach this one; default: where it listens.",
+        pattern=r"^\S*$",
+        description="HOST:PORT, or HOST with the port on which it listens, by which other replicas reach this one; default: where it listens.",
     )
     advertise_name: str = Field(
         default="",
@@ -222,6 +222,12 @@ class OrchestratorSettings(ServiceSettings):
             cost_micros=round(self.tenant_cost_usd * 1_000_000),
             stored_bytes=self.tenant_bytes,
         )
+
+    def resolve_address(self) -> str:
+        """Return the host and port of `advertise`, with this service's port if it names none; empty if it is."""
+        host = self.advertise
+        has_port = re.fullmatch(r"(\[.*\]|[^:]*):\d+", host)
+        return host if not host or has_port else join_address(host, self.port)
 
     def retention(self) -> Retention:
         """Return how long debates are kept."""

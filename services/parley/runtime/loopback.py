@@ -1,4 +1,4 @@
-"""The loopback address of this machine, and which addresses are loopback."""
+"""Addresses: how they are written, which are of this machine alone."""
 
 import errno
 import socket
@@ -21,6 +21,12 @@ def loopback() -> str:
             return "::1"
         raise
     return "127.0.0.1"
+
+
+def join_address(host: str, port: int) -> str:
+    """Return `host:port`, with an IPv6 address in brackets."""
+    bare = host.strip("[]")
+    return f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"
 
 
 def is_loopback(host: str) -> bool:

@@ -16,6 +16,7 @@ from parley.runtime.errors import ConfigurationError
 from parley.runtime.health import Health, ReadyCheck
 from parley.runtime.identity.guard import OPEN, Authenticator, Guard
 from parley.runtime.logs import get_logger
+from parley.runtime.loopback import join_address
 from parley.runtime.message_limits import MAX_MESSAGE_BYTES, MAX_PUBLIC_BYTES
 from parley.runtime.reflection import add_reflection
 from parley.runtime.server_interceptors import Admission, CallInterceptor
@@ -108,7 +109,7 @@ class RunningServer:
         self._drain_task: asyncio.Task[None] | None = None
         self._health_task = asyncio.create_task(checks.check_forever())
         self.port = port
-        self.address = _address(settings.host, port)
+        self.address = join_address(settings.host, port)
         self.draining = draining
 
     async def drain(
@@ -248,7 +249,7 @@ def _health_server(checks: Health, settings: ServerSettings) -> Sequence[grpc.ai
         ]
     )
     checks.register(server)
-    where = _address(settings.host, settings.health_port)
+    where = join_address(settings.host, settings.health_port)
     try:
         server.add_insecure_port(where)
     except RuntimeError:
@@ -257,7 +258,7 @@ def _health_server(checks: Health, settings: ServerSettings) -> Sequence[grpc.ai
 
 
 def _listen(server: grpc.aio.Server, settings: ServerSettings) -> int:
-    wanted = _address(settings.host, settings.port)
+    wanted = join_address(settings.host, settings.port)
     if settings.port:
         # gRPC logs pages when it cannot bind; a probe of the port gives one plain reason.
         try:
@@ -305,11 +306,6 @@ async def _wait_bounded(work: Awaitable[None], at_once: asyncio.Event, seconds: 
         if not working.done():
             working.cancel()
             await asyncio.wait({working})
-
-
-def _address(host: str, port: int) -> str:
-    bare = host.strip("[]")
-    return f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"
 
 
 def _milliseconds(seconds: float) -> int:

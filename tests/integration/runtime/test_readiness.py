@@ -9,6 +9,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from parley.runtime import health_check
 from parley.runtime.health import LIVENESS, Health
 from parley.runtime.server import CannotListenError, ServerSettings, Service, start_server
 from tests.support.ports import free_ports
@@ -103,3 +104,14 @@ async def test_a_health_port_that_is_taken_stops_the_start_by_its_name() -> None
         with pytest.raises(CannotListenError, match="PARLEY_HEALTH_PORT: cannot listen on"):
             async with start_server([service], ServerSettings(health_port=running.port)):
                 pass
+
+
+async def test_a_command_of_the_image_asks_the_health_port(capsys: pytest.CaptureFixture[str]) -> None:
+    port = next(free_ports())
+    asked = f"127.0.0.1:{port}"
+    assert await asyncio.to_thread(health_check.main, [asked]) == 1
+    service = Service(NAME, lambda server: None, ready=Store().ping)
+    async with start_server([service], ServerSettings(health_port=port)):
+        assert await asyncio.to_thread(health_check.main, [asked]) == 0
+        assert await asyncio.to_thread(health_check.main, [asked, "--service", "parley.test.Unknown"]) == 1
+    assert capsys.readouterr().out.split() == ["UNAVAILABLE", "SERVING", "NOT_FOUND"]

@@ -49,3 +49,21 @@ def test_what_cannot_be_used_is_refused_by_name_and_not_repeated(
     with pytest.raises(ConfigurationError) as refused:
         loaded(monkeypatch, **variables)
     assert str(refused.value) == told
+
+
+@pytest.mark.parametrize(
+    ("advertise", "address"),
+    [
+        ("", ""),
+        ("10.0.0.7:9000", "10.0.0.7:9000"),
+        ("10.0.0.7", "10.0.0.7:7401"),
+        ("replica.example", "replica.example:7401"),
+        ("fd00::1", "[fd00::1]:7401"),
+        ("[fd00::1]", "[fd00::1]:7401"),
+        ("[fd00::1]:9000", "[fd00::1]:9000"),
+    ],
+)
+def test_other_replicas_reach_this_one_at_what_it_advertises_and_at_its_port_without_one(
+    monkeypatch: pytest.MonkeyPatch, advertise: str, address: str
+) -> None:
+    assert loaded(monkeypatch, ADVERTISE=advertise).resolve_address() == address

@@ -4,7 +4,8 @@ import json
 import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
@@ -74,7 +75,13 @@ class IssueTracker:
             async with (
                 aiohttp.ClientSession(timeout=timeout, auto_decompress=False) as session,
                 # An answer must not redirect the decision, or the token, to another address.
-                session.post(self._url, data=content, headers=headers, allow_redirects=False) as response,
+                session.post(
+                    self._url,
+                    data=content,
+                    headers=headers,
+                    allow_redirects=False,
+                    proxy=_find_proxy(urlsplit(self._url)),
+                ) as response,
             ):
                 answer = await _read_answer(response)
                 self._check(response.status, answer)
@@ -96,6 +103,11 @@ class IssueTracker:
         message = answer.get("message")
         reason = f": {_one_line(message)}" if isinstance(message, str) and message.strip() else ""
         raise StepError("TRACKER_REFUSED", f"{self.name} answered {_describe_status(status)}{reason}")
+
+
+def _find_proxy(url: SplitResult) -> str | None:
+    """Return the proxy of the usual variables (HTTPS_PROXY, NO_PROXY …) for a URL; aiohttp's own way would also send what ~/.netrc has."""
+    return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
 
 
 def _describe_status(status: int) -> str:

@@ -54,6 +54,18 @@ async def test_an_issue_is_posted_under_its_key_and_its_place_returned(server: I
     assert headers["Content-Type"] == "application/json"
 
 
+async def test_it_is_asked_by_the_proxy_of_the_environment_but_for_hosts_that_are_named(
+    server: IssueTrackerServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy, _, path = server.url.removeprefix("http://").partition("/")
+    monkeypatch.setenv("HTTP_PROXY", f"http://{proxy}")
+    elsewhere = IssueTracker(f"http://tracker.invalid/{path}")
+    assert (await elsewhere.create_issue(ISSUE, KEY)).url == ISSUE_URL
+    assert server.headers[0]["Host"] == "tracker.invalid"
+    monkeypatch.setenv("NO_PROXY", ".invalid")
+    assert (await failure(elsewhere)).reason == "TRACKER_AWAY"
+
+
 async def test_without_a_token_none_is_sent(server: IssueTrackerServer) -> None:
     await server.client().create_issue(ISSUE, KEY)
     assert "Authorization" not in server.headers[0]
