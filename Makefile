@@ -130,12 +130,13 @@ coverage: $(VENV)/.deploy ## Run every test and print the lines that none reache
 # Model servers that others wrote, each in an environment of its own; nothing else needs them.
 OTHERS := build/others
 PYTHON_SERVERS := fakellm==0.3.5 llmock==0.2.2 mockllm==0.0.8
+LITELLM := litellm[proxy]==1.106.2
 .PHONY: others
 others: $(VENV)/.all ## Install model servers that others wrote (some minutes) and hold a debate over each
 	@test -d $(OTHERS)/python || $(PYTHON) -m venv $(OTHERS)/python
 	@test -d $(OTHERS)/litellm || $(PYTHON) -m venv $(OTHERS)/litellm
 	$(OTHERS)/python/bin/python -m pip install --quiet $(PYTHON_SERVERS)
-	$(OTHERS)/litellm/bin/python -m pip install --quiet 'litellm[proxy]==1.106.2'
+	$(OTHERS)/litellm/bin/python -m pip install --quiet '$(LITELLM)'
 	npm install --silent --no-save --prefix $(OTHERS) @copilotkit/aimock@1.43.0 \
 		|| echo "npm could not install aimock: its tests are skipped" >&2
 	$(BIN)/pytest tests/e2e/test_servers_of_others.py $(ARGS)
@@ -158,30 +159,38 @@ VERSION := $(shell sed -n 's/^appVersion: "\(.*\)"/\1/p' charts/parley/Chart.yam
 CONTAINERS ?= docker
 IMAGES := $(addprefix image-,$(SERVICES))
 .PHONY: images $(IMAGES)
-images: $(IMAGES) ## Build the images of all services (CONTAINERS=buildah, IMAGE_ARGS for another base: docker/README.md)
+images: $(IMAGES) ## Build the images of all services (CONTAINERS=buildah, BASE_DIGEST=sha256:..., IMAGE_ARGS: docker/README.md)
 $(IMAGES): image-%:
 	$(CONTAINERS) build --file docker/Dockerfile --build-arg SERVICE=$* --build-arg VERSION=$(VERSION) \
 		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) \
-		$(IMAGE_ARGS) --tag parley-$*:$(VERSION) .
+		$(if $(BASE_DIGEST),--build-arg BUILD_BASE_DIGEST=$(BASE_DIGEST)) $(IMAGE_ARGS) --tag parley-$*:$(VERSION) .
 
 LOCKS := $(filter-out excludes,$(basename $(notdir $(wildcard requirements/*.txt))))
 SUPPLY := build/supply
 .PHONY: sbom
-sbom: $(SUPPLY)/.made $(VENV)/.all ## List what is in each lock, as CycloneDX, in build/sbom/
+sbom: $(SUPPLY)/.made $(VENV)/.all ## List what is in each lock and with the wheel, as CycloneDX, in build/sbom/
 	@mkdir -p build/sbom
 	for lock in $(LOCKS); do $(SUPPLY)/bin/cyclonedx-py requirements --output-format JSON --output-reproducible \
 		--output-file build/sbom/parley-$$lock.cdx.json requirements/$$lock.txt || exit 1; done
+	$(SUPPLY)/bin/cyclonedx-py requirements --output-format JSON --output-reproducible --mc-type application \
+		--pyproject pyproject.toml --output-file build/sbom/parley.cdx.json requirements/run.txt
 	$(BIN)/pytest -q tests/unit/test_supply.py
 
+# Packages without a lock: the weights of models on demand, and servers of others in `make others`.
+UNLOCKED := build/unlocked.txt
 .PHONY: audit
-audit: $(SUPPLY)/.made ## Ask whether a flaw of what the locks hold is known; needs the network
-	@for lock in $(LOCKS); do \
-		if told=$$($(SUPPLY)/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
-			--requirement requirements/$$lock.txt 2>&1); then echo "requirements/$$lock.txt: no known flaw"; \
-		elif printf '%s' "$$told" | grep -q '^Found '; then echo "requirements/$$lock.txt: $$told" >&2; found=1; \
-		else printf '%s\n' "$$told" | tail -n 1 >&2; echo "audit: the list of known flaws cannot be reached from here (or did not" \
-			"answer), so requirements/$$lock.txt and what comes after it were not checked" >&2; exit 2; fi; \
-	done; exit $${found:-0}
+audit: $(SUPPLY)/.made ## Ask whether a flaw is known of what is installed by a lock or by name; needs the network
+	@mkdir -p build
+	@printf '%s\n' $(PYTHON_SERVERS) '$(LITELLM)' >$(UNLOCKED)
+	@PYTHONPATH=services $(PYTHON) -P -m parley.gateway.local_model.catalogue >>$(UNLOCKED)
+	@for list in $(LOCKS:%=requirements/%.txt) $(UNLOCKED); do \
+		case $$list in requirements/*) pinned=--require-hashes ;; *) pinned=--no-deps ;; esac; \
+		if found=$$($(SUPPLY)/bin/pip-audit --strict --disable-pip $$pinned --progress-spinner off \
+			--requirement $$list 2>&1); then echo "$$list: no known flaw"; \
+		elif printf '%s' "$$found" | grep -q '^Found '; then echo "$$list: $$found" >&2; flawed=1; \
+		else printf '%s\n' "$$found" | tail -n 1 >&2; echo "audit: the list of known flaws cannot be reached from here (or did not" \
+			"answer), so $$list and what comes after it were not checked" >&2; exit 2; fi; \
+	done; exit $${flawed:-0}
 
 .PHONY: cluster-up
 cluster-up: images ## Make a cluster on this machine with kind, install everything, hold a debate without a model

@@ -117,3 +117,36 @@ def test_each_service_of_compose_says_how_it_is_and_none_is_waited_for_by_its_st
     for name, how in waits:
         assert how == {"condition": "service_healthy"}, name
         assert services[name]["healthcheck"]["test"], name
+
+
+@pytest.mark.parametrize(
+    ("digest", "base", "run_base"),
+    [
+        ("", "", "python:3.11"),
+        ("sha256:ab", "", "python:3.11@sha256:ab"),
+        ("sha256:ab", "own@sha256:cd", "own@sha256:cd"),
+    ],
+)
+def test_the_digest_of_the_base_is_an_argument_that_both_stages_take(
+    digest: str, base: str, run_base: str
+) -> None:
+    lines = (ROOT / "docker" / "Dockerfile").read_text().splitlines()
+    (build, run) = (line.split()[1] for line in lines if line.startswith("FROM "))
+    (default,) = (line.partition("=")[2] for line in lines if line.startswith("ARG BASE="))
+    program = f'BASE=${{BASE:-{default}}}; echo "{build} {run}"'
+    given = {"BUILD_BASE": "python:3.11", "BUILD_BASE_DIGEST": digest, "BASE": base}
+    expanded = subprocess.run(
+        ["/bin/sh", "-c", program], capture_output=True, text=True, check=True, env=given
+    )
+    assert expanded.stdout.split() == [f"python:3.11{'@' if digest else ''}{digest}", run_base]
+
+
+def test_every_argument_of_the_base_is_documented_and_make_passes_the_digest() -> None:
+    dockerfile = (ROOT / "docker" / "Dockerfile").read_text().partition("\nFROM ")[0]
+    readme = (ROOT / "docker" / "README.md").read_text()
+    for name in re.findall(r"^ARG (\w+)", dockerfile, re.MULTILINE):
+        assert f"| `{name}` |" in readme
+    for digest in ("", "sha256:ab"):
+        command = ["make", "--dry-run", "image-memory", f"BASE_DIGEST={digest}"]
+        planned = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        assert ("--build-arg BUILD_BASE_DIGEST=sha256:ab" in planned) == bool(digest)

