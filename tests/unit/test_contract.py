@@ -13,9 +13,12 @@ from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor
 from google.protobuf.message import Message
 
 import parley.v1
+from parley.cli.input.spec import WAITING_SECONDS
 from parley.cli.terminal import event_lines, event_texts
 from parley.orchestrator.api import folding
+from parley.orchestrator.formats.moderated.v1 import V1 as MODERATED
 from parley.orchestrator.log import replay
+from parley.orchestrator.model.times import seconds_of
 from parley.runtime.contract_settings import (
     check_settings,
     default_of,
@@ -185,6 +188,19 @@ def test_defaults_are_values_of_their_fields_and_in_range(kind: type[Message]) -
         said = setting_of(field)
         if said is not None and said.default:
             default_of(message_factory.GetMessageClass(field.containing_type), field.name)
+
+
+def otherwise(field: str) -> str:
+    """What the contract says in words of a limit's default."""
+    said = setting_of(DebateLimits.DESCRIPTOR.fields_by_name[field])
+    assert said is not None
+    return said.otherwise
+
+
+def test_the_words_on_other_defaults_of_limits_are_what_the_code_sets() -> None:
+    assert f"for `moderated` {seconds_of(MODERATED.limits.round):g}" in otherwise("round")
+    assert f"for `moderated` {seconds_of(MODERATED.limits.total):g}" in otherwise("total")
+    assert f"with `parley debate` {WAITING_SECONDS}" in otherwise("waiting")
 
 
 KINDS: dict[str, Any] = {
