@@ -5,14 +5,7 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from parley.gateway.failures import (
-    INVALID_ANSWER,
-    TIMEOUT,
-    TRUNCATED,
-    UNFORESEEN,
-    UNKNOWN_MODEL,
-    Failure,
-)
+from parley.gateway.failures import INVALID_ANSWER, TIMEOUT, TRUNCATED, UNFORESEEN, UNKNOWN_MODEL, Failure
 from parley.gateway.prompt.documents import Documents
 from parley.gateway.prompt.fitting import estimate_tokens
 from parley.gateway.routing import metrics

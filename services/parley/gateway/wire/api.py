@@ -11,19 +11,6 @@ from parley.gateway.prompt.tools import MAX_ARGUMENTS, Reasoning, ToolRequest, T
 from parley.gateway.wire.json_fields import as_arguments, as_text
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = [
-    "MAX_REASONING",
-    "MAX_TOOL_CALLS",
-    "Api",
-    "LateMessages",
-    "ModelReply",
-    "ModelRequest",
-    "Reader",
-    "create_tool_request",
-    "describe_tool",
-    "schema_fields",
-]
-
 MAX_TOOL_CALLS: Final = 128
 """Of one reply; what a model asks beyond that is not heard."""
 _MAX_ID: Final = 1000

@@ -69,11 +69,7 @@ class Intake:
     clock: Clock
 
     async def create_debate(
-        self,
-        tenant: str,
-        first: DebateCreated,
-        request_digest: str,
-        subject: str | None = None,
+        self, tenant: str, first: DebateCreated, request_digest: str, subject: str | None = None
     ) -> tuple[str, bool]:
         """Accept a debate and make it durable. Return its id, and whether the same request had created it before.
 

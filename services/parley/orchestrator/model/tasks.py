@@ -10,20 +10,6 @@ from parley.runtime.held_texts import HeldText, find_text
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.gateway_pb2 import PROMPT_ROLE_SYSTEM, PROMPT_ROLE_USER, PromptPart
 
-__all__ = [
-    "Activity",
-    "AnswerShape",
-    "Prompt",
-    "Task",
-    "count_part",
-    "document_part",
-    "held_text_of",
-    "phase_of",
-    "size_of_prompt",
-    "system_part",
-    "user_part",
-]
-
 M = TypeVar("M", bound=BaseModel)
 
 

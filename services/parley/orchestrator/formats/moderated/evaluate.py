@@ -272,8 +272,7 @@ async def _complete_summary(discussion: Discussion, current: Round, summary: str
         who = join_names(f"agent {each.letter} ({each.name})" for each in still)
         done = "its stand was added" if len(still) == 1 else "their stands were added"
         discussion.warn(
-            f"{key}/warning",
-            f"the moderator's summary of round {number} leaves out {who}; {done}",
+            f"{key}/warning", f"the moderator's summary of round {number} leaves out {who}; {done}"
         )
         agents = {debate.letter(each.agent): each for each in current.positions()}
         stands = [agents[each.letter] for each in still]
