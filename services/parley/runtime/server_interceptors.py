@@ -14,7 +14,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from parley.runtime import deadline, errors, logs, telemetry
+from parley.runtime import audit, deadline, errors, logs, telemetry
 from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Credentials, Guard, bearer_token
 from parley.runtime.identity.identity import is_tenant, set_identity
 from parley.runtime.labels import LABELS, labels, set_labels
@@ -186,6 +186,7 @@ def _begin(method: str, context: _Context, door: _Door) -> tuple[trace.Span, Cre
     about = {"debate": found[_DEBATE][:_MAX_LABEL]} if _DEBATE in found else {}
     deadline.set_call_deadline(context.time_remaining())
     set_labels(about)
+    audit.set_call(method, context.peer)
     span = _start_span(method, telemetry.extract(carrier), about) if door.is_traced else trace.INVALID_SPAN
     shown = Credentials(
         bearer_token(found.get(AUTHORIZATION, "")),
@@ -244,6 +245,7 @@ def _fail(
         _end(span, grpc.StatusCode.UNKNOWN)
         return None
     answer = _error_answer(method, error)
+    audit.report_error(answer)
     _end(span, answer.code, answer.message)
     return answer
 

@@ -8,6 +8,7 @@ from typing import Any
 
 PROGRAM = """
 import asyncio, json, sys
+from contextlib import suppress
 from pathlib import Path
 from opentelemetry import metrics
 from opentelemetry.sdk.metrics import MeterProvider
@@ -16,6 +17,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 reader = InMemoryMetricReader()
 metrics.set_meter_provider(MeterProvider([reader]))
 
+from parley.client import ParleyClient, ParleyError
 from parley.client.trial import run_trial
 from parley.convergence.__main__ import build as convergence
 from parley.convergence.settings import ConvergenceSettings
@@ -52,6 +54,9 @@ async def main(folder):
     ):
         print(json.dumps(told()))
         await run_trial(here.address, tenant="research", route="echo/echo", seconds=60)
+        with suppress(ParleyError):
+            async with ParleyClient(here.address) as parley:
+                await parley.get("deb-20260101-000000-aaaaaaaa")
     print(json.dumps(told()))
 
 
@@ -76,6 +81,8 @@ def test_a_debate_is_measured_with_its_format_its_outcome_and_its_tenant(tmp_pat
     assert found["parley.tenant.debates"] == [{"labels": {"parley.tenant": "research"}, "value": 1}]
     assert found["parley.tenant.tokens"][0]["value"] > 0
     assert found["parley.log.append.duration"][0]["value"] > 1
+    refused = {"parley.reason": "DEBATE_NOT_FOUND", "rpc.method": "parley.v1.OrchestratorService/GetDebate"}
+    assert found["parley.refusals"] == [{"labels": refused, "value": 1}]
 
 
 def _told(line: str) -> dict[str, list[dict[str, Any]]]:

@@ -10,6 +10,7 @@ from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.keys.store import ApiKey
 from parley.orchestrator.keys.tenant_keys import TenantKeys
 from parley.orchestrator.model.times import timestamp
+from parley.runtime import audit
 from parley.runtime.identity.identity import current_tenant
 from parley.runtime.identity.roles import CLIENT_ROLES
 from parley.runtime.validation import Violations
@@ -38,6 +39,7 @@ class KeyServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
             key, text = await self.keys.create(
                 current_tenant(), request.request_id, request.name, frozenset(request.roles)
             )
+        audit.report_act(f"key {key.id}")
         return key_pb2.CreateKeyResponse(key=_to_proto(key), text=text)
 
     async def ListKeys(  # noqa: N802
@@ -63,6 +65,7 @@ class KeyServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         violations.refuse()
         with map_store_errors():
             key = await self.keys.revoke(current_tenant(), request.key_id)
+        audit.report_act(f"key {key.id}")
         return key_pb2.RevokeKeyResponse(key=_to_proto(key))
 
 

@@ -46,6 +46,7 @@ from parley.orchestrator.peers import roster
 from parley.orchestrator.roles.catalogue import Roles
 from parley.orchestrator.watch.deltas import OWNER_KEY
 from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat, WatchItem, slow_reader_error
+from parley.runtime import audit
 from parley.runtime.byte_budget import ByteBudget
 from parley.runtime.draining import Draining
 from parley.runtime.errors import (
@@ -315,6 +316,7 @@ class OrchestratorServicer(KeyServicer):
         debate = check_id("debate_id", request.debate_id)
         with map_store_errors():
             finished = await self.deletions.delete(current_tenant(), debate, ratings=request.ratings)
+        audit.report_act(f"debate {debate}")
         return orchestrator_pb2.DeleteDebateResponse(finished=finished)
 
     async def _find_earlier(self, request_id: str, content: str) -> str | None:

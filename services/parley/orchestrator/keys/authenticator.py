@@ -8,7 +8,7 @@ from parley.orchestrator.keys.store import ApiKey, KeyStore, hash_of
 from parley.runtime.clock import Clock
 from parley.runtime.errors import unavailable
 from parley.runtime.expiring_cache import ExpiringCache
-from parley.runtime.identity.guard import Credentials
+from parley.runtime.identity.guard import Credentials, RefusedCallerError, bad_credentials_error
 from parley.runtime.identity.identity import Identity
 from parley.storage.ports import StorageError
 
@@ -28,14 +28,17 @@ class ApiKeyAuthenticator:
         """By id. Unknown ids are cached too, so that guessing the same id again does not reach the store."""
 
     async def identify(self, shown: Credentials) -> Identity | None:
-        """Return the identity of the key, or None if it is not valid. Raise ParleyError if the store is unavailable."""
+        """Return the identity of the key, or None if there is no such key. Raise ParleyError if it was revoked, or the store is unavailable."""
         found = _KEY.fullmatch(shown.bearer)
         if found is None:
             return None
         key = await self._load_key(found[1])
-        if key is None or key.revoked or not hmac.compare_digest(hash_of(found[2]), key.hash):
+        if key is None or not hmac.compare_digest(hash_of(found[2]), key.hash):
             return None
-        return Identity(key.tenant, f"{key.name} (key {key.id})", key.roles)
+        identity = Identity(key.tenant, f"{key.name} (key {key.id})", key.roles)
+        if key.revoked:
+            raise RefusedCallerError(bad_credentials_error(), identity, "the key was revoked")
+        return identity
 
     async def _load_key(self, key_id: str) -> ApiKey | None:
         now = self._clock.monotonic()

@@ -41,6 +41,20 @@ class Authenticator(Protocol):
         ...
 
 
+class RefusedCallerError(ParleyError):
+    """The refusal of a caller that is known.
+
+    Attributes:
+        identity: Who it is. Its credentials prove it, although they do not hold or do not suffice.
+        why: The reason, for the log; the caller does not get it.
+    """
+
+    def __init__(self, refusal: ParleyError, identity: Identity, why: str = "") -> None:
+        super().__init__(refusal.code, refusal.reason, refusal.message, refusal.metadata)
+        self.identity = identity
+        self.why = why
+
+
 class Guard:
     """Authenticates callers and checks their roles."""
 
@@ -59,11 +73,12 @@ class Guard:
         identity = await self._identify(shown)
         needed = needed_role(method)
         if not allows(identity.roles, needed):
-            raise permission_denied(
+            refusal = permission_denied(
                 "ROLE_MISSING",
                 f"{method} needs the role {role_name(needed)}, which these credentials do not have",
                 {"role": role_name(needed)},
             )
+            raise RefusedCallerError(refusal, identity)
         return identity
 
     async def _identify(self, shown: Credentials) -> Identity:
@@ -72,7 +87,7 @@ class Guard:
             if identity is not None:
                 return identity
         if shown.bearer or shown.service_token:
-            raise unauthenticated("BAD_CREDENTIALS", "the key or token is not known here, or was revoked")
+            raise bad_credentials_error()
         raise unauthenticated(
             "NO_CREDENTIALS",
             "authentication is required: send a key or token (PARLEY_TOKEN), or a certificate",
@@ -86,6 +101,11 @@ OPEN: Final = Guard(open_to_all=True)
 def bearer_token(value: str) -> str:
     """Return the key or token of an `authorization` header; empty for a header of another kind."""
     return value[len(_BEARER) :].strip() if value[: len(_BEARER)].lower() == _BEARER else ""
+
+
+def bad_credentials_error() -> ParleyError:
+    """Return the error of unknown or revoked credentials. It does not say which, or guesses would find ids of keys."""
+    return unauthenticated("BAD_CREDENTIALS", "the key or token is not known here, or was revoked")
 
 
 def expired_error() -> ParleyError:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import jwt
 
 from parley.runtime.expiring_cache import ExpiringCache
-from parley.runtime.identity.guard import Credentials, expired_error
+from parley.runtime.identity.guard import Credentials, RefusedCallerError, expired_error
 from parley.runtime.identity.identity import Identity, Role, is_tenant
 from parley.runtime.identity.roles import CLIENT_ROLES, role_name
 from parley.runtime.identity.signing_keys import SigningKeys
@@ -64,10 +64,12 @@ class JsonWebTokens:
         if (known := self._cache.get(token, self._now())) is not None:
             return known[0]
         try:
-            claims = await self._claims(token)
+            try:
+                claims = await self._claims(token)
+            except (jwt.ExpiredSignatureError, jwt.ImmatureSignatureError):
+                claims = await self._claims(token, check_times=False)
+                raise RefusedCallerError(expired_error(), self._identity(claims)) from None
             identity = self._identity(claims)
-        except (jwt.ExpiredSignatureError, jwt.ImmatureSignatureError):
-            raise expired_error() from None
         except (jwt.PyJWTError, _InvalidTokenError) as error:
             # The reason goes to the log and not to the caller.
             _logger.info("a token is refused", why=str(error))
@@ -75,7 +77,7 @@ class JsonWebTokens:
         self._cache.put(token, identity, min(float(claims["exp"]), self._now() + _CACHE_SECONDS))
         return identity
 
-    async def _claims(self, token: str) -> Mapping[str, Any]:
+    async def _claims(self, token: str, *, check_times: bool = True) -> Mapping[str, Any]:
         rules = self._rules
         key = await self._keys.key(str(jwt.get_unverified_header(token).get("kid")))
         if key is None:
@@ -87,7 +89,12 @@ class JsonWebTokens:
             audience=rules.audience,
             issuer=rules.issuer,
             leeway=_LEEWAY_SECONDS,
-            options={"require": ["exp", "iss", "aud", "sub"]},
+            options={
+                "require": ["exp", "iss", "aud", "sub"],
+                "verify_exp": check_times,
+                "verify_nbf": check_times,
+                "verify_iat": check_times,
+            },
         )
         return claims
 

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from parley.runtime.identity.guard import SERVICE_TOKEN, Credentials, expired_error
+from parley.runtime.identity.guard import SERVICE_TOKEN, Credentials, RefusedCallerError, expired_error
 from parley.runtime.identity.identity import DEFAULT_TENANT, Identity, is_tenant
 from parley.runtime.labels import labels
 from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE
@@ -78,10 +78,11 @@ class ServiceTokens:
         parts = signed.split(":")
         if len(parts) != 3 or not is_tenant(parts[2]):
             return None
+        identity = Identity(parts[2], f"service {parts[1]}", _ROLES)
         left = int(parts[0]) - self._now()
         if not -_SKEW_SECONDS <= left <= _LIFETIME_SECONDS + _SKEW_SECONDS:
-            raise expired_error()
-        return Identity(parts[2], f"service {parts[1]}", _ROLES)
+            raise RefusedCallerError(expired_error(), identity)
+        return identity
 
 
 def _is_equal(shown: str, right: str) -> bool:

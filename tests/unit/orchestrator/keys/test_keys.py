@@ -6,7 +6,7 @@ import pytest
 from parley.orchestrator.keys.authenticator import CACHE_SECONDS, ApiKeyAuthenticator
 from parley.orchestrator.keys.store import KEYS, KeyStore
 from parley.runtime.errors import ParleyError
-from parley.runtime.identity.guard import Credentials
+from parley.runtime.identity.guard import Credentials, RefusedCallerError
 from parley.runtime.identity.identity import Identity
 from parley.storage.opening import open_store
 from parley.storage.ports import Documents, StoreUnavailableError
@@ -60,9 +60,14 @@ async def test_a_key_that_was_revoked_lets_nobody_in_some_seconds_later(
     assert await identify(authenticator, text) is not None
     assert await keys.revoke(key.id, clock.now())
     assert not await keys.revoke(key.id, clock.now())
-    assert await identify(ApiKeyAuthenticator(keys, clock), text) is None
+    with pytest.raises(ParleyError, match="not known here, or was revoked"):
+        await identify(ApiKeyAuthenticator(keys, clock), text)
     clock.advance(CACHE_SECONDS)
-    assert await identify(authenticator, text) is None
+    with pytest.raises(RefusedCallerError) as refused:
+        await identify(authenticator, text)
+    assert refused.value.reason == "BAD_CREDENTIALS"
+    assert refused.value.identity == Identity("acme", f"ci (key {key.id})", READ)
+    assert await identify(authenticator, f"parley_{key.id}_{'A' * 43}") is None, "only its holder is named"
     assert [each.revoked != "" for each in await keys.list_all("acme")] == [True]
 
 
