@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SERVICES := orchestrator gateway convergence ratings memory
 
 # The small model that answers `make run` where no key is set: qwen2.5-0.5b is fetched once (470 MB). Empty: what comes along.
-# A variable of the environment with this name is somebody else's.
+# A variable of the environment with this name belongs to another program.
 ifneq ($(origin LOCAL_MODEL),command line)
 LOCAL_MODEL :=
 endif

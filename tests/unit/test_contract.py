@@ -69,7 +69,7 @@ def test_only_these_rpcs_are_worked_on_without_a_bound() -> None:
     unbounded = {
         each.name for each in of_orchestrator if each.GetOptions().Extensions[queue] == CALL_QUEUE_NONE
     }
-    assert unbounded == UNBOUNDED.keys()
+    assert unbounded == UNBOUNDED.keys(), "leave out `option (queue)`, or add a line to UNBOUNDED here"
 
 
 @pytest.mark.parametrize(
