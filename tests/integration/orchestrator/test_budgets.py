@@ -11,14 +11,20 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.usage import usage_of
 from parley.orchestrator.model.spec import agents_of, price_of
+from parley.orchestrator.model.tokens import likely_tokens
 from parley.orchestrator.peers.roster import fetch_roster, fetch_routes, set_routes
 from parley.runtime.channel import channel
+from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import DebateLimits
 from parley.v1.event_pb2 import DebateCreated, StepFailed, StepStarted, StepSucceeded
+from parley.v1.panel_pb2 import SYNTHESIS_METHOD_VOTING
 from tests.integration.gateway.harness import routes_file, running
+from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.kept_logs import KEPT
 from tests.support.model_server import ModelServer
-from tests.support.orchestration import backstage, make_limits, until, with_fields, with_spec
+from tests.support.moderated_debates import ModeratedScript, moderated_spec
+from tests.support.orchestration import backstage, make_debate, make_limits, until, with_fields, with_spec
+from tests.support.scripted_gateway import StepRequest
 
 FORMATS = ["panel@1-rounds", "panel@1-quality", "panel@1-merge", "arena@1-adversarial"]
 FORMATS += ["moderated@1-unsteered", "evaluation@1-scores"]
@@ -95,3 +101,44 @@ async def test_answers_that_ignore_their_bound_exceed_a_budget_by_one_call_and_t
     assert debate.costs()
     of_answer = max(debate.costs(of_answers=True), default=0)
     assert sum(debate.costs()) <= BUDGET + max(debate.costs()) + of_answer
+
+
+FORMATS_WITH_BALLOTS = {
+    "arena": lambda limits: arena_spec(5, arena_settings(revision_rounds=3), limits=limits),
+    "panel that votes": lambda limits: make_debate(
+        5, 3, synthesis_method=SYNTHESIS_METHOD_VOTING, limits=limits
+    ),
+    "panel": lambda limits: make_debate(5, 3, limits=limits),
+    "moderated": lambda limits: moderated_spec(3, spec={"limits": limits}),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS_WITH_BALLOTS)
+@pytest.mark.parametrize("tokens", [30_000, 60_000, 200_000])
+async def test_what_agents_are_asked_stays_within_a_budget_with_ballots_and_answer(
+    name: str, tokens: int, tmp_path: Path
+) -> None:
+    gateway = LongWriters(ModeratedScript() if name == "moderated" else ArenaScript(choice="ada"))
+    spec = FORMATS_WITH_BALLOTS[name](make_limits(max_tokens=tokens, waiting=0))
+    async with backstage(tmp_path, gateway.scripted) as stage, stage.replica() as replica:
+        events = await stage.comes_to(await replica.create(spec), "COMPLETED")
+    debate = fold(events)
+    assert tokens > 30_000 or debate.ended_by == "token_budget"
+    assert debate.usage.input_tokens + debate.usage.output_tokens <= tokens
+
+
+class LongWriters:
+    """Agents that write as much as they may, up to 6,000 tokens, and whose calls count what is read and written."""
+
+    def __init__(self, script: ArenaScript | ModeratedScript) -> None:
+        self.scripted = script.gateway()
+        self.scripted.alter = self._write
+        self.scripted.usage = lambda step: self._used[step]
+        self._used: dict[str, Usage] = {}
+
+    def _write(self, asked: StepRequest, text: str) -> str:
+        length = min(asked.affordable or 6000, asked.max_output_tokens or 6000, 6000)
+        text = text if asked.schema else f"{'word ' * (length * 4 // 5 - 40)}\n{text}"
+        read, written = likely_tokens(asked.prompt), likely_tokens(text)
+        self._used[asked.step] = Usage(input_tokens=read, output_tokens=written, requests=1)
+        return text

@@ -93,31 +93,57 @@ class BudgetBalance:
         remaining: What is left after all reservations.
         rates: What the tokens of the call count.
         read_again: What a token counts if the answer reads it later.
+        read_by_ballots: What a token counts if the ballots read it later: of a text, what is longer than the agent's longest so far.
+        longest: The tokens of that one.
     """
 
     name: str
     remaining: float
     rates: Rates
     read_again: float
+    read_by_ballots: float = 0.0
+    longest: int = 0
 
     def amount(self, read: int, written: int) -> float:
         """Return what a call with so many tokens counts."""
-        return read * self.rates.read + written * (self.rates.written + self.read_again)
+        longer = max(written - self.longest, 0)
+        return (
+            read * self.rates.read
+            + written * (self.rates.written + self.read_again)
+            + longer * self.read_by_ballots
+        )
+
+    def readable(self, written: int, share: float) -> float:
+        """Return the tokens that may be read for a share of what is left, if so many are written; infinity if they cost nothing."""
+        left = self.remaining * share - self.amount(0, written)
+        return max(left / self.rates.read, 0.0) if self.rates.read else inf
 
     def affordable(self, read: int, share: float) -> float:
         """Return the tokens that may be written for a share of what is left; infinity if they cost nothing."""
         each = self.rates.written + self.read_again
         left = self.remaining * share - read * self.rates.read
-        return left / each if each else inf
+        affordable = left / each if each else inf
+        if affordable <= self.longest or not self.read_by_ballots:
+            return affordable
+        return (left + self.longest * self.read_by_ballots) / (each + self.read_by_ballots)
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerReserve:
-    """What is reserved for the answer: tokens to read in addition to all that was written, tokens to write, and the highest price."""
+    """What is reserved for the calls that make the answer.
+
+    Attributes:
+        read: Tokens that each of them reads in addition to what agents wrote.
+        written: Tokens that each writes.
+        price: The highest price.
+        calls: How many are to come. The last one reads all that was written, ballots too, and each before it, which casts a
+            ballot, the present text of every agent.
+    """
 
     read: int
     written: int
     price: Price | None = None
+    calls: int = 1
 
 
 def budget_balances(
@@ -126,11 +152,12 @@ def budget_balances(
     reserved: Iterable[Mapping[str, float]],
     call: Estimate,
     answer: AnswerReserve | None,
+    agent: str = "",
 ) -> tuple[BudgetBalance, ...]:
     """Return the balance of each budget of a debate before a call.
 
     `reserved` is what calls in flight have reserved, by budget. `answer` is None if nothing is reserved for it, since it exists
-    or is being created. If a price is unknown, it is the average price of the calls so far.
+    or is being created. `agent` is who writes. If a price is unknown, it is the average price of the calls so far.
     """
     in_flight = tuple(reserved)
     balances = []
@@ -141,12 +168,16 @@ def budget_balances(
         if not limit:
             continue
         left = limit - spent - sum(each.get(name, 0.0) for each in in_flight)
-        read_again = 0.0
+        read_again = read_by_ballots = 0.0
         if answer is not None:
             of_answer = _rates(name, answer.price, meter)
-            read_again = of_answer.read
-            left -= (answer.read + meter.written) * of_answer.read + answer.written * of_answer.written
-        balances.append(BudgetBalance(name, left, _rates(name, call.price, meter), read_again))
+            ballots = answer.calls - 1
+            read_again, read_by_ballots = of_answer.read, ballots * of_answer.read
+            material = meter.written + ballots * (answer.written + sum(meter.longest.values()))
+            left -= (answer.calls * answer.read + material) * of_answer.read
+            left -= answer.calls * answer.written * of_answer.written
+        rates, longest = _rates(name, call.price, meter), meter.longest.get(agent, 0)
+        balances.append(BudgetBalance(name, left, rates, read_again, read_by_ballots, longest))
     return tuple(balances)
 
 

@@ -43,6 +43,7 @@ from parley.orchestrator.model.spec import agents_of, format_settings
 from parley.orchestrator.model.tasks import AnswerShape, Task, size_of_prompt
 from parley.orchestrator.model.times import seconds_of, timestamp
 from parley.orchestrator.peers.agents import Agents, Call, generate_request
+from parley.orchestrator.peers.fit_prompt import shorten_prompt
 from parley.orchestrator.peers.services import Services
 from parley.runtime.clock import Clock
 from parley.runtime.large_texts import in_thread_if_large
@@ -184,6 +185,13 @@ class Debate:
         """Prepare for what follows the answer, which has its own limits."""
         self._steps.limiter = self._create_limiter(Budget(limits, "the follow-up's", bounds_services=True))
         self.start_run()
+
+    def expect_answer_calls(self, count: int) -> None:
+        """Reserve for so many calls that make the answer, ballots among them; at the start of a run it is one.
+
+        A format calls it before its rounds, so that these leave enough for its ballots.
+        """
+        self.limiter.expect_answer_calls(count)
 
     async def ask(self, key: str, agent: Agent, task: Task) -> Reply | StepFailed:
         """Return an agent's reply, or its failure. Either is recorded once under `key`.
@@ -357,7 +365,11 @@ class Debate:
                 try:
                     make_request = partial(generate_request, agent, task, shape, seconds, attempt.bound)
                     request = await in_thread_if_large(size, make_request)
+                    left_out = await in_thread_if_large(
+                        size, partial(shorten_prompt, request, attempt.prompt_share)
+                    )
                     reply = await self._agents.generate(self._call_id(key, attempt.number), request)
+                    reply.prompt_characters_left_out += left_out
                     await in_thread_if_large([reply.text], partial(complete_reply, task, shape, reply))
                 except StepError as error:
                     span.set_status(Status(StatusCode.ERROR, f"{error.reason}: {error}"))
@@ -365,6 +377,8 @@ class Debate:
                 return StepSucceeded(work=task.work, digest=step.digest, reply=reply)
 
         outcome = await self._steps.run(step, call)
+        if task.is_answer:
+            self.limiter.count_answer_call()
         if isinstance(outcome, StepFailed):
             return outcome
         if not outcome.HasField("reply"):

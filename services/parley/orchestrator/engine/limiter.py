@@ -89,6 +89,15 @@ class Limiter:
         """Record limits in this task group, since the step that reached a limit may be stopped meanwhile."""
         self._tasks = tasks
 
+    def expect_answer_calls(self, count: int) -> None:
+        """Reserve for so many calls that make the answer and have no outcome yet."""
+        self._reservations.answer_calls = count
+        self._reservations.notify_changed()
+
+    def count_answer_call(self) -> None:
+        """Note that one of the calls that make the answer has an outcome."""
+        self.expect_answer_calls(max(self._reservations.answer_calls - 1, 0))
+
     def start_run(self) -> None:
         """Start a run without steps in progress."""
         self.in_flight.clear()
@@ -109,7 +118,6 @@ class Limiter:
         while not self._reservations.try_reserve(
             attempt,
             estimate,
-            is_answered=self._recorded.is_answered(),
             must=is_answer or attempt.started,
             may_wait=not attempt.started and (is_answer or not self.ending),
         ):

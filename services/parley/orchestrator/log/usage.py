@@ -1,7 +1,7 @@
 """What a debate has used so far: time, tokens and money, computed from its recorded events."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from parley.v1.agent_pb2 import Usage
@@ -56,16 +56,23 @@ class RunningTime:
 
 @dataclass(slots=True)
 class UsageMeter:
-    """What calls used. A call of unknown price is only part of `tokens` and `written`."""
+    """What calls used. A call of unknown price is only part of `tokens` and `written`.
+
+    `longest` holds the tokens of the longest text that each agent wrote: its present proposal has no more.
+    """
 
     tokens: int = 0
     written: int = 0
     cost_micros: int = 0
     priced_tokens: int = 0
+    longest: dict[str, int] = field(default_factory=dict)
 
     def add(self, outcome: StepSucceeded | StepFailed) -> None:
         """Add the usage of a step's outcome."""
-        self.count(usage_of(outcome))
+        usage, agent = usage_of(outcome), outcome.work.agent_id
+        self.count(usage)
+        if isinstance(outcome, StepSucceeded) and agent:
+            self.longest[agent] = max(self.longest.get(agent, 0), usage.output_tokens)
 
     def count(self, usage: Usage) -> None:
         """Add the usage of a call."""

@@ -26,20 +26,33 @@ def fit_prompt(request: GenerateRequest) -> int:
     """
     if request.ByteSize() <= MAX_PROMPT_BYTES:
         return 0
+    left_out = _shorten_parts(request, MAX_PROMPT_BYTES)
+    size = _bytes(request.prompt)
+    if size > MAX_PROMPT_BYTES:
+        message = f"the prompt has {size:,} bytes that may not be left out, and at most {MAX_PROMPT_BYTES:,} are sent"
+        raise StepError("CONTEXT_OVERFLOW", message)
+    return left_out
+
+
+def shorten_prompt(request: GenerateRequest, share: float) -> int:
+    """Shorten the prompt of a request to a share of its size, as `fit_prompt` does; return the characters that were left out.
+
+    What must not be shortened stays, whatever its size.
+    """
+    return _shorten_parts(request, int(_bytes(request.prompt) * share)) if share < 1 else 0
+
+
+def _shorten_parts(request: GenerateRequest, max_bytes: int) -> int:
     left_out = 0
     for give in sorted(
         {part.shrink_priority for part in request.prompt if part.shrink_priority > 0}, reverse=True
     ):
-        excess = _bytes(request.prompt) - MAX_PROMPT_BYTES
+        excess = _bytes(request.prompt) - max_bytes
         if excess <= 0:
             break
         group = [part for part in request.prompt if part.shrink_priority == give]
         limit = _common_limit([_size(part.text) for part in group], excess)
         left_out += sum(_shorten(part, limit) for part in group)
-    size = _bytes(request.prompt)
-    if size > MAX_PROMPT_BYTES:
-        message = f"the prompt has {size:,} bytes that may not be left out, and at most {MAX_PROMPT_BYTES:,} are sent"
-        raise StepError("CONTEXT_OVERFLOW", message)
     return left_out
 
 

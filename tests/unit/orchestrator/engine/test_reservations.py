@@ -50,6 +50,7 @@ class Models:
     fails: bool = False
     spent: list[tuple[int, float]] = field(default_factory=list)
     written: int = 0
+    longest: dict[str, int] = field(default_factory=dict)
     bounds: list[int] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
@@ -69,7 +70,9 @@ class Models:
         usage = Usage(input_tokens=read, output_tokens=wrote, cost_micros=round(cost), requests=1)
         if self.fails:
             raise StepError("PROVIDER_AUTH", "the provider said no", usage)
-        self.written += min(wrote, 2 * bound) if bound else wrote
+        kept = min(wrote, 2 * bound) if bound else wrote
+        self.written += kept
+        self.longest[request.agent.id] = max(self.longest.get(request.agent.id, 0), kept)
         return Reply(text="x", usage=usage)
 
     async def cancel(self, _call: Call) -> None:
@@ -83,8 +86,12 @@ async def spend(
     prompt: int,
     *,
     is_answer: bool = False,
+    ballots: int = 0,
 ) -> tuple[list[Reply | StepFailed], Reply | StepFailed]:
-    """Hold a debate of waves of calls, each of the agents of these numbers, and then the answer of the first agent."""
+    """Hold a debate of waves of calls, each of the agents of these numbers, and then the answer of the first agent.
+
+    Before the answer, so many ballots of the first agent read the longest text of each agent.
+    """
     agents = tuple(each.spec(number) for number, each in enumerate(models.writers.values()))
     spec = make_debate(1, 1, limits=limits)
     spec = with_spec(spec, agents=agents, judge=with_fields(agents[0], id="judge"))
@@ -98,12 +105,22 @@ async def spend(
             debate = Debate(spec, journal, cast(Agents, models), cast(Any, None), SystemClock())
             debate.start_run()
             debate.limiter.use_task_group(tasks)
+            debate.expect_answer_calls(ballots + 1)
             for number, wave in enumerate(waves):
                 asked = [
-                    debate.ask(f"wave/{number}/{place}", agents[each], task(prompt, is_answer=is_answer))
+                    debate.ask(
+                        f"wave/{number}/{place}",
+                        agents[each],
+                        task(prompt, agents[each].id, is_answer=is_answer),
+                    )
                     for place, each in enumerate(wave)
                 ]
                 replies += await asyncio.gather(*asked)
+            shown = tuple(user_part("x" * each * LETTERS_A_TOKEN, 1) for each in models.longest.values())
+            ballot = Task(Work(activity="vote", agent_id="a0"), (user_part("Vote."), *shown), is_answer=True)
+            replies += await asyncio.gather(
+                *(debate.ask(f"vote/{each}", agents[0], ballot) for each in range(ballots))
+            )
             last = task(prompt + models.written * LETTERS_A_TOKEN, is_answer=True)
             answer = await debate.ask("answer", debate.judge, last)
     finally:
@@ -112,8 +129,9 @@ async def spend(
     return replies, answer
 
 
-def task(letters: int, *, is_answer: bool = False) -> Task:
-    return Task(Work(activity="proposal"), (user_part("x" * letters),), is_answer=is_answer)
+def task(letters: int, agent_id: str = "a0", *, is_answer: bool = False) -> Task:
+    parts = (user_part("x" * letters, 1),) if is_answer else (user_part("x" * letters),)
+    return Task(Work(activity="proposal", agent_id=agent_id), parts, is_answer=is_answer)
 
 
 PRICES = st.builds(Price, st.integers(0, 5_000_000), st.integers(0, 50_000_000))
@@ -150,6 +168,33 @@ async def test_a_debate_spends_its_budget_of_money_and_at_most_one_call(
 
 
 FREE = Price(0, 0)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(WRITERS, min_size=4, max_size=4),
+    WAVES,
+    st.integers(0, 8000),
+    st.integers(1, 8),
+    st.integers(0, 200_000),
+)
+async def test_so_it_does_with_a_vote_whose_ballots_read_what_was_written(
+    writers: list[Writer], waves: list[list[int]], prompt: int, ballots: int, limit: int
+) -> None:
+    writers[0] = replace(writers[0], keeps_bound=True)  # it casts the ballots and writes the answer
+    models = Models({f"a{number}": each for number, each in enumerate(writers)})
+    replies, answer = await spend(
+        models, make_limits(max_tokens=max(limit, 1)), waves, prompt, ballots=ballots
+    )
+    assert isinstance(answer, Reply)
+    assert all(isinstance(each, Reply) for each in replies[-ballots:])
+    spent = [tokens for tokens, _ in models.spent]
+    assert sum(spent) <= max(limit, least_for_answer(ballots)) + max(spent)
+
+
+def least_for_answer(ballots: int) -> int:
+    """The tokens that ballots and answer take in any case: 1,000 are written, and 256 bytes of each part of a prompt are read."""
+    return (ballots + 1) * (1000 + 5 * 256 // LETTERS_A_TOKEN)
 
 
 async def test_calls_that_keep_their_bounds_are_made_at_once_and_share_what_is_left() -> None:
@@ -222,3 +267,24 @@ async def test_an_unknown_price_is_that_of_the_calls_so_far(*, is_priced: bool) 
     refused = [each for each in replies if isinstance(each, StepFailed)]
     assert refused
     assert {each.reason for each in refused} == {"COST_BUDGET"}
+
+
+async def test_a_debate_that_its_budget_ends_leaves_its_ballots_the_proposals_whole() -> None:
+    models = Models({f"a{number}": Writer(30_000, keeps_bound=True, price=FREE) for number in range(4)})
+    replies, answer = await spend(models, make_limits(max_tokens=60_000), [[0, 1, 2, 3]] * 4, 400, ballots=4)
+    assert any(isinstance(each, StepFailed) for each in replies[:-4]), "the budget ended it"
+    for each in (*replies[-4:], answer):
+        assert isinstance(each, Reply)
+        assert not each.prompt_characters_left_out
+    assert sum(tokens for tokens, _ in models.spent) <= 60_000
+
+
+async def test_ballots_and_answer_share_what_a_call_beyond_its_bound_has_left() -> None:
+    writers = [Writer(2000, keeps_bound=True, price=FREE), Writer(50_000, keeps_bound=False, price=FREE)]
+    models = Models({f"a{number}": each for number, each in enumerate(writers)})
+    replies, answer = await spend(models, make_limits(max_tokens=60_000), [[0, 1]], 400, ballots=3)
+    assert isinstance(answer, Reply)
+    shortened = [each.prompt_characters_left_out for each in replies[-3:] if isinstance(each, Reply)]
+    assert all(shortened)
+    assert max(shortened) - min(shortened) < 1000
+    assert answer.prompt_characters_left_out

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.peers import fit_prompt as module
-from parley.orchestrator.peers.fit_prompt import MAX_PROMPT_BYTES, fit_prompt
+from parley.orchestrator.peers.fit_prompt import MAX_PROMPT_BYTES, fit_prompt, shorten_prompt
 from parley.v1.gateway_pb2 import PROMPT_ROLE_USER, GenerateRequest, PromptPart
 
 MIB = 1024 * 1024
@@ -60,3 +60,17 @@ def test_whatever_may_give_way_fits_and_every_character_is_kept_or_counted(
         assert sum(len(part.text.encode()) for part in request.prompt) <= 6000
         assert kept + left_out == sum(length for length, _, _ in parts)
         assert bool(marks) == bool(left_out)
+
+
+def test_a_prompt_is_shortened_to_a_share_of_its_size_but_for_what_must_stay() -> None:
+    request = request_of(("Question", 0), ("z" * 40_000, 1), ("y" * 10_000, 1))
+    left_out = shorten_prompt(request, 0.25)
+    kept = [part.text.count("z") + part.text.count("y") for part in request.prompt]
+    assert left_out == 50_000 - sum(kept)
+    assert 12_000 < sum(len(part.text) for part in request.prompt) <= 12_600
+    assert request.prompt[0].text == "Question"
+    assert shorten_prompt(request_of(("q" * 5000, 0), ("x" * 100, 1)), 0.0) == 0
+
+
+def test_a_prompt_that_may_be_whole_stays_whole() -> None:
+    assert shorten_prompt(request_of(("Question", 0), ("a" * 40_000, 1)), 1.0) == 0

@@ -49,6 +49,7 @@ async def conclude(arena: Discussion) -> Outcome:
     async with prepare_position_comparison(arena, basis):
         async with arena.run_round(arena.judge_round - 1):
             await _run_vote(arena, basis, arena.judge_round - 1, votes)
+        arena.debate.expect_answer_calls(1)
         judge = judge_of(arena)
         async with arena.run_round(arena.judge_round):
             judged = await _judge(arena, basis, judge, arena.judge_round)
@@ -58,11 +59,13 @@ async def conclude(arena: Discussion) -> Outcome:
         if arena.steering.end:
             break
         extended, arena.total_rounds = extended + 1, number
+        arena.expect_vote()
         missing = judged.judgement.missing or "What is still open between the agents."
         async with arena.run_round(number):
             await run_revision(arena, number, missing)
             async with prepare_position_comparison(arena, basis):
                 await _run_vote(arena, basis, number, votes)
+                arena.debate.expect_answer_calls(1)
                 judged = await _judge(arena, basis, judge, number)
     return await _write_answer(arena, basis, judged, votes, extended)
 

@@ -25,7 +25,7 @@ from parley.orchestrator.phases.situation import Situation
 from parley.runtime.contract_settings import with_defaults
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import Agent
-from parley.v1.arena_pb2 import ArenaSettings, Duty
+from parley.v1.arena_pb2 import DUTY_VOTER, ArenaSettings, Duty
 from parley.v1.convergence_pb2 import AssessResponse
 from parley.v1.debate_pb2 import DraftGroups
 from parley.v1.event_pb2 import JudgeChosen, PhaseEntered, RoundFinished, RoundStarted, StepFailed, Warned
@@ -120,6 +120,10 @@ class Discussion:
     async def get_draft_groups(self) -> DraftGroups | None:
         """Return how the first drafts group; None if it is not known."""
         return None if self._grouping is None else await self._grouping
+
+    def expect_vote(self) -> None:
+        """Reserve for the ballots of a vote, and for the answer that follows."""
+        self.debate.expect_answer_calls(len(self.agents(DUTY_VOTER)) + 1)
 
     def works(self) -> list[Contribution]:
         """Return the present texts of those who are not muted."""

@@ -63,6 +63,7 @@ async def _run_debate(arena: Discussion) -> Outcome:
     for state in ("START", "INITIALIZING"):
         arena.enter_state(state)
     await select_team(arena.debate, arena.settings.team)
+    arena.expect_vote()
     await clarify.clarify(arena.debate)
     nominating = arena.tasks.create_task(nominate_judges(arena))
     drawing_up = arena.tasks.create_task(list_requirements(arena.debate))

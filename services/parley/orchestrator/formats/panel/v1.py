@@ -110,6 +110,8 @@ async def _run(debate: Debate) -> Outcome:
     if debate.is_demonstration:
         return await run_demonstration(debate)
     await clarify.clarify(debate)
+    if _settings(debate).synthesis_method == SYNTHESIS_METHOD_VOTING:
+        debate.expect_answer_calls(len(debate.participants))
     return await _create_answer(debate, await _run_rounds(debate))
 
 
