@@ -251,9 +251,8 @@ def _config(collection: VectorCollection) -> EdgeConfig:
 
 
 def _search(shard: EdgeShard, request: SearchRequest) -> list[ScoredPoint]:
-    return shard.search(
-        request
-    )  # a function of ours, since a test cannot replace a method of the engine's class
+    """Search; a test replaces this function, as it cannot replace a method of the engine's class."""
+    return shard.search(request)
 
 
 def _is_engine_error(error: BaseException) -> bool:
