@@ -9,11 +9,13 @@ __all__ = ["free_ports"]
 
 _PORTS = range(12_000, 31_000)
 """Below what the kernel gives to outgoing connections, so that a port stays ours while its process is dead."""
+_TRIES = 200
+"""To draw all ports takes as long as to start a service."""
 
 
 def free_ports() -> Iterator[int]:
     """Ports of this machine where nothing listens now, each another one."""
-    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+    for port in random.SystemRandom().sample(_PORTS, _TRIES):
         with socket.socket() as probe, suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", port))

@@ -1,5 +1,6 @@
 """Whatever a caller asks and an endpoint sends, the gateway's loop belongs to everyone: nothing holds it for 50 ms, and what is wrong has a name."""
 
+import asyncio
 import json
 import struct
 import zlib
@@ -64,9 +65,13 @@ _NESTED = '{"a":' * _MANY + "1" + "}" * _MANY
 _ZIPPED = {"content-encoding": "gzip"}
 
 
-@pytest.fixture(autouse=True)
-async def _loaded() -> None:
+@pytest.fixture(autouse=True, scope="module")
+def _loaded() -> None:
     """Load what the first call loads: that holds the loop of a process once."""
+    asyncio.run(_ask_once())
+
+
+async def _ask_once() -> None:
     async with endpoint((piece("Yes.") + "data: [DONE]\n\n").encode()) as gateway:
         await gateway.ask()
 
