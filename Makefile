@@ -21,7 +21,7 @@ export QUESTION
 AGAINST ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null)
 ARGS ?=
 # Tests wait more than they compute. What takes long begins first, so that nothing is left over at the end.
-WORKERS ?= 4
+WORKERS ?= 6
 LONGEST_FIRST := tests/chaos tests/e2e tests/integration tests/contract tests/unit
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
