@@ -13,6 +13,7 @@ import grpc
 
 from parley.orchestrator.keys.authenticator import ApiKeyAuthenticator
 from parley.orchestrator.keys.store import KeyStore
+from parley.orchestrator.keys.uses import KeyUses
 from parley.runtime.channel import ChannelSettings, channel
 from parley.runtime.clock import SystemClock
 from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Credentials, Guard, bearer_token
@@ -97,11 +98,11 @@ async def _ways(stack: AsyncExitStack, folder: Path, calls: int) -> list[_Way]:
     store = await stack.enter_async_context(open_store(f"sqlite:///{folder}", "keys"))
     key = await key_for(store.documents, "acme", {ACCESS_ROLE_READ})
     rules = TokenRules(issuer.url, AUDIENCE, ("RS256", "ES256"))
-    clock = SystemClock()
+    clock, keys = SystemClock(), KeyStore(store.documents)
     tokens = JsonWebTokens(rules, SigningKeys(key_fetcher(issuer.url, None), clock))
     guard = Guard(
         ServiceTokens(lambda: (SECRET.encode(),)),
-        ApiKeyAuthenticator(KeyStore(store.documents), clock),
+        ApiKeyAuthenticator(keys, clock, KeyUses(keys, clock)),
         tokens,
     )
     authority = Authority(folder)

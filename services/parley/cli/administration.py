@@ -81,12 +81,21 @@ def api_keys() -> None:
     show_default=True,
     help="What it may do; may be given several times.",
 )
+@click.option(
+    "--expires-in",
+    "days",
+    metavar="DAYS",
+    type=click.IntRange(1, 36_500),
+    help="After how many days it no longer works. Default: it works until it is revoked.",
+)
 @_store_option
-def add_key(name: str, tenant: str | None, roles: tuple[str, ...], server: str | None) -> None:
+def add_key(
+    name: str, tenant: str | None, roles: tuple[str, ...], days: int | None, server: str | None
+) -> None:
     """Create a key and print it, this once; NAME says who has it."""
     from parley.cli.commands import keys
 
-    execute(keys.add_key(server, name, tenant, roles))
+    execute(keys.add_key(server, name, tenant, roles, days))
 
 
 @api_keys.command("list")

@@ -261,15 +261,24 @@ class ParleyClient(Connection):
         return await self._intervene(debate_id, request_id, intervention)
 
     async def create_key(
-        self, name: str, roles: Sequence[access_pb2.AccessRole.ValueType], *, request_id: str | None = None
+        self,
+        name: str,
+        roles: Sequence[access_pb2.AccessRole.ValueType],
+        *,
+        expires: datetime | None = None,
+        request_id: str | None = None,
     ) -> key_pb2.CreateKeyResponse:
         """Create an API key of the tenant; `name` says who has it. Return it with its text, which is shown only once.
+
+        It does not work from `expires` on (a time with a zone); None: it does not expire.
 
         Another call with the same `request_id` fails with KEY_EXISTS.
         """
         request = key_pb2.CreateKeyRequest(
             request_id=request_id or _create_request_id(), name=name, roles=roles
         )
+        if expires is not None:
+            request.expire_time.FromDatetime(expires)
         return await self._call(self._stub.CreateKey, request)
 
     async def list_keys(self, *, page_size: int = _PAGE) -> AsyncGenerator[key_pb2.ApiKey, None]:

@@ -26,6 +26,7 @@ from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.keys.authenticator import ApiKeyAuthenticator
 from parley.orchestrator.keys.store import KEYS, KeyStore
 from parley.orchestrator.keys.tenant_keys import TenantKeys
+from parley.orchestrator.keys.uses import KeyUses
 from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
 from parley.orchestrator.log.index import DEBATES, DebateIndex
@@ -125,6 +126,8 @@ async def build(
             clock=clock,
             retention=settings.retention(),
         )
+        keys = KeyStore(store.documents)
+        uses = KeyUses(keys, clock)
         feeds = Feeds(store.log, heartbeat_seconds=settings.heartbeat_seconds)
         forwarding = DeltaForwarder(index, feeds, deltas, dependencies.owner, to_replicas)
         servicer = OrchestratorServicer(
@@ -142,19 +145,20 @@ async def build(
             reporter=reporter,
             deletions=deletions,
             allowance=allowance,
-            keys=TenantKeys(KeyStore(store.documents), clock, is_enabled="key" in settings.auth_methods),
+            keys=TenantKeys(keys, clock, is_enabled="key" in settings.auth_methods),
             reader_seconds=settings.reader_seconds,
         )
         service = Service(
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].full_name,
             lambda server: orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(servicer, server),
             lambda address: _set_own_address(index, address),
-            authenticators=_create_authenticators(settings, store, clock),
+            authenticators=_create_authenticators(settings, uses, clock),
             admission=allowance.admit_call,
             ready=store.ping,
         )
         async with (
             background_task("counting what tenants use", usage.run()) if not reading else nullcontext(),
+            background_task("storing when keys are used", uses.run()) if not reading else nullcontext(),
             background_task("running debates", _run(runner)),
             background_task("reporting feedback", reporter.run()),
             # A process that only reads debates deletes none.
@@ -168,6 +172,7 @@ async def build(
                 if not reading:
                     with suppress(StorageError):
                         await usage.publish()
+                        await uses.store()
 
 
 @asynccontextmanager
@@ -189,10 +194,10 @@ def _check_roles(roles: Roles, formats: Formats) -> Roles:
 
 
 def _create_authenticators(
-    settings: OrchestratorSettings, store: Store, clock: Clock
+    settings: OrchestratorSettings, uses: KeyUses, clock: Clock
 ) -> tuple[Authenticator, ...]:
     """Return the authenticators that the settings name, in addition to those of every service."""
-    keys = [ApiKeyAuthenticator(KeyStore(store.documents), clock)] if "key" in settings.auth_methods else []
+    keys = [ApiKeyAuthenticator(uses.keys, clock, uses)] if "key" in settings.auth_methods else []
     return (
         *keys,
         *([_create_token_authenticator(settings, clock)] if "jwt" in settings.auth_methods else []),

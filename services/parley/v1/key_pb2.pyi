@@ -31,10 +31,15 @@ class ApiKey(_message.Message):
     ROLES_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     REVOKE_TIME_FIELD_NUMBER: _builtins.int
+    CREATOR_FIELD_NUMBER: _builtins.int
+    LAST_USE_TIME_FIELD_NUMBER: _builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Names it in public, as in the text `parley_ID_SECRET`: 12 hex digits."""
     name: _builtins.str
     """What its holder is called, for people."""
+    creator: _builtins.str
+    """Who created it, as in `requested_by` of a debate, or a user of the store's machine. Empty if it is older than this field."""
     @_builtins.property
     def roles(self) -> _containers.RepeatedScalarFieldContainer[_access_pb2.AccessRole.ValueType]:
         """What its holder may do."""
@@ -47,6 +52,14 @@ class ApiKey(_message.Message):
     def revoke_time(self) -> _timestamp_pb2.Timestamp:
         """When it was revoked. Unset: it holds."""
 
+    @_builtins.property
+    def last_use_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was last used, to a minute. Unset: not yet."""
+
+    @_builtins.property
+    def expire_time(self) -> _timestamp_pb2.Timestamp:
+        """From when it is refused with `EXPIRED_CREDENTIALS`. Unset: it does not expire."""
+
     def __init__(
         self,
         *,
@@ -55,13 +68,25 @@ class ApiKey(_message.Message):
         roles: _abc.Iterable[_access_pb2.AccessRole.ValueType] | None = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         revoke_time: _timestamp_pb2.Timestamp | None = ...,
+        creator: _builtins.str = ...,
+        last_use_time: _timestamp_pb2.Timestamp | None = ...,
+        expire_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_revoke_time", b"_revoke_time", "create_time", b"create_time", "revoke_time", b"revoke_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "_last_use_time", b"_last_use_time", "_revoke_time", b"_revoke_time", "create_time", b"create_time", "expire_time", b"expire_time", "last_use_time", b"last_use_time", "revoke_time", b"revoke_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_revoke_time", b"_revoke_time", "create_time", b"create_time", "id", b"id", "name", b"name", "revoke_time", b"revoke_time", "roles", b"roles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "_last_use_time", b"_last_use_time", "_revoke_time", b"_revoke_time", "create_time", b"create_time", "creator", b"creator", "expire_time", b"expire_time", "id", b"id", "last_use_time", b"last_use_time", "name", b"name", "revoke_time", b"revoke_time", "roles", b"roles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__expire_time: _TypeAlias = _typing.Literal["expire_time"]  # noqa: Y015
+    _WhichOneofArgType__expire_time: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time"]  # noqa: Y015
+    _WhichOneofReturnType__last_use_time: _TypeAlias = _typing.Literal["last_use_time"]  # noqa: Y015
+    _WhichOneofArgType__last_use_time: _TypeAlias = _typing.Literal["_last_use_time", b"_last_use_time"]  # noqa: Y015
     _WhichOneofReturnType__revoke_time: _TypeAlias = _typing.Literal["revoke_time"]  # noqa: Y015
     _WhichOneofArgType__revoke_time: _TypeAlias = _typing.Literal["_revoke_time", b"_revoke_time"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expire_time) -> _WhichOneofReturnType__expire_time | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__last_use_time) -> _WhichOneofReturnType__last_use_time | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__revoke_time) -> _WhichOneofReturnType__revoke_time | None: ...
 
 Global___ApiKey: _TypeAlias = ApiKey  # noqa: Y015
@@ -75,6 +100,7 @@ class CreateKeyRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     ROLES_FIELD_NUMBER: _builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Names this request, 1 to 128 characters of `[A-Za-z0-9._-]`. Required."""
     name: _builtins.str
@@ -83,18 +109,25 @@ class CreateKeyRequest(_message.Message):
     def roles(self) -> _containers.RepeatedScalarFieldContainer[_access_pb2.AccessRole.ValueType]:
         """What its holder may do, at least one: READ, DEBATE, STEER or ADMIN. Required."""
 
+    @_builtins.property
+    def expire_time(self) -> _timestamp_pb2.Timestamp:
+        """From when it is refused; a time in the future. Unset: it does not expire."""
+
     def __init__(
         self,
         *,
         request_id: _builtins.str = ...,
         name: _builtins.str = ...,
         roles: _abc.Iterable[_access_pb2.AccessRole.ValueType] | None = ...,
+        expire_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "expire_time", b"expire_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "request_id", b"request_id", "roles", b"roles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "expire_time", b"expire_time", "name", b"name", "request_id", b"request_id", "roles", b"roles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__expire_time: _TypeAlias = _typing.Literal["expire_time"]  # noqa: Y015
+    _WhichOneofArgType__expire_time: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expire_time) -> _WhichOneofReturnType__expire_time | None: ...
 
 Global___CreateKeyRequest: _TypeAlias = CreateKeyRequest  # noqa: Y015
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,20 @@ async def test_a_key_that_is_revoked_says_since_when_and_stays_so(administered: 
     assert revoked in [each async for each in administered.acme.list_keys()]
     holder = await administered.holder(made.text)  # it was never shown before, so that nobody remembers it
     assert (await refusal(anext(holder.list()))).reason == "BAD_CREDENTIALS"
+
+
+async def test_a_key_says_who_created_it_and_when_it_expires_and_was_used(administered: Administered) -> None:
+    expires = datetime.now(UTC) + timedelta(days=1)
+    made = await administered.acme.create_key("ci", [ACCESS_ROLE_READ], expires=expires)
+    assert made.key.creator.startswith("test (key ")
+    assert made.key.expire_time.ToDatetime(UTC) == expires
+    assert not made.key.HasField("last_use_time")
+    endless = await administered.acme.create_key("ci", [ACCESS_ROLE_READ])
+    assert not endless.key.HasField("expire_time")
+    past = await refusal(
+        administered.acme.create_key("ci", [ACCESS_ROLE_READ], expires=datetime.now(UTC) - timedelta(1))
+    )
+    assert [each.field for each in past.violations] == ["expire_time"]
 
 
 async def test_one_request_makes_one_key_whose_text_is_told_once(administered: Administered) -> None:

@@ -13,6 +13,7 @@ from google.protobuf.descriptor import MethodDescriptor
 
 from parley.orchestrator.keys.authenticator import ApiKeyAuthenticator
 from parley.orchestrator.keys.store import KEYS, KeyStore
+from parley.orchestrator.keys.uses import KeyUses
 from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import from_rpc_error
@@ -60,9 +61,10 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
     callers: list[Identity] = []
     async with open_store(f"sqlite:///{tmp_path}", "keys") as store:
         await store.documents.prepare(KEYS)
+        keys, clock = KeyStore(store.documents), SystemClock()
         guard = Guard(
             ServiceTokens(lambda: (SECRET.encode(),)),
-            ApiKeyAuthenticator(KeyStore(store.documents), SystemClock()),
+            ApiKeyAuthenticator(keys, clock, KeyUses(keys, clock)),
         )
         names = sorted({each.containing_service.full_name for each in METHODS})
         services = [Service(name, partial(_register, name, callers)) for name in names]

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import grpc
@@ -20,15 +20,21 @@ from parley.runtime.identity.identity import is_tenant
 from parley.runtime.identity.roles import roles_by_name
 
 _PATIENCE: Final = 5.0
+_FACTS: Final = ("made", "creator", "expires", "last_used", "revoked")
 _TENANT: Final = "default"
 
 
-async def add_key(server: str | None, name: str, tenant: str | None, roles: Sequence[str]) -> None:
-    """Create a key and print it, this once. Raise CommandError."""
+async def add_key(
+    server: str | None, name: str, tenant: str | None, roles: Sequence[str], days: int | None
+) -> None:
+    """Create a key that works for so many days (None: until it is revoked), and print it, this once. Raise CommandError."""
     if not name.strip() or len(name) > 64 or not name.isprintable():
         raise CommandError("NAME must be 1 to 64 characters on one line", INVALID_ARGUMENTS)
+    expires = SystemClock().now() + timedelta(days=days) if days else None
     key_id, text = await (
-        _add_at_server(server, name, tenant, roles) if server else _add_to_store(name, tenant, roles)
+        _add_at_server(server, name, tenant, roles, expires)
+        if server
+        else _add_to_store(name, tenant, roles, expires)
     )
     print_line(text)
     say(
@@ -42,8 +48,13 @@ async def list_keys(server: str | None, tenant: str | None, *, as_json: bool) ->
     if as_json:
         print_text(to_json(found))
         return
-    columns = ["id", *([] if server else ["tenant"]), "name", "roles", "made", "revoked"]
-    print_table([[each.upper() for each in columns], *([key[each] for each in columns] for key in found)])
+    columns = ["id", *([] if server else ["tenant"]), "name", "roles", *_FACTS]
+    print_table(
+        [
+            [each.upper().replace("_", " ") for each in columns],
+            *([key[each] for each in columns] for key in found),
+        ]
+    )
     if not found:
         say("There is no key yet.")
 
@@ -54,7 +65,9 @@ async def revoke_key(server: str | None, key_id: str) -> None:
     say(f"Key {key_id} {result}; no service lets it in after 10 seconds.")
 
 
-async def _add_to_store(name: str, tenant: str | None, roles: Sequence[str]) -> tuple[str, str]:
+async def _add_to_store(
+    name: str, tenant: str | None, roles: Sequence[str], expires: datetime | None
+) -> tuple[str, str]:
     tenant = _TENANT if tenant is None else tenant
     if not is_tenant(tenant):
         message = (
@@ -64,7 +77,7 @@ async def _add_to_store(name: str, tenant: str | None, roles: Sequence[str]) -> 
     from parley.local import open_own_keys
 
     async with open_own_keys() as keys:
-        key, text = await keys.add(tenant, name, roles_by_name(roles), SystemClock().now())
+        key, text = await keys.add(tenant, name, roles_by_name(roles), SystemClock().now(), expires=expires)
     return key.id, text
 
 
@@ -85,9 +98,11 @@ async def _revoke_in_store(key_id: str) -> str:
     return "is revoked" if revoked else "was revoked before"
 
 
-async def _add_at_server(server: str, name: str, tenant: str | None, roles: Sequence[str]) -> tuple[str, str]:
+async def _add_at_server(
+    server: str, name: str, tenant: str | None, roles: Sequence[str], expires: datetime | None
+) -> tuple[str, str]:
     async with _connect_as_tenant(server, tenant) as parley:
-        made = await parley.create_key(name, sorted(roles_by_name(roles)))
+        made = await parley.create_key(name, sorted(roles_by_name(roles)), expires=expires)
     return made.key.id, made.text
 
 
@@ -119,16 +134,23 @@ async def _connect_as_tenant(server: str, tenant: str | None) -> AsyncIterator[P
 
 def _to_row(key: ApiKey) -> Mapping[str, str]:
     """Return a key from a server as the row that a store would give."""
-    made, revoked = (
-        time.ToDatetime(UTC).isoformat(timespec="microseconds") for time in (key.create_time, key.revoke_time)
-    )
     return {
         "id": key.id,
         "name": key.name,
         "roles": ",".join(sorted(enum_text(AccessRole.DESCRIPTOR, each) for each in key.roles)),
-        "made": made,
-        "revoked": revoked if key.HasField("revoke_time") else "-",
+        "made": _time(key, "create_time"),
+        "creator": key.creator or "-",
+        "expires": _time(key, "expire_time"),
+        "last_used": _time(key, "last_use_time"),
+        "revoked": _time(key, "revoke_time"),
     }
+
+
+def _time(key: ApiKey, field: str) -> str:
+    if not key.HasField(field):  # type: ignore[arg-type] # the name of a field that every caller knows
+        return "-"
+    time: datetime = getattr(key, field).ToDatetime(UTC)
+    return time.isoformat(timespec="microseconds")
 
 
 def _unknown_key_error(key_id: str) -> CommandError:

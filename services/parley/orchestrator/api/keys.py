@@ -4,14 +4,16 @@ import re
 from datetime import datetime
 from typing import Final
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from parley.orchestrator.api.page_tokens import page_token, place_of
 from parley.orchestrator.api.requests import check_request_id
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.keys.store import ApiKey
 from parley.orchestrator.keys.tenant_keys import TenantKeys
-from parley.orchestrator.model.times import timestamp
+from parley.orchestrator.model.times import time_of, timestamp
 from parley.runtime import audit
-from parley.runtime.identity.identity import current_tenant
+from parley.runtime.identity.identity import current_identity, current_tenant
 from parley.runtime.identity.roles import CLIENT_ROLES
 from parley.runtime.validation import Violations
 from parley.v1 import key_pb2, orchestrator_pb2_grpc
@@ -34,10 +36,15 @@ class KeyServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self, request: key_pb2.CreateKeyRequest, _context: object
     ) -> key_pb2.CreateKeyResponse:
         """Create a key."""
-        _check_create_request(request)
+        _check_create_request(request, self.keys.clock.now())
         with map_store_errors():
             key, text = await self.keys.create(
-                current_tenant(), request.request_id, request.name, frozenset(request.roles)
+                current_tenant(),
+                request.request_id,
+                request.name,
+                frozenset(request.roles),
+                creator=current_identity().subject,
+                expires=time_of(request.expire_time) if request.HasField("expire_time") else None,
             )
         audit.report_act(f"key {key.id}")
         return key_pb2.CreateKeyResponse(key=_to_proto(key), text=text)
@@ -69,7 +76,7 @@ class KeyServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         return key_pb2.RevokeKeyResponse(key=_to_proto(key))
 
 
-def _check_create_request(request: key_pb2.CreateKeyRequest) -> None:
+def _check_create_request(request: key_pb2.CreateKeyRequest, now: datetime) -> None:
     violations = Violations()
     check_request_id(violations, request.request_id)
     name = request.name
@@ -86,7 +93,20 @@ def _check_create_request(request: key_pb2.CreateKeyRequest) -> None:
     for place, role in enumerate(request.roles[:_MAX_ROLES]):
         fine = role != ACCESS_ROLE_UNSPECIFIED and role in CLIENT_ROLES
         violations.check(that=fine, field=f"roles[{place}]", otherwise="must be READ, DEBATE, STEER or ADMIN")
+    if request.HasField("expire_time"):
+        violations.check(
+            that=_is_after(request.expire_time, now),
+            field="expire_time",
+            otherwise="must be a time in the future",
+        )
     violations.refuse()
+
+
+def _is_after(stamp: Timestamp, now: datetime) -> bool:
+    try:
+        return time_of(stamp) > now
+    except (ValueError, OverflowError):  # before the year 1 or after 9999
+        return False
 
 
 def _to_proto(key: ApiKey) -> key_pb2.ApiKey:
@@ -96,5 +116,12 @@ def _to_proto(key: ApiKey) -> key_pb2.ApiKey:
         name=key.name,
         roles=sorted(key.roles),
         create_time=timestamp(created),
-        revoke_time=timestamp(datetime.fromisoformat(key.revoked)) if key.revoked else None,
+        revoke_time=_stamp(key.revoked),
+        creator=key.creator,
+        last_use_time=_stamp(key.last_used),
+        expire_time=_stamp(key.expires),
     )
+
+
+def _stamp(time: str) -> Timestamp | None:
+    return timestamp(datetime.fromisoformat(time)) if time else None

@@ -1,6 +1,8 @@
 """API keys as the store keeps them: the hash of a key, never the key itself."""
 
+import getpass
 import hashlib
+import os
 import secrets
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -31,6 +33,9 @@ class ApiKey:
         hash: SHA-256 of its secret part. That is 32 random bytes, which cannot be guessed, so a fast hash is safe.
         created: Time of creation (ISO 8601, UTC, microseconds) and its id. Orders keys by age.
         revoked: Time at which it was revoked; empty while it is valid.
+        creator: Who created it; empty for a key that is older than this field.
+        last_used: When it was last used, to a minute; empty: not yet.
+        expires: From when it is refused; empty: it does not expire.
     """
 
     id: str
@@ -40,6 +45,9 @@ class ApiKey:
     hash: str
     created: str
     revoked: str = ""
+    creator: str = ""
+    last_used: str = ""
+    expires: str = ""
 
     def visible_fields(self) -> dict[str, str]:
         """Return the fields that people may see, by name."""
@@ -49,6 +57,9 @@ class ApiKey:
             "name": self.name,
             "roles": ",".join(sorted(map(role_name, self.roles))),
             "made": self.created.partition("/")[0],
+            "creator": self.creator or "-",
+            "expires": self.expires or "-",
+            "last_used": self.last_used or "-",
             "revoked": self.revoked or "-",
         }
 
@@ -56,20 +67,31 @@ class ApiKey:
 class KeyStore:
     """Stores all keys."""
 
-    def __init__(self, documents: Documents) -> None:
-        """Use a store whose collection KEYS is prepared."""
+    def __init__(self, documents: Documents, creator: str = "") -> None:
+        """Use a store whose collection KEYS is prepared. `creator` creates the keys that are added without one."""
         self._documents = documents
+        self._creator = creator
 
     async def add(
-        self, tenant: str, name: str, roles: frozenset[Role], now: datetime, key_id: str = ""
+        self,
+        tenant: str,
+        name: str,
+        roles: frozenset[Role],
+        now: datetime,
+        key_id: str = "",
+        *,
+        creator: str = "",
+        expires: datetime | None = None,
     ) -> tuple[ApiKey, str]:
         """Create a key, by default with a random id. Return it with its text, which is not stored.
 
         Raise DuplicateError if a key with this id exists.
         """
         key_id, secret = key_id or secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
-        created = f"{now.isoformat(timespec='microseconds')}/{key_id}"
-        key = ApiKey(key_id, tenant, name, roles, hash_of(secret), created)
+        creator = creator or self._creator
+        created = f"{_text_of(now)}/{key_id}"
+        until = _text_of(expires) if expires else ""
+        key = ApiKey(key_id, tenant, name, roles, hash_of(secret), created, creator=creator, expires=until)
         fields = {
             "tenant": tenant,
             "name": name,
@@ -77,6 +99,9 @@ class KeyStore:
             "hash": key.hash,
             "made": created,
             "revoked": "",
+            "creator": creator,
+            "last_used": "",
+            "expires": until,
         }
         await self._documents.insert(KEYS, key_id, fields)
         return key, f"{_PREFIX}_{key_id}_{secret}"
@@ -118,8 +143,23 @@ class KeyStore:
 
     async def revoke(self, key_id: str, now: datetime) -> bool:
         """Revoke a key. Return False if it does not exist or was revoked before."""
-        changes = {"revoked": now.isoformat(timespec="microseconds")}
-        return await self._documents.update(KEYS, key_id, changes, {"revoked": ""})
+        return await self._documents.update(KEYS, key_id, {"revoked": _text_of(now)}, {"revoked": ""})
+
+    async def set_last_use(self, key_id: str, used: datetime) -> None:
+        """Store when a key was last used."""
+        await self._documents.update(KEYS, key_id, {"last_used": _text_of(used)})
+
+
+def _local_creator() -> str:
+    """Return the user of this machine, as the creator of a key: whoever opens the store itself shows no credentials."""
+    try:
+        return f"{getpass.getuser()} at the store"
+    except (ImportError, KeyError, OSError):  # a user without a name, as in a container
+        return f"user {os.geteuid()} at the store"
+
+
+def _text_of(time: datetime) -> str:
+    return time.isoformat(timespec="microseconds")
 
 
 def _read_keys(found: Sequence[Document]) -> list[ApiKey]:
@@ -141,6 +181,9 @@ def _key(document: Document) -> ApiKey:
         hash=str(fields["hash"]),
         created=str(fields["made"]),
         revoked=str(fields["revoked"]),
+        creator=str(fields.get("creator", "")),
+        last_used=str(fields.get("last_used", "")),
+        expires=str(fields.get("expires", "")),
     )
 
 
@@ -154,4 +197,4 @@ async def open_keys(url: str) -> AsyncGenerator[KeyStore, None]:
         with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(url, "orchestrator"))
             await store.documents.prepare(KEYS)
-        yield KeyStore(store.documents)
+        yield KeyStore(store.documents, _local_creator())

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 import grpc
@@ -26,7 +27,14 @@ class TenantKeys:
     is_enabled: bool
 
     async def create(
-        self, tenant: str, request_id: str, name: str, roles: frozenset[Role]
+        self,
+        tenant: str,
+        request_id: str,
+        name: str,
+        roles: frozenset[Role],
+        *,
+        creator: str,
+        expires: datetime | None = None,
     ) -> tuple[ApiKey, str]:
         """Create a key. Return it with its text, which cannot be read again, not even with the same request id.
 
@@ -39,7 +47,9 @@ class TenantKeys:
             raise resource_exhausted("TOO_MANY_KEYS", message)
         key_id = hashlib.sha256(f"{tenant}/{request_id}".encode()).hexdigest()[:12]
         try:
-            return await self.store.add(tenant, name, roles, self.clock.now(), key_id)
+            return await self.store.add(
+                tenant, name, roles, self.clock.now(), key_id, creator=creator, expires=expires
+            )
         except DuplicateError:
             message = (
                 f"request id {request_id!r} already created the key {key_id}, whose text is sent once; "

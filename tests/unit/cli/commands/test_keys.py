@@ -1,8 +1,10 @@
 """API keys on the command line: made, listed and revoked in the store of PARLEY_STORE, or at a server."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,10 @@ class Keeper(ScriptedOrchestrator):
     def CreateKey(self, request: CreateKeyRequest, context: Any) -> CreateKeyResponse:  # noqa: N802
         made = ApiKey(id=f"{len(self.kept):012x}", name=request.name, roles=[*request.roles, 99])  # type: ignore[list-item]
         made.create_time.FromJsonString("2026-01-02T03:04:05Z")
+        made.last_use_time.FromJsonString("2026-01-02T03:05:00Z")
+        made.creator = "ann"
+        if request.HasField("expire_time"):
+            made.expire_time.CopyFrom(request.expire_time)
         self.kept.append(made)
         return CreateKeyResponse(key=made, text=f"parley_{made.id}_secret")
 
@@ -96,6 +102,23 @@ def keeper() -> Iterator[Keeper]:
         yield keeper
 
 
+def test_a_key_shows_who_created_it_and_expires_after_so_many_days(
+    keeper: Keeper, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["keys", "add", "ci", "--expires-in", "30"]) == 0
+    assert run(["keys", "add", "ci"]) == 0
+    first, second = listed(capsys)
+    lasts = datetime.fromisoformat(first["expires"]) - datetime.fromisoformat(first["made"])
+    assert timedelta(days=29) < lasts <= timedelta(days=30)
+    assert first["creator"].endswith(" at the store")
+    assert (first["last_used"], second["expires"]) == ("-", "-")
+    at = ["--server", keeper.address]
+    assert run(["keys", "add", "ci", "--expires-in", "1", *at]) == 0
+    (there,) = listed(capsys, *at)
+    assert datetime.fromisoformat(there["expires"]) > datetime.now(UTC) + timedelta(hours=23)
+    assert run(["keys", "add", "ci", "--expires-in", "0"]) == 2
+
+
 def test_at_a_server_the_keys_are_those_of_ones_own_tenant(
     keeper: Keeper, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,10 +131,29 @@ def test_at_a_server_the_keys_are_those_of_ones_own_tenant(
     assert "is revoked" in capsys.readouterr().err
     first, second = listed(capsys, *at)
     made = "2026-01-02T03:04:05.000000+00:00"
-    assert first == {"id": "000000000000", "name": "ci", "roles": "99,read", "made": made, "revoked": "-"}
+    assert first == {
+        "id": "000000000000",
+        "name": "ci",
+        "roles": "99,read",
+        "made": made,
+        "creator": "ann",
+        "expires": "-",
+        "last_used": "2026-01-02T03:05:00.000000+00:00",
+        "revoked": "-",
+    }
     assert (second["name"], second["revoked"]) == ("more", "2026-01-02T03:04:06.000000+00:00")
     assert run(["keys", "list", *at]) == 0
-    assert capsys.readouterr().out.split("\n")[0].split() == ["ID", "NAME", "ROLES", "MADE", "REVOKED"]
+    header = capsys.readouterr().out.split("\n")[0]
+    assert re.split(r"  +", header.strip()) == [
+        "ID",
+        "NAME",
+        "ROLES",
+        "MADE",
+        "CREATOR",
+        "EXPIRES",
+        "LAST USED",
+        "REVOKED",
+    ]
     assert not (folder / "data").exists(), "no store of this machine was opened"
 
 
