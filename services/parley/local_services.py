@@ -54,6 +54,7 @@ class LocalOptions:
         adopt: Whether debates of an earlier process continue by themselves.
         purpose: Only the services that it needs are started, so that a command that only reads loads no model.
         evaluators: Whether the file at `config_path` may also list evaluators alone.
+        context_tokens: Of routes for which the file does not say it. None: PARLEY_CONTEXT_TOKENS, or what is known of them.
         log_to_stderr: Whether logs go to stderr, rather than to `parley.log` in the data folder.
     """
 
@@ -63,6 +64,7 @@ class LocalOptions:
     advertise: str | None = None
     purpose: Purpose = "debates"
     evaluators: bool = False
+    context_tokens: int | None = None
     log_to_stderr: bool = False
 
 
@@ -159,6 +161,8 @@ class LocalServices:
         settings = GatewaySettings.load().model_copy(update={**self._shared, "grace_seconds": _GRACE_SECONDS})
         if options.config_path is not None:
             settings = settings.model_copy(update={"agents_file": options.config_path})
+        if options.context_tokens is not None:
+            settings = settings.model_copy(update={"context_tokens": options.context_tokens})
         draining = Draining()
         alone = self._folder is not None  # its lock is held
         built = build(

@@ -143,6 +143,12 @@ def parley() -> None:
     help="Let the agents ask questions before they begin; you answer on the terminal. Default: the file's.",
 )
 @click.option("--max-output-tokens", type=Count(1_000_000), metavar="N", help="Bound one contribution.")
+@click.option(
+    "--context-tokens",
+    type=Count(100_000_000, 256),
+    metavar="N",
+    help="Tokens that prompt and answer of a model may have together. Default: what is known of it.",
+)
 @label_option("A label by which the debate is found later; may be given several times.")
 @click.option(
     "-o", "--output", metavar="FILE", type=_PATH, help="Write the answer, or with .json the whole debate."

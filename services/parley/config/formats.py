@@ -88,7 +88,10 @@ FORMATS: Final[tuple[Format, ...]] = (
         settings=keys_of(PanelSettings.DESCRIPTOR),
         rounds="rounds",
         without_section="3 rounds, as always",
-        renamed={"termination_condition": "termination"},
+        renamed={
+            "termination_condition": "termination",
+            "clarifications_max_iterations": "clarifications_max_times",
+        },
         has_concurrency=True,
     ),
     Format(

@@ -53,6 +53,7 @@ QUOTA             = _kind("quota",             "counts next alarm", StatusCode.R
 AUTH              = _kind("auth",              "counts next alarm", StatusCode.PERMISSION_DENIED,   "PROVIDER_AUTH")
 UNKNOWN_MODEL     = _kind("unknown model",     "counts next alarm", StatusCode.NOT_FOUND,           "UNKNOWN_ROUTE")
 NO_SUCH_ENDPOINT  = _kind("no such endpoint",  "counts next alarm", StatusCode.UNAVAILABLE,         "PROVIDER_UNAVAILABLE")
+UNREACHABLE       = _kind("unreachable",       "counts next alarm", StatusCode.UNAVAILABLE,         "PROVIDER_UNREACHABLE")
 OWN_LIMIT         = _kind("own limit",         "next again",        StatusCode.UNAVAILABLE,         "GATEWAY_UNAVAILABLE")
 UNFORESEEN        = _kind("unforeseen error",  "counts next alarm", StatusCode.UNAVAILABLE,         "PROVIDER_UNAVAILABLE")
 CONTENT_REFUSED   = _kind("content refused",   "next",              StatusCode.FAILED_PRECONDITION, "BAD_REQUEST")
@@ -78,6 +79,7 @@ FAILURE_KINDS: Final = (
     AUTH,
     UNKNOWN_MODEL,
     NO_SUCH_ENDPOINT,
+    UNREACHABLE,
     OWN_LIMIT,
     UNFORESEEN,
     CONTENT_REFUSED,

@@ -280,6 +280,7 @@ class Offers:
     ) -> None:
         self._kinds = kinds
         self._prices_file = settings.prices_file
+        self._context_tokens = settings.context_tokens or 0
         self._published_prices = PublishedPrices()
         self._stack = stack
         self._endpoints: dict[str, Endpoint] = {}
@@ -297,7 +298,14 @@ class Offers:
         sellers = {each.name: Seller(each.base_url, each.price_list) for each in chosen.providers}
         prices = await asyncio.to_thread(load_prices, self._prices_file, sellers, self._published_prices)
         self._endpoints = {each.name: self._get_endpoint(each) for each in chosen.providers}
-        return Offer(self._endpoints, chosen.routes, chosen.open_providers, chosen.defaults, prices)
+        return Offer(
+            self._endpoints,
+            chosen.routes,
+            chosen.open_providers,
+            chosen.defaults,
+            prices,
+            self._context_tokens,
+        )
 
     def _get_endpoint(self, provider: Provider) -> Endpoint:
         known = self._endpoints.get(provider.name)

@@ -45,6 +45,13 @@ class GatewaySettings(ServiceSettings):
     model: str | None = Field(
         default=None, max_length=512, description="Model of agents that name none, or `provider/model`."
     )
+    context_tokens: int | None = Field(
+        default=None,
+        ge=256,
+        le=100_000_000,
+        description="Tokens that prompt and answer may have together, of routes for which the agents file does not say it. "
+        "Unset: as the endpoint lists it, or as it is published.",
+    )
     local_servers: str = Field(
         default="auto",
         pattern=r"^(auto|off|[0-9]{1,5}(,[0-9]{1,5})*)$",

@@ -85,7 +85,8 @@ class GatewayServiceServicer:
         `CONTEXT_OVERFLOW`, `INVALID_STRUCTURED_ANSWER` or `TRUNCATED` (all tokens were spent before the first word; raise
         `max_output_tokens`) or `DOCUMENTS_MISSING` (a document is named by a digest that this replica does not know; call again with its
         text); PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
-        `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE`, `NO_ROUTE_AVAILABLE` or
+        `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE`, `PROVIDER_UNREACHABLE`
+        (nothing has answered there before; its address may be wrong), `NO_ROUTE_AVAILABLE` or
         `GATEWAY_UNAVAILABLE` (the gateway itself had no room for another connection; call again);
         DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
         `STORE_UNAVAILABLE` (only with a `call_id`; call again); PERMISSION_DENIED `WRONG_TENANT` (the `call_id` is of another

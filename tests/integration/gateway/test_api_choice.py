@@ -131,5 +131,5 @@ async def test_an_unknown_model_is_not_a_missing_endpoint() -> None:
 async def test_an_endpoint_with_neither_api_says_so() -> None:
     async with ModelServer(responses=False, chat=False) as server, one_server(server) as gateway:
         failure = await failure_of(gateway)
-        assert (failure.code, failure.reason) == (grpc.StatusCode.UNAVAILABLE, "PROVIDER_UNAVAILABLE")
+        assert (failure.code, failure.reason) == (grpc.StatusCode.UNAVAILABLE, "PROVIDER_UNREACHABLE")
         assert failure.metadata["provider_status"] == "404"

@@ -112,9 +112,40 @@ async def test_a_provider_that_is_not_there_is_named_with_its_address() -> None:
     await server.stop()
     async with one_server(server) as gateway:
         failure = await failure_of(gateway)
-    assert (failure.code, failure.reason) == (grpc.StatusCode.UNAVAILABLE, "PROVIDER_UNAVAILABLE")
+    assert (failure.code, failure.reason) == (grpc.StatusCode.UNAVAILABLE, "PROVIDER_UNREACHABLE")
     assert "openai/m-1: cannot connect to 127.0.0.1" in failure.message
     assert "\n" not in failure.message
+
+
+async def test_one_that_answered_before_is_away_and_may_come_back() -> None:
+    server = ModelServer()
+    await server.start()
+    async with one_server(server) as gateway:
+        await gateway.ask()
+        await server.stop()
+        failure = await failure_of(gateway)
+    assert (failure.code, failure.reason) == (grpc.StatusCode.UNAVAILABLE, "PROVIDER_UNAVAILABLE")
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "reason"),
+    [
+        (401, "Incorrect API key provided", "PROVIDER_AUTH"),
+        (402, "Insufficient credits", "PROVIDER_QUOTA"),
+        (404, "model 'm-1' not found", "UNKNOWN_ROUTE"),
+        (500, "busy", "NO_ROUTE_AVAILABLE"),
+    ],
+)
+async def test_behind_an_open_breaker_what_has_to_be_mended_keeps_its_name(
+    status: int, said: str, reason: str
+) -> None:
+    async with ModelServer(rules=[Rule(fault=error(status, said))]) as server, one_server(server) as gateway:
+        for _ in range(3):
+            await failure_of(gateway)
+        assert await gateway.breaker("openai/m-1") == "OPEN"
+        failure = await failure_of(gateway)
+    assert failure.reason == reason
+    assert "no route lets a call through" in failure.message
 
 
 async def test_a_refused_key_names_the_route_and_never_the_key() -> None:

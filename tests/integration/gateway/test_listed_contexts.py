@@ -55,6 +55,15 @@ async def test_what_the_file_says_of_a_context_comes_before_the_list(tmp_path: P
             assert not server.ledger.to(MODELS)
 
 
+async def test_a_setting_says_it_of_every_route_of_which_the_file_does_not(tmp_path: Path) -> None:
+    async with ModelServer(model_entry={"max_model_len": 4096}) as server:
+        given = routes_file(tmp_path, server, extra="    context_tokens: 512\n")
+        async with running(given.model_copy(update={"context_tokens": 2048}), environment=KEYS) as gateway:
+            assert await context_of(gateway, "p1/m") == 512
+            assert await context_of(gateway, "p1/other") == 2048
+            assert not server.ledger.to(MODELS)
+
+
 async def test_the_model_of_a_base_url_alone_is_known_before_the_first_call() -> None:
     async with (
         ModelServer(models=("m",), model_entry={"meta": {"n_ctx": 2048}}) as server,

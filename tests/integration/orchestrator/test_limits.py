@@ -322,6 +322,26 @@ async def test_providers_that_come_back_are_waited_for_and_the_debate_goes_on_by
     assert stage.gateway.steps().count("round/1/propose/ada") == 1
 
 
+async def test_an_endpoint_where_nothing_ever_answered_is_not_waited_for(
+    stage: Backstage, replica: Replica
+) -> None:
+    stage.gateway.fail("*", refusal("PROVIDER_UNREACHABLE", "cannot connect"))
+    debate = await replica.create(limited(2))
+    events = await stage.comes_to(debate, "FAILED")
+    assert fold(events).failure.reason == "PROVIDER_UNREACHABLE"
+    assert "wait_started" not in [each.kind for each in events]
+
+
+async def test_one_that_is_gone_after_an_answer_of_this_debate_is_waited_for(
+    stage: Backstage, replica: Replica, clock: ManualClock
+) -> None:
+    stage.gateway.fail("round/1/propose/bo", refusal("PROVIDER_UNREACHABLE", "cannot connect"), attempt=1)
+    debate = await replica.create(limited(2))
+    await stage.has(debate, "wait_started")
+    clock.advance(5)
+    await stage.comes_to(debate, "COMPLETED")
+
+
 async def _has_status(stage: Backstage, debate: str, status: str) -> bool:
     return (await stage.record(debate)).status == status
 

@@ -369,6 +369,17 @@ def test_when_the_rounds_end_what_is_recalled_and_the_domain_reach_the_debate(te
     jsonschema.Draft202012Validator(schema()).validate(yaml.safe_load(text))
 
 
+@pytest.mark.parametrize(
+    "key", ["clarificationsMaxIterations", "clarifications_max_iterations", "clarificationsMaxTimes"]
+)
+def test_how_often_questions_are_put_has_a_name_in_panel_configurations(key: str) -> None:
+    text = json.dumps({"debate": {"interactiveClarifications": True, key: 2}})
+    found = config.loads(text, "debate-config.json", Path())
+    assert debate_message(found.debate).clarifications.max_times == 2
+    assert not [notice for notice in found.notices if "larification" in notice]
+    jsonschema.Draft202012Validator(schema()).validate(json.loads(text))
+
+
 def test_limits_reach_the_debate_in_the_contracts_units() -> None:
     text = (
         "debate:\n  call_timeout_seconds: 30\n  timeout_per_round: 120500\n  total_timeout_seconds: 1800\n"

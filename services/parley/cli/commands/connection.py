@@ -59,10 +59,11 @@ async def connect(
     purpose: "Purpose" = "debates",
     what: str = "orchestrator",
     evaluators: bool = False,
+    context_tokens: int | None = None,
 ) -> AsyncIterator[Connection]:
     """Yield the system to talk to; if it runs in this process, it stops at the end of the block.
 
-    With `evaluators`, the configuration file may list evaluators and no agents. `what` is the service that `server` must be. Raise
+    With `evaluators`, the configuration file may list evaluators and no agents. `context_tokens` are those of models asked from here. `what` is the service that `server` must be. Raise
     CommandError if it is another service or does not answer.
     """
     if server is not None:
@@ -76,7 +77,12 @@ async def connect(
         with announce_slow_start(also_without_terminal=purpose == "debates"):
             from parley.local import LocalOptions, local_system
 
-            options = LocalOptions(config_path=config_path, purpose=purpose, evaluators=evaluators)
+            options = LocalOptions(
+                config_path=config_path,
+                purpose=purpose,
+                evaluators=evaluators,
+                context_tokens=context_tokens,
+            )
             system = await stack.enter_async_context(local_system(options))
         yield Connection(
             system.orchestrator_address,

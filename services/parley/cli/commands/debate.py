@@ -26,6 +26,7 @@ from parley.cli.input.debate_request import (
     build_debate_request,
     check_debate_options,
     config_notices,
+    context_tokens_notice,
 )
 from parley.cli.input.evaluation_request import (
     EvaluationFormat,
@@ -75,7 +76,12 @@ def run_debate(question: str | None, options: DebateOptions) -> int:
             found = find_config(options.config)
             request = build_debate_request(text, context, options, found)
             unattended = apply_unattended_defaults(request.spec)
-            notices = [*config_notices(options, found), context.notice, unattended or ""]
+            notices = [
+                *config_notices(options, found),
+                context.notice,
+                unattended or "",
+                context_tokens_notice(options) or "",
+            ]
         if options.report is not None:
             _warn_about_report(report_path(options.report))
         run = RunOptions(
@@ -86,6 +92,7 @@ def run_debate(question: str | None, options: DebateOptions) -> int:
             report=options.report,
             resume=options.resume,
             style=options.style,
+            context_tokens=options.context_tokens,
         )
         return asyncio.run(DebateCommand(run, found, request, notices).run())
 
@@ -130,6 +137,7 @@ class RunOptions:
     report: Path | None = None
     resume: str | None = None
     style: Style | None = None
+    context_tokens: int | None = None
 
 
 class DebateCommand:
@@ -191,7 +199,12 @@ class DebateCommand:
     @asynccontextmanager
     async def _connect(self, interrupts: Interrupts) -> AsyncIterator[tuple[Connection, ParleyClient]]:
         config_path = Path(self._config.places.name) if self._config is not None else None
-        async with connect(self._options.server, config_path, evaluators=self.evaluators) as link:
+        async with connect(
+            self._options.server,
+            config_path,
+            evaluators=self.evaluators,
+            context_tokens=self._options.context_tokens,
+        ) as link:
             if interrupts.first.is_set():
                 raise PausedError
             self._log, self._own = link.log, link.own

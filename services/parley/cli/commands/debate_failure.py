@@ -86,6 +86,10 @@ _NO_LISTENER: Final = re.compile(r"cannot connect to .*(Connect call failed|[Cc]
 _NO_HOST: Final = re.compile(
     r"Name or service not known|nodename nor servname|No address associated|name resolution"
 )
+_NO_MODEL: Final = re.compile(
+    r"\bmodels?\b.{0,200}\b(not found|does not exist|not exist|not available)|(unknown|invalid|no such) model",
+    re.IGNORECASE,
+)
 _OTHER_API: Final = re.compile(r"\b(404|405)\b|not JSON")
 _SECRET: Final = re.compile(r"(?<=//)[^/@]*@|\?.*")
 """The parts of a URL that may contain a key: user name, password and query."""
@@ -119,6 +123,8 @@ def _likely_cause(url: str, message: str, *, has_model: bool) -> str:  # noqa: P
         return "there is no such host"
     if _NO_LISTENER.search(message):
         return "nothing listens there; is the server running, and the port its own?"
+    if _NO_MODEL.search(message):
+        return "it has no model of this name; PARLEY_MODEL or --model names one that it has"
     if not _OTHER_API.search(message):
         return ""
     if not _VERSION.search(address.path):

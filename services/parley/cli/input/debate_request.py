@@ -43,6 +43,7 @@ class DebateOptions:
     context: Path | None
     clarify: bool | None
     max_output_tokens: int | None
+    context_tokens: int | None
     labels: tuple[tuple[str, str], ...]
     output: Path | None
     report: Path | None
@@ -132,6 +133,13 @@ def config_notices(options: DebateOptions, found: ConfigFile | None) -> list[str
     moot = {found.gaps.get(section) for section, given in overridden.items() if given is not None}
     kept = [each for each in found.notices if each not in moot]
     return [*kept, *(f"warning: {each}" for each in found.warnings)]
+
+
+def context_tokens_notice(options: DebateOptions) -> str | None:
+    """Return a notice if the size of the context is given for models that a server asks."""
+    if options.server is None or options.context_tokens is None:
+        return None
+    return "warning: --context-tokens is for models that are asked from here; set PARLEY_CONTEXT_TOKENS at the server"
 
 
 def apply_unattended_defaults(spec: DebateSpec) -> str | None:

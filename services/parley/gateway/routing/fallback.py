@@ -7,7 +7,15 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any, Final
 
-from parley.gateway.failures import CALL_TIMEOUT, NO_ROUTE, Failure
+from parley.gateway.failures import (
+    AUTH,
+    CALL_TIMEOUT,
+    NO_ROUTE,
+    QUOTA,
+    UNKNOWN_MODEL,
+    UNREACHABLE,
+    Failure,
+)
 from parley.gateway.routing import metrics
 from parley.gateway.routing.breaker import Flight
 from parley.gateway.routing.call import Call, Progress, Timeouts
@@ -28,6 +36,8 @@ _QUEUE_SHARE: Final = 0.1
 _MIN_SECONDS: Final = 0.1
 """Seconds that must be left for another route attempt."""
 
+_LASTING: Final = (AUTH, QUOTA, UNKNOWN_MODEL, UNREACHABLE)
+"""What a person has to mend."""
 _logger = get_logger(__name__)
 
 
@@ -239,6 +249,7 @@ class _RoutedCall:
             return None, True
         finally:
             slot.tokens = used.tokens - before
+        live.last_failure = None
         return answer, True
 
     def _flight_at(self, route: str) -> Flight:
@@ -252,6 +263,7 @@ class _RoutedCall:
         name = live.route.name
         self.failures.pop(name, None)
         self.failures[name] = failure
+        live.last_failure = failure.kind
         if failure.retry_after is not None:
             self._asked_not_before[name] = self._loop.time() + failure.retry_after
             live.queue.rest(failure.retry_after)
@@ -312,8 +324,11 @@ class _RoutedCall:
             return _add_history(list(self.failures.values())[-1], self.failures)
         waits = [self._seconds_until_free(live) for live in self._routes]
         shown = "; ".join(self._explain(live) for live in self._routes)
+        kinds = [live.last_failure for live in self._routes]
+        lasting = [kind for kind in kinds if kind in _LASTING]
         return Failure(
-            NO_ROUTE,
+            # So a debate does not wait for it.
+            lasting[-1] if lasting and len(lasting) == len(kinds) else NO_ROUTE,
             f"no route lets a call through; {shown}",
             retry_after=max(min(waits, default=0.0), 1.0),
             route=self._routes[0].route.name if self._routes else "",

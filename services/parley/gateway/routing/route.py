@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
+from parley.gateway.failures import FailureKind
 from parley.gateway.routing.breaker import BreakerState, Flight, Permit, RouteBreaker
 from parley.gateway.routing.queue import Limits, RouteQueue
 from parley.gateway.usage import RouteUsage
@@ -93,6 +94,8 @@ class LiveRoute:
     queue: RouteQueue
     may_send_trial: "Callable[[LiveRoute], Awaitable[bool]] | None" = None
     """Asks the other replicas before a trial goes out."""
+    last_failure: FailureKind | None = None
+    """Of what kind the last failure here was; None: there was none, or an answer came since."""
 
     async def admit(self, flight: Flight | None = None) -> Permit | None:
         """Give leave for a route attempt, or None if none may go out now. A trial is one of all replicas at a time."""

@@ -34,7 +34,8 @@ class Watcher:
 class Offer:
     """What there is to ask: endpoints by their provider's name, what is known of routes, and the usual ones.
 
-    `prices` are those of routes that name none; of `open_providers` any model may be named.
+    `prices` are those of routes that name none, and `context_tokens` too, if they are not 0; of `open_providers` any model may
+    be named.
     """
 
     endpoints: Mapping[str, Endpoint]
@@ -42,6 +43,7 @@ class Offer:
     open_providers: tuple[str, ...] = ()
     defaults: tuple[str | DefaultRoute, ...] = ()
     prices: Prices = NO_PRICES
+    context_tokens: int = 0
 
 
 class RouteTable:
@@ -94,6 +96,8 @@ class RouteTable:
         self._create_notifier(route.name)()
 
     def _complete(self, route: Route) -> Route:
+        if not (route.context_tokens or route.demonstration):
+            route = replace(route, context_tokens=self._offer.context_tokens)
         if not route.context_tokens:
             listed = self._lists.context_of(self._offer.endpoints[route.provider], route.model)
             published = self._offer.prices.context_of(route.provider, route.model)

@@ -6,6 +6,7 @@ a pydantic object for every token would cost more than everything else here.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -16,7 +17,17 @@ import openai
 from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Omit
 from opentelemetry.trace import SpanKind
 
-from parley.gateway.failures import CUT_ANSWER, OWN_LIMIT, UNKNOWN_MODEL, UNREADABLE_ANSWER, Failure
+from parley.gateway.failures import (
+    CONNECTION,
+    CUT_ANSWER,
+    NO_SUCH_ENDPOINT,
+    OWN_LIMIT,
+    UNKNOWN_MODEL,
+    UNREACHABLE,
+    UNREADABLE_ANSWER,
+    Failure,
+    FailureKind,
+)
 from parley.gateway.prompt.fitting import estimate_tokens
 from parley.gateway.prompt.structured_answers import schema_instruction
 from parley.gateway.prompt.tools import ToolTurn
@@ -87,6 +98,8 @@ class OpenAIEndpoint:
         self._connect_timeout = httpx2.Timeout(None, connect=limits.connect_seconds)
         self._create_client = _create_client(provider, self._secret, limits)
         self._server = _server(provider.base_url)
+        # A patient one was found on this machine, or was started on it, a moment ago.
+        self._has_answered = provider.patient
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -160,6 +173,7 @@ class OpenAIEndpoint:
                 stream=True,
                 stream_cls=AsyncStream[object],
             )
+            self._has_answered = True
             try:
                 found = text_models(await read_whole(stream.response))
             finally:
@@ -167,7 +181,7 @@ class OpenAIEndpoint:
         except openai.APIStatusError as error:
             raise self._failure(error) from None
         except TRANSPORT_ERRORS as error:
-            raise of_transport(error) from None
+            raise self._transport_failure(error) from None
         if not found:
             raise Failure(UNKNOWN_MODEL, "it lists no model; name one with PARLEY_MODEL")
         return found
@@ -256,6 +270,7 @@ class OpenAIEndpoint:
         try:
             stream = await send()
             self.capabilities.api.record_request_taken(api)
+            self._has_answered = True
             response = stream.response
             incoming = IncomingText(monitor, request.max_characters, self._secret)
             try:
@@ -273,7 +288,7 @@ class OpenAIEndpoint:
             raise
         except TRANSPORT_ERRORS as error:
             reading.reply.refused = was_not_sent(error)
-            raise of_transport(error) from None
+            raise self._transport_failure(error) from None
         text = incoming.end()
         reply = reading.reply
         if not (reply.finished or incoming.full):
@@ -288,7 +303,16 @@ class OpenAIEndpoint:
         return Reply(text, hide(reply.model) or request.model, truncated, tools, reply.reasoning)
 
     def _failure(self, error: openai.APIStatusError) -> Failure:
-        return self._redact(of_status(error))
+        return self._redact(self._judge(of_status(error), {NO_SUCH_ENDPOINT}))
+
+    def _transport_failure(self, error: BaseException) -> Failure:
+        return self._judge(of_transport(error), {CONNECTION} if was_not_sent(error) else set())
+
+    def _judge(self, failure: Failure, permanent: AbstractSet[FailureKind]) -> Failure:
+        """Return a failure that lasts if it is one of these kinds and nothing ever answered there: none is waited for."""
+        if self._has_answered or failure.kind not in permanent:
+            return failure
+        return replace(failure, kind=UNREACHABLE)
 
     def _redact(self, failure: Failure) -> Failure:
         return replace(failure, message=self.redacted(failure.message))

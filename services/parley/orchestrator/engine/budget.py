@@ -15,7 +15,10 @@ from parley.orchestrator.model.tokens import likely_tokens
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateLimits, DebateSpec
 
-_TRANSIENT = frozenset({"PROVIDER_UNAVAILABLE", "PROVIDER_RATE_LIMIT", "NO_ROUTE_AVAILABLE", "CALL_TIMEOUT"})
+UNREACHABLE = "PROVIDER_UNREACHABLE"
+"""No process of the gateway that says so had an answer from there before."""
+_SHORT_LIVED = frozenset({"PROVIDER_UNAVAILABLE", "PROVIDER_RATE_LIMIT", "NO_ROUTE_AVAILABLE"})
+_TRANSIENT = _SHORT_LIVED | {"CALL_TIMEOUT", UNREACHABLE}
 _FIRST_WAIT_SECONDS = 5.0
 _MAX_WAIT_SECONDS = 60.0
 _MIN_OUTPUT_TOKENS = 1000
@@ -36,7 +39,7 @@ def is_transient(reason: str) -> bool:
 
 def is_short_lived(reason: str) -> bool:
     """Return whether a step that failed at once for this reason is worth another try some seconds later."""
-    return reason in _TRANSIENT - {"CALL_TIMEOUT"}
+    return reason in _SHORT_LIVED
 
 
 def next_wait(waited: float, limit: float) -> float:

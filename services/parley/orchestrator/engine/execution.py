@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from math import inf
 from typing import TypeVar
 
-from parley.orchestrator.engine.budget import next_wait
+from parley.orchestrator.engine.budget import UNREACHABLE, next_wait
 from parley.orchestrator.engine.checkpoints import NotifyStatus
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format
@@ -144,6 +144,8 @@ class Execution:
         """Return the wait that follows a failure; None if a wait cannot help, or its time is over."""
         if not failed.steps_to_wait_for:
             return None
+        if failed.reason == UNREACHABLE and not self._recorded.meter.written:
+            return None  # nothing ever answered, so that it is not likely to be back soon
         limits, waited = self._debate.spec.limits, self._recorded.waited.get(failed.phase, 0.0)
         used = self._recorded.time.total_seconds(self._clock.monotonic())
         left = seconds_of(limits.total) - used if limits.HasField("total") else inf

@@ -22,6 +22,16 @@ LAB = Provider("lab", "openai-compatible", base_url="https://lab:8443/v1")
         ("http://h:1/v1", "openai/m: 404 Not Found", "no OpenAI-compatible API answers under this address"),
         (
             "http://h:1/v1",
+            "openai/m: 404 model 'm' not found",
+            "it has no model of this name; PARLEY_MODEL or --model names one that it has",
+        ),
+        (
+            "http://h:1/v1",
+            "openai/m: 404 The model `m` does not exist",
+            "it has no model of this name; PARLEY_MODEL or --model names one that it has",
+        ),
+        (
+            "http://h:1/v1",
             "no route lets a call through; openai/m failed with: the answer is not JSON",
             "no OpenAI-compatible API answers under this address",
         ),

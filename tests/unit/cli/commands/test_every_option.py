@@ -43,6 +43,7 @@ DEBATE: dict[str, list[str]] = {
     "--context": ["Which?", "--context", "context.md"],
     "--clarify": ["Which?", "--no-clarify"],
     "--max-output-tokens": ["Which?", "--max-output-tokens", "64"],
+    "--context-tokens": ["Which?", "--context-tokens", "4096"],
     "--label": ["Which?", "--label", "team=payments"],
     "--output": ["Which?", "-o", "out.md"],
     "--report": ["Which?", "--report", "report.md"],

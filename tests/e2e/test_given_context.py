@@ -1,0 +1,39 @@
+"""How many tokens a model may have together, given by option or variable: prompts are fitted to it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness import model_server
+from tests.support.command import Command, Ended
+
+LONG = "Which of these? " + "A line of the question that says little. " * 400
+
+
+@pytest.fixture(scope="module")
+def models() -> Iterator[str]:
+    with model_server() as url:
+        yield url
+
+
+def run(folder: Path, url: str, *arguments: str, **variables: str) -> Ended:
+    return Command(arguments, folder, {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "m", **variables}).end()
+
+
+def test_a_question_that_does_not_fit_is_refused_and_another_size_lets_it_through(
+    tmp_path: Path, models: str
+) -> None:
+    asked = ["debate", LONG, "--agents", "architect,security", "--rounds", "1"]
+    ended = run(tmp_path, models, *asked, "--context-tokens", "512")
+    assert ended.code != 0
+    assert "CONTEXT_OVERFLOW" in ended.err[-1]
+    assert run(tmp_path, models, *asked, "--context-tokens", "100000").code == 0
+
+
+def test_the_variable_says_it_too(tmp_path: Path, models: str) -> None:
+    (tmp_path / "parley.yaml").write_text("routes: [{provider: openai, model: m}]\n")
+    ended = run(tmp_path, models, "agents", "--json", PARLEY_CONTEXT_TOKENS="4096")
+    (route,) = [each for each in json.loads(ended.out)["routes"]["routes"] if each["name"] == "openai/m"]
+    assert route["context_tokens"] == 4096
