@@ -35,8 +35,9 @@ def run_replica_set(*arguments: str, folder: Path | None = None) -> Iterator[Ser
         port = next(free_ports())
         program = Path(__file__).with_name("secantus_server.py")
         # `--sync-on-commit`: a write with `j: true` outlasts a kill, as MongoDB promises.
-        options = ["--storage-path", str(folder or own), "--cache-size", "64M", "--log-level", "ERROR"]
-        process = ServerProcess(python, program, str(port), "--sync-on-commit", *options, *arguments)
+        durable = ["--storage-path", str(folder or own), "--sync-on-commit"]
+        options = ["--cache-size", "64M", "--log-level", "ERROR", "--enable-test-commands"]
+        process = ServerProcess(python, program, str(port), *durable, *options, *arguments)
         if not process.start():
             raise NoServerError(f"{version_of(_NAME)} did not start")
         try:

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 import pytest
 from pymongo.errors import AutoReconnect, OperationFailure
-from pymongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
 
 from parley.runtime.backoff import Backoff
 from parley.storage.mongodb.database import Database, open_mongodb
@@ -19,38 +18,13 @@ from parley.storage.mongodb.log import MongodbLog
 from parley.storage.opening import open_store
 from parley.storage.ports import Collection, Document, Index, Record, StorageError, StoreUnavailableError
 from tests.contract.cutting_proxy import cutting_proxy
+from tests.contract.sent_commands import SentCommands
 
 ITEMS = Collection("items", (Index(("a",)), Index(("u",), unique=True)))
 
 
 def record(first: int, by: str = "a") -> Record:
     return Record(first, f"{by}{first}", (b"entry %d" % first,))
-
-
-class Listener(CommandListener):
-    """Keeps every command that was sent."""
-
-    def __init__(self) -> None:
-        self.commands: list[Mapping[str, Any]] = []
-        self._more = asyncio.Event()
-
-    def started(self, event: CommandStartedEvent) -> None:
-        self.commands.append(event.command)
-        self._more.set()
-
-    def succeeded(self, event: CommandSucceededEvent) -> None:
-        pass
-
-    def failed(self, event: CommandFailedEvent) -> None:
-        pass
-
-    async def wait_for(self, name: str, times: int) -> None:
-        while len(self.of(name)) < times:
-            self._more.clear()
-            await self._more.wait()
-
-    def of(self, *names: str) -> list[Mapping[str, Any]]:
-        return [command for command in self.commands if next(iter(command)) in names]
 
 
 def add_options(url: str, options: str) -> str:
@@ -79,12 +53,12 @@ async def use_everything(database: Database) -> None:
 async def test_writes_go_to_a_majority_and_reads_come_from_one_whatever_the_url_says(
     mongodb_url: str, weak: str
 ) -> None:
-    listener = Listener()
-    async with open_mongodb(add_options(mongodb_url, weak), "contract", listeners=[listener]) as database:
+    commands = SentCommands()
+    async with open_mongodb(add_options(mongodb_url, weak), "contract", listeners=[commands]) as database:
         await use_everything(database)
     writes, reads = (
-        listener.of("insert", "update", "delete", "createIndexes"),
-        listener.of("find", "aggregate"),
+        commands.of("insert", "update", "delete", "createIndexes"),
+        commands.of("find", "aggregate"),
     )
     assert {next(iter(command)) for command in writes} == {"insert", "update", "delete", "createIndexes"}
     assert len(reads) >= 6
@@ -150,9 +124,9 @@ async def test_a_bad_url_is_one_line_that_names_the_setting(url: str) -> None:
 
 async def test_opening_again_runs_no_migration_twice(mongodb_url: str) -> None:
     for expected in (1, 0):
-        listener = Listener()
-        async with open_mongodb(mongodb_url, "contract", listeners=[listener]) as database:
-            assert len(listener.of("createIndexes")) == expected
+        commands = SentCommands()
+        async with open_mongodb(mongodb_url, "contract", listeners=[commands]) as database:
+            assert len(commands.of("createIndexes")) == expected
             assert [one["_id"] async for one in database["_migrations"].find({})] == [1]
 
 
@@ -247,11 +221,11 @@ async def test_a_change_stream_begins_again_after_every_kind_of_error(
 async def test_an_idle_change_stream_lives_longer_than_any_operation_may_take(
     replica_set_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    listener = Listener()
+    commands = SentCommands()
     url = add_options(replica_set_url, "timeoutMS=2000")
     async with (
         open_mongodb(replica_set_url, "contract") as elsewhere,
-        open_mongodb(url, "contract", listeners=[listener]) as database,
+        open_mongodb(url, "contract", listeners=[commands]) as database,
         asyncio.timeout(60),
     ):
         log = MongodbLog(database, poll_interval=3600)
@@ -259,11 +233,11 @@ async def test_an_idle_change_stream_lives_longer_than_any_operation_may_take(
             await MongodbLog(elsewhere).append("x", record(1))
             assert await anext(records) == record(1)
             listening = asyncio.create_task(log.listen())
-            await listener.wait_for("getMore", 5)  # the server takes a second for each
+            await commands.wait_for("getMore", 5)  # the server takes a second for each
             await MongodbLog(elsewhere).append("x", record(2))
             assert await anext(records) == record(2)
         listening.cancel()
-    assert len(listener.of("aggregate")) == 1
+    assert len(commands.of("aggregate")) == 1
     assert not [one.message for one in caplog.records if one.name.startswith("parley")]
 
 

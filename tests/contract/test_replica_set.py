@@ -2,16 +2,20 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
 from pymongo import MongoClient
 
+from parley.storage.mongodb.database import LOG, open_mongodb
+from parley.storage.mongodb.log import MongodbLog
 from parley.storage.opening import open_store
 from parley.storage.ports import Record, StorageError, StoreUnavailableError
 from tests.contract.mongodb_server import Server
 from tests.contract.replica_set import run_replica_set, step_down
+from tests.contract.sent_commands import SentCommands
 from tests.contract.server_process import NoServerError
 from tests.support.certificates import Authority
 
@@ -48,6 +52,47 @@ async def test_what_was_acknowledged_outlasts_a_killed_primary_and_followers_go_
         async with asyncio.timeout(60):
             assert [await anext(records) for _ in range(20)] == [record(number) for number in range(1, 21)]
         await records.aclose()
+
+
+@contextmanager
+def fail_inserts(url: str, times: int) -> Iterator[None]:
+    """Let the next inserts be carried out and answered with the error that no majority confirmed them."""
+    unconfirmed = {
+        "code": 64,
+        "codeName": "WriteConcernFailed",
+        "errmsg": "waiting for replication timed out",
+    }
+    data = {"failCommands": ["insert"], "writeConcernError": unconfirmed}
+    with MongoClient[dict[str, object]](url) as client:
+        client.admin.command("configureFailPoint", "failCommand", mode={"times": times}, data=data)
+        try:
+            yield
+        finally:
+            client.admin.command("configureFailPoint", "failCommand", mode="off")
+
+
+async def test_an_append_that_no_majority_confirmed_is_sent_again(replica_set_url: str) -> None:
+    commands = SentCommands()
+    async with open_mongodb(replica_set_url, _DATABASE, listeners=[commands]) as database:
+        log = MongodbLog(database)
+        with fail_inserts(replica_set_url, 1):
+            await log.append("x", record(1))
+        assert len(commands.of("insert")) == 2
+        assert await log.read("x") == [record(1)]
+
+
+async def test_an_append_that_the_server_does_not_take_is_an_error_and_nothing_is_stored(
+    replica_set_url: str,
+) -> None:
+    async with open_store(replica_set_url, _DATABASE) as store:
+        await store.log.append("x", record(1))
+        with MongoClient[dict[str, object]](replica_set_url) as client:
+            database = client[f"{client.get_default_database().name}_{_DATABASE}"]
+            database.command("collMod", LOG, validator={"log": "another"})
+        with pytest.raises(StorageError, match="validation") as refused:
+            await store.log.append("x", record(2))
+        assert type(refused.value) is StorageError
+        assert await store.log.read("x") == [record(1)]
 
 
 @pytest.fixture

@@ -26,7 +26,12 @@ _ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/contract/test_waiting_debates.py",
     ),
     "ratings": ("tests/unit/ratings",),
-    "storage": ("tests/unit/storage", "tests/contract", "-k", "not mongodb"),  # its server takes minutes
+    "storage": (
+        "tests/unit/storage",
+        "tests/contract",
+        "-k",
+        "not mongodb and not replica",
+    ),  # servers take minutes
 }
 
 
