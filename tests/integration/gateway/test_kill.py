@@ -2,22 +2,26 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
 import pytest
 
 from tests.contract.mongodb_server import running_server
+from tests.contract.replica_set import run_replica_set
 from tests.contract.server_process import NoServerError
 from tests.integration.gateway.scenarios import killed
 
+_SERVERS: Final = {"mongodb": running_server, "replica set": run_replica_set}
 
-@pytest.fixture(params=["sqlite", "mongodb"])
+
+@pytest.fixture(params=["sqlite", "mongodb", pytest.param("replica set", marks=pytest.mark.long)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}"
         return
     try:
-        with running_server() as server:
+        with _SERVERS[request.param]() as server:
             yield server.database_url(f"parley_test_{uuid4().hex[:12]}")
     except NoServerError as error:
         pytest.skip(f"MongoDB: {error}")
