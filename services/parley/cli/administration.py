@@ -88,14 +88,34 @@ def api_keys() -> None:
     type=click.IntRange(1, 36_500),
     help="After how many days it no longer works. Default: it works until it is revoked.",
 )
+@click.option(
+    "--tokens-per-day",
+    "tokens",
+    metavar="N",
+    type=click.IntRange(1, 10**15),
+    help="How many tokens its debates may use in a day (UTC). Default: what the tenant may.",
+)
+@click.option(
+    "--usd-per-day",
+    "usd",
+    metavar="USD",
+    type=click.FloatRange(0.01, 10**9),
+    help="How much money its debates may use in a day (UTC). Default: what the tenant may.",
+)
 @_store_option
 def add_key(
-    name: str, tenant: str | None, roles: tuple[str, ...], days: int | None, server: str | None
+    name: str,
+    tenant: str | None,
+    roles: tuple[str, ...],
+    days: int | None,
+    tokens: int | None,
+    usd: float | None,
+    server: str | None,
 ) -> None:
     """Create a key and print it, this once; NAME says who has it."""
     from parley.cli.commands import keys
 
-    execute(keys.add_key(server, name, tenant, roles, days))
+    execute(keys.add_key(server, keys.KeyOptions(name, tenant, roles, days, tokens, usd)))
 
 
 @api_keys.command("list")

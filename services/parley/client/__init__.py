@@ -18,7 +18,7 @@ from parley.runtime.errors import ParleyError
 from parley.v1.access_pb2 import AccessRole
 from parley.v1.debate_pb2 import Debate, DebateSpec, DebateStatus
 from parley.v1.event_pb2 import Event
-from parley.v1.key_pb2 import ApiKey
+from parley.v1.key_pb2 import ApiKey, KeyBudget
 from parley.v1.orchestrator_pb2 import DebateSummary
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "DebateSummary",
     "Event",
     "GatewayClient",
+    "KeyBudget",
     "ParleyClient",
     "ParleyError",
     "RatingsClient",

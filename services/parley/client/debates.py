@@ -266,16 +266,18 @@ class ParleyClient(Connection):
         roles: Sequence[access_pb2.AccessRole.ValueType],
         *,
         expires: datetime | None = None,
+        budget: key_pb2.KeyBudget | None = None,
         request_id: str | None = None,
     ) -> key_pb2.CreateKeyResponse:
         """Create an API key of the tenant; `name` says who has it. Return it with its text, which is shown only once.
 
-        It does not work from `expires` on (a time with a zone); None: it does not expire.
+        It does not work from `expires` on (a time with a zone); None: it does not expire. Its debates may use `budget`;
+        None: what the tenant may.
 
         Another call with the same `request_id` fails with KEY_EXISTS.
         """
         request = key_pb2.CreateKeyRequest(
-            request_id=request_id or _create_request_id(), name=name, roles=roles
+            request_id=request_id or _create_request_id(), name=name, roles=roles, budget=budget
         )
         if expires is not None:
             request.expire_time.FromDatetime(expires)

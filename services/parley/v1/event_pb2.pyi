@@ -335,6 +335,7 @@ class DebateCreated(_message.Message):
     WARNINGS_FIELD_NUMBER: _builtins.int
     DEMONSTRATION_FIELD_NUMBER: _builtins.int
     REQUESTED_BY_FIELD_NUMBER: _builtins.int
+    BUDGET_KEY_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The id of the request that asked for it."""
     traceparent: _builtins.str
@@ -347,6 +348,8 @@ class DebateCreated(_message.Message):
     """Who asked for it, by its key or token, such as `ci (key 810032c18ab2)`; `local` for this machine's user. Empty: callers
     do not authenticate.
     """
+    budget_key_id: _builtins.str
+    """The id of the key whose budget its calls count against. Empty: none has one."""
     @_builtins.property
     def spec(self) -> _debate_pb2.DebateSpec:
         """What is debated, agents resolved, defaults filled in."""
@@ -369,10 +372,11 @@ class DebateCreated(_message.Message):
         warnings: _abc.Iterable[_builtins.str] | None = ...,
         demonstration: _builtins.bool = ...,
         requested_by: _builtins.str = ...,
+        budget_key_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["demonstration", b"demonstration", "request_id", b"request_id", "requested_by", b"requested_by", "roles", b"roles", "spec", b"spec", "traceparent", b"traceparent", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_key_id", b"budget_key_id", "demonstration", b"demonstration", "request_id", b"request_id", "requested_by", b"requested_by", "roles", b"roles", "spec", b"spec", "traceparent", b"traceparent", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

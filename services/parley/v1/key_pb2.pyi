@@ -34,6 +34,7 @@ class ApiKey(_message.Message):
     CREATOR_FIELD_NUMBER: _builtins.int
     LAST_USE_TIME_FIELD_NUMBER: _builtins.int
     EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    BUDGET_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Names it in public, as in the text `parley_ID_SECRET`: 12 hex digits."""
     name: _builtins.str
@@ -60,6 +61,10 @@ class ApiKey(_message.Message):
     def expire_time(self) -> _timestamp_pb2.Timestamp:
         """From when it is refused with `EXPIRED_CREDENTIALS`. Unset: it does not expire."""
 
+    @_builtins.property
+    def budget(self) -> Global___KeyBudget:
+        """What its debates may use. Unset: what the tenant may."""
+
     def __init__(
         self,
         *,
@@ -71,10 +76,11 @@ class ApiKey(_message.Message):
         creator: _builtins.str = ...,
         last_use_time: _timestamp_pb2.Timestamp | None = ...,
         expire_time: _timestamp_pb2.Timestamp | None = ...,
+        budget: Global___KeyBudget | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "_last_use_time", b"_last_use_time", "_revoke_time", b"_revoke_time", "create_time", b"create_time", "expire_time", b"expire_time", "last_use_time", b"last_use_time", "revoke_time", b"revoke_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "_last_use_time", b"_last_use_time", "_revoke_time", b"_revoke_time", "budget", b"budget", "create_time", b"create_time", "expire_time", b"expire_time", "last_use_time", b"last_use_time", "revoke_time", b"revoke_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "_last_use_time", b"_last_use_time", "_revoke_time", b"_revoke_time", "create_time", b"create_time", "creator", b"creator", "expire_time", b"expire_time", "id", b"id", "last_use_time", b"last_use_time", "name", b"name", "revoke_time", b"revoke_time", "roles", b"roles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "_last_use_time", b"_last_use_time", "_revoke_time", b"_revoke_time", "budget", b"budget", "create_time", b"create_time", "creator", b"creator", "expire_time", b"expire_time", "id", b"id", "last_use_time", b"last_use_time", "name", b"name", "revoke_time", b"revoke_time", "roles", b"roles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expire_time: _TypeAlias = _typing.Literal["expire_time"]  # noqa: Y015
     _WhichOneofArgType__expire_time: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time"]  # noqa: Y015
@@ -92,6 +98,32 @@ class ApiKey(_message.Message):
 Global___ApiKey: _TypeAlias = ApiKey  # noqa: Y015
 
 @_typing.final
+class KeyBudget(_message.Message):
+    """What the debates of one key may use in a day (UTC), besides the limits of its tenant. A debate that runs when it is used up goes on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKENS_PER_DAY_FIELD_NUMBER: _builtins.int
+    COST_MICROS_PER_DAY_FIELD_NUMBER: _builtins.int
+    tokens_per_day: _builtins.int
+    """Tokens of prompts and answers. 0: no limit."""
+    cost_micros_per_day: _builtins.int
+    """Millionths of a US dollar, of calls whose price is known. 0: no limit."""
+    def __init__(
+        self,
+        *,
+        tokens_per_day: _builtins.int = ...,
+        cost_micros_per_day: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cost_micros_per_day", b"cost_micros_per_day", "tokens_per_day", b"tokens_per_day"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeyBudget: _TypeAlias = KeyBudget  # noqa: Y015
+
+@_typing.final
 class CreateKeyRequest(_message.Message):
     """Asks for an API key of the caller's tenant."""
 
@@ -101,6 +133,7 @@ class CreateKeyRequest(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     ROLES_FIELD_NUMBER: _builtins.int
     EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    BUDGET_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Names this request, 1 to 128 characters of `[A-Za-z0-9._-]`. Required."""
     name: _builtins.str
@@ -113,6 +146,10 @@ class CreateKeyRequest(_message.Message):
     def expire_time(self) -> _timestamp_pb2.Timestamp:
         """From when it is refused; a time in the future. Unset: it does not expire."""
 
+    @_builtins.property
+    def budget(self) -> Global___KeyBudget:
+        """What its debates may use. Unset: what the tenant may."""
+
     def __init__(
         self,
         *,
@@ -120,10 +157,11 @@ class CreateKeyRequest(_message.Message):
         name: _builtins.str = ...,
         roles: _abc.Iterable[_access_pb2.AccessRole.ValueType] | None = ...,
         expire_time: _timestamp_pb2.Timestamp | None = ...,
+        budget: Global___KeyBudget | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "expire_time", b"expire_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "budget", b"budget", "expire_time", b"expire_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "expire_time", b"expire_time", "name", b"name", "request_id", b"request_id", "roles", b"roles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "budget", b"budget", "expire_time", b"expire_time", "name", b"name", "request_id", b"request_id", "roles", b"roles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expire_time: _TypeAlias = _typing.Literal["expire_time"]  # noqa: Y015
     _WhichOneofArgType__expire_time: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time"]  # noqa: Y015

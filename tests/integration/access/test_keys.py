@@ -10,16 +10,18 @@ from typing import Any
 import grpc
 import pytest
 
-from parley.client import AccessRole, ParleyClient, ParleyError
+from parley.client import AccessRole, DebateSpec, ParleyClient, ParleyError
 from parley.orchestrator.keys import tenant_keys
 from parley.storage.opening import open_store
 from parley.v1.access_pb2 import (
     ACCESS_ROLE_ADMIN,
+    ACCESS_ROLE_DEBATE,
     ACCESS_ROLE_READ,
     ACCESS_ROLE_SERVICE,
     ACCESS_ROLE_STEER,
     ACCESS_ROLE_UNSPECIFIED,
 )
+from parley.v1.key_pb2 import KeyBudget
 from tests.support.access import key_for
 from tests.support.orchestration import Orchestrator, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
@@ -97,6 +99,28 @@ async def test_a_key_says_who_created_it_and_when_it_expires_and_was_used(admini
         administered.acme.create_key("ci", [ACCESS_ROLE_READ], expires=datetime.now(UTC) - timedelta(1))
     )
     assert [each.field for each in past.violations] == ["expire_time"]
+
+
+async def test_a_key_with_a_budget_asks_for_debates_until_it_is_used_up_and_other_keys_go_on(
+    administered: Administered,
+) -> None:
+    budget = KeyBudget(tokens_per_day=1)
+    small = await administered.acme.create_key("ci", [ACCESS_ROLE_DEBATE], budget=budget)
+    assert small.key.budget == budget
+    holder = await administered.holder(small.text)
+    debate = await holder.create_debate(DebateSpec(question="Is water wet?"))
+    async for _ in holder.watch(debate):
+        pass
+    full = await refusal(holder.create_debate(DebateSpec(question="Is fire hot?")))
+    assert (full.code, full.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "KEY_TOKENS")
+    assert small.key.id in full.message
+    assert await administered.acme.create_debate(DebateSpec(question="Is fire hot?"))
+    bad = KeyBudget(tokens_per_day=-1, cost_micros_per_day=10**16)
+    refused = await refusal(administered.acme.create_key("ci", [ACCESS_ROLE_READ], budget=bad))
+    assert [each.field for each in refused.violations] == [
+        "budget.tokens_per_day",
+        "budget.cost_micros_per_day",
+    ]
 
 
 async def test_one_request_makes_one_key_whose_text_is_told_once(administered: Administered) -> None:

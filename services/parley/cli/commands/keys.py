@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -14,28 +15,54 @@ from parley.cli.printing import print_line, print_text, say
 from parley.cli.terminal.message_json import to_json
 from parley.cli.terminal.tables import print_table
 from parley.cli.terminal.words import enum_text
-from parley.client import AccessRole, ApiKey, ParleyClient, ParleyError
+from parley.client import AccessRole, ApiKey, KeyBudget, ParleyClient, ParleyError
 from parley.runtime.clock import SystemClock
 from parley.runtime.identity.identity import is_tenant
 from parley.runtime.identity.roles import roles_by_name
+from parley.runtime.key_budgets import budget_fields
 
 _PATIENCE: Final = 5.0
-_FACTS: Final = ("made", "creator", "expires", "last_used", "revoked")
+_FACTS: Final = ("made", "creator", "expires", "last_used", "tokens_per_day", "usd_per_day", "revoked")
 _TENANT: Final = "default"
 
 
-async def add_key(
-    server: str | None, name: str, tenant: str | None, roles: Sequence[str], days: int | None
-) -> None:
-    """Create a key that works for so many days (None: until it is revoked), and print it, this once. Raise CommandError."""
+@dataclass(frozen=True, slots=True)
+class KeyOptions:
+    """The options of a key to create.
+
+    Attributes:
+        name: Who has it.
+        tenant: None: `default`, or at a server the caller's.
+        days: After how many days it expires; None: it does not.
+        tokens: What its debates may use in a day; None: what the tenant may.
+        usd: As `tokens`, in US dollars.
+    """
+
+    name: str
+    tenant: str | None
+    roles: Sequence[str]
+    days: int | None = None
+    tokens: int | None = None
+    usd: float | None = None
+
+    def expires(self) -> datetime | None:
+        """Return when a key that is created now expires."""
+        return SystemClock().now() + timedelta(days=self.days) if self.days else None
+
+    def budget(self) -> KeyBudget | None:
+        """Return the budget, or None without one."""
+        if self.tokens is None and self.usd is None:
+            return None
+        micros = round((self.usd or 0) * 1_000_000)
+        return KeyBudget(tokens_per_day=self.tokens or 0, cost_micros_per_day=micros)
+
+
+async def add_key(server: str | None, options: KeyOptions) -> None:
+    """Create a key and print it, this once. Raise CommandError."""
+    name = options.name
     if not name.strip() or len(name) > 64 or not name.isprintable():
         raise CommandError("NAME must be 1 to 64 characters on one line", INVALID_ARGUMENTS)
-    expires = SystemClock().now() + timedelta(days=days) if days else None
-    key_id, text = await (
-        _add_at_server(server, name, tenant, roles, expires)
-        if server
-        else _add_to_store(name, tenant, roles, expires)
-    )
+    key_id, text = await (_add_at_server(server, options) if server else _add_to_store(options))
     print_line(text)
     say(
         f"This is the only time that the key is shown. It is {key_id} in {command_name()} keys list; send it as PARLEY_TOKEN."
@@ -65,10 +92,8 @@ async def revoke_key(server: str | None, key_id: str) -> None:
     say(f"Key {key_id} {result}; no service lets it in after 10 seconds.")
 
 
-async def _add_to_store(
-    name: str, tenant: str | None, roles: Sequence[str], expires: datetime | None
-) -> tuple[str, str]:
-    tenant = _TENANT if tenant is None else tenant
+async def _add_to_store(options: KeyOptions) -> tuple[str, str]:
+    tenant = _TENANT if options.tenant is None else options.tenant
     if not is_tenant(tenant):
         message = (
             "--tenant: must be 1 to 64 characters of A-Z a-z 0-9 . _ -, and begin with a letter or digit"
@@ -77,7 +102,14 @@ async def _add_to_store(
     from parley.local import open_own_keys
 
     async with open_own_keys() as keys:
-        key, text = await keys.add(tenant, name, roles_by_name(roles), SystemClock().now(), expires=expires)
+        key, text = await keys.add(
+            tenant,
+            options.name,
+            roles_by_name(options.roles),
+            SystemClock().now(),
+            expires=options.expires(),
+            budget=options.budget(),
+        )
     return key.id, text
 
 
@@ -98,11 +130,14 @@ async def _revoke_in_store(key_id: str) -> str:
     return "is revoked" if revoked else "was revoked before"
 
 
-async def _add_at_server(
-    server: str, name: str, tenant: str | None, roles: Sequence[str], expires: datetime | None
-) -> tuple[str, str]:
-    async with _connect_as_tenant(server, tenant) as parley:
-        made = await parley.create_key(name, sorted(roles_by_name(roles)), expires=expires)
+async def _add_at_server(server: str, options: KeyOptions) -> tuple[str, str]:
+    async with _connect_as_tenant(server, options.tenant) as parley:
+        made = await parley.create_key(
+            options.name,
+            sorted(roles_by_name(options.roles)),
+            expires=options.expires(),
+            budget=options.budget(),
+        )
     return made.key.id, made.text
 
 
@@ -142,6 +177,7 @@ def _to_row(key: ApiKey) -> Mapping[str, str]:
         "creator": key.creator or "-",
         "expires": _time(key, "expire_time"),
         "last_used": _time(key, "last_use_time"),
+        **budget_fields(key.budget),
         "revoked": _time(key, "revoke_time"),
     }
 

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from google.protobuf import descriptor_pool
 
-from parley.orchestrator.allowance.usage import TenantUsage
+from parley.orchestrator.allowance.usage import TenantUsage, key_account
 from parley.orchestrator.log.index import PENDING, RUNNING, WAITING, DebateIndex
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, resource_exhausted
@@ -23,6 +23,7 @@ from parley.v1.access_pb2 import (
     CallQueue,
 )
 from parley.v1.access_pb2 import queue as queue_option
+from parley.v1.key_pb2 import KeyBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +113,13 @@ class Allowance:
             yield
 
     @asynccontextmanager
-    async def admit_debate(self, tenant: str) -> AsyncIterator[None]:
+    async def admit_debate(
+        self, tenant: str, budget: KeyBudget | None = None, key_id: str = ""
+    ) -> AsyncIterator[None]:
         """Admit one more debate of a tenant, which the block creates; it is not counted if the block raises.
 
-        Raise ParleyError: RESOURCE_EXHAUSTED `TENANT_DEBATES`, `TENANT_WAITING`, `TENANT_TOKENS`, `TENANT_COST` or
-        `TENANT_BYTES`.
+        With `budget`, its calls also count against that budget, of the key `key_id`. Raise ParleyError: RESOURCE_EXHAUSTED
+        `TENANT_DEBATES`, `TENANT_WAITING`, `TENANT_TOKENS`, `TENANT_COST`, `TENANT_BYTES`, `KEY_TOKENS` or `KEY_COST`.
         """
         limits, used = self.limits, await self.usage.get_counts(tenant)
         day_ends = _DAY - int(self.clock.now().timestamp()) % _DAY
@@ -137,6 +140,8 @@ class Allowance:
         ):
             if is_over:
                 raise _refusal(name, tenant, f"its {what}", after)
+        if budget is not None:
+            await self._check_budget(tenant, key_id, budget, day_ends)
         if not (limits.debates or limits.waiting):
             yield
             return
@@ -156,6 +161,16 @@ class Allowance:
             self._creating[tenant] -= 1
             if not self._creating[tenant]:
                 del self._creating[tenant]
+
+    async def _check_budget(self, tenant: str, key_id: str, budget: KeyBudget, day_ends: int) -> None:
+        used = await self.usage.get_counts(key_account(tenant, key_id))
+        for reason, is_over, what in (
+            ("KEY_TOKENS", _is_over(used.tokens, budget.tokens_per_day), "tokens"),
+            ("KEY_COST", _is_over(used.cost_micros, budget.cost_micros_per_day), "money"),
+        ):
+            if is_over:
+                message = f"key {key_id}: what its budget has of {what} for today is used up; try again in {day_ends} s"
+                raise resource_exhausted(reason, message, retry_after=float(day_ends))
 
     async def _count_debates(self, tenant: str) -> _DebateCounts:
         now = self.clock.monotonic()

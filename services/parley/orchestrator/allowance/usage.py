@@ -4,6 +4,7 @@ Between two updates a replica knows the sum of a second ago and its own counts s
 others counted within that second, and no call waits for the store. The last second of a killed replica is lost.
 """
 
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -14,7 +15,7 @@ from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 from parley.storage.ports import Collection, Documents, DuplicateError, Log, Record, StorageError
 from parley.v1.agent_pb2 import Usage
-from parley.v1.event_pb2 import Event
+from parley.v1.event_pb2 import DebateCreated, Event
 
 TENANT_USE: Final = Collection("tenant_use")
 _PUBLISH_SECONDS: Final = 1.0
@@ -217,6 +218,7 @@ def _version(stored: Mapping[str, Any]) -> int:
 
 
 _PAGE = 100
+_MAX_BUDGET_KEYS = 10_000
 
 
 class MeteredLog:
@@ -226,18 +228,43 @@ class MeteredLog:
         """Count in `usage` what is appended to `log`."""
         self._log = log
         self._usage = usage
+        self._budget_keys: OrderedDict[str, str] = OrderedDict()
+        """By log: the key whose budget its calls count against, or an empty text."""
 
     async def append(self, log: str, record: Record) -> None:
         """Append as `Log` does. Count the record once it is durable."""
         await self._log.append(log, record)
         tokens = cost = 0
         for entry in record.entries:
-            for usage in _usages_of(Event.FromString(entry)):
+            event = Event.FromString(entry)
+            if event.HasField("debate_created"):
+                self._remember(log, event.debate_created.budget_key_id)
+            for usage in _usages_of(event):
                 tokens += usage.input_tokens + usage.output_tokens
                 cost += usage.cost_micros
         await self._usage.count(
             _tenant(log), tokens=tokens, cost_micros=cost, stored_bytes=sum(map(len, record.entries))
         )
+        if (tokens or cost) and (key := await self._find_budget_key(log)):
+            await self._usage.count(key_account(_tenant(log), key), tokens=tokens, cost_micros=cost)
+
+    async def _find_budget_key(self, log: str) -> str:
+        """Return the key whose budget the calls of a debate count against; empty if there is none, or the store does not answer."""
+        known = self._budget_keys.get(log)
+        if known is not None:
+            return known
+        try:  # another replica created it
+            records = await self._log.read(log, 0, 1)
+        except StorageError:
+            return ""
+        created = Event.FromString(records[0].entries[0]).debate_created if records else DebateCreated()
+        self._remember(log, created.budget_key_id)
+        return created.budget_key_id
+
+    def _remember(self, log: str, key: str) -> None:
+        self._budget_keys[log] = key
+        if len(self._budget_keys) > _MAX_BUDGET_KEYS:
+            self._budget_keys.popitem(last=False)
 
     async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
         """Read as `Log` does."""
@@ -271,6 +298,11 @@ def _usages_of(event: Event) -> Iterable[Usage]:
             return (each.usage for each in getattr(event, kind).stopped)
         case _:
             return ()
+
+
+def key_account(tenant: str, key_id: str) -> str:
+    """Return the name under which the use of a key is counted. No tenant has it: names of tenants have no slash."""
+    return f"{tenant}/{key_id}"
 
 
 def _tenant(log: str) -> str:

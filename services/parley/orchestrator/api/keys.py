@@ -20,6 +20,7 @@ from parley.v1 import key_pb2, orchestrator_pb2_grpc
 from parley.v1.access_pb2 import ACCESS_ROLE_UNSPECIFIED
 
 _MAX_NAME: Final = 64
+_MAX_BUDGET: Final = 10**15
 _MAX_ROLES: Final = 8
 _KEY_ID: Final = re.compile(r"[0-9a-f]{12}")
 _PLACE: Final = re.compile(rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00/{_KEY_ID.pattern}", re.ASCII)
@@ -45,6 +46,7 @@ class KeyServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
                 frozenset(request.roles),
                 creator=current_identity().subject,
                 expires=time_of(request.expire_time) if request.HasField("expire_time") else None,
+                budget=request.budget if _has_limit(request.budget) else None,
             )
         audit.report_act(f"key {key.id}")
         return key_pb2.CreateKeyResponse(key=_to_proto(key), text=text)
@@ -93,6 +95,12 @@ def _check_create_request(request: key_pb2.CreateKeyRequest, now: datetime) -> N
     for place, role in enumerate(request.roles[:_MAX_ROLES]):
         fine = role != ACCESS_ROLE_UNSPECIFIED and role in CLIENT_ROLES
         violations.check(that=fine, field=f"roles[{place}]", otherwise="must be READ, DEBATE, STEER or ADMIN")
+    for field in ("tokens_per_day", "cost_micros_per_day"):
+        violations.check(
+            that=0 <= getattr(request.budget, field) <= _MAX_BUDGET,
+            field=f"budget.{field}",
+            otherwise=f"must be 0 to {_MAX_BUDGET:,}",
+        )
     if request.HasField("expire_time"):
         violations.check(
             that=_is_after(request.expire_time, now),
@@ -100,6 +108,10 @@ def _check_create_request(request: key_pb2.CreateKeyRequest, now: datetime) -> N
             otherwise="must be a time in the future",
         )
     violations.refuse()
+
+
+def _has_limit(budget: key_pb2.KeyBudget) -> bool:
+    return bool(budget.tokens_per_day or budget.cost_micros_per_day)
 
 
 def _is_after(stamp: Timestamp, now: datetime) -> bool:
@@ -120,6 +132,7 @@ def _to_proto(key: ApiKey) -> key_pb2.ApiKey:
         creator=key.creator,
         last_use_time=_stamp(key.last_used),
         expire_time=_stamp(key.expires),
+        budget=key.budget,
     )
 
 

@@ -117,8 +117,9 @@ class OrchestratorServicer(KeyServicer):
         earlier = await self._find_earlier(request.request_id, content)
         if earlier is not None:
             return orchestrator_pb2.CreateDebateResponse(debate_id=earlier, existed=True)
+        caller = current_identity()
         with map_store_errors():
-            async with self.allowance.admit_debate(current_tenant()):
+            async with self.allowance.admit_debate(current_tenant(), caller.budget, caller.budget_key_id):
                 debate, existed = await self._accept(request, content)
         return orchestrator_pb2.CreateDebateResponse(debate_id=debate, existed=existed)
 
@@ -336,6 +337,7 @@ class OrchestratorServicer(KeyServicer):
         about = (created.spec, known.roster, routes)
         created.warnings.extend((*budget_warnings(*about), *context_warnings(*about)))
         created.requested_by = current_identity().subject
+        created.budget_key_id = current_identity().budget_key_id
         return await self.intake.create_debate(current_tenant(), created, content, subject)
 
     async def _apply_subject(self, spec: DebateSpec) -> str | None:

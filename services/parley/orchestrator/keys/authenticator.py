@@ -43,7 +43,9 @@ class ApiKeyAuthenticator:
         key = await self._load_key(found[1])
         if key is None or not hmac.compare_digest(hash_of(found[2]), key.hash):
             return None
-        identity = Identity(key.tenant, f"{key.name} (key {key.id})", key.roles)
+        budget_key_id = key.id if key.budget else ""
+        subject = f"{key.name} (key {key.id})"
+        identity = Identity(key.tenant, subject, key.roles, budget=key.budget, budget_key_id=budget_key_id)
         if key.revoked:
             raise RefusedCallerError(bad_credentials_error(), identity, "the key was revoked")
         if key.expires and self._clock.now() >= datetime.fromisoformat(key.expires):

@@ -12,9 +12,11 @@ from typing import Any, Final
 
 from parley.runtime.identity.identity import Role
 from parley.runtime.identity.roles import role_name, roles_by_name
+from parley.runtime.key_budgets import budget_fields
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.opening import open_store, refuse_unusable_store
-from parley.storage.ports import Above, Collection, Document, Documents, Index, Order, Where
+from parley.storage.ports import Above, Collection, Document, Documents, Index, Order, Value, Where
+from parley.v1.key_pb2 import KeyBudget
 
 KEYS = Collection("api_keys", (Index(("tenant", "made")), Index(("made",))))
 _PREFIX: Final = "parley"
@@ -36,6 +38,7 @@ class ApiKey:
         creator: Who created it; empty for a key that is older than this field.
         last_used: When it was last used, to a minute; empty: not yet.
         expires: From when it is refused; empty: it does not expire.
+        budget: What its debates may use; None: what the tenant may.
     """
 
     id: str
@@ -48,6 +51,7 @@ class ApiKey:
     creator: str = ""
     last_used: str = ""
     expires: str = ""
+    budget: KeyBudget | None = None
 
     def visible_fields(self) -> dict[str, str]:
         """Return the fields that people may see, by name."""
@@ -60,6 +64,7 @@ class ApiKey:
             "creator": self.creator or "-",
             "expires": self.expires or "-",
             "last_used": self.last_used or "-",
+            **budget_fields(self.budget),
             "revoked": self.revoked or "-",
         }
 
@@ -82,6 +87,7 @@ class KeyStore:
         *,
         creator: str = "",
         expires: datetime | None = None,
+        budget: KeyBudget | None = None,
     ) -> tuple[ApiKey, str]:
         """Create a key, by default with a random id. Return it with its text, which is not stored.
 
@@ -91,8 +97,18 @@ class KeyStore:
         creator = creator or self._creator
         created = f"{_text_of(now)}/{key_id}"
         until = _text_of(expires) if expires else ""
-        key = ApiKey(key_id, tenant, name, roles, hash_of(secret), created, creator=creator, expires=until)
-        fields = {
+        key = ApiKey(
+            key_id,
+            tenant,
+            name,
+            roles,
+            hash_of(secret),
+            created,
+            creator=creator,
+            expires=until,
+            budget=budget,
+        )
+        fields: dict[str, Value] = {
             "tenant": tenant,
             "name": name,
             "roles": sorted(map(role_name, roles)),
@@ -102,6 +118,8 @@ class KeyStore:
             "creator": creator,
             "last_used": "",
             "expires": until,
+            "tokens_per_day": budget.tokens_per_day if budget else 0,
+            "cost_micros_per_day": budget.cost_micros_per_day if budget else 0,
         }
         await self._documents.insert(KEYS, key_id, fields)
         return key, f"{_PREFIX}_{key_id}_{secret}"
@@ -171,6 +189,12 @@ def hash_of(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
+def _budget(tokens: int, cost_micros: int) -> KeyBudget | None:
+    if not (tokens or cost_micros):
+        return None
+    return KeyBudget(tokens_per_day=tokens, cost_micros_per_day=cost_micros)
+
+
 def _key(document: Document) -> ApiKey:
     fields: Any = document.fields
     return ApiKey(
@@ -184,6 +208,7 @@ def _key(document: Document) -> ApiKey:
         creator=str(fields.get("creator", "")),
         last_used=str(fields.get("last_used", "")),
         expires=str(fields.get("expires", "")),
+        budget=_budget(int(fields.get("tokens_per_day", 0)), int(fields.get("cost_micros_per_day", 0))),
     )
 
 

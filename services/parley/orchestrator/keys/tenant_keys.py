@@ -13,6 +13,7 @@ from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, failed_precondition, not_found, resource_exhausted
 from parley.runtime.identity.identity import Role
 from parley.storage.ports import DuplicateError
+from parley.v1.key_pb2 import KeyBudget
 
 _MAX_KEYS: Final = 10_000
 """Keys of one tenant. Counts revoked keys, since they stay in the store."""
@@ -35,6 +36,7 @@ class TenantKeys:
         *,
         creator: str,
         expires: datetime | None = None,
+        budget: KeyBudget | None = None,
     ) -> tuple[ApiKey, str]:
         """Create a key. Return it with its text, which cannot be read again, not even with the same request id.
 
@@ -48,7 +50,7 @@ class TenantKeys:
         key_id = hashlib.sha256(f"{tenant}/{request_id}".encode()).hexdigest()[:12]
         try:
             return await self.store.add(
-                tenant, name, roles, self.clock.now(), key_id, creator=creator, expires=expires
+                tenant, name, roles, self.clock.now(), key_id, creator=creator, expires=expires, budget=budget
             )
         except DuplicateError:
             message = (

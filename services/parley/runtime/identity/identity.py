@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from parley.runtime.errors import FieldViolation, invalid_argument
 from parley.runtime.labels import LABELS
 from parley.v1.access_pb2 import AccessRole
+from parley.v1.key_pb2 import KeyBudget
 
 DEFAULT_TENANT: Final = "default"
 
@@ -26,12 +27,16 @@ class Identity:
         subject: Its name within the authentication method, such as a key's name, for logs and events; empty without authentication.
         roles: Its roles.
         proven: Whether it authenticated. If not, the tenant is whatever the caller wrote.
+        budget: What the debates of its key may use; None: what the tenant may.
+        budget_key_id: The id of the key with that budget.
     """
 
     tenant: str
     subject: str = ""
     roles: frozenset[Role] = frozenset()
     proven: bool = True
+    budget: KeyBudget | None = None
+    budget_key_id: str = ""
 
 
 _UNKNOWN: Final = Identity(DEFAULT_TENANT, proven=False)

@@ -78,6 +78,7 @@ class Keeper(ScriptedOrchestrator):
         made.creator = "ann"
         if request.HasField("expire_time"):
             made.expire_time.CopyFrom(request.expire_time)
+        made.budget.CopyFrom(request.budget)
         self.kept.append(made)
         return CreateKeyResponse(key=made, text=f"parley_{made.id}_secret")
 
@@ -109,7 +110,7 @@ def test_a_key_shows_who_created_it_and_expires_after_so_many_days(
     assert run(["keys", "add", "ci"]) == 0
     first, second = listed(capsys)
     lasts = datetime.fromisoformat(first["expires"]) - datetime.fromisoformat(first["made"])
-    assert timedelta(days=29) < lasts <= timedelta(days=30)
+    assert timedelta(days=29) < lasts < timedelta(days=31)
     assert first["creator"].endswith(" at the store")
     assert (first["last_used"], second["expires"]) == ("-", "-")
     at = ["--server", keeper.address]
@@ -117,6 +118,14 @@ def test_a_key_shows_who_created_it_and_expires_after_so_many_days(
     (there,) = listed(capsys, *at)
     assert datetime.fromisoformat(there["expires"]) > datetime.now(UTC) + timedelta(hours=23)
     assert run(["keys", "add", "ci", "--expires-in", "0"]) == 2
+
+
+def test_a_key_has_a_budget_of_its_own(keeper: Keeper, capsys: pytest.CaptureFixture[str]) -> None:
+    for at in ([], ["--server", keeper.address]):
+        assert run(["keys", "add", "ci", "--tokens-per-day", "1000", "--usd-per-day", "2.5", *at]) == 0
+        (shown,) = listed(capsys, *at)
+        assert (shown["tokens_per_day"], shown["usd_per_day"]) == ("1000", "2.50")
+    assert run(["keys", "add", "ci", "--tokens-per-day", "0"]) == 2
 
 
 def test_at_a_server_the_keys_are_those_of_ones_own_tenant(
@@ -139,6 +148,8 @@ def test_at_a_server_the_keys_are_those_of_ones_own_tenant(
         "creator": "ann",
         "expires": "-",
         "last_used": "2026-01-02T03:05:00.000000+00:00",
+        "tokens_per_day": "-",
+        "usd_per_day": "-",
         "revoked": "-",
     }
     assert (second["name"], second["revoked"]) == ("more", "2026-01-02T03:04:06.000000+00:00")
@@ -152,6 +163,8 @@ def test_at_a_server_the_keys_are_those_of_ones_own_tenant(
         "CREATOR",
         "EXPIRES",
         "LAST USED",
+        "TOKENS PER DAY",
+        "USD PER DAY",
         "REVOKED",
     ]
     assert not (folder / "data").exists(), "no store of this machine was opened"

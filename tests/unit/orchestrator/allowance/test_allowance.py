@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator.allowance.allowance import Allowance, TenantLimits, _find_queue
-from parley.orchestrator.allowance.usage import TENANT_USE, TenantUsage
+from parley.orchestrator.allowance.usage import TENANT_USE, TenantUsage, key_account
 from parley.orchestrator.log.index import (
     COMPLETED,
     DEBATES,
@@ -20,6 +20,7 @@ from parley.orchestrator.log.index import (
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import Store, open_store
 from parley.v1.access_pb2 import CALL_QUEUE_READ, queue
+from parley.v1.key_pb2 import KeyBudget
 from parley.v1.orchestrator_pb2 import DESCRIPTOR
 from tests.support.manual_clock import ManualClock
 
@@ -223,3 +224,28 @@ async def test_no_tenant_waits_behind_all_that_another_reads(store: Store, clock
             pass  # what may wait for others keeps no reader out, nor is kept out
         leave.set()
     assert inside.count("acme") == 50
+
+
+@pytest.mark.parametrize(
+    ("used", "reason"),
+    [({"tokens": 10}, "KEY_TOKENS"), ({"cost_micros": 20}, "KEY_COST"), ({"tokens": 9}, "")],
+)
+async def test_a_key_that_has_used_up_its_budget_asks_for_no_debate_until_the_day_ends(
+    store: Store, clock: ManualClock, used: dict[str, int], reason: str
+) -> None:
+    found = allowance(store, clock)
+    budget = KeyBudget(tokens_per_day=10, cost_micros_per_day=20)
+
+    async def refusal_of(key_id: str) -> str:
+        try:
+            async with found.admit_debate("acme", budget, key_id):
+                return ""
+        except ParleyError as error:
+            return error.reason if 0 < (error.retry_after or 0) <= 86_400 else "no time to come back"
+
+    await found.usage.count(key_account("acme", "one"), **used)
+    assert await refusal_of("one") == reason
+    assert await refusal_of("two") == ""
+    assert await refusal(found) == ""
+    clock.advance(86_400)
+    assert await refusal_of("one") == ""

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from parley.orchestrator.allowance.usage import TENANT_USE, MeteredLog, TenantUsage
+from parley.orchestrator.allowance.usage import TENANT_USE, MeteredLog, TenantUsage, key_account
 from parley.storage.opening import Store, open_store
 from parley.storage.ports import Record
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Work
-from parley.v1.event_pb2 import Closed, Paused, StoppedCall
+from parley.v1.event_pb2 import Closed, Event, Paused, StoppedCall
 from tests.support.manual_clock import ManualClock
 from tests.unit.orchestrator.made_logs import CREATED, failed, log, succeeded
 
@@ -39,5 +39,24 @@ async def test_every_call_counts_whatever_became_of_it(store: Store) -> None:
     await MeteredLog(store.log, use).append("acme/deb-1", Record(1, "first", entries))
 
     used = await use.get_counts("acme")
+    assert list(use._tenants) == ["acme"], "no key has a budget"
     assert (used.tokens, used.cost_micros) == (15 + 3 + 15 + 15, 100 + 7 + 100 + 100)
     assert used.stored_bytes == sum(map(len, entries))
+
+
+async def test_calls_of_a_debate_that_a_key_with_a_budget_asked_for_count_for_the_key_at_every_replica(
+    store: Store,
+) -> None:
+    created = Event()
+    created.CopyFrom(CREATED)
+    created.debate_created.budget_key_id = "0123456789ab"
+    entries = [
+        each.entry for each in log(created, succeeded(WORK, "text", usage=USED), Paused(stopped=STOPPED))
+    ]
+    use = TenantUsage(store.documents, ManualClock(), "one")
+    await MeteredLog(store.log, use).append("acme/deb-1", Record(1, "first", tuple(entries[:2])))
+    await MeteredLog(store.log, use).append("acme/deb-1", Record(3, "second", tuple(entries[2:])))
+    for account in ("acme", key_account("acme", "0123456789ab")):
+        used = await use.get_counts(account)
+        assert (used.tokens, used.cost_micros) == (30, 200)
+    assert (await use.get_counts(key_account("acme", "0123456789ab"))).stored_bytes == 0
