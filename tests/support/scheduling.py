@@ -6,7 +6,10 @@ __all__ = ["FileScheduling"]
 
 _CHAOS = "tests/chaos/"
 """One system for all of them: its processes alone fill a core."""
-_FIXED_PORTS = frozenset(f"tests/e2e/test_{name}.py" for name in ("cli_debate", "evaluating", "steering"))
+_FIXED_PORTS = frozenset(
+    f"tests/e2e/test_{name}.py"
+    for name in ("cli_debate", "evaluating", "guides", "planted_modules", "steering")
+)
 """They listen on the ports of `parley up`, one at a time: a second process would only wait."""
 
 
