@@ -93,3 +93,17 @@ async def test_a_server_that_gives_no_list_keeps_nobody_waiting_and_is_asked_aga
         assert (await gateway.routes())["openai/m"].failures_in_a_row == 0
         clock.advance(60)
         assert await context_of(gateway, "openai/m") == 4096
+
+
+async def is_demonstration(gateway: Gateway, route: str) -> bool:
+    listed = await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest(names=[route]))
+    return next(each.demonstration for each in listed.routes if each.name == route)
+
+
+async def test_a_tiny_model_is_a_demonstration_by_its_name_or_by_what_its_server_lists() -> None:
+    async with ModelServer(models=("m",)) as server, one_server(server) as gateway:
+        assert await is_demonstration(gateway, "openai/smollm2:135m")
+        assert not await is_demonstration(gateway, "openai/m")
+    entry = {"meta": {"n_params": 134_515_008}}
+    async with ModelServer(models=("m",), model_entry=entry) as server, one_server(server) as gateway:
+        assert await is_demonstration(gateway, "openai/m")

@@ -75,7 +75,8 @@ async def list_ratings(server: str | None, domain: str, *, as_json: bool) -> Non
             (
                 "AGENT",
                 "RATING",
-                "MATCHES",
+                "DEBATES",
+                "DUELS",
                 "WON",
                 "DRAWN",
                 "LOST",
@@ -95,11 +96,13 @@ async def list_ratings(server: str | None, domain: str, *, as_json: bool) -> Non
 
 
 def _row(rating: Rating) -> tuple[str, ...]:
-    matches = (rating.matches, rating.wins, rating.draws, rating.losses)
+    duels = rating.wins, rating.draws, rating.losses  # an agent has one with each other one of a debate
     return (
         rating.agent_id,
         f"{rating.elo:.0f}",
-        *map(str, matches),
+        str(rating.matches),
+        str(sum(duels)),
+        *map(str, duels),
         str(rating.judged_answers),
         str(rating.right_answers),
         _share(rating, "brier_score"),

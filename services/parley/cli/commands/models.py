@@ -79,6 +79,11 @@ def models_line(spec: DebateSpec, listed: ListRoutesResponse, *, own: bool) -> s
     """
     used = set(_routes(spec, listed))
     small = [route.model for route in listed.routes if route.demonstration and route.name in used]
+    if small and not any(route.local for route in listed.routes if route.name in used):
+        return (
+            f"The model {small[0]} is very small. This is a demonstration: what it says is often nonsense, and the debate is "
+            "neither remembered nor rated."
+        )
     if small:
         unset = "No key and no base URL is set" if own else "The Parley that runs was started without a key"
         return (

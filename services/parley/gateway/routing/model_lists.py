@@ -43,6 +43,10 @@ class ModelLists:
         """Return the context of a model by its endpoint's list, in tokens; 0: the list does not say."""
         return next((each.context_tokens for each in self.of(endpoint) if each.name == model), 0)
 
+    def parameters_of(self, endpoint: Endpoint, model: str) -> int:
+        """Return how many parameters a model has by its endpoint's list; 0: the list does not say."""
+        return next((each.parameters for each in self.of(endpoint) if each.name == model), 0)
+
     def take(self, endpoint: Endpoint, models: tuple[ListedModel, ...]) -> None:
         """Remember what an endpoint listed just now."""
         ask_again = self._clock.monotonic() + _FRESH_SECONDS

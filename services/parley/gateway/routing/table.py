@@ -9,6 +9,7 @@ from parley.gateway.failures import UNKNOWN_MODEL, Failure
 from parley.gateway.routing import metrics
 from parley.gateway.routing.breaker import DEFAULT_POLICY, BreakerPolicy, BreakerState, RouteBreaker
 from parley.gateway.routing.model_lists import ModelLists
+from parley.gateway.routing.model_size import is_tiny
 from parley.gateway.routing.prices import NO_PRICES, Prices
 from parley.gateway.routing.queue import RouteQueue
 from parley.gateway.routing.route import DefaultRoute, LiveRoute, Route
@@ -96,10 +97,13 @@ class RouteTable:
         self._create_notifier(route.name)()
 
     def _complete(self, route: Route) -> Route:
+        endpoint = self._offer.endpoints[route.provider]
         if not (route.context_tokens or route.demonstration):
             route = replace(route, context_tokens=self._offer.context_tokens)
+        if route.model and is_tiny(route.model, self._lists.parameters_of(endpoint, route.model)):
+            route = replace(route, demonstration=True)
         if not route.context_tokens:
-            listed = self._lists.context_of(self._offer.endpoints[route.provider], route.model)
+            listed = self._lists.context_of(endpoint, route.model)
             published = self._offer.prices.context_of(route.provider, route.model)
             route = replace(route, listed_context_tokens=listed, published_context_tokens=published)
         if route.input_price is not None or route.output_price is not None:

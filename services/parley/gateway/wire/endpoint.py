@@ -78,14 +78,21 @@ _CONTEXTS: Final = (*_SERVED, *_POSSIBLE)
 Studio. What is served comes before what the model could have. `n_ctx_train` is none: a server is seldom started with it."""
 _MAX_CONTEXT: Final = 2**31 - 1
 """What the contract can say."""
+_MAX_PARAMETERS: Final = 10**15
 
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A model as a list names it. `context_tokens` are those that prompt and answer may have together; 0: it is not said."""
+    """A model as a list names it.
+
+    Attributes:
+        context_tokens: Tokens that prompt and answer may have together. 0: it is not said.
+        parameters: How many the model has. 0: it is not said.
+    """
 
     name: str
     context_tokens: int = 0
+    parameters: int = 0
 
 
 def text_models(listing: object) -> tuple[ListedModel, ...]:
@@ -94,7 +101,7 @@ def text_models(listing: object) -> tuple[ListedModel, ...]:
     for each in as_mappings(as_mapping(listing).get("data")):
         name = as_text(each.get("id"))
         if _is_name(name) and not _NO_TEXT.search(name):
-            listed.setdefault(name, ListedModel(name, _context(each)))
+            listed.setdefault(name, ListedModel(name, _context(each), _parameters(each)))
     return tuple(listed.values())
 
 
@@ -108,6 +115,12 @@ def _context(entry: Mapping[str, Any]) -> int:
     return next(
         (tokens for field in _CONTEXTS if 0 < (tokens := as_count(facts.get(field))) <= _MAX_CONTEXT), 0
     )
+
+
+def _parameters(entry: Mapping[str, Any]) -> int:
+    """Return how many parameters a model has by its entry, or by the `meta` that llama.cpp puts there; 0 if neither says it."""
+    facts = {**as_mapping(entry.get("meta")), **entry}
+    return as_count(facts.get("n_params"), _MAX_PARAMETERS)
 
 
 @dataclass(frozen=True, slots=True)

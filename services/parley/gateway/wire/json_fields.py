@@ -35,11 +35,11 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def as_count(value: object) -> int:
-    """Return a number of tokens that can be true, 0 for any other; some endpoints give it as a float."""
+def as_count(value: object, most: int = MAX_TOKENS) -> int:
+    """Return a number, of tokens by default, that can be true, 0 for any other; some endpoints give it as a float."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
-    return round(value) if 0 <= value <= MAX_TOKENS else 0  # never of what is infinite or no number
+    return round(value) if 0 <= value <= most else 0  # never of what is infinite or no number
 
 
 def as_name(value: object) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -331,8 +331,12 @@ class OrchestratorServicer(KeyServicer):
         """Accept a debate; return its id, and whether the same request has created it meanwhile."""
         known = ValidationContext(self.formats, self.roles, await roster.fetch_roster(self.gateway))
         created = await in_thread_if_large(request, partial(resolve_request, request, known))
-        subject = await self._apply_subject(created.spec)
         routes = await roster.fetch_routes(self.gateway, roster.routes_of(created.spec, known.roster))
+        if not created.demonstration and any(each.demonstration for each in routes.values()):
+            # Its defaults are others.
+            known = replace(known, roster=roster.with_demonstrations(known.roster, routes))
+            created = await in_thread_if_large(request, partial(resolve_request, request, known))
+        subject = await self._apply_subject(created.spec)
         roster.set_routes(created.spec, known.roster, routes)
         about = (created.spec, known.roster, routes)
         created.warnings.extend((*budget_warnings(*about), *context_warnings(*about)))

@@ -1,7 +1,7 @@
 """The agents and routes that the gateway knows; new debates are checked against them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import grpc
 
@@ -60,11 +60,13 @@ class KnownRoute:
         context_tokens: Tokens that prompt and answer may have together; 0: not known.
         priced: Whether it is known what tokens cost there.
         price: What they cost; None: not known, or the gateway's version does not report it.
+        demonstration: Whether its model is too small to be relied on.
     """
 
     context_tokens: int
     priced: bool
     price: Price | None = None
+    demonstration: bool = False
 
 
 async def fetch_roster(channel: grpc.aio.Channel) -> Roster:
@@ -103,7 +105,16 @@ async def fetch_routes(channel: grpc.aio.Channel, names: Sequence[str]) -> Mappi
         listed = await gateway.ListRoutes(request, timeout=_SECONDS)
     except grpc.aio.AioRpcError:
         return {}  # the debate can run without it
-    return {each.name: KnownRoute(each.context_tokens, each.priced, _price(each)) for each in listed.routes}
+    return {
+        each.name: KnownRoute(each.context_tokens, each.priced, _price(each), each.demonstration)
+        for each in listed.routes
+    }
+
+
+def with_demonstrations(known: Roster, routes: Mapping[str, KnownRoute]) -> Roster:
+    """Return the roster with what is known of these routes: a model is known to be small once it is asked about."""
+    small = {name for name, each in routes.items() if each.demonstration}
+    return replace(known, demonstrations=known.demonstrations | small)
 
 
 def set_routes(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]) -> None:

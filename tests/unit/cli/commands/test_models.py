@@ -49,3 +49,10 @@ def test_nothing_is_said_where_somebody_chose() -> None:
     team = [Participant(agent=Agent(id="ada", routes=["openai/m"]))]
     chosen = DebateSpec(agents=team, judge=team[0])
     assert line(chosen, found_servers=[OLLAMA], default_routes=["ollama/llama3.2:3b"]) == ""
+
+
+def test_a_tiny_model_of_ones_own_is_called_a_demonstration_too() -> None:
+    tiny = RouteStatus(name="openai/smollm", provider="openai", model="smollm", demonstration=True)
+    said = line(routes=[tiny], default_routes=["openai/smollm"])
+    assert said.startswith("The model smollm is very small. This is a demonstration")
+    assert "No key" not in said

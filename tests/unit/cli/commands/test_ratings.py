@@ -12,6 +12,7 @@ from parley.cli.__main__ import run
 from parley.v1 import ratings_pb2, ratings_pb2_grpc
 from tests.support.real_services import free_address, ratings_at
 
+THREE = ["third-a", "third-b", "third-c"]
 AGENTS = [f"agent-{number:03}" for number in range(250)]
 
 
@@ -24,6 +25,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         loops.append(asyncio.get_running_loop())
         async with ratings_at(at, folder):
             await fill(at)
+            await fill_with_three(at)
             ready.set()
             await stop.wait()
 
@@ -55,15 +57,44 @@ async def fill(address: str) -> None:
             )
 
 
+async def fill_with_three(address: str) -> None:
+    async with grpc.aio.insecure_channel(address) as channel:
+        results = [
+            ratings_pb2.MatchResult(agent_id=each, score=9 if each == "third-a" else 5) for each in THREE
+        ]
+        request = ratings_pb2.RecordMatchRequest(debate_id="deb-three", domain="three", results=results)
+        await ratings_pb2_grpc.RatingsServiceStub(channel).RecordMatch(request)
+
+
 def test_ratings_are_a_table_best_first_whatever_a_page_holds(
     address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["ratings", "--server", address]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.split("  ")[0] == "AGENT"
-    assert [line.split()[0] for line in lines] == ["agent-000", *AGENTS[2:], "agent-001"]
-    assert lines[0].split()[:6] == ["agent-000", "1516", "1", "1", "0", "0"]
-    assert lines[-1].split()[:6] == ["agent-001", "1484", "1", "0", "0", "1"]
+    assert [line.split()[0] for line in lines] == [
+        "agent-000",
+        THREE[0],
+        *AGENTS[2:],
+        *THREE[1:],
+        "agent-001",
+    ]
+    assert lines[0].split()[:7] == ["agent-000", "1516", "1", "1", "1", "0", "0"]
+    assert lines[-1].split()[:7] == ["agent-001", "1484", "1", "1", "0", "0", "1"]
+
+
+def test_in_a_debate_of_three_the_columns_of_duels_add_up(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["ratings", "--server", address, "--domain", "three"]) == 0
+    head, *lines = (line.split() for line in capsys.readouterr().out.splitlines())
+    shown = slice(head.index("DEBATES"), head.index("LOST") + 1)
+    assert head[shown] == ["DEBATES", "DUELS", "WON", "DRAWN", "LOST"]
+    assert [line[shown] for line in lines] == [
+        ["1", "2", "2", "0", "0"],
+        ["1", "2", "0", "1", "1"],
+        ["1", "2", "0", "1", "1"],
+    ]
 
 
 def test_how_well_stated_confidence_fits_is_shown_where_it_was_stated(

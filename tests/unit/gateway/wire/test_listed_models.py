@@ -35,3 +35,11 @@ def test_a_models_context_is_what_its_server_says_that_it_serves(told: dict[str,
 def test_a_model_that_is_listed_twice_is_the_first_of_both() -> None:
     listing = {"data": [{"id": "a", "max_model_len": 1}, {"id": "b"}, {"id": "a", "max_model_len": 2}]}
     assert text_models(listing) == (ListedModel("a", 1), ListedModel("b"))
+
+
+@pytest.mark.parametrize(
+    ("given", "parameters"),
+    [({"meta": {"n_params": 134515008}}, 134515008), ({"meta": {"n_params": "x"}}, 0), ({}, 0)],
+)
+def test_a_models_size_is_what_its_server_says(given: dict[str, Any], parameters: int) -> None:
+    assert text_models({"data": [{"id": "m", **given}]}) == (ListedModel("m", 0, parameters),)

@@ -1,4 +1,4 @@
-"""How many tokens a model may have together, given by option or variable: prompts are fitted to it."""
+"""Models of one's own: how much they read, given by option or variable, and those too small to be relied on."""
 
 import json
 from collections.abc import Iterator
@@ -37,3 +37,12 @@ def test_the_variable_says_it_too(tmp_path: Path, models: str) -> None:
     ended = run(tmp_path, models, "agents", "--json", PARLEY_CONTEXT_TOKENS="4096")
     (route,) = [each for each in json.loads(ended.out)["routes"]["routes"] if each["name"] == "openai/m"]
     assert route["context_tokens"] == 4096
+
+
+def test_a_debate_of_a_tiny_model_of_ones_own_is_a_demonstration(tmp_path: Path, models: str) -> None:
+    asked = ["debate", "Which?", "--agents", "architect,security"]
+    ended = run(tmp_path, models, *asked, PARLEY_MODEL="smollm2:135m")
+    assert ended.code == 0
+    assert any(line.startswith("The model smollm2:135m is very small.") for line in ended.err)
+    assert ended.out.startswith("*Demonstration: ")
+    assert len(run(tmp_path, models, "ratings").out.splitlines()) == 1, "no debate is counted"
