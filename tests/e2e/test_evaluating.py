@@ -87,7 +87,7 @@ def test_a_file_of_evaluators_is_used_by_a_system_of_ones_own(tmp_path: Path) ->
         ended = ran(tmp_path, "eval", debate, "-c", config, "--format", "csv", url=url)
         refused = ran(tmp_path, "debate", "Which?", "-c", config, url=url)
     assert ended.code == 0, ended.err
-    assert "eval-1,security," in ended.out
+    assert '"eval-1","security",' in ended.out
     assert refused.code == 4
     assert refused.err[0] == f"parley: {config}:3: agents[0].role: is missing"
 

@@ -23,7 +23,7 @@ NOT_RUN: Final = {
     "kubectl --namespace": "needs a cluster",
     "$ mongodump": "the server's own tools",
     "$ make run LOCAL_MODEL": "fetches 470 MB",
-    "$ .venv/bin/python -m parley.gateway.local_model.fetch": "fetches 470 MB",
+    "$ .venv/bin/python -P -m parley.gateway.local_model.fetch": "fetches 470 MB",
     "$ cd examples/node": "installs from npm: tests/integration/orchestrator/test_examples_of_clients.py",
     ".venv/bin/python -m tests.support.kept_logs": "writes into the checkout: tests/unit/orchestrator/log",
 }

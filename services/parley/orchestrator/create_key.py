@@ -1,4 +1,4 @@
-"""`python -m parley.orchestrator.create_key NAME`: create an API key in the store of PARLEY_STORE, and print it, this once.
+"""`python -P -m parley.orchestrator.create_key NAME`: create an API key in the store of PARLEY_STORE, and print it, this once.
 
 It makes the first key of an installation: an image of the orchestrator has no `parley` command, and no caller has a key yet.
 """
@@ -28,7 +28,7 @@ async def main() -> int:
 def _parse_arguments() -> argparse.Namespace:
     roles = sorted(map(role_name, CLIENT_ROLES))
     parser = argparse.ArgumentParser(
-        prog="python -m parley.orchestrator.create_key",
+        prog="python -P -m parley.orchestrator.create_key",
         description="Create an API key, and print it, this once.",
     )
     parser.add_argument("name", type=_name, help="whose it is, for people: 1 to 64 characters on one line")
