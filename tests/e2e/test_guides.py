@@ -19,8 +19,9 @@ RUN_SECONDS: Final = 90
 NOT_RUN: Final = {
     '$ .venv/bin/parley debate "Should we use Redis': "asks a person: tests/e2e/test_moderated.py",
     "for lock in build": "builds images: tests/deploy",
-    "helm install": "needs a cluster",
-    "kubectl --namespace": "needs a cluster",
+    "make images": "needs a cluster: tests/deploy/test_install_guide.py",
+    "helm install": "needs a cluster: tests/deploy/test_install_guide.py",
+    "kubectl ": "needs a cluster: tests/deploy/test_install_guide.py",
     "$ mongodump": "the server's own tools",
     "$ make run LOCAL_MODEL": "fetches 470 MB",
     "$ .venv/bin/python -P -m parley.gateway.local_model.fetch": "fetches 470 MB",

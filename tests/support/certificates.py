@@ -26,13 +26,20 @@ class Authority:
         self.file = _put(folder / f"{name}.pem", _pem(made.sign(self._key, hashes.SHA256())))
 
     def sign(
-        self, name: str, uris: Sequence[str] = (), file_name: str = "", emails: Sequence[str] = ()
+        self,
+        name: str,
+        uris: Sequence[str] = (),
+        file_name: str = "",
+        emails: Sequence[str] = (),
+        hosts: Sequence[str] = ("localhost", "127.0.0.1"),
     ) -> tuple[Path, Path]:
-        """Make a certificate for this machine under a common name, URIs and addresses of mail; return its file and its key's."""
+        """Make a certificate for hosts, by default this machine, under a common name, URIs and addresses of mail.
+
+        Return its file and its key's.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [
-            x509.DNSName("localhost"),
-            x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+            *map(_host_name, hosts),
             *map(x509.UniformResourceIdentifier, uris),
             *map(x509.RFC822Name, emails),
         ]
@@ -45,6 +52,13 @@ class Authority:
         stem = file_name or name
         certificate = _put(self._folder / f"{stem}.pem", _pem(made.sign(self._key, hashes.SHA256())))
         return certificate, _put(self._folder / f"{stem}.key", private)
+
+
+def _host_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def _builder(
