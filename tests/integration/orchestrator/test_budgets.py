@@ -15,7 +15,7 @@ from parley.orchestrator.model.tokens import likely_tokens
 from parley.orchestrator.peers.roster import fetch_roster, fetch_routes, set_routes
 from parley.runtime.channel import channel
 from parley.v1.agent_pb2 import Usage
-from parley.v1.debate_pb2 import DebateLimits
+from parley.v1.debate_pb2 import ContextDocument, DebateLimits
 from parley.v1.event_pb2 import DebateCreated, StepFailed, StepStarted, StepSucceeded
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_VOTING
 from tests.integration.gateway.harness import routes_file, running
@@ -105,6 +105,12 @@ async def test_answers_that_ignore_their_bound_exceed_a_budget_by_one_call_and_t
 
 FORMATS_WITH_BALLOTS = {
     "arena": lambda limits: arena_spec(5, arena_settings(revision_rounds=3), limits=limits),
+    "arena with a document": lambda limits: arena_spec(
+        5,
+        arena_settings(revision_rounds=3),
+        limits=limits,
+        context=(ContextDocument(path="notes.md", text="word " * 2000),),
+    ),
     "panel that votes": lambda limits: make_debate(
         5, 3, synthesis_method=SYNTHESIS_METHOD_VOTING, limits=limits
     ),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from parley.orchestrator.model.errors import StepError
+from parley.orchestrator.peers.documents import fill_in_documents
 from parley.v1.gateway_pb2 import GenerateRequest, PromptPart
 
 MAX_PROMPT_BYTES: Final = 8 * 1024 * 1024
@@ -39,7 +40,10 @@ def shorten_prompt(request: GenerateRequest, share: float) -> int:
 
     What must not be shortened stays, whatever its size.
     """
-    return _shorten_parts(request, int(_bytes(request.prompt) * share)) if share < 1 else 0
+    if share >= 1:
+        return 0
+    fill_in_documents(request, keep_digests=False)
+    return _shorten_parts(request, int(_bytes(request.prompt) * share))
 
 
 def _shorten_parts(request: GenerateRequest, max_bytes: int) -> int:
