@@ -1620,7 +1620,7 @@ class Guide(_message.Message):
 
     TEXT_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """The guidance for the agents. Not blank, at most 8 KiB."""
+    """The guidance for the agents. Not blank, at most 8 KiB, and 32 KiB in all of a debate."""
     def __init__(
         self,
         *,

@@ -214,7 +214,8 @@ class OrchestratorServiceServicer:
 
         Errors: INVALID_ARGUMENT (also an answer to a question that its checkpoint does not ask, or an agent that does not
         debate); NOT_FOUND; ALREADY_EXISTS `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED` (it ended first),
-        `LAST_AGENT` (it mutes the last agent that is heard), `NO_CHECKPOINT` (it is for a checkpoint, and none is open that it
+        `LAST_AGENT` (it mutes the last agent that is heard), `GUIDANCE_FULL` (all guidance of the debate together would have more
+        than 32 KiB), `NO_CHECKPOINT` (it is for a checkpoint, and none is open that it
         closes) or `CHECKPOINT_CLOSED` (the checkpoint that it names is not open: it was closed first, or is still to come).
         Whoever was refused by the debate's state is so whenever they send the same `request_id` again.
         """

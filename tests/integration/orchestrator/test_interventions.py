@@ -295,3 +295,28 @@ async def test_an_intervention_of_which_the_draining_replica_cannot_know_is_to_b
     failure = await failure_of(orchestrator.intervene(debate, **CANCEL))
     assert is_transport(failure)  # the replica's own word, or gRPC's where the server stopped first
     await draining
+
+
+async def test_guidance_has_a_bound_in_a_debate_beyond_which_it_is_refused(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    hold = gateway.hold("round/1/propose/bo")
+    debate = await orchestrator.create(rounds=2)
+    await hold.reached.wait()
+    for number in range(4):
+        await orchestrator.intervene(
+            debate, f"guide-{number}", guide=debate_pb2.Guide(text=f"{number}" * 8000)
+        )
+    for _ in range(2):
+        refused = await failure_of(
+            orchestrator.intervene(debate, "one-more", guide=debate_pb2.Guide(text="x" * 8000))
+        )
+        assert (refused.code, refused.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "GUIDANCE_FULL")
+        assert "32,768 bytes" in refused.message
+    await orchestrator.intervene(debate, "short", guide=debate_pb2.Guide(text="Be brief."))
+    hold.release()
+    await orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
+    prompt = gateway.asked("round/2/propose/bo").prompt
+    assert "0000" in prompt
+    assert "xxxx" not in prompt
+    assert prompt.count("Be brief.") == 1

@@ -34,6 +34,7 @@ NO_CHECKPOINT = "NO_CHECKPOINT"
 UNKNOWN_QUESTION = "UNKNOWN_QUESTION"
 UNKNOWN_AGENT = "UNKNOWN_AGENT"
 LAST_AGENT = "LAST_AGENT"
+GUIDANCE_FULL = "GUIDANCE_FULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ class InboxEntry:
         state: `waiting`, `recorded`, `ended` if the debate ended first, or `refused` if the debate's state forbids it.
         sequence: Sequence of the event that records it; 0 until then.
         epoch: The latest claim whose owner decides on it; 0 until an owner does.
-        refusal: Why it is refused: `CHECKPOINT_CLOSED`, `NO_CHECKPOINT`, `UNKNOWN_QUESTION`, `UNKNOWN_AGENT` or `LAST_AGENT`.
+        refusal: Why it is refused: `CHECKPOINT_CLOSED`, `NO_CHECKPOINT`, `UNKNOWN_QUESTION`, `UNKNOWN_AGENT`, `LAST_AGENT` or
+            `GUIDANCE_FULL`.
         known_ids: If it is refused for an unknown id: the ids of the questions of the checkpoint, or of the agents.
     """
 

@@ -9,6 +9,7 @@ import grpc
 from parley.orchestrator.engine.inbox import (
     CHECKPOINT_CLOSED,
     ENDED,
+    GUIDANCE_FULL,
     LAST_AGENT,
     RECORDED,
     REFUSED,
@@ -17,6 +18,7 @@ from parley.orchestrator.engine.inbox import (
     Inbox,
     InboxEntry,
 )
+from parley.orchestrator.engine.interventions import MAX_GUIDANCE_BYTES
 from parley.orchestrator.engine.runner import Runner
 from parley.orchestrator.log.deletions import DeletionStore
 from parley.orchestrator.log.envelope import create_event
@@ -248,6 +250,9 @@ def _refusal_error(debate: str, entry: InboxEntry) -> ParleyError:
         message = (
             f"{entry.agent} is the last agent of debate {debate} that is not muted; nothing was recorded"
         )
+        return failed_precondition(entry.refusal, message)
+    if entry.refusal == GUIDANCE_FULL:
+        message = f"the guidance in debate {debate} would have more than {MAX_GUIDANCE_BYTES:,} bytes; nothing was recorded: say it shorter"
         return failed_precondition(entry.refusal, message)
     if entry.refusal == CHECKPOINT_CLOSED:
         message = f"checkpoint {entry.checkpoint} of debate {debate} is not open; nothing was recorded"

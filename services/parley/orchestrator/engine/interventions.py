@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from parley.orchestrator.engine.checkpoints import ACTS_FOR_CHECKPOINT, CLOSING_ACTS
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.execution import Execution
 from parley.orchestrator.engine.inbox import (
     CHECKPOINT_CLOSED,
+    GUIDANCE_FULL,
     LAST_AGENT,
     NO_CHECKPOINT,
     UNKNOWN_AGENT,
@@ -20,6 +22,9 @@ from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.peers.agents import Agents, Call
 from parley.v1.event_pb2 import CheckpointClosed, Concluded, Event, Resumed, StoppedCall
+
+MAX_GUIDANCE_BYTES: Final = 32 * 1024
+"""Of all guidance in a debate: every later prompt holds it, next to the work of the agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +166,19 @@ class InterventionHandler:
     async def _close_checkpoint_or_record(self, entry: InboxEntry) -> None:
         """Record an intervention and close its checkpoint, if any.
 
-        Refuse it if it names or needs a checkpoint that is not open, or answers a question that the checkpoint does not ask.
+        Refuse it if it names or needs a checkpoint that is not open, answers a question that the checkpoint does not ask, or is
+        guidance beyond its bound.
         """
         recorded = self._journal.recorded
-        refusable = bool(entry.checkpoint) or entry.act in ACTS_FOR_CHECKPOINT
+        is_too_much = self._exceeds_guidance(entry)
+        refusable = is_too_much or bool(entry.checkpoint) or entry.act in ACTS_FOR_CHECKPOINT
         if refusable:
             taken = await self._inbox.claim(entry.key, self._journal.epoch)
             if not taken or self._execution.is_over:
                 return  # if the run ended, the next step of the owner answers the caller
+        if is_too_much:
+            await self._inbox.mark_refused(entry.key, self._journal.epoch, GUIDANCE_FULL)
+            return
         rests = recorded.pausing or recorded.failure is not None
         key = None
         if entry.act in CLOSING_ACTS and not rests:
@@ -183,6 +193,10 @@ class InterventionHandler:
             await self._refuse(entry, rests=rests)
         else:
             await self._record(entry)
+
+    def _exceeds_guidance(self, entry: InboxEntry) -> bool:
+        size = len(entry.intervened.intervention.guide.text.encode())
+        return entry.act == "guide" and self._journal.recorded.guidance_bytes + size > MAX_GUIDANCE_BYTES
 
     async def _refuse(self, entry: InboxEntry, *, rests: bool) -> None:
         checkpoints, epoch = self._debate.checkpoints, self._journal.epoch

@@ -168,6 +168,12 @@ class RecordedState:
         )
 
     @property
+    def guidance_bytes(self) -> int:
+        """The size of the guidance so far."""
+        interventions = (intervened.intervention for _, intervened in self.interventions.values())
+        return sum(len(each.guide.text.encode()) for each in interventions if each.HasField("guide"))
+
+    @property
     def muted(self) -> frozenset[str]:
         """The ids of the agents that are muted now, though a format may not have read that yet."""
         return _collect_muted(intervened.intervention for _, intervened in self.interventions.values())

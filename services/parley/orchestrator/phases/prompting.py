@@ -23,6 +23,8 @@ SYSTEM_SECTION = "system"
 CONTEXT_PRIORITY = 2
 """Of documents, in prompts without a history."""
 MATERIAL_PRIORITY = 1
+_LONG_GUIDANCE = 4000
+"""Characters of guidance beyond which it may be shortened."""
 
 
 def preamble(
@@ -50,11 +52,15 @@ def preamble(
 
 
 def guidance_of(guidance: Sequence[str]) -> Prompt:
-    """Return what the person who asks has said to the agents meanwhile, as a part of a prompt; nothing for nothing."""
+    """Return what the person who asks has said to the agents meanwhile, as a part of a prompt; nothing for nothing.
+
+    Long guidance is shortened with the last of the material, so that a small context does not end the debate.
+    """
     if not guidance:
         return ()
     listed = "\n".join(f"- {each}" for each in guidance)
-    return (user_part(f"Guidance from the person who asks:\n{listed}"),)
+    give = MATERIAL_PRIORITY if len(listed) > _LONG_GUIDANCE else 0
+    return (user_part(f"Guidance from the person who asks:\n{listed}", give),)
 
 
 def instructions_for(debate: Debate, agent: Agent, section: str, own: str) -> str:

@@ -14,7 +14,7 @@ from parley.orchestrator.model.spec import agents_of
 from parley.orchestrator.model.tasks import AnswerShape, Task, held_text_of, user_part
 from parley.orchestrator.phases.critique import criticize
 from parley.orchestrator.phases.history import AgentHistory, render_history
-from parley.orchestrator.phases.prompting import quotation
+from parley.orchestrator.phases.prompting import guidance_of, quotation
 from parley.orchestrator.phases.propose import propose
 from parley.orchestrator.phases.refine import refine
 from parley.orchestrator.phases.situation import (
@@ -169,3 +169,11 @@ def test_letters_go_on_after_the_alphabet() -> None:
     letters = [letter_of(agents, each) for each in agents]
     assert (letters[0], letters[25], letters[26], letters[52]) == ("A", "Z", "AA", "AAA")
     assert len(set(letters)) == 60
+
+
+def test_guidance_stays_whole_unless_it_is_long() -> None:
+    (short,) = guidance_of(["Be brief.", "x" * 3000])
+    assert short.shrink_priority == 0
+    (long,) = guidance_of(["x" * 3000, "y" * 3000])
+    assert long.shrink_priority == quotation("Proposal", "x").shrink_priority > 0
+    assert guidance_of([]) == ()
