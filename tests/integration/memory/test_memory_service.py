@@ -257,12 +257,22 @@ def emptied(file: Path) -> None:
     os.truncate(file, 0)
 
 
+def cut_short(file: Path) -> None:
+    os.truncate(file, min(file.stat().st_size, 1024) // 2)
+
+
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
         ("payload_storage/tracker.dat", overwritten),  # the engine panics
         ("payload_storage/page_0.dat", emptied),
+        ("payload_storage/page_0.dat", cut_short),
+        ("vectors/chunk_0.mmap", emptied),
+        ("vectors/chunk_0.mmap", cut_short),
         ("mutable_id_tracker.mappings", overwritten),
+        ("mutable_id_tracker.mappings", cut_short),
+        ("wal/open-1", cut_short),
+        ("status.dat", cut_short),
         ("segment.json", emptied),
         ("debates-*.size", overwritten),
     ],

@@ -1,6 +1,8 @@
 """A backup is whole, taken while the database is written, and put back only where nothing is lost by it."""
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,53 @@ async def test_a_backup_that_is_not_whole_is_not_restored(tmp_path: Path, folder
             restore(backup, restored)
         assert not restored.exists(), "nothing is half restored"
         file.write_bytes(whole)
+
+
+@pytest.mark.parametrize("renamed", range(3))
+async def test_a_restore_that_was_killed_can_be_run_again_and_its_folder_is_not_used_before(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, renamed: int
+) -> None:
+    for service in ("orchestrator", "ratings"):
+        await written(folder, service, 3)
+    backup, restored = tmp_path / "backup", tmp_path / "restored"
+    back_up(folder, backup)
+    process = os.fork()
+    if process == 0:
+        kill_after_renames(monkeypatch, renamed)
+        restore(backup, restored)
+        os._exit(0)
+    _, status = os.waitpid(process, 0)  # noqa: ASYNC222 - it dies at once
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+    with pytest.raises(StorageError, match="run parley restore again"):
+        await entries(restored, "orchestrator")
+    assert restore(backup, restored) == ["orchestrator.db", "ratings.db"]
+    assert [await entries(restored, each) for each in ("orchestrator", "ratings")] == [3, 3]
+    assert not [each for each in restored.iterdir() if each.name.startswith(".restoring")]
+
+
+def kill_after_renames(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    rename, left = Path.rename, iter(range(count))
+
+    def rename_or_die(path: Path, target: Path) -> Path:
+        if next(left, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename_or_die)
+    if count == 2:
+        monkeypatch.setattr(Path, "rmdir", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+
+
+async def test_a_restore_that_fails_leaves_the_folder_empty(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await written(folder, "orchestrator", 3)
+    back_up(folder, tmp_path / "backup")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
+        with pytest.raises(OSError, match="no space left"):
+            restore(tmp_path / "backup", tmp_path / "restored")
+    assert list((tmp_path / "restored").iterdir()) == []
 
 
 async def test_a_damaged_database_is_not_taken_for_a_backup(tmp_path: Path, folder: Path) -> None:

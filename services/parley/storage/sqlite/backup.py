@@ -7,6 +7,7 @@ moves them over. SQLite's online backup reads both, as of one moment.
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from typing import Final
 
 from parley.runtime.private_files import make_folder
 from parley.storage.ports import StorageError
+from parley.storage.sqlite.database import RESTORING
 
 _MANIFEST: Final = "backup.json"
 _FORMAT: Final = 1
@@ -52,22 +54,38 @@ def back_up(folder: Path, target: Path) -> Sequence[str]:
 def restore(source: Path, folder: Path) -> Sequence[str]:
     """Put the databases of a backup into a data folder that holds none; return their names.
 
-    The caller holds the folder's lock. Data made from the databases, such as the index of memory, is built again.
+    The caller holds the folder's lock. Data made from the databases, such as the index of memory, is built again. If the process is
+    killed meanwhile, the folder cannot be used until it is restored again.
 
     Raises:
         StorageError: the source is not a complete backup, or the folder holds databases.
         OSError: the folder cannot be written.
     """
     files = _check_backup(source)
+    part = folder / RESTORING
+    if part.exists():
+        _remove_restored(folder)
     if any(folder.glob(f"*{_SUFFIX}")):
         raise StorageError(f"{folder} holds databases already; restore into an empty folder")
     make_folder(folder)
-    with tempfile.TemporaryDirectory(prefix=".restoring.", dir=folder) as made:
+    part.mkdir(mode=0o700)
+    try:
         for name in files:
-            _copy(source / name, Path(made, name))
-        for name in reversed(files):  # the orchestrator's last: only it refers to the others
-            Path(made, name).rename(folder / name)
+            _copy(source / name, part / name)
+        for name in files:
+            (part / name).rename(folder / name)
+    except BaseException:
+        _remove_restored(folder)
+        raise
+    part.rmdir()
     return files
+
+
+def _remove_restored(folder: Path) -> None:
+    """Remove what an unfinished restore has put into a folder; it held no database before, and none was opened since."""
+    for each in folder.glob(f"*{_SUFFIX}"):
+        each.unlink()
+    shutil.rmtree(folder / RESTORING)
 
 
 def _require_new(target: Path) -> None:

@@ -29,6 +29,8 @@ from parley.storage.sqlite.erasing import erase
 
 T = TypeVar("T")
 
+RESTORING = ".restoring"
+"""A folder in a data folder while databases are restored there. None of them is opened meanwhile."""
 _APPLICATION_ID = 0x50524C59  # "PRLY", so that another program's file is recognized
 _LOCK_WAIT = 5.0  # seconds to wait for a writer in another process
 _LOCK_PAUSE = 0.01  # seconds between two attempts, if SQLite itself does not wait
@@ -239,6 +241,11 @@ def _is_full(path: Path) -> bool:
 
 def _open_connections(path: Path, *, reading: bool) -> tuple[Connection, Callable[[Path], Connection]]:
     """Return a connection, and the function that opens more of its kind."""
+    if path.with_name(RESTORING).exists():
+        raise StorageError(
+            f"{path.parent} was not restored to its end; run parley restore again, or remove its databases and"
+            f" {path.with_name(RESTORING)} to start without data"
+        )
     try:
         return _open_file(path), _connect
     except StoreUnavailableError:
