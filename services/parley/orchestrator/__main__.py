@@ -1,5 +1,6 @@
 """The orchestrator process: reads settings, creates the parts and serves them."""
 
+import asyncio
 import os
 import secrets
 import socket
@@ -168,11 +169,13 @@ async def build(
             try:
                 yield service
             finally:
-                await runner.drain()
-                if not reading:
-                    with suppress(StorageError):
-                        await usage.publish()
-                        await uses.store()
+                # With the store away this would wait for it: leases end by themselves.
+                with suppress(TimeoutError, StorageError):
+                    async with asyncio.timeout(draining.seconds_left(settings.grace_seconds)):
+                        await runner.drain()
+                        if not reading:
+                            await usage.publish()
+                            await uses.store()
 
 
 @asynccontextmanager

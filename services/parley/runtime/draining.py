@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 from parley.runtime.errors import DRAINING, ParleyError, unavailable
 
 _RETRY_SECONDS: Final = 0.1
+_LEAST_SECONDS: Final = 0.5
 
 Item = TypeVar("Item")
 
@@ -16,6 +17,7 @@ class Draining:
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
+        self._since = 0.0
         self._waiting: set[asyncio.Timeout] = set()
 
     def is_set(self) -> bool:
@@ -29,9 +31,14 @@ class Draining:
     def set(self) -> None:
         """Start to drain: every stream inside `until` ends now."""
         self._event.set()
-        now = asyncio.get_running_loop().time()
+        self._since = now = asyncio.get_running_loop().time()
         for timeout in self._waiting:
             timeout.reschedule(now)
+
+    def seconds_left(self, grace_seconds: float) -> float:
+        """Return how much of its time to stop a server has left, but at least half a second."""
+        since = asyncio.get_running_loop().time() - self._since if self.is_set() else 0.0
+        return max(grace_seconds - since, _LEAST_SECONDS)
 
     def error(self) -> ParleyError:
         """Return the error that ends a stream: UNAVAILABLE, reason DRAINING. The caller resumes on another server."""

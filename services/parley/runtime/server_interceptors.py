@@ -1,6 +1,7 @@
 """The interceptor of incoming calls: deadline, caller, span, labels in the logs, and errors with details."""
 
 import asyncio
+import errno
 import inspect
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -38,6 +39,8 @@ _FAULTS: Final = frozenset(
         grpc.StatusCode.DATA_LOSS,
     }
 )
+
+_NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 _logger = logs.get_logger(__name__)
 _tracer = telemetry.tracer("parley.runtime")
@@ -271,6 +274,21 @@ def _error_answer(method: str, error: BaseException) -> errors.ParleyError:
     if isinstance(cause, asyncio.CancelledError):
         # Otherwise gRPC would let the caller wait for its deadline.
         return errors.unavailable(errors.INTERRUPTED, "the service stopped this call; try again")
+    if (of_upstream := _find_upstream_error(cause)) is not None:
+        return of_upstream
+    if isinstance(cause, OSError) and cause.errno in _NO_ROOM:
+        _logger.warning("call refused: this process may open no more files", method=method, error=str(cause))
+        message = "this service may open no more files or connections now; try again"
+        return errors.unavailable("OUT_OF_DESCRIPTORS", message, retry_after=1.0)
+    error_id = uuid.uuid4().hex[:12]
+    _logger.error("call failed", method=method, error_id=error_id, exc_info=error)
+    return errors.internal(
+        f"internal error; see the service's log for {error_id}", metadata={"error_id": error_id}
+    )
+
+
+def _find_upstream_error(cause: BaseException) -> errors.ParleyError | None:
+    """Return the error of a call whose own deadline passed, or that a service it needs did not answer; else None."""
     unanswered = isinstance(cause, grpc.aio.AioRpcError) and (
         errors.is_transport(cause) or cause.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     )
@@ -281,11 +299,7 @@ def _error_answer(method: str, error: BaseException) -> errors.ParleyError:
         return errors.unavailable("UPSTREAM_UNAVAILABLE", message)
     if unanswered:
         return errors.unavailable("UPSTREAM_UNAVAILABLE", "a service that this call needs does not answer")
-    error_id = uuid.uuid4().hex[:12]
-    _logger.error("call failed", method=method, error_id=error_id, exc_info=error)
-    return errors.internal(
-        f"internal error; see the service's log for {error_id}", metadata={"error_id": error_id}
-    )
+    return None
 
 
 def _own_errors(error: BaseException) -> Iterator[BaseException]:

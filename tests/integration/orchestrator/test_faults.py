@@ -1,5 +1,8 @@
 """What cannot be recorded fails its step, and a fault of the orchestrator never keeps a debate for ever."""
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,8 +11,11 @@ from parley.orchestrator.log import envelope
 from parley.orchestrator.log.debate_filter import DebateFilter
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.storage.ports import Log, Record
+from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
 from parley.v1.event_pb2 import DebateFailed, StepFailed
-from tests.support.orchestration import TENANT, Backstage, check_log, make_debate
+from parley.v1.orchestrator_pb2 import ListDebatesRequest
+from tests.support.orchestration import TENANT, Backstage, check_log, make_debate, orchestrating
+from tests.support.scripted_gateway import ScriptedGateway
 
 SPEC = make_debate(3, 1)
 
@@ -117,3 +123,21 @@ async def test_a_record_that_cannot_be_read_is_passed_over_and_told_of(
     told = capsys.readouterr()
     assert "cannot be read and is skipped" in told.out + told.err
     assert "deb-odd" in told.out + told.err
+
+
+@pytest.mark.parametrize("name", ["created", "updated"])
+async def test_a_record_with_a_time_that_cannot_be_read_is_passed_over_in_a_list(
+    stage: Backstage, gateway: ScriptedGateway, tmp_path: Path, name: str
+) -> None:
+    async with gateway.served() as served, orchestrating(tmp_path / "listed", served) as orchestrator:
+        debates = [await orchestrator.create() for _ in range(3)]
+        for debate in debates:
+            await orchestrator.status(debate, DEBATE_STATUS_COMPLETED)
+        with closing(sqlite3.connect(tmp_path / "listed" / "orchestrator.db")) as store, store:
+            changed = store.execute(
+                f"UPDATE documents_debates SET body = json_set(body, '$.{name}', ?) WHERE key LIKE ?",
+                [f"2026-13-45/{debates[1]}", f"%{debates[1]}"],
+            )
+            assert changed.rowcount == 1
+        listed = await orchestrator.stub.ListDebates(ListDebatesRequest())
+    assert {each.id for each in listed.debates} == {debates[0], debates[2]}

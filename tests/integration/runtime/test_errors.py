@@ -1,4 +1,6 @@
 import asyncio
+import errno
+import os
 from collections.abc import AsyncIterator
 
 import grpc
@@ -254,3 +256,19 @@ async def test_very_many_bad_fields_and_a_very_long_message_still_reach_the_call
     assert (error.code, error.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT")
     assert error.metadata == {"violations": "3000"}
     assert error.violations[0].field == "agents[0]"
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+async def test_a_service_that_may_open_no_more_files_is_unavailable_for_now(number: int) -> None:
+    async def open_something(_request: bytes, _context: object) -> bytes:
+        raise OSError(number, os.strerror(number))
+
+    async with (
+        start_server([make_service(Ask=open_something)]) as server,
+        channel(server.address) as there,
+    ):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method(there, "Ask")(b"")
+    refused = errors.from_rpc_error(caught.value)
+    assert (refused.code, refused.reason) == (grpc.StatusCode.UNAVAILABLE, "OUT_OF_DESCRIPTORS")
+    assert refused.retry_after == 1

@@ -197,6 +197,7 @@ def _budget(tokens: int, cost_micros: int) -> KeyBudget | None:
 
 def _key(document: Document) -> ApiKey:
     fields: Any = document.fields
+    datetime.fromisoformat(str(fields["made"]).partition("/")[0])  # raises ValueError
     return ApiKey(
         id=document.key,
         tenant=str(fields["tenant"]),

@@ -385,6 +385,8 @@ def _record(document: Document) -> DebateRecord:
     for name, kind in _TYPES.items():
         if not isinstance(getattr(record, name), kind):
             raise TypeError(f"{name} is {getattr(record, name)!r}")
+    for time in (record.created.removesuffix(f"/{record.debate}"), record.updated):
+        datetime.fromisoformat(time)  # raises ValueError
     return record
 
 
