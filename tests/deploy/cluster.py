@@ -24,6 +24,8 @@ __all__ = ["Cluster", "RefusedError"]
 _SERVICES_BY_NAME: Final = re.compile(r"parley-(\w+)")
 
 
+_USER_OF_PLATFORM: Final = 1_000_680_000
+"""What OpenShift gives a namespace is such a number, which no image knows."""
 _READY_SECONDS: Final = 150
 
 
@@ -37,11 +39,13 @@ class Cluster:
 
     Attributes:
         images: Names of images that were pushed.
+        changes: Values that whoever installs has changed.
         elsewhere: Names of hosts that stand outside, at the test's own address.
     """
 
     folder: Path
     network: Network | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
     elsewhere: Sequence[str] = ()
     images: set[str] = field(default_factory=set)
     namespaces: set[str] = field(default_factory=lambda: {"default"})
@@ -70,7 +74,7 @@ class Cluster:
         """Check and start a release."""
         self._check_namespace(namespace)
         assert chart.resolve() == CHART
-        self.rendered = render(yaml.safe_load(values.read_text()))
+        self.rendered = render({**yaml.safe_load(values.read_text()), **self.changes})
         for certificate in self.rendered.of("Certificate"):
             self._issue(certificate["spec"])
         for where, pod in self.rendered.pods():
@@ -160,7 +164,10 @@ class Cluster:
         folders = {each["name"]: self._write_volume(name, each) for each in pod["volumes"]}
         mounts = {each["mountPath"]: folders[each["name"]] for each in container["volumeMounts"]}
         return PodSpec(
-            name, pod["securityContext"]["runAsUser"], self._variables(name, container, address), mounts
+            name,
+            pod["securityContext"].get("runAsUser", _USER_OF_PLATFORM),
+            self._variables(name, container, address),
+            mounts,
         )
 
     def _write_volume(self, pod: str, volume: Mapping[str, Any]) -> Path | None:

@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -212,11 +212,16 @@ def test_secrets_of_other_ways_are_made(tmp_path: Path) -> None:
     assert cluster.secrets["parley-vectors"] == {"api-key": b"x", "ca.crt": b"an authority"}
 
 
-def test_whoever_follows_the_guide_comes_from_an_empty_cluster_to_a_debate(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "changes", [{}, pytest.param({"podUser": None}, marks=pytest.mark.long, id="as on OpenShift")]
+)
+def test_whoever_follows_the_guide_comes_from_an_empty_cluster_to_a_debate(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
     with ExitStack() as stack:
         try:
             pods: Network = stack.enter_context(network(tmp_path))
-            cluster = Cluster(tmp_path, pods, elsewhere=[MODELS, STORE])
+            cluster = Cluster(tmp_path, pods, changes, elsewhere=[MODELS, STORE])
             stack.enter_context(_stand_outside(cluster))
         except (NoNamespacesError, NoServerError) as error:
             pytest.skip(str(error))
