@@ -36,7 +36,10 @@ async def run(quick: bool) -> None:
     greed = DocumentGreed(**{name: _amount(name, usual) for name, usual in asdict(DocumentGreed()).items()})
     times = 5 if quick else 12
     alone, beside = Measured(), Measured()
-    async with two_tenants(_RULE) as system, ParleyClient(system.address, token=system.modest) as client:
+    async with (
+        two_tenants(_RULE, other_model=DOCUMENT_MODEL) as system,
+        ParleyClient(system.address, token=system.modest) as client,
+    ):
         await run_debates(client, Measured(), 1)  # opens connections, and learns of the endpoint
         await run_debates(client, alone, times)
         at_rest = memory_bytes()

@@ -20,7 +20,7 @@ from tests.bench.greedy_tenant import Told, create_request
 
 DOCUMENT_MODEL: Final = "document-model"
 """The model that its debates ask."""
-_ROUTE: Final = f"openai/{DOCUMENT_MODEL}"
+_ROUTE: Final = f"other/{DOCUMENT_MODEL}"
 _LINE: Final = "Words of a document. "
 _STREAMS_A_CONNECTION: Final = 500
 _OPENING: Final = 64

@@ -27,6 +27,11 @@ CALL_SECONDS: Final = 0.2
 """How long a model call of the modest tenant takes."""
 _SHAPE: Final = Shape(3, 1)
 _LOOK_SECONDS: Final = 0.05
+_AGENTS: Final = """
+providers:
+  - {{name: usual, base_url: "{usual}"}}
+  - {{name: other, base_url: "{other}", api: chat, models: [{model}]}}
+"""
 _TENANT_DEFAULTS: Final = {"tenant_debates": "500", "tenant_requests": "6000", "tenant_watches": "1000"}
 
 
@@ -91,10 +96,10 @@ async def _look(client: ParleyClient, debate: str, looks: list[float]) -> None:
 
 
 @asynccontextmanager
-async def two_tenants(*rules: dict[str, object]) -> AsyncIterator[System]:
+async def two_tenants(*rules: dict[str, object], other_model: str = "") -> AsyncIterator[System]:
     """Run each service as a process that asks who calls, on SQLite stores, with the limits that tenants have by default.
 
-    The model server follows these rules.
+    The model server follows these rules. If there is an `other_model`, it has a server of its own, as the provider `other`.
     """
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
@@ -103,6 +108,13 @@ async def two_tenants(*rules: dict[str, object]) -> AsyncIterator[System]:
         models = await enter(model_server(keeps_calls=False))
         await models.begin(Latency(median=CALL_SECONDS))
         await models.follow(rules)
+        settings = {"model": MODEL, "OPENAI_API_KEY": "bench", "OPENAI_BASE_URL": models.base_url}
+        if other_model:
+            others = await enter(model_server(keeps_calls=False))
+            await others.follow(rules)
+            file = Path(folder) / "agents.yaml"
+            file.write_text(_AGENTS.format(usual=models.base_url, other=others.base_url, model=other_model))
+            settings = {"model": f"usual/{MODEL}", "agents_file": str(file)}
 
         async def started(name: str, **settings: str) -> str:
             return await enter(service(name, service_secret=SECRET, **settings))
@@ -111,13 +123,7 @@ async def two_tenants(*rules: dict[str, object]) -> AsyncIterator[System]:
             return f"sqlite:///{folder}/{name}"
 
         convergence = await started("convergence")
-        gateway = await started(
-            "gateway",
-            store=store("gateway"),
-            model=MODEL,
-            OPENAI_API_KEY="bench",
-            OPENAI_BASE_URL=models.base_url,
-        )
+        gateway = await started("gateway", store=store("gateway"), **settings)
         ratings = await started("ratings", store=store("ratings"))
         memory = await started(
             "memory", store=store("memory"), vectors=f"edge:{folder}/vectors", convergence=convergence

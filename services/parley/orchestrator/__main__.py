@@ -40,6 +40,7 @@ from parley.orchestrator.settings import OrchestratorSettings
 from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder
 from parley.orchestrator.watch.feed import Feeds
 from parley.orchestrator.watch.watcher import DebateWatcher
+from parley.runtime.byte_budget import ByteBudget
 from parley.runtime.channel import channel
 from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.draining import Draining
@@ -94,7 +95,8 @@ async def build(
         owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         usage = TenantUsage(store.documents, clock, owner)
         log = MeteredLog(store.log, usage)
-        allowance = Allowance(settings.tenant_limits(), usage, index, clock)
+        large_requests = ByteBudget(settings.request_bytes)
+        allowance = Allowance(settings.tenant_limits(), usage, index, clock, large_requests)
         dependencies = OwnerDependencies(
             log=log,
             index=index,

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from parley.orchestrator.allowance.allowance import TenantLimits
+from parley.orchestrator.allowance.allowance import REQUEST_BYTES, TenantLimits
 from parley.orchestrator.engine.document_limits import DocumentLimits
 from parley.orchestrator.engine.runner import RunnerSettings
 from parley.orchestrator.model.retention import Retention
@@ -57,6 +57,13 @@ class OrchestratorSettings(ServiceSettings):
         le=2**40,
         description="Bytes of the context documents of all debates that one replica runs at a time. Debates that find no room wait, and "
         "an eighth more is for tenants that have none running. 0: no limit.",
+    )
+    request_bytes: int = Field(
+        default=REQUEST_BYTES,
+        ge=1,
+        le=2**40,
+        description="Bytes of large requests for debates that one replica works on at a time, of which one tenant has half. Each takes "
+        "some times its size meanwhile. What waits for 10 s is refused and may be tried again.",
     )
     follow_up_seconds: float = Field(
         default=600.0,

@@ -16,6 +16,8 @@ from parley.storage.ports import Record
 Read = Callable[[str, int], Awaitable[Sequence[Record]]]
 
 _RECENT = 64
+_RECENT_BYTES = 1024 * 1024
+"""Of the recent records of one log. The last one is kept in any case."""
 
 
 class _Tail:
@@ -34,6 +36,8 @@ class _Tail:
         if record.first != self.last + 1:
             self.recent.clear()
         self.recent.append(record)
+        while len(self.recent) > 1 and sum(map(_size, self.recent)) > _RECENT_BYTES:
+            self.recent.popleft()
         self.last = record.last
         for waiter in self.waiters:
             if not waiter.done():
@@ -49,6 +53,10 @@ class _Tail:
             return []
         newer = takewhile(lambda record: record.last > after, reversed(self.recent))
         return list(newer)[::-1]
+
+
+def _size(record: Record) -> int:
+    return sum(map(len, record.entries))
 
 
 class Tails:

@@ -13,6 +13,7 @@ from google.protobuf import descriptor_pool
 
 from parley.orchestrator.allowance.usage import TenantUsage, key_account
 from parley.orchestrator.log.index import PENDING, RUNNING, WAITING, DebateIndex
+from parley.runtime.byte_budget import ByteBudget
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, resource_exhausted
 from parley.v1.access_pb2 import (
@@ -63,6 +64,11 @@ _MAX_DELAYED: Final = 256
 _RECOUNT_SECONDS: Final = 1.0
 """How often the debates of a tenant are counted. Those created here in between are added."""
 _RETRY_SOON_SECONDS: Final = 5.0
+REQUEST_BYTES: Final = 16 * 1024 * 1024
+"""Of large requests that are worked on at a time, by default."""
+_LARGE_REQUEST: Final = 256 * 1024
+_REQUEST_SECONDS: Final = 10.0
+"""How long a large request waits for others."""
 _MINUTE: Final = 60
 _DAY: Final = 86_400
 
@@ -79,12 +85,17 @@ class _DebateCounts:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Admits calls and debates of each tenant."""
+    """Admits calls and debates of each tenant.
+
+    Attributes:
+        large_requests: Bounds the bytes of large requests for debates that are worked on at a time.
+    """
 
     limits: TenantLimits
     usage: TenantUsage
     index: DebateIndex
     clock: Clock
+    large_requests: ByteBudget = field(default_factory=lambda: ByteBudget(REQUEST_BYTES))
     _debates: dict[str, _DebateCounts] = field(default_factory=dict)
     _creating: Counter[str] = field(default_factory=Counter)
     _slots: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = field(
@@ -111,6 +122,24 @@ class Allowance:
                 slots = self._slots.setdefault((tenant, queue), asyncio.Semaphore(_CALLS_AT_ONCE[queue]))
                 await stack.enter_async_context(slots)
             yield
+
+    @asynccontextmanager
+    async def admit_request(self, tenant: str, size: int) -> AsyncIterator[None]:
+        """Admit a request for a debate of so many bytes, of which the block makes copies. It waits while others take too many.
+
+        Raises:
+            ParleyError: RESOURCE_EXHAUSTED `TENANT_REQUEST_BYTES` if it had to wait for long.
+        """
+        try:
+            async with asyncio.timeout(_REQUEST_SECONDS):
+                share = await self.large_requests.take(size if size > _LARGE_REQUEST else 0)
+        except TimeoutError:
+            what = "its large requests wait for each other"
+            raise _refusal("TENANT_REQUEST_BYTES", tenant, what, _RETRY_SOON_SECONDS) from None
+        try:
+            yield
+        finally:
+            share.release()
 
     @asynccontextmanager
     async def admit_debate(

@@ -8,10 +8,12 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Final
 
 from parley.orchestrator.log.usage import usage_of
 from parley.runtime.clock import Clock
+from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.logs import get_logger
 from parley.storage.ports import Collection, Documents, DuplicateError, Log, Record, StorageError
 from parley.v1.agent_pb2 import Usage
@@ -234,17 +236,12 @@ class MeteredLog:
     async def append(self, log: str, record: Record) -> None:
         """Append as `Log` does. Count the record once it is durable."""
         await self._log.append(log, record)
-        tokens = cost = 0
-        for entry in record.entries:
-            event = Event.FromString(entry)
-            if event.HasField("debate_created"):
-                self._remember(log, event.debate_created.budget_key_id)
-            for usage in _usages_of(event):
-                tokens += usage.input_tokens + usage.output_tokens
-                cost += usage.cost_micros
-        await self._usage.count(
-            _tenant(log), tokens=tokens, cost_micros=cost, stored_bytes=sum(map(len, record.entries))
-        )
+        size = sum(map(len, record.entries))
+        summed = await in_thread_if_large(size, partial(_sum_usage, record.entries))
+        tokens, cost = summed.tokens, summed.cost_micros
+        if summed.budget_key_id is not None:
+            self._remember(log, summed.budget_key_id)
+        await self._usage.count(_tenant(log), tokens=tokens, cost_micros=cost, stored_bytes=size)
         if (tokens or cost) and (key := await self._find_budget_key(log)):
             await self._usage.count(key_account(_tenant(log), key), tokens=tokens, cost_micros=cost)
 
@@ -287,6 +284,28 @@ class MeteredLog:
             size += sum(len(entry) for each in records for entry in each.entries)
             after = records[-1].last
         return size
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordedUsage:
+    """What events record: the usage of calls, and the key that a debate's creation names; None if none is created."""
+
+    tokens: int
+    cost_micros: int
+    budget_key_id: str | None
+
+
+def _sum_usage(entries: Iterable[bytes]) -> _RecordedUsage:
+    tokens = cost = 0
+    key: str | None = None
+    for entry in entries:
+        event = Event.FromString(entry)
+        if event.HasField("debate_created"):
+            key = event.debate_created.budget_key_id
+        for usage in _usages_of(event):
+            tokens += usage.input_tokens + usage.output_tokens
+            cost += usage.cost_micros
+    return _RecordedUsage(tokens, cost, key)
 
 
 def _usages_of(event: Event) -> Iterable[Usage]:

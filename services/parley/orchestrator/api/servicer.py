@@ -56,8 +56,10 @@ from parley.runtime.errors import (
     invalid_argument,
     not_found,
 )
+from parley.runtime.held_texts import digest_of_text
 from parley.runtime.identity.identity import current_identity, current_tenant
 from parley.runtime.large_texts import in_thread_if_large
+from parley.runtime.partial_copies import copy_without
 from parley.runtime.validation import REQUEST_ID
 from parley.storage.ports import Log
 from parley.v1 import orchestrator_pb2
@@ -111,16 +113,18 @@ class OrchestratorServicer(KeyServicer):
         """Accept a debate."""
         if self.draining.is_set():
             raise self.draining.error()
-        # In a thread if it is large: the digest is computed before any check.
-        content = await in_thread_if_large(request, partial(_digest, request))
-        # Before any other service is called: it may be away, or have changed.
-        earlier = await self._find_earlier(request.request_id, content)
-        if earlier is not None:
-            return orchestrator_pb2.CreateDebateResponse(debate_id=earlier, existed=True)
-        caller = current_identity()
-        with map_store_errors():
-            async with self.allowance.admit_debate(current_tenant(), caller.budget, caller.budget_key_id):
-                debate, existed = await self._accept(request, content)
+        size = request.ByteSize()
+        async with self.allowance.admit_request(current_tenant(), size):
+            # In a thread if it is large: the digest is computed before any check.
+            content = await in_thread_if_large(size, partial(_digest, request))
+            # Before any other service is called: it may be away, or have changed.
+            earlier = await self._find_earlier(request.request_id, content)
+            if earlier is not None:
+                return orchestrator_pb2.CreateDebateResponse(debate_id=earlier, existed=True)
+            caller = current_identity()
+            with map_store_errors():
+                async with self.allowance.admit_debate(current_tenant(), caller.budget, caller.budget_key_id):
+                    debate, existed = await self._accept(request, size, content)
         return orchestrator_pb2.CreateDebateResponse(debate_id=debate, existed=existed)
 
     async def GetDebate(  # noqa: N802
@@ -327,22 +331,24 @@ class OrchestratorServicer(KeyServicer):
         with map_store_errors():
             return await self.intake.find_earlier(current_tenant(), request_id, content)
 
-    async def _accept(self, request: orchestrator_pb2.CreateDebateRequest, content: str) -> tuple[str, bool]:
+    async def _accept(
+        self, request: orchestrator_pb2.CreateDebateRequest, size: int, content: str
+    ) -> tuple[str, bool]:
         """Accept a debate; return its id, and whether the same request has created it meanwhile."""
         known = ValidationContext(self.formats, self.roles, await roster.fetch_roster(self.gateway))
-        created = await in_thread_if_large(request, partial(resolve_request, request, known))
+        created = await in_thread_if_large(size, partial(resolve_request, request, known))
         routes = await roster.fetch_routes(self.gateway, roster.routes_of(created.spec, known.roster))
         if not created.demonstration and any(each.demonstration for each in routes.values()):
             # Its defaults are others.
             known = replace(known, roster=roster.with_demonstrations(known.roster, routes))
-            created = await in_thread_if_large(request, partial(resolve_request, request, known))
+            created = await in_thread_if_large(size, partial(resolve_request, request, known))
         subject = await self._apply_subject(created.spec)
         roster.set_routes(created.spec, known.roster, routes)
         about = (created.spec, known.roster, routes)
         created.warnings.extend((*budget_warnings(*about), *context_warnings(*about)))
         created.requested_by = current_identity().subject
         created.budget_key_id = current_identity().budget_key_id
-        return await self.intake.create_debate(current_tenant(), created, content, subject)
+        return await self.intake.create_debate(current_tenant(), created, content, subject, size)
 
     async def _apply_subject(self, spec: DebateSpec) -> str | None:
         """Set in a specification what it needs of the debate that it is about; return that debate's id, None if there is none."""
@@ -393,8 +399,12 @@ def _digest(request: orchestrator_pb2.CreateDebateRequest) -> str:
 
     Empty if it has an invalid duration, so that it will be refused.
     """
+    spec = copy_without(request.spec, "context")
+    for each in request.spec.context:
+        # What stands for a text does as well: to write megabytes as JSON would keep other callers waiting.
+        spec.context.add(path=each.path, text=digest_of_text(each.text.encode()))
     try:
-        return digest(request.spec)
+        return digest(spec)
     except SerializeToJsonError:
         return ""
 

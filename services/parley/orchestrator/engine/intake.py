@@ -21,7 +21,6 @@ from parley.orchestrator.engine.inbox import (
 from parley.orchestrator.engine.interventions import MAX_GUIDANCE_BYTES
 from parley.orchestrator.engine.runner import Runner
 from parley.orchestrator.log.deletions import DeletionStore
-from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.index import (
     CANCELLED,
     COMPLETED,
@@ -71,11 +70,17 @@ class Intake:
     clock: Clock
 
     async def create_debate(
-        self, tenant: str, first: DebateCreated, request_digest: str, subject: str | None = None
+        self,
+        tenant: str,
+        first: DebateCreated,
+        request_digest: str,
+        subject: str | None = None,
+        size: int = 0,
     ) -> tuple[str, bool]:
         """Accept a debate and make it durable. Return its id, and whether the same request had created it before.
 
         `first` is its first event, which this completes. `subject` is the id of the debate that it is about, if any.
+        `size` is about how many bytes it has.
 
         Raises:
             ParleyError: the request id was already used for a different debate, the debate is too large to be stored, or
@@ -85,16 +90,11 @@ class Intake:
         debate = new_debate_id(now)
         created = now.isoformat(timespec="microseconds")
         first.traceparent = inject().get("traceparent", "")
-        opening = await in_thread_if_large(first, partial(opening_text, first))
-        _check_size(opening)
-        if len(opening) > _LARGE_OPENING:
+        opening, document_bytes = await in_thread_if_large(size, partial(_encode, first))
+        if not opening:
             # The note makes the log known if this process ends before the record is written.
             await self.deletions.record_log_start(tenant, debate, created)
-            await Journal(self.log, self.clock, tenant, debate).write_first_event(
-                create_event("created", first)
-            )
-            opening = ""
-        document_bytes = sum(len(each.text.encode()) for each in first.spec.context)
+            await Journal(self.log, self.clock, tenant, debate).write_first_event(first, size)
         owner = self.runner.owner if self.runner.has_slot(tenant, document_bytes) else None
         record = DebateRecord(
             tenant=tenant,
@@ -194,7 +194,7 @@ class Intake:
         journal = Journal(self.log, self.clock, record.tenant, record.debate)
         opening = await in_thread_if_large([record.opening], record.opening_event)
         assert opening is not None
-        await journal.write_first_event(create_event("created", opening))
+        await journal.write_first_event(opening)
         await self.index.record_first_event(record)
         self.runner.wake()
 
@@ -233,11 +233,18 @@ class Intake:
         await self.inbox.mark_ended(entry.key)
 
 
-def _check_size(opening: str) -> None:
-    """Raise ParleyError if the first event is too large to be stored."""
-    if len(opening) > _MAX_OPENING_CHARACTERS:
-        message = f"takes {len(opening)} bytes to store, more than {_MAX_OPENING_CHARACTERS}"
+def _encode(first: DebateCreated) -> tuple[str, int]:
+    """Return the first event as its record holds it, empty if it is too large for that, and the bytes of its documents.
+
+    Raises:
+        ParleyError: it is too large to be stored.
+    """
+    characters = 4 * -(-first.ByteSize() // 3)
+    if characters > _MAX_OPENING_CHARACTERS:
+        message = f"takes {characters} bytes to store, more than {_MAX_OPENING_CHARACTERS}"
         raise invalid_argument([FieldViolation("spec", message)])
+    document_bytes = sum(len(each.text.encode()) for each in first.spec.context)
+    return opening_text(first) if characters <= _LARGE_OPENING else "", document_bytes
 
 
 def _refusal_error(debate: str, entry: InboxEntry) -> ParleyError:

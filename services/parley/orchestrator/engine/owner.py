@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from google.protobuf.message import DecodeError
 from opentelemetry.trace import Status, StatusCode
@@ -241,7 +242,8 @@ class DebateOwner:
     async def _claim(self) -> DebateCreated:
         record, parts = self._record, self._dependencies
         events = await read_events(parts.log, record.tenant, record.debate)
-        self._load_log(events)
+        size = sum(len(each.entry) for each in events)
+        await in_thread_if_large(size, partial(self._load_log, events))
         opening = None if events else await in_thread_if_large([record.opening], record.opening_event)
         created = self._journal.recorded.created or opening
         if created is None:

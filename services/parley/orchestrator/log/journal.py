@@ -25,9 +25,16 @@ from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.replay import RecordedState
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import Clock
-from parley.runtime.large_texts import in_thread_per_tenant
+from parley.runtime.large_texts import in_thread_if_large, in_thread_per_tenant
 from parley.storage.ports import AppendConflictError, Log, Record, StoreUnavailableError
-from parley.v1.event_pb2 import CheckpointClosed, CheckpointExpired, Claimed, Event, WaitFinished
+from parley.v1.event_pb2 import (
+    CheckpointClosed,
+    CheckpointExpired,
+    Claimed,
+    DebateCreated,
+    Event,
+    WaitFinished,
+)
 
 _PAGE = 1000
 _BATCH = 256
@@ -161,14 +168,17 @@ class Journal:
         await self._store([*sealed, *self._seal(then, sealed)])
         self.claimed_at = sealed[-1].sequence
 
-    async def write_first_event(self, first: Event) -> None:
-        """Write the first event, without a claim, unless the log has it.
+    async def write_first_event(self, first: DebateCreated, size: int = 0) -> None:
+        """Write the first event, without a claim, unless the log has it. The journal cannot be used after it.
+
+        `size` is about how many bytes the event has.
 
         Raises:
             StoreUnavailableError: it may be written or not.
         """
+        sealed = await in_thread_if_large(size, lambda: self._seal([create_event("created", first)]))
         with suppress(ClaimLostError):  # a faster writer has written the same first event
-            await self._store(self._seal([first]))
+            await self._append(sealed, patient=False)
 
     async def append(self, *events: Event) -> tuple[Envelope, ...]:
         """Record events as one record. Return them once they are durable. `run_writer` must be running.
@@ -247,6 +257,13 @@ class Journal:
         return now if before is None or now > before else before
 
     async def _store(self, sealed: Sequence[Envelope], *, patient: bool = False) -> None:
+        await self._append(sealed, patient=patient)
+        self._last = sealed[-1]
+        for event in sealed:
+            self._measure_wait(event)
+        self.recorded.apply(sealed, self._clock.monotonic())
+
+    async def _append(self, sealed: Sequence[Envelope], *, patient: bool) -> None:
         record = Record(sealed[0].sequence, uuid.uuid4().hex, tuple(each.entry for each in sealed))
         name, began = log_name(self.tenant, self.debate), self._clock.monotonic()
         try:
@@ -259,11 +276,7 @@ class Journal:
             )
         except AppendConflictError as conflict:
             raise ClaimLostError(f"debate {self.debate} was claimed by another replica") from conflict
-        self._last, now = sealed[-1], self._clock.monotonic()
-        metrics.record_append(now - began)
-        for event in sealed:
-            self._measure_wait(event)
-        self.recorded.apply(sealed, now)
+        metrics.record_append(self._clock.monotonic() - began)
 
     def _measure_wait(self, event: Envelope) -> None:
         """Record the length of a wait that an event ends, also if an earlier owner started it."""

@@ -116,6 +116,7 @@ class Feed:
                 records = await log.read(name, self.last, _PAGE)
                 before = self._append(await open_in_thread_if_large(records, self.last, before), before)
                 self.is_complete = len(records) < _PAGE
+                del records  # they would be kept for as long as the log is followed
             self.readers.notify()
             async with aclosing(log.follow(name, self.last)) as following:
                 async for record in following:

@@ -119,7 +119,7 @@ class DebateWatcher:
         if monotonic() < feed.checked_at + self.feeds.silence_seconds:
             return
         feed.checked_at = monotonic()
-        if feed.last and not await self.log.read(log, 0, 1):
+        if feed.last and not await self.log.read(log, feed.last - 1, 1):
             feed.failure = not_found("debate", debate)
             raise feed.failure
 

@@ -23,21 +23,14 @@ class SqliteLog:
     async def append(self, log: str, record: Record) -> None:
         """See `Log.append`."""
         check_append(log, record)
-        entries = _frame(record.entries)
-        await self._database.write(lambda connection: _append(connection, log, record, entries))
+        await self._database.write(lambda connection: _append(connection, log, record))
         self._tails.offer(log, record)
 
     async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
         """See `Log.read`."""
         if limit < 1:
             raise ValueError(f"limit is {limit}; it must be at least 1")
-        rows = await self._database.read(
-            lambda connection: connection.execute(
-                "SELECT first, append_id, entries FROM log WHERE log = ? AND last > ? ORDER BY last LIMIT ?",
-                (log, after, limit),
-            ).fetchall()
-        )
-        return [Record(first, append_id, _unframe(entries)) for first, append_id, entries in rows]
+        return await self._database.read(lambda connection: _read(connection, log, after, limit))
 
     def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
         """See `Log.follow`."""
@@ -50,7 +43,15 @@ class SqliteLog:
         self._tails.forget(log)
 
 
-def _append(connection: Connection, log: str, record: Record, entries: bytes) -> None:
+def _read(connection: Connection, log: str, after: int, limit: int) -> list[Record]:
+    rows = connection.execute(
+        "SELECT first, append_id, entries FROM log WHERE log = ? AND last > ? ORDER BY last LIMIT ?",
+        (log, after, limit),
+    )
+    return [Record(first, append_id, _unframe(entries)) for first, append_id, entries in rows]
+
+
+def _append(connection: Connection, log: str, record: Record) -> None:
     """Append inside a write transaction, in which earlier reads still hold at the write."""
     last = connection.execute("SELECT max(last) FROM log WHERE log = ?", (log,)).fetchone()[0] or 0
     if record.first <= last:
@@ -60,7 +61,7 @@ def _append(connection: Connection, log: str, record: Record, entries: bytes) ->
     else:
         connection.execute(
             "INSERT INTO log (log, first, last, append_id, entries) VALUES (?, ?, ?, ?, ?)",
-            (log, record.first, record.last, record.append_id, entries),
+            (log, record.first, record.last, record.append_id, _frame(record.entries)),
         )
 
 

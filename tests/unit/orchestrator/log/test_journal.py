@@ -19,6 +19,7 @@ from parley.v1.event_pb2 import (
     CheckpointClosed,
     CheckpointExpired,
     CheckpointOpened,
+    DebateCreated,
     Event,
     WaitFinished,
     WaitStarted,
@@ -161,8 +162,8 @@ async def test_a_claim_of_unknown_outcome_is_left_to_the_next_try(log: Log) -> N
 
 
 async def test_opening_a_log_twice_writes_its_first_event_once(log: Log) -> None:
-    await create_journal(log).write_first_event(note("first"))
-    await create_journal(log).write_first_event(note("first"))
+    await create_journal(log).write_first_event(DebateCreated(request_id="first"))
+    await create_journal(log).write_first_event(DebateCreated(request_id="first"))
     assert len(await read_events(log, "t", "deb")) == 1
 
 
