@@ -14,13 +14,14 @@ class HeldText:
         utf8: The text, encoded.
     """
 
-    __slots__ = ("__weakref__", "_counts", "digest", "utf8")
+    __slots__ = ("__weakref__", "_counts", "_written", "digest", "utf8")
 
     def __init__(self, digest: str, utf8: bytes) -> None:
         """Hold an encoded text. `hold_text` returns the one that this process has already."""
         self.digest = digest
         self.utf8 = utf8
         self._counts: dict[Callable[[str], int], int] = {}
+        self._written: dict[Callable[[str], bytes], bytes] = {}
 
     @property
     def text(self) -> str:
@@ -32,6 +33,15 @@ class HeldText:
         if counter not in self._counts:
             self._counts[counter] = counter(self.text)
         return self._counts[counter]
+
+    def write(self, writer: Callable[[str], bytes]) -> bytes:
+        """Return what `writer` makes of the text. It is computed once, unless it is much longer than the text."""
+        written = self._written.get(writer)
+        if written is None:
+            written = writer(self.text)
+            if len(written) <= len(self.utf8) + len(self.utf8) // 4:
+                self._written[writer] = written
+        return written
 
 
 _held: Final[WeakValueDictionary[str, HeldText]] = WeakValueDictionary()

@@ -7,13 +7,16 @@ _LEAST: Final = 3
 _CLOSING: Final = re.compile(">+")
 
 
-def quote_in_marks(text: str) -> str:
-    """Return the text between a line of `<` and a line of as many `>`, more than stand together anywhere in it."""
-    width = max(_LEAST, _longest_run(text) + 1)
+def quote_in_marks(text: str, longest: int = 0) -> str:
+    """Return the text between a line of `<` and a line of as many `>`, more than stand together anywhere in it.
+
+    `longest` is the longest run of `>` in what is put into the text later.
+    """
+    width = max(_LEAST, longest_run(text) + 1, longest + 1)
     return f"{'<' * width}\n{text}\n{'>' * width}"
 
 
-def _longest_run(text: str) -> int:
+def longest_run(text: str) -> int:
     """Return the length of the longest run of `>`. It only looks at longer runs than before: a text may have millions of them."""
     longest, place = 0, text.find(">")
     while place >= 0:

@@ -76,7 +76,7 @@ def provider() -> Provider:
 
 
 def _repeat_prompt(request: ModelRequest) -> str:
-    asked = [each.text for each in request.messages if isinstance(each, PromptPart)]
+    asked = [each.text for each in request.whole_messages() if isinstance(each, PromptPart)]
     said = " ".join(asked[-1].split())[:_REPEATED] if asked else ""
     return f"{_SAYS_SO}: {said}\nPosition: {_SAYS_SO}."
 

@@ -1,6 +1,6 @@
 """A call as it is asked, and as it goes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -52,11 +52,12 @@ class Call:
     documents: Mapping[str, HeldText] = field(default_factory=dict)
     size: int = 0
 
-    @property
-    def prompt(self) -> Sequence[PromptPart]:
-        """The parts of the prompt, in order, with the texts of its documents. It is created anew. Do not keep it."""
+    def create_prompt(self, left_out: Container[str] = ()) -> Sequence[PromptPart]:
+        """Return the parts of the prompt, in order, with the texts of its documents but those of some paths. Do not keep it."""
         return tuple(
-            with_text(part, self.documents[part.document].text) if part.document in self.documents else part
+            with_text(part, self.documents[part.document].text)
+            if part.document in self.documents and part.document not in left_out
+            else part
             for part in self.request.prompt
         )
 

@@ -1,7 +1,8 @@
 """The requests of one route attempt, up to an answer: the prompt as the route can read it, turns with tools, the re-ask."""
 
 import json
-from collections.abc import Sequence
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -13,7 +14,7 @@ from parley.gateway.failures import (
     ONLY_TOOL_CALLS,
     Failure,
 )
-from parley.gateway.prompt.documents import Documents, list_documents, quote_documents
+from parley.gateway.prompt.documents import Documents, list_documents, quote_in_slots
 from parley.gateway.prompt.fitting import Unfittable, count_tokens, estimate_tokens, fit
 from parley.gateway.prompt.reasoning import starts_inside_reasoning, strip_reasoning
 from parley.gateway.prompt.sanitizer import MAX_CHARACTERS
@@ -30,7 +31,7 @@ from parley.gateway.prompt.tools import ToolTurn, can_read
 from parley.gateway.routing.call import Call, Progress
 from parley.gateway.routing.route import LiveRoute
 from parley.gateway.usage import UsageMeter
-from parley.gateway.wire.api import LateMessages, ModelRequest
+from parley.gateway.wire.api import MAX_KEPT, LateMessages, ModelRequest
 from parley.gateway.wire.endpoint import Reply, ToolsRefused
 from parley.gateway.wire.errors import of_empty_answer
 from parley.runtime.large_texts import in_thread_if_large
@@ -42,6 +43,8 @@ _RE_ASK_TOKENS: Final = 256
 """Kept for the message to a model about an answer that did not satisfy its schema."""
 _CHARACTERS_A_TOKEN: Final = 8
 """More than tokens of any usual text have on average."""
+_LONG_DOCUMENT: Final = 16 * 1024
+"""Bytes of a document from which on prompts hold no copy of it."""
 _TOOLS_SHARE: Final = 4
 """One part in so many of a known context is kept for calls of tools and their results."""
 
@@ -59,6 +62,12 @@ class Exchange:
         self._progress = progress
         self._toolbox: Toolbox | None = None
         self._listed: Sequence[PromptPart] | None = None
+        # No text of a caller can hold such a word: it is drawn for this exchange.
+        self._own_slots = {
+            path: f"slot-{secrets.token_hex(16)}"
+            for path, held in call.documents.items()
+            if len(held.utf8) > _LONG_DOCUMENT
+        }
         self._characters_left_out = 0
         self._tools_told = False
 
@@ -100,7 +109,15 @@ class Exchange:
 
     def _create_prompt(self) -> Sequence[PromptPart]:
         """Return the prompt, with its documents listed or quoted. It is created anew if it is long. Do not keep it."""
-        return self._listed if self._listed is not None else quote_documents(self._call.prompt)
+        if self._listed is not None:
+            return self._listed
+        slots = self._slots
+        return quote_in_slots(self._call.create_prompt(left_out=slots), self._call.documents, slots)
+
+    @property
+    def _slots(self) -> Mapping[str, str]:
+        """What stands for long documents in prompts, by their paths; nothing if documents are listed or may have to be shortened."""
+        return self._own_slots if self._listed is None and self._token_limit() is None else {}
 
     def _may_offer_tools(self) -> bool:
         live, shape = self._live, self._call.shape
@@ -234,7 +251,10 @@ class Exchange:
         shape = call.shape
         if shape is not None and live.route.local:
             shape = bound_shape(shape)
-        messages = LateMessages(partial(self._create_messages, again))
+        slots = {slot: call.documents[path] for path, slot in self._slots.items()}
+        in_slots = sum(len(held.utf8) for held in slots.values())
+        is_long = call.size - in_slots > MAX_KEPT
+        messages = LateMessages(partial(self._create_messages, again), is_long=is_long)
         size = call.size + sum(len(each.text) for each in again)
         if toolbox is not None or self._token_limit() is not None:  # else all of it is sent
             size = sum(len(each.text) for each in messages if isinstance(each, PromptPart))
@@ -248,6 +268,7 @@ class Exchange:
             may_use_tools=may_use_tools,
             max_characters=self._max_characters,
             size=size,
+            slots=slots,
         )
 
     def _create_messages(self, again: tuple[PromptPart, ...]) -> Sequence[PromptPart | ToolTurn]:

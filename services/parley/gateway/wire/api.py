@@ -5,17 +5,19 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Protocol
 
+from parley.gateway.prompt.fitting import estimate_tokens, with_text
 from parley.gateway.prompt.sanitizer import MAX_CHARACTERS, clean
 from parley.gateway.prompt.structured_answers import AnswerShape
 from parley.gateway.prompt.tools import MAX_ARGUMENTS, Reasoning, ToolRequest, ToolSpec, ToolTurn
 from parley.gateway.wire.json_fields import as_arguments, as_text
+from parley.runtime.held_texts import HeldText
 from parley.v1.gateway_pb2 import PromptPart
 
 MAX_TOOL_CALLS: Final = 128
 """Of one reply; what a model asks beyond that is not heard."""
 _MAX_ID: Final = 1000
 """Characters of a call's id and of its tool's name."""
-_MAX_KEPT: Final = 262_144
+MAX_KEPT: Final = 262_144
 """Characters of messages that are kept while the model answers."""
 MAX_REASONING: Final = 262_144
 """Characters of one reply's reasoning that are kept to be sent back; longer reasoning is not sent back at all."""
@@ -31,9 +33,10 @@ class Api(Enum):
 class LateMessages:
     """Messages that are created when they are read: long ones each time, so that no copy is kept while the model answers."""
 
-    def __init__(self, create: Callable[[], Iterable[PromptPart | ToolTurn]]) -> None:
+    def __init__(self, create: Callable[[], Iterable[PromptPart | ToolTurn]], *, is_long: bool) -> None:
         """Take the messages from `create`, which returns the same each time."""
         self._create = create
+        self._is_long = is_long
         self._kept: tuple[PromptPart | ToolTurn, ...] | None = None
 
     def __iter__(self) -> Iterator[PromptPart | ToolTurn]:
@@ -41,7 +44,7 @@ class LateMessages:
         if self._kept is not None:
             return iter(self._kept)
         messages = tuple(self._create())
-        if sum(map(len, _texts_of(messages))) <= _MAX_KEPT:
+        if not self._is_long:
             self._kept = messages
         return iter(messages)
 
@@ -65,6 +68,7 @@ class ModelRequest:
 
     `tools` are described to the model; without `may_use_tools` the request says that it has to answer now.
     An answer is cut off at `max_characters`. `size` is about how many characters the messages have.
+    `slots` are long texts by what stands for them in the messages, each once.
     """
 
     model: str
@@ -77,10 +81,28 @@ class ModelRequest:
     may_use_tools: bool = True
     max_characters: int = MAX_CHARACTERS
     size: int = 0
+    slots: Mapping[str, HeldText] = field(default_factory=dict)
 
     def texts(self) -> Iterator[str]:
-        """Yield all that it says."""
-        return _texts_of(self.messages)
+        """Yield all that it says, with the texts that belong into its slots."""
+        for text in _texts_of(self.messages):
+            yield self.fill_in(text)
+
+    def fill_in(self, text: str) -> str:
+        """Return a text of a message with the texts that belong into its slots."""
+        for slot, held in self.slots.items():
+            text = text.replace(slot, held.text)
+        return text
+
+    def whole_messages(self) -> Iterator[PromptPart | ToolTurn]:
+        """Yield the messages with the texts that belong into their slots."""
+        for each in self.messages:
+            yield each if isinstance(each, ToolTurn) else with_text(each, self.fill_in(each.text))
+
+    def count_tokens(self) -> int:
+        """Return an upper estimate of the tokens of all that it says."""
+        said = sum(estimate_tokens(text) for text in _texts_of(self.messages))
+        return said + sum(held.count(estimate_tokens) for held in self.slots.values())
 
 
 @dataclass(slots=True)

@@ -28,13 +28,12 @@ from parley.gateway.failures import (
     Failure,
     FailureKind,
 )
-from parley.gateway.prompt.fitting import estimate_tokens
 from parley.gateway.prompt.structured_answers import schema_instruction
 from parley.gateway.prompt.tools import ToolTurn
 from parley.gateway.tracing import TraceLabels
 from parley.gateway.usage import RouteUsage
 from parley.gateway.wire import instrumentation
-from parley.gateway.wire.api import Api, LateMessages, ModelReply, ModelRequest, Reader
+from parley.gateway.wire.api import MAX_KEPT, Api, LateMessages, ModelReply, ModelRequest, Reader
 from parley.gateway.wire.capabilities import EndpointCapabilities
 from parley.gateway.wire.endpoint import (
     EndpointLimits,
@@ -244,7 +243,8 @@ class OpenAIEndpoint:
     ) -> AsyncStream[object]:
         """Send a request and return the answer's stream. Nothing of a long body is kept once it is sent."""
         body_sent, of_body = body_to_send(
-            await in_thread_if_large(request.size, lambda: request_json(create_body())), share.release
+            await in_thread_if_large(request.size, lambda: request_json(create_body(), request.slots)),
+            share.release,
         )
         # Streamed on our side even if the endpoint sends one piece, so that its size is bounded.
         return await self._create_client.post(
@@ -330,7 +330,7 @@ class OpenAIEndpoint:
         if request.temperature is not None:
             attributes["gen_ai.request.temperature"] = request.temperature
         if self._limits.trace_content:
-            attributes["gen_ai.input.messages"] = instrumentation.messages_json(request.messages)
+            attributes["gen_ai.input.messages"] = instrumentation.messages_json(request.whole_messages())
         return attributes
 
 
@@ -371,7 +371,8 @@ def _adapt(known: EndpointCapabilities, api: Api, request: ModelRequest) -> Mode
                 yield each
 
     stream = request.stream and known.streams(model, with_schema=shape is not None)
-    return replace(request, messages=LateMessages(adapt_messages), shape=shape, stream=stream)
+    messages = LateMessages(adapt_messages, is_long=request.size > MAX_KEPT)
+    return replace(request, messages=messages, shape=shape, stream=stream)
 
 
 def _must_start_early(request: ModelRequest) -> bool:
@@ -382,7 +383,7 @@ def _must_start_early(request: ModelRequest) -> bool:
 def _estimate(reply: ModelReply, request: ModelRequest, characters: int) -> None:
     """Estimate what a request has used all the same if its endpoint did not say so, or was not there to say so any more."""
     if not reply.input_tokens:
-        reply.input_tokens = sum(estimate_tokens(text) for text in request.texts())
+        reply.input_tokens = request.count_tokens()
     if not reply.output_tokens:
         asked = sum(len(each.arguments) for each in reply.tool_requests)
         reply.output_tokens = (characters + asked) // 4

@@ -1,11 +1,14 @@
 """The body of a request in each API, and how it is sent: a long one in pieces, so that other work runs in between."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from parley.gateway.wire import chat, responses
 from parley.gateway.wire.api import Api, ModelRequest, Reader
+from parley.runtime.held_texts import HeldText
 
 
 def body(api: Api, request: ModelRequest, omitted: frozenset[str]) -> dict[str, Any]:
@@ -25,26 +28,49 @@ _PIECE: Final = 256 * 1024
 """Characters or bytes; while so many are written, the interpreter does nothing else for 4 ms at most."""
 
 
-def request_json(given: Mapping[str, Any]) -> bytes:
-    """Return a request's body. Its long texts are those of its lists: of messages, and of what tools have said."""
+def request_json(
+    given: Mapping[str, Any], slots: Mapping[str, HeldText] = MappingProxyType({})
+) -> list[bytes]:
+    """Return a request's body in parts. Its long texts are those of its lists: of messages, and of what tools have said.
+
+    The texts that belong into the slots are parts that all requests share.
+
+    Raises:
+        ValueError: a slot is not there once.
+    """
     pieces: list[str] = []
     for name, value in given.items():
         pieces += [",", _encode(name), ":", *(_write(value) if isinstance(value, list) else [_encode(value)])]
-    return b"".join(each.encode() for each in ("{", *pieces[1:], "}"))
+    written = b"".join(each.encode() for each in ("{", *pieces[1:], "}"))
+    if not slots:
+        return [written]
+    parts = re.split(b"(" + b"|".join(re.escape(slot.encode()) for slot in slots) + b")", written)
+    if sorted(parts[1::2]) != sorted(slot.encode() for slot in slots):
+        raise ValueError("each slot must be there once")
+    return [
+        slots[part.decode()].write(_write_text) if place % 2 else part for place, part in enumerate(parts)
+    ]
+
+
+def _write_text(text: str) -> bytes:
+    """Return a text as it stands in JSON, without its quotation marks."""
+    return b"".join(_encode(text[at : at + _PIECE])[1:-1].encode() for at in range(0, len(text), _PIECE))
 
 
 def body_to_send(
-    body: bytes, on_sent: Callable[[], None] = lambda: None
+    body: Sequence[bytes], on_sent: Callable[[], None] = lambda: None
 ) -> tuple[bytes | AsyncIterator[bytes], dict[str, str]]:
     """Return what a client is given to send a body, and the headers that go with that. `on_sent` is called once a long one is sent."""
-    if len(body) <= _PIECE:
-        return body, {}
-    return _pieces(body, on_sent), {"Content-Length": str(len(body))}
+    size = sum(map(len, body))
+    if size <= _PIECE:
+        return b"".join(body), {}
+    return _pieces(body, on_sent), {"Content-Length": str(size)}
 
 
-async def _pieces(body: bytes, on_sent: Callable[[], None]) -> AsyncIterator[bytes]:
-    for start in range(0, len(body), _PIECE):
-        yield body[start : start + _PIECE]
+async def _pieces(body: Sequence[bytes], on_sent: Callable[[], None]) -> AsyncIterator[bytes]:
+    for part in body:
+        for start in range(0, len(part), _PIECE):
+            yield part[start : start + _PIECE]
     on_sent()
 
 
