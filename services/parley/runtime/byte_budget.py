@@ -29,11 +29,14 @@ class ByteBudget:
 
     Work that finds too few waits. The tenant that holds the least is next; of one tenant, the work that waits longest.
     Work that alone needs more than a tenant may hold is let in once its tenant holds nothing.
+
+    Attributes:
+        limit: The bytes that may be held in all.
     """
 
     def __init__(self, total: int, per_tenant: int | None = None) -> None:
         """Share `total` bytes. A tenant holds half of them at most unless `per_tenant` says otherwise."""
-        self._total = total
+        self.limit = total
         self._per_tenant = min(per_tenant or total // 2, total)
         self._held: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[tuple[int, asyncio.Future[None]]]] = OrderedDict()
@@ -89,7 +92,7 @@ class ByteBudget:
         """Let in what fits now. Who needs more than is free is not passed by, or small pieces of others would keep it out for ever."""
         while (tenant := self._next_tenant()) is not None:
             size, admitted = self._waiting[tenant][0]
-            if self.held + size > self._total:
+            if self.held + size > self.limit:
                 return
             self._waiting[tenant].popleft()
             if not self._waiting[tenant]:

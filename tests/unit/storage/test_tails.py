@@ -90,3 +90,20 @@ async def test_nothing_is_kept_of_a_log_that_nobody_follows() -> None:
     store.records = [record(1), record(2)]
     assert await first_of(tails, 1) == record(2)
     assert store.reads == 2
+
+
+async def test_large_records_are_not_kept_for_followers_that_are_far_behind() -> None:
+    store = Store()
+    tails = Tails(store.read, poll_interval=60)
+    records = [Record(first, str(first), (b"x" * 300_000,)) for first in range(1, 11)]
+    async with aclosing(tails.follow("x", 0)) as follower:
+        waiting_for_first = asyncio.create_task(anext(follower))
+        await waiting(store, 1)
+        for each in records:
+            store.records.append(each)
+            tails.offer("x", each)
+        await waiting_for_first
+        behind = await first_of(tails, 0)
+        assert behind == records[0]
+        recent = tails._tails["x"].recent_after(7)
+    assert recent == records[7:]

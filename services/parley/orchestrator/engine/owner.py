@@ -32,6 +32,7 @@ from parley.orchestrator.log.index import (
 )
 from parley.orchestrator.log.journal import ClaimLostError, Journal, read_events
 from parley.orchestrator.model.times import time_of
+from parley.orchestrator.model.tokens import count_tokens
 from parley.orchestrator.peers.agents import Agents
 from parley.orchestrator.peers.services import Services
 from parley.runtime.clock import Clock
@@ -235,6 +236,8 @@ class DebateOwner:
         """Create the journal and the status writer for these events."""
         record, parts = self._record, self._dependencies
         self._journal = Journal(parts.log, parts.clock, record.tenant, record.debate, events)
+        for held in self._journal.recorded.documents.values():
+            count_tokens(held)
         self._status_writer = StatusWriter(
             record, self._journal, parts.index, parts.inbox, parts.clock, parts.owner
         )

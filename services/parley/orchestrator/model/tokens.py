@@ -12,6 +12,8 @@ from functools import wraps
 from threading import Lock
 from typing import Final
 
+from parley.runtime.held_texts import HeldText
+
 ASSUMED_CONTEXT_TOKENS: Final = 32_768
 """The assumed size of an agent's context if it is unknown: few models that debate well have less."""
 
@@ -62,6 +64,12 @@ def upper_tokens(text: str) -> int:
     written = text.encode("utf-8", "surrogatepass")
     others = len(written.translate(None, _WORD_BYTES))
     return -(-(len(written) - others) // CHARACTERS_A_TOKEN) + others
+
+
+def count_tokens(held: HeldText) -> None:
+    """Count the tokens of a document, which prompts ask for on the event loop. The document keeps the counts."""
+    held.count(upper_tokens)
+    held.count(likely_tokens)
 
 
 @_cache_recent

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from grpc import StatusCode
 
 from parley.orchestrator.allowance.allowance import Allowance, TenantLimits, _find_queue
 from parley.orchestrator.allowance.usage import TENANT_USE, TenantUsage, key_account
@@ -249,3 +250,22 @@ async def test_a_key_that_has_used_up_its_budget_asks_for_no_debate_until_the_da
     assert await refusal(found) == ""
     clock.advance(86_400)
     assert await refusal_of("one") == ""
+
+
+async def test_a_large_request_waits_for_others_and_is_refused_after_a_while(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited = allowance(store, clock)
+    large = limited.large_requests.limit // 2
+    async with limited.admit_request("acme", large):
+        async with limited.admit_request("acme", 1000):
+            pass  # a small one does not wait
+        monkeypatch.setattr("parley.orchestrator.allowance.allowance._REQUEST_SECONDS", 0.0)
+        with pytest.raises(ParleyError) as refused:
+            async with limited.admit_request("acme", large):
+                pass
+        assert refused.value.code is StatusCode.RESOURCE_EXHAUSTED
+        assert (refused.value.reason, refused.value.retry_after) == ("TENANT_REQUEST_BYTES", 5.0)
+    monkeypatch.undo()
+    async with limited.admit_request("acme", large):
+        assert limited.large_requests.held == large
