@@ -11,7 +11,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.documents import Documents
 from parley.orchestrator.model.contributions import Contribution, letter_of
 from parley.orchestrator.model.spec import agents_of
-from parley.orchestrator.model.tasks import AnswerShape, Task, held_text_of, user_part
+from parley.orchestrator.model.tasks import AnswerShape, Task, document_part, held_text_of, user_part
 from parley.orchestrator.phases.critique import criticize
 from parley.orchestrator.phases.history import AgentHistory, render_history
 from parley.orchestrator.phases.prompting import guidance_of, quotation
@@ -43,12 +43,15 @@ def letter(agent: str) -> str:
     return letter_of([each.id for each in agents_of(SPEC)], agent)
 
 
+DOCUMENTS = Documents((each.path, hold_text(each.text)) for each in SPEC.context)
+
+
 class AskedDebate(Debate):
     """A debate that keeps what it is asked, and answers it at once."""
 
     def __init__(self) -> None:
         self.spec, self.judge = SPEC, SPEC.judge.agent
-        self.documents = Documents((each.path, hold_text(each.text)) for each in SPEC.context)
+        self.documents = DOCUMENTS
         self.briefing = ""
         self.prompt: Prompt = ()
 
@@ -91,15 +94,18 @@ async def criticizing() -> Prompt:
 
 
 def part(prompt: Prompt, text: str) -> PromptPart:
-    (found,) = [each for each in prompt if text in each.text]
+    (found,) = [each for each in prompt if text in text_of(each)]
     return found
 
 
+def text_of(part: PromptPart) -> str:
+    return held_text_of(part).text if part.digest else part.text
+
+
 async def test_a_document_goes_as_it_is_under_its_path_with_no_marks_around_it() -> None:
-    (document,) = [each for each in await proposing() if each.document]
-    assert document.document == "notes/a.md"
-    assert document.shrink_priority == DOCUMENTS_PRIORITY
-    assert held_text_of(document).text == "otters float"
+    document = part(await proposing(), "otters float")
+    assert text_of(document) == "otters float"
+    assert document == document_part("notes/a.md", hold_text("otters float"), DOCUMENTS_PRIORITY)
 
 
 def test_what_is_quoted_cannot_close_the_quotation() -> None:
@@ -117,7 +123,7 @@ def test_whatever_is_quoted_its_closing_mark_stands_once_at_the_end(text: str) -
 
 
 async def test_only_documents_have_a_path() -> None:
-    assert [each.text for each in await criticizing() if each.document] == ["otters float"]
+    assert [text_of(each) for each in await criticizing() if each.document] == ["otters float"]
 
 
 async def test_documents_give_way_before_history_before_what_the_step_is_about_and_the_question_never_does() -> (
