@@ -177,10 +177,9 @@ sbom: $(SUPPLY)/.made $(VENV)/.all ## List what is in each lock and with the whe
 	$(BIN)/pytest -q tests/unit/test_supply.py
 
 # Packages without a lock: the weights of models on demand, and servers of others in `make others`.
-UNLOCKED := build/unlocked.txt
+UNLOCKED := $(SUPPLY)/unlocked.txt
 .PHONY: audit
 audit: $(SUPPLY)/.made ## Ask whether a flaw is known of what is installed by a lock or by name; needs the network
-	@mkdir -p build
 	@printf '%s\n' $(PYTHON_SERVERS) '$(LITELLM)' >$(UNLOCKED)
 	@PYTHONPATH=services $(PYTHON) -P -m parley.gateway.local_model.catalogue >>$(UNLOCKED)
 	@for list in $(LOCKS:%=requirements/%.txt) $(UNLOCKED); do \

