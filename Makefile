@@ -27,11 +27,12 @@ LONGEST_FIRST := tests/chaos tests/e2e tests/integration tests/contract tests/un
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process of a test would else compile all of it again: a third of the time that it takes to start.
 export PYTHONDONTWRITEBYTECODE :=
-INSTALL := $(BIN)/python -m pip install --quiet --no-deps
+# Runs pip of an environment, $(1). What it says is shown only if it fails: its warnings mean nothing to a reader.
+pip = said=$$($(1)/bin/python -m pip install --quiet $(2) 2>&1) || { code=$$?; printf '%s\n' "$$said" >&2; exit $$code; }
 # Wheels only: an install that would have to compile fails at once and says so.
-INSTALL_LOCKED := $(INSTALL) --only-binary :all: --require-hashes --requirement
+install_lock = $(call pip,$(1),--no-deps --only-binary :all: --require-hashes --requirement requirements/$(2).txt)
 # The lock holds the build backend, so that nothing unnamed is downloaded to install parley itself.
-INSTALL_PARLEY := $(INSTALL) --no-build-isolation --editable .
+install_parley = $(call pip,$(VENV),--no-deps --no-build-isolation --editable .)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -135,8 +136,8 @@ LITELLM := litellm[proxy]==1.106.2
 others: $(VENV)/.all ## Install model servers that others wrote (some minutes) and hold a debate over each
 	@test -d $(OTHERS)/python || $(PYTHON) -m venv $(OTHERS)/python
 	@test -d $(OTHERS)/litellm || $(PYTHON) -m venv $(OTHERS)/litellm
-	$(OTHERS)/python/bin/python -m pip install --quiet $(PYTHON_SERVERS)
-	$(OTHERS)/litellm/bin/python -m pip install --quiet '$(LITELLM)'
+	@$(call pip,$(OTHERS)/python,$(PYTHON_SERVERS))
+	@$(call pip,$(OTHERS)/litellm,'$(LITELLM)')
 	npm install --silent --no-save --prefix $(OTHERS) @copilotkit/aimock@1.43.0 \
 		|| echo "npm could not install aimock: its tests are skipped" >&2
 	$(BIN)/pytest tests/e2e/test_servers_of_others.py $(ARGS)
@@ -273,29 +274,29 @@ $(VENV)/.made:
 # Each stamp stands for its lock, installed. requirements/all.txt holds all of run.txt, at the same versions.
 $(VENV)/.run: requirements/run.txt pyproject.toml | $(VENV)/.made
 	@echo "Installing into $(VENV) (once, a minute or two)" >&2
-	@$(INSTALL_LOCKED) requirements/run.txt
-	@$(INSTALL_PARLEY)
+	@$(call install_lock,$(VENV),run)
+	@$(install_parley)
 	@touch $@
 
 # What looks at the locks is not among what it looks at: an environment of its own.
 $(SUPPLY)/.made: requirements/supply.txt | $(VENV)/.made
 	@$(PYTHON) -m venv $(SUPPLY)
-	@$(SUPPLY)/bin/python -m pip install --quiet --no-deps --only-binary :all: --require-hashes --requirement requirements/supply.txt
+	@$(call install_lock,$(SUPPLY),supply)
 	@touch $@
 
 # Helm's library has no wheel for every machine, so nothing else depends on it.
 $(VENV)/.deploy: requirements/deploy.txt $(VENV)/.all
 	@echo "Installing what checks the chart into $(VENV) (once)" >&2
-	@$(INSTALL_LOCKED) requirements/deploy.txt
+	@$(call install_lock,$(VENV),deploy)
 	@touch $@
 
 $(VENV)/.mutants: requirements/mutants.txt $(VENV)/.all
 	@echo "Installing what makes mutants into $(VENV) (once)" >&2
-	@$(INSTALL_LOCKED) requirements/mutants.txt
+	@$(call install_lock,$(VENV),mutants)
 	@touch $@
 
 $(VENV)/.all: requirements/all.txt pyproject.toml | $(VENV)/.made
 	@echo "Installing into $(VENV), tools too (once, a minute or two)" >&2
-	@$(INSTALL_LOCKED) requirements/all.txt
-	@$(INSTALL_PARLEY)
+	@$(call install_lock,$(VENV),all)
+	@$(install_parley)
 	@touch $(VENV)/.run $@
