@@ -58,8 +58,8 @@ async def have(store: Store, tenant: str, *statuses: str) -> None:
                 owner=None,
                 epoch=0,
                 heartbeat=0,
-                created=name,
-                updated=name,
+                created=f"2026-01-01T00:00:00+00:00/{name}",
+                updated="2026-01-01T00:00:00+00:00",
                 question="",
                 opening="",
             )

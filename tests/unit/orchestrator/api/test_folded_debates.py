@@ -46,6 +46,9 @@ async def index(tmp_path: Path) -> AsyncIterator[DebateIndex]:
         yield index
 
 
+ACCEPTED = "2026-01-01T00:00:00.000000+00:00"
+
+
 def record(debate: str) -> DebateRecord:
     return DebateRecord(
         tenant=TENANT,
@@ -58,8 +61,8 @@ def record(debate: str) -> DebateRecord:
         owner=None,
         epoch=0,
         heartbeat=0,
-        created=debate,
-        updated=debate,
+        created=f"{ACCEPTED}/{debate}",
+        updated=ACCEPTED,
         question="",
         opening="",
     )

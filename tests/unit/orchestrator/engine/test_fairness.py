@@ -17,7 +17,20 @@ def record(tenant: str, number: int, owner: str | None = None) -> DebateRecord:
     debate = f"deb-20300101-000000-{number:08d}"
     created = f"2030-01-01T00:00:00.{number:06d}+00:00/{debate}"
     return DebateRecord(
-        tenant, debate, f"{number}", "digest", "panel@1", PENDING, True, owner, 0, 0, created, "", "Why?", ""
+        tenant,
+        debate,
+        f"{number}",
+        "digest",
+        "panel@1",
+        PENDING,
+        True,
+        owner,
+        0,
+        0,
+        created,
+        created.partition("/")[0],
+        "Why?",
+        "",
     )
 
 

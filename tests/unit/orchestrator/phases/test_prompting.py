@@ -30,6 +30,7 @@ from tests.support.orchestration import make_debate
 
 CREATED = make_debate(3, context=(ContextDocument(path="notes/a.md", text="otters float"),))
 SPEC = CREATED.spec
+DOCUMENTS = Documents((each.path, hold_text(each.text)) for each in SPEC.context)
 ADA, BO, CY = agents_of(SPEC)
 PROPOSAL = Contribution("bo", "proposal", 1, "Build a dam.", "dams")
 FIRST = Situation(1, 3)
