@@ -69,7 +69,8 @@ async def stub_call(
         "response_deserializer": message_factory.GetMessageClass(method.output_type).FromString,
     }
     asked = request if request is not None else message_factory.GetMessageClass(method.input_type)()
-    given: Any = iter([asked]) if method.client_streaming else asked
+    # Without a request of its own a stream is empty: whoever writes to one that was refused meanwhile gets INTERNAL from grpc.aio.
+    given: Any = iter([asked] if request is not None else []) if method.client_streaming else asked
     kind = f"{'stream' if method.client_streaming else 'unary'}_{'stream' if method.server_streaming else 'unary'}"
     call = getattr(channel, kind)(path, **codec)(given, metadata=tuple(headers), timeout=20)
     if not method.server_streaming:
