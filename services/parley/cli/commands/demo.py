@@ -14,7 +14,7 @@ from parley.cli.printing import say
 from parley.cli.terminal.display import DisplayState, choose_style, open_display
 from parley.cli.terminal.markdown import print_markdown
 from parley.cli.terminal.results import write_answer
-from parley.client import Event, TextPiece, event_payload
+from parley.client import Debate, Event, TextPiece, event_payload
 from parley.example import read_example
 from parley.runtime.clock import Clock, SystemClock
 from parley.v1.event_pb2 import StepStarted, StepSucceeded
@@ -23,12 +23,20 @@ from parley.v1.event_pb2 import StepStarted, StepSucceeded
 def play(speed: float) -> None:
     """Play the example like a live debate, then print its answer; pause only on a terminal."""
     example = read_example()
-    _say_wrapped("An example. People wrote its texts; no model is asked, and nothing is stored.")
-    _say_wrapped(f"Question: {example.debate.spec.question}")
+    for text in introduction(example.debate):
+        _say_wrapped(text)
     asyncio.run(_show_events(example.events, speed))
     write_answer(example.debate, None)
     _say_wrapped(f"The whole debate: {command_name()} demo --report")
     _say_wrapped(f"A debate of your own: {command_name()} debate QUESTION")
+
+
+def introduction(example: Debate) -> tuple[str, ...]:
+    """Return the paragraphs that come before the debate."""
+    return (
+        "An example. People wrote its texts; no model is asked, and nothing is stored.",
+        f"Question: {example.spec.question}",
+    )
 
 
 async def _show_events(events: Sequence[Event], speed: float) -> None:

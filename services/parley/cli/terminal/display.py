@@ -13,6 +13,7 @@ from parley.cli.terminal.live_view import LiveView
 from parley.cli.terminal.painter import Painter
 from parley.cli.terminal.progress import AgentsProgress, DebateProgress, advance, apply_event, apply_text
 from parley.client import Event, TextPiece, event_kind
+from parley.runtime.clock import Clock, SystemClock
 
 _PERMANENT_KINDS: Final = frozenset(
     {
@@ -105,9 +106,9 @@ class _LineDisplay:
 class _LiveDisplay:
     shows_text = True
 
-    def __init__(self, seen: DisplayState) -> None:
+    def __init__(self, seen: DisplayState, clock: Clock) -> None:
         self.state = seen
-        view = LiveView()
+        view = LiveView(clock)
         # The state is replaced as a whole: the painter's thread never reads it half changed.
         self.painter = Painter(
             lambda width, height: view.render(self.state.progress, self.state.agents, width, height)
@@ -131,7 +132,7 @@ class _LiveDisplay:
 
 @contextmanager
 def _open_live_display(seen: DisplayState) -> Iterator[Display]:
-    live = _LiveDisplay(seen)
+    live = _LiveDisplay(seen, SystemClock())
     with live.painter:
         yield live
 

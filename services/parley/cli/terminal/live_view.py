@@ -1,7 +1,6 @@
 """The live view of a debate: its progress, and a panel per agent with its position and its text in flight."""
 
 import functools
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from parley.cli.terminal.event_lines import status_line
 from parley.cli.terminal.progress import AgentProgress, AgentsProgress, DebateProgress, StepProgress
 from parley.cli.terminal.words import work_text
+from parley.runtime.clock import Clock
 from parley.runtime.printable import picture_text
 
 if TYPE_CHECKING:  # heavy: only a terminal needs it
@@ -51,11 +51,12 @@ def arrange_panels(agents: int, width: int, height: int) -> PanelGrid:
 class LiveView:
     """Renders the state of a debate; of earlier pictures only the spinner is kept."""
 
-    def __init__(self) -> None:
-        """Start the clock."""
+    def __init__(self, clock: Clock) -> None:
+        """Begin to count the time that is shown."""
         from rich.spinner import Spinner
 
-        self._began = time.monotonic()
+        self._clock = clock
+        self._began = clock.monotonic()
         self._spinner = Spinner("dots")
 
     def render(
@@ -75,7 +76,7 @@ class LiveView:
         return Group(*lines[: max(height - 1, 1)] if grid.height == 1 else lines)
 
     def _status(self, progress: DebateProgress) -> "Text":
-        return _cut(status_line(progress, time.monotonic() - self._began), "bold")
+        return _cut(status_line(progress, self._clock.monotonic() - self._began), "bold")
 
     def _phases(self, progress: DebateProgress) -> "Text":
         parts = [f"{each.name} {each.done}/{each.expected}" for each in progress.phases]
@@ -127,7 +128,7 @@ class LiveView:
         return title.append(f" {doing}", "not bold") if doing else title
 
     def _spinner_frame(self) -> str:
-        return str(self._spinner.render(time.monotonic()))
+        return str(self._spinner.render(self._clock.monotonic()))
 
     def _compact_lines(self, agents: Sequence[AgentProgress], room: int) -> "list[RenderableType]":
         ordered = sorted(agents, key=lambda each: not each.steps)

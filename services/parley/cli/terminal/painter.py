@@ -43,13 +43,16 @@ class Painter:
 
     Line wrap is off while it draws: if the terminal shows a character wider than expected, a line is cut rather than
     wrapped, and the frame keeps its height.
+
+    Attributes:
+        frame: What it draws.
     """
 
     def __init__(self, frame: Frame) -> None:
         """Draw this once the block is entered."""
         from rich.console import Console
 
-        self._frame = frame
+        self.frame = frame
         self._console: Console = Console(stderr=True)
         self._live: Live
         self._lines: deque[str] = deque()
@@ -147,7 +150,7 @@ class Painter:
 
         size = self._console.size
         options = self._console.options.update(width=size.width)
-        lines = self._console.render_lines(self._frame(size.width, size.height), options, pad=False)
+        lines = self._console.render_lines(self.frame(size.width, size.height), options, pad=False)
         lines = lines[: max(size.height - 1, 1)]
         self._drawn = [Segment.get_line_length(line) for line in lines]
         return SegmentLines(lines, new_lines=True)

@@ -10,6 +10,7 @@ from parley.cli.terminal.live_view import LiveView, PanelGrid, arrange_panels
 from parley.cli.terminal.progress import AgentProgress, DebateProgress, PhaseProgress, StepProgress
 from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import StepStarted
+from tests.support.manual_clock import ManualClock
 
 PROGRESS = DebateProgress(
     state="running",
@@ -30,7 +31,7 @@ def picture(
     *agents: AgentProgress, width: int = 80, height: int = 24, progress: DebateProgress = PROGRESS
 ) -> list[str]:
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None)
-    shown = LiveView().render(progress, {each.id: each for each in agents}, width, height)
+    shown = LiveView(ManualClock()).render(progress, {each.id: each for each in agents}, width, height)
     with console.capture() as caught:
         console.print(shown)
     return caught.get().rstrip("\n").split("\n")
