@@ -25,6 +25,7 @@ from parley.runtime.draining import Draining
 from parley.runtime.errors import not_found, permission_denied
 from parley.runtime.identity.identity import current_identity
 from parley.runtime.large_texts import in_thread_per_tenant
+from parley.runtime.request_reading import request_bytes
 from parley.v1 import agent_pb2, gateway_pb2, gateway_pb2_grpc
 
 _Context = ServicerContext[Any, Any]
@@ -167,7 +168,7 @@ def _digest(request: gateway_pb2.GenerateRequest) -> str:
 
 async def _check(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -> tuple[Call, str]:
     """Return the checked call and the digest of its request; a large request is checked in a thread."""
-    if request.ByteSize() <= _SMALL_BYTES and len(request.schema.json_schema) <= _SMALL_SCHEMA:
+    if request_bytes() <= _SMALL_BYTES and len(request.schema.json_schema) <= _SMALL_SCHEMA:
         return _check_now(request, documents)
     return await in_thread_per_tenant(partial(_check_now, request, documents))
 

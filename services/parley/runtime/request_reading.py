@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 
 import grpc
@@ -21,6 +22,14 @@ _PUBLIC_SLOTS: Final = 2
 _PUBLIC_WAITING: Final = 64
 _PUBLIC_SECONDS: Final = 5.0
 """A request of a method for all callers has some bytes, which come with the call. Waiting for others counts."""
+
+
+_bytes: Final[ContextVar[int]] = ContextVar("parley_request_bytes", default=0)
+
+
+def request_bytes() -> int:
+    """Return the size of the request that the current call read last, which would cost a copy to measure again; 0 outside of a call."""
+    return _bytes.get()
 
 
 class RequestReader:
@@ -58,6 +67,7 @@ class RequestReader:
         if len(given) > self.max_bytes:
             message = f"{self._method}: the request has {len(given):,} bytes, more than the {self.max_bytes:,} that this method takes; send less"
             raise errors.invalid_argument((), reason="REQUEST_TOO_LARGE", message=message)
+        _bytes.set(len(given))
         if self._decode is None:
             return given
         if self._kind is not None and (crowded := find_crowded_field_in_bytes(given, self._kind)) is not None:

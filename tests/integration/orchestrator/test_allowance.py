@@ -6,6 +6,7 @@ from typing import Any
 import grpc
 import pytest
 
+from parley.runtime.byte_budget import ByteBudget, Share
 from parley.runtime.errors import ParleyError
 from parley.runtime.server import RunningServer
 from parley.v1 import debate_pb2
@@ -139,3 +140,23 @@ async def test_room_that_is_freed_counts(tmp_path: Path, gateway_server: Running
 
         await until(deleted, "deleted once it rests")
         await create(orchestrator, "default", "two")
+
+
+async def test_large_requests_are_admitted_by_their_bytes(
+    tmp_path: Path, gateway_server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[int] = []
+    take = ByteBudget.take
+
+    async def noted(self: ByteBudget, size: int) -> Share:
+        if self.limit == 1_000_000:  # others bound what is sent
+            taken.append(size)
+        return await take(self, size)
+
+    monkeypatch.setattr(ByteBudget, "take", noted)
+    async with orchestrating(tmp_path, gateway_server, request_bytes=1_000_000) as orchestrator:
+        await orchestrator.create(context=[debate_pb2.ContextDocument(path="a.md", text="x" * 400_000)])
+        await orchestrator.create()
+    large, small = taken
+    assert 400_000 < large < 410_000
+    assert small == 0, "it waits for no other"

@@ -11,6 +11,7 @@ import pytest
 
 from parley.client.watching import WatchStream, watch_events
 from parley.orchestrator.watch.watcher import slow_reader_error
+from parley.runtime.byte_budget import ByteBudget, Share
 from parley.runtime.errors import ParleyError, from_rpc_error
 from parley.runtime.server import RunningServer
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
@@ -96,3 +97,42 @@ async def test_a_client_that_was_cut_comes_back_by_itself_and_others_are_not_kep
 async def _rest(stream: Any, seen: list[int]) -> None:
     async for message in stream:
         seen.append(message.event.sequence)  # noqa: PERF401 (kept when the stream breaks)
+
+
+async def test_what_is_sent_to_readers_that_stall_is_bounded_and_others_get_all(
+    gateway: ScriptedGateway,
+    gateway_server: RunningServer,
+    tmp_path: Path,
+    cut: asyncio.Event,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    budgets: list[_NotedBudget] = []
+
+    def create_budget(_: int) -> _NotedBudget:
+        budgets.append(_NotedBudget(600_000))
+        return budgets[-1]
+
+    monkeypatch.setattr("parley.orchestrator.api.servicer.ByteBudget", create_budget)
+    async with long_debate(gateway, gateway_server, tmp_path) as (served, narrow, debate):
+        whole = [message.event.sequence for message in await served.watch(debate)]
+        request = orchestrator_pb2.WatchDebateRequest(debate_id=debate)
+        stalled = [narrow.WatchDebate(request) for _ in range(8)]
+        for stream in stalled:
+            await stream.read()
+        await asyncio.wait_for(cut.wait(), WITHIN)
+        assert [message.event.sequence for message in await served.watch(debate)] == whole
+        for stream in stalled:
+            stream.cancel()
+    (budget,) = budgets
+    assert 100_000 < budget.most <= 300_000, "one tenant has half"
+
+
+class _NotedBudget(ByteBudget):
+    """Notes the most bytes that were held at a time."""
+
+    most = 0
+
+    async def take(self, size: int) -> Share:
+        share = await super().take(size)
+        self.most = max(self.most, self.held)
+        return share

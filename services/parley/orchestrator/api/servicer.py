@@ -60,6 +60,7 @@ from parley.runtime.held_texts import digest_of_text
 from parley.runtime.identity.identity import current_identity, current_tenant
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.partial_copies import copy_without
+from parley.runtime.request_reading import request_bytes
 from parley.runtime.validation import REQUEST_ID
 from parley.storage.ports import Log
 from parley.v1 import orchestrator_pb2
@@ -113,7 +114,7 @@ class OrchestratorServicer(KeyServicer):
         """Accept a debate."""
         if self.draining.is_set():
             raise self.draining.error()
-        size = request.ByteSize()
+        size = request_bytes()
         async with self.allowance.admit_request(current_tenant(), size):
             # In a thread if it is large: the digest is computed before any check.
             content = await in_thread_if_large(size, partial(_digest, request))
