@@ -5,7 +5,9 @@ import json
 import re
 import signal
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -136,12 +138,33 @@ def test_no_provider_within_reach_is_exit_3(tmp_path: Path) -> None:
     assert re.match(r"parley: architect in round 1 proposal: (PROVIDER_|NO_ROUTE|CALL_)", ended.err[-1])
 
 
-def test_a_model_server_that_is_away_is_waited_for_a_minute_at_least_and_that_is_said(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-    held = debate(tmp_path, url, "Which?", "--agents", "architect", "--rounds", "1")
-    held.wait_for("waiting for architect in round 1 proposal until ")
+@contextmanager
+def lists_models_once() -> Iterator[str]:
+    """A model server that is gone once it has listed its models; gives its URL."""
+    listing = b'{"data": [{"id": "test"}]}'
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(listing)}\r\nConnection: close\r\n\r\n"
+
+    def serve() -> None:
+        with listening:
+            connection, _ = listening.accept()
+        with connection:
+            connection.recv(4096)
+            connection.sendall(head.encode() + listing)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        thread.join()
+
+
+def test_a_model_server_that_was_there_a_moment_ago_is_waited_for_a_minute_at_least_and_that_is_said(
+    tmp_path: Path,
+) -> None:
+    with lists_models_once() as url:
+        arguments = ["debate", "Which?", "--agents", "architect", "--rounds", "1"]
+        held = Command(arguments, tmp_path, {"OPENAI_BASE_URL": url})
+        held.wait_for("waiting for architect in round 1 proposal until ")
     held.signal(signal.SIGINT)
     state = json.loads(Command(["show", debate_id(held.end()), "--json"], tmp_path).end().out)
     assert state["spec"]["limits"]["waiting"] >= 60

@@ -200,6 +200,7 @@ def test_a_file_of_the_usual_name_is_found_where_the_command_runs(
 ) -> None:
     (tmp_path / "debate-config.json").write_text((FOLDER / "some-disabled.json").read_text())
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     state = held(["--server", address, "--trust-config"], tmp_path)
     assert [each["agent"]["id"] for each in state["spec"]["agents"]] == ["on-1", "on-2"]
 

@@ -247,7 +247,10 @@ async def test_a_context_that_nothing_tells_is_said_once_and_before_the_first_ca
     debate = await orchestrator.create(agents=agents)
     warned = [each for each in events_of(await orchestrator.watch(debate)) if kind_of(each) == "warned"]
     assert [each.warned.message for each in warned] == [
-        "the context size of open/a, open/b is unknown: 32,768 tokens are assumed; set its context_tokens"
+        (
+            "the context size of open/a, open/b is unknown: 32,768 tokens are assumed; set its context_tokens, "
+            "or PARLEY_CONTEXT_TOKENS at the gateway"
+        )
     ]
     assert (await orchestrator.get(debate)).warnings == [warned[0].warned.message]
     gateway.contexts |= {"open/a": 4096, "open/b": 4096}

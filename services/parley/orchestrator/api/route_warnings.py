@@ -36,4 +36,4 @@ def context_warnings(spec: DebateSpec, known: Roster, routes: Mapping[str, Known
     what = (
         f"the context size of {', '.join(unknown)} is unknown: {ASSUMED_CONTEXT_TOKENS:,} tokens are assumed"
     )
-    return (f"{what}; set its context_tokens",)
+    return (f"{what}; set its context_tokens, or PARLEY_CONTEXT_TOKENS at the gateway",)
