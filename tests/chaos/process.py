@@ -3,8 +3,8 @@
 It imports all services once. Then each line on stdin says how a process is to run (see `Start`): the nursery forks it,
 which takes a tenth of a start of its own, and answers with its process id. Everything here dies with whoever started it.
 
-`PARLEY_CHAOS_CRASH` names a crash point (see `points.py`); `PARLEY_CHAOS_FENCE=off` takes the lock out of the log. Both
-are known here alone: no service reads them.
+`PARLEY_CHAOS_CRASH` names a crash point (see `points.py`); `PARLEY_CHAOS_FENCE=off` takes the lock out of the log; the file
+`PARLEY_CHAOS_CLOCK` says by how many seconds the clock is ahead. They are known here alone: no service reads them.
 """
 
 import ctypes
@@ -18,6 +18,8 @@ import traceback
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from tests.chaos.points import CrashingDocuments, CrashingLog, CrashPoint, UnfencedLog, around
@@ -72,6 +74,19 @@ def _hook_store(point: CrashPoint, *, fenced: bool) -> None:
             yield opening.Store(CrashingDocuments(store.documents, point), log, store.exclusive)
 
     opening.open_store = open_store
+
+
+def _hook_clock(file: Path) -> None:
+    """Set the wall time ahead by what the file says; what measures time is left alone."""
+    from parley.runtime.clock import SystemClock
+
+    now_before = SystemClock.now
+
+    def now(clock: SystemClock) -> datetime:
+        ahead = float(file.read_text()) if file.exists() else 0.0
+        return now_before(clock) + timedelta(seconds=ahead)
+
+    setattr(SystemClock, "now", now)  # noqa: B010 - a method is replaced
 
 
 def _hook_calls(point: CrashPoint, module: str) -> None:
@@ -139,6 +154,8 @@ def _run(start: Start, nursery: int) -> NoReturn:
         point = CrashPoint.parse(text) if text else _NOWHERE
         _hook_store(point, fenced=os.environ.get("PARLEY_CHAOS_FENCE") != "off")
         _hook_calls(point, start.module)
+        if clock := os.environ.get("PARLEY_CHAOS_CLOCK"):
+            _hook_clock(Path(clock))
         if start.module == "parley.orchestrator":
             _hook_formats()
     sys.argv = [start.module, *start.arguments]

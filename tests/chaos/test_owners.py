@@ -62,12 +62,12 @@ async def test_an_owner_that_comes_back_after_its_time_limit_stops_no_call_of_th
     with system.rules(slow):
         debate = await clients.create(spec(mark, limits=limits), mark)
         began = time.monotonic()
-        await _has(system, "orchestrator-1", debate, "step_started", 2)
+        await wait_for_events(system, "orchestrator-1", debate, "step_started", 2)
         system.stop("orchestrator-1")
         try:
             await asyncio.sleep(6)  # time without an owner does not count: the next one has as much left
             system.start("orchestrator-2")
-            await _has(system, "orchestrator-2", debate, "claimed", 2)
+            await wait_for_events(system, "orchestrator-2", debate, "claimed", 2)
             await asyncio.sleep(max(began + 8.2 - time.monotonic(), 0))
         finally:
             system.go_on("orchestrator-1")
@@ -78,7 +78,7 @@ async def test_an_owner_that_comes_back_after_its_time_limit_stops_no_call_of_th
     assert [call.outcome for call in history.calls if mark in call.prompt] == ["answered"] * report.calls
 
 
-async def _has(system: System, name: str, debate: str, kind: str, count: int) -> None:
+async def wait_for_events(system: System, name: str, debate: str, kind: str, count: int) -> None:
     """Watch a debate at one replica until it has so many events of a kind."""
     async with asyncio.timeout(60), ParleyClient(system.target(name)) as client:
         async for event in client.watch(debate):
@@ -104,7 +104,7 @@ async def _outlived(system: System, clients: Clients, mark: str) -> str:
     system.stop("orchestrator-1")
     try:
         # Not by the client of all: its stream may go to the one that is stopped.
-        await _has(system, "orchestrator-2", debate, "claimed", 2)
+        await wait_for_events(system, "orchestrator-2", debate, "claimed", 2)
     finally:
         system.go_on("orchestrator-1")
     return debate

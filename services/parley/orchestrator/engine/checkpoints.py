@@ -92,11 +92,13 @@ class Checkpoints:
         return recorded.checkpoints[key]
 
     async def _wait(self, key: str, closed: asyncio.Event) -> None:
+        # Read once: a clock that is set while the owner waits must not end the wait.
         until = time_of(self._recorded.open_checkpoints[key].until)
-        while (left := (until - self._clock.now()).total_seconds()) > OWNED_WAIT_SECONDS:
+        due = self._clock.monotonic() + (until - self._clock.now()).total_seconds()
+        while (left := due - self._clock.monotonic()) > OWNED_WAIT_SECONDS:
             if await wait_or_timeout(closed, self._clock, OWNED_WAIT_SECONDS):
                 return
-            if self._slot.only_waits_for_person and self._clock.now() < until:
+            if self._slot.only_waits_for_person and self._clock.monotonic() < due:
                 self.unattended.set()
         if not await wait_or_timeout(closed, self._clock, left):
             if key not in self._decided:

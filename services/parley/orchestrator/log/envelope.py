@@ -9,7 +9,7 @@ from typing import Final
 from google.protobuf.message import DecodeError, Message
 
 from parley.orchestrator.log.events import CorruptEventError, Payload, is_ignorable, kind_of
-from parley.orchestrator.model.times import time_of, timestamp
+from parley.orchestrator.model.times import duration, seconds_of, time_of, timestamp
 from parley.v1 import event_pb2
 
 GENESIS: Final = bytes(32)
@@ -65,6 +65,13 @@ class Envelope:
         return self.message.epoch
 
     @property
+    def owner_seconds(self) -> float:
+        """When it was recorded, by its owner's clock, from an arbitrary start: only times of one epoch can be compared."""
+        if self.message.HasField("owner_time"):
+            return seconds_of(self.message.owner_time)
+        return self.time.timestamp()
+
+    @property
     def key(self) -> str:
         """Its key."""
         return self.message.key
@@ -117,11 +124,17 @@ def seal(
     epoch: int,
     time: datetime,
     before: bytes,
+    owner_seconds: float | None = None,
 ) -> Envelope:
-    """Return the envelope of an event of `create_event`, hashed onto the event before. The event itself stays as it is."""
+    """Return the envelope of an event of `create_event`, hashed onto the event before. The event itself stays as it is.
+
+    `owner_seconds` is how long its owner has held the claim; None before a claim.
+    """
     sealed = event_pb2.Event(
         tenant=tenant, debate_id=debate, sequence=sequence, epoch=epoch, time=timestamp(time)
     )
+    if owner_seconds is not None:
+        sealed.owner_time.CopyFrom(duration(owner_seconds))
     sealed.MergeFrom(event)
     body = sealed.SerializeToString()
     sealed.hash = _chain_hash(before, body)

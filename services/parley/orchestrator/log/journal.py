@@ -137,6 +137,7 @@ class Journal:
         self.recorded = RecordedState.from_events(events)
         self.epoch = events[-1].epoch if events else 0
         self.claimed_at = 0
+        self._claimed_since: float | None = None
         self._last = events[-1] if events else None
         self._log = log
         self._clock = clock
@@ -163,6 +164,7 @@ class Journal:
         """
         sealed = self._seal(first)
         self.epoch += 1
+        self._claimed_since = self._clock.monotonic()
         claim = create_event(f"claim/{self.epoch}", Claimed(owner=owner))
         sealed += self._seal([claim], sealed)
         await self._store([*sealed, *self._seal(then, sealed)])
@@ -238,6 +240,7 @@ class Journal:
 
     def _seal(self, events: Sequence[Event], ahead: Sequence[Envelope] = ()) -> list[Envelope]:
         last = ahead[-1] if ahead else self._last
+        since = self._claimed_since
         sealed = []
         for event in events:
             last = seal(
@@ -248,6 +251,7 @@ class Journal:
                 epoch=self.epoch,
                 time=self._time_after(last.time if last else None),
                 before=last.hash if last else GENESIS,
+                owner_seconds=None if since is None else self._clock.monotonic() - since,
             )
             sealed.append(last)
         return sealed

@@ -149,7 +149,7 @@ class RecordedState:
             UnknownEventError: as `from_events`.
         """
         for event in events:
-            self.time.advance(event.epoch, event.time.timestamp() if at is None else at)
+            self.time.advance(event.epoch, event.owner_seconds if at is None else at)
             self._apply(event)
             self.time.mode = self._mode()
 
