@@ -28,7 +28,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process of a test would else compile all of it again: a third of the time that it takes to start.
 export PYTHONDONTWRITEBYTECODE :=
 # Runs pip of an environment, $(1). What it says is shown only if it fails: its warnings mean nothing to a reader.
-pip = said=$$($(1)/bin/python -m pip install --quiet $(2) 2>&1) || { code=$$?; printf '%s\n' "$$said" >&2; exit $$code; }
+run_pip = said=$$($(1)/bin/python -m pip --quiet $(2) 2>&1) || { code=$$?; printf '%s\n' "$$said" >&2; exit $$code; }
+pip = $(call run_pip,$(1),install $(2))
 # Wheels only: an install that would have to compile fails at once and says so.
 install_lock = $(call pip,$(1),--no-deps --only-binary :all: --require-hashes --requirement requirements/$(2).txt)
 # The lock holds the build backend, so that nothing unnamed is downloaded to install parley itself.
@@ -166,6 +167,15 @@ $(IMAGES): image-%:
 		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) \
 		$(if $(BASE_DIGEST),--build-arg BUILD_BASE_DIGEST=$(BASE_DIGEST)) $(IMAGE_ARGS) --tag parley-$*:$(VERSION) .
 
+# One date for all files in it: the same checkout gives the same wheel. What an earlier one left would come along.
+.PHONY: wheel
+wheel: $(VENV)/.made ## Build the wheel in dist/ with the build tools of requirements/build.txt
+	@$(call install_lock,$(VENV),build)
+	@rm -rf build/lib build/bdist.* dist/parley-*.whl
+	@export SOURCE_DATE_EPOCH=315532800; $(call run_pip,$(VENV),wheel --no-deps --no-build-isolation --wheel-dir dist .)
+	@rm -rf build/lib build/bdist.*
+	@ls dist/*.whl
+
 LOCKS := $(filter-out excludes,$(basename $(notdir $(wildcard requirements/*.txt))))
 SUPPLY := build/supply
 .PHONY: sbom
@@ -251,7 +261,7 @@ setup-dev: $(VENV)/.all ## Install the tools for checks and tests too
 
 .PHONY: clean
 clean: ## Remove what was installed, built and cached
-	rm -rf $(VENV) .venv-* build .coverage .coverage.* \
+	rm -rf $(VENV) .venv-* build dist .coverage .coverage.* \
 		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} + -o -name '*.egg-info' -prune -exec rm -rf {} +
 

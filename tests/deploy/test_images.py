@@ -39,6 +39,8 @@ if service == "orchestrator":
     importlib.import_module("parley.client.trial")  # of the chart's test
 if service == "memory":
     importlib.import_module("parley.storage.qdrant.server")
+if service == "cli":
+    importlib.import_module("parley.local")
 """
 
 
@@ -47,9 +49,9 @@ def locked(lock: str) -> list[str]:
     return [re.sub(r"[-_.]+", "-", name).lower() for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)]
 
 
-@pytest.mark.parametrize("service", SETTINGS)
-def test_an_image_has_whatever_its_service_imports(service: str) -> None:
-    command = [sys.executable, "-c", IMPORT_ALL, service, json.dumps(locked(service))]
+@pytest.mark.parametrize(("service", "lock"), [*((each, each) for each in SETTINGS), ("cli", "run")])
+def test_an_image_has_whatever_its_service_imports(service: str, lock: str) -> None:
+    command = [sys.executable, "-c", IMPORT_ALL, service, json.dumps(locked(lock))]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT)
     assert ended.returncode == 0, ended.stderr.strip().splitlines()[-1]
 

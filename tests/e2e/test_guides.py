@@ -19,6 +19,8 @@ RUN_SECONDS: Final = 90
 NOT_RUN: Final = {
     '$ .venv/bin/parley debate "Should we use Redis': "asks a person: tests/e2e/test_moderated.py",
     "for lock in build": "builds images: tests/deploy",
+    "$ docker build": "builds an image: tests/deploy",
+    "$ make wheel": "needs pipx and its packages: tests/e2e/test_wheel.py",
     "make images": "needs a cluster: tests/deploy/test_install_guide.py",
     "helm install": "needs a cluster: tests/deploy/test_install_guide.py",
     "kubectl ": "needs a cluster: tests/deploy/test_install_guide.py",

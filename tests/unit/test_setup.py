@@ -39,8 +39,8 @@ def test_an_installation_that_works_is_one_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "Installing into .venv (once, a minute or two)\n"
     locked, own = (tmp_path / "pip.log").read_text(encoding="utf-8").splitlines()
-    assert locked.endswith("--require-hashes --requirement requirements/run.txt")
-    assert own.endswith("--editable .")
+    assert "--require-hashes --requirement requirements/run.txt" in locked
+    assert "--editable ." in own
 
 
 @pytest.mark.parametrize("fails_at", ["run.txt", "--editable"])
