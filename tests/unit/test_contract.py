@@ -2,7 +2,8 @@
 
 import ast
 import inspect
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -170,10 +171,46 @@ def test_every_setting_says_what_it_may_be(field: FieldDescriptor) -> None:
     )
 
 
+def _own_fields(trees: Sequence[ast.Module]) -> set[tuple[str, str]]:
+    """Name the fields of our classes, as they are read: `situation.cites` of `Situation`, `plan.total` of `RoundPlan`."""
+    classes = [each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.ClassDef)]
+    return {
+        (holder, field.target.id)
+        for each in classes
+        for field in each.body
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        for holder in ("self", re.findall("[A-Z][a-z]*", each.name)[-1].lower())
+    }
+
+
+def _settings_read_in(folder: Path) -> set[str]:
+    """Name what is read of an object that is none of our own: a field of ours may have a setting's name, and says nothing of it."""
+    trees = [ast.parse(each.read_text("utf-8")) for each in folder.rglob("*.py")]
+    own = _own_fields(trees)
+    return {
+        each.attr
+        for tree in trees
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load)
+        if (ast.unparse(each.value), each.attr) not in own
+    }
+
+
 def test_every_setting_is_read_where_debates_are_run() -> None:
-    read = attributes_in(PARLEY / "orchestrator")
+    read = _settings_read_in(PARLEY / "orchestrator")
     unread = {name for name, field in SETTINGS.items() if field.name not in read}
     assert not unread, "a setting that no code of services/parley/orchestrator reads has no effect"
+
+
+def test_a_number_that_cannot_be_0_says_what_holds_if_it_is_unset() -> None:
+    unsaid = {
+        name
+        for name, field in SETTINGS.items()
+        if (said := setting_of(field)) is not None
+        and said.min > 0
+        and not (said.default or said.otherwise or said.required or said.zero or said.not_in_file)
+    }
+    assert not unsaid, "add `default`, `otherwise` or `required` to the setting"
 
 
 @pytest.mark.parametrize(
@@ -215,10 +252,14 @@ def kinds_with(option: Any) -> set[str]:
     return {name for name, each in KINDS.items() if each.GetOptions().Extensions[option]}
 
 
-def names_in(*modules: ModuleType) -> set[str]:
-    """The names that the code of these modules uses, imports aside."""
-    trees = [ast.parse(inspect.getsource(each)) for each in modules]
-    return {each.id for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Name)}
+def cases_in(*modules: ModuleType) -> set[str]:
+    """The classes that the code of these modules has a `case` or an `isinstance` for; in a union alone, none is handled."""
+    nodes = [each for module in modules for each in ast.walk(ast.parse(inspect.getsource(module)))]
+    named = [each.cls for each in nodes if isinstance(each, ast.MatchClass)]
+    for each in nodes:
+        if isinstance(each, ast.Call) and ast.unparse(each.func) == "isinstance":
+            named += each.args[1:]
+    return {each.id for tree in named for each in ast.walk(tree) if isinstance(each, ast.Name)}
 
 
 def test_every_message_of_an_event_is_a_kind_of_event() -> None:
@@ -236,19 +277,19 @@ def test_a_kind_of_event_is_recorded_by_some_code() -> None:
 
 
 def test_a_kind_of_event_is_replayed_unless_the_contract_says_that_it_can_be_ignored() -> None:
-    assert KINDS.keys() - names_in(replay) == kinds_with(ignorable), (
+    assert KINDS.keys() - cases_in(replay) == kinds_with(ignorable), (
         "add a case to orchestrator/log/replay.py, or `option (ignorable) = true;` to the message"
     )
 
 
 def test_a_kind_of_event_changes_a_debates_state_unless_the_contract_says_why_not() -> None:
-    assert KINDS.keys() - names_in(folding) == kinds_with(not_in_state), (
+    assert KINDS.keys() - cases_in(folding) == kinds_with(not_in_state), (
         'add a case to orchestrator/api/folding.py, or `option (not_in_state) = "…";` to the message'
     )
 
 
 def test_a_kind_of_event_has_a_line_in_parley_watch_unless_the_contract_says_why_not() -> None:
-    assert KINDS.keys() - names_in(event_lines, event_texts) == kinds_with(without_line), (
+    assert KINDS.keys() - cases_in(event_lines, event_texts) == kinds_with(without_line), (
         'add a case to cli/terminal/event_lines.py, or `option (without_line) = "…";` to the message'
     )
 
