@@ -9,7 +9,7 @@ import pytest
 from pymongo import MongoClient
 
 from parley.storage.opening import Store, open_store
-from tests.contract.mongodb_server import Server, running_server
+from tests.contract.mongodb_server import Server, add_options, running_server
 from tests.contract.replica_set import run_replica_set
 from tests.contract.reporting import report_mongodb
 from tests.contract.server_process import NoServerError
@@ -108,7 +108,7 @@ def store_url(
         yield f"{request.getfixturevalue('memory_url')}parley_test_{uuid4().hex[:12]}"
     else:
         with _use_database(request.getfixturevalue(_SERVERS[request.param]), record_property) as url:
-            yield url
+            yield add_options(url, "timeoutMS=60000")  # a machine under load takes 10 s for 15 MB
 
 
 @pytest.fixture

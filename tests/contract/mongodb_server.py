@@ -41,6 +41,12 @@ class Server:
         return parts._replace(path=f"/{prefix}", query=query).geturl()
 
 
+def add_options(url: str, options: str) -> str:
+    """Return the URL with more options."""
+    parts = urlsplit(url)
+    return parts._replace(query="&".join(filter(None, (parts.query, options)))).geturl()
+
+
 @contextmanager
 def running_server() -> Iterator[Server]:
     """Yield the server named by PARLEY_TEST_MONGODB_URI, one in a container, or one made of mongoeco.

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import aclosing, nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import pytest
 from pymongo.errors import AutoReconnect, OperationFailure
@@ -18,6 +17,7 @@ from parley.storage.mongodb.log import MongodbLog
 from parley.storage.opening import open_store
 from parley.storage.ports import Collection, Document, Index, Record, StorageError, StoreUnavailableError
 from tests.contract.cutting_proxy import cutting_proxy
+from tests.contract.mongodb_server import add_options
 from tests.contract.sent_commands import SentCommands
 
 ITEMS = Collection("items", (Index(("a",)), Index(("u",), unique=True)))
@@ -25,11 +25,6 @@ ITEMS = Collection("items", (Index(("a",)), Index(("u",), unique=True)))
 
 def record(first: int, by: str = "a") -> Record:
     return Record(first, f"{by}{first}", (b"entry %d" % first,))
-
-
-def add_options(url: str, options: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(query="&".join(filter(None, (parts.query, options)))).geturl()
 
 
 async def use_everything(database: Database) -> None:
