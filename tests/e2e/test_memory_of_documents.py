@@ -1,6 +1,7 @@
 """What debates with the same documents take: each document once in a process, however many debates and calls have it."""
 
 import gc
+from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from pathlib import Path
 
@@ -37,18 +38,20 @@ def _has_calls(count: int, ledger: Ledger) -> bool:
     return ledger.in_flight == count
 
 
-async def test_more_debates_with_the_same_documents_take_no_more_copies(tmp_path: Path) -> None:
+async def test_more_watched_debates_with_the_same_documents_take_no_more_copies(tmp_path: Path) -> None:
     silent = Rule(fault=Fault(FaultKind.HANG))
     async with ModelServer(rules=[silent], keeps_calls=False) as models:
         with system(tmp_path, models.base_url, {"PARLEY_TENANT_DOCUMENT_BYTES": "0"}) as services:
             for name in SERVICES:
                 services.start(name)
             services.wait(*SERVICES)
-            async with ParleyClient(services.addresses["orchestrator"]) as client:
+            async with ParleyClient(services.addresses["orchestrator"]) as client, AsyncExitStack() as stack:
                 taken: dict[int, dict[str, int]] = {}
                 for count in (4, 16):
                     for number in range(len(taken) and 4, count):
-                        await client.create_debate(_spec(number))
+                        events = client.watch(await client.create_debate(_spec(number)))
+                        await stack.enter_async_context(aclosing(events))
+                        await anext(events)
                     await models.ledger.wait_for(partial(_has_calls, count * CALLS), within=120)
                     gc.collect()
                     taken[count] = {name: _resident(services, name) for name in ("orchestrator", "gateway")}
