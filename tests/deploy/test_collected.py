@@ -1,13 +1,15 @@
-"""A short run of all services, seen through a real collector and a real Prometheus."""
+"""A short run of all services, seen through a real collector, a real Prometheus and at their own ports for one."""
 
 import asyncio
 import json
+import re
 import shutil
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
 from pathlib import Path
@@ -17,11 +19,12 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from parley.client import ParleyClient
 from parley.client.trial import run_trial
 from tests.deploy.collected import Collected, Rotel, exposition, rotel, values
-from tests.deploy.test_observation import RULES, alerts, queries
+from tests.deploy.test_observation import RULES, alerts, names_in, queries
 from tests.e2e.harness import SERVICES, System, model_server, system
 from tests.support.ports import free_ports
 from tests.support.trace_collector import collecting_http
@@ -48,33 +51,56 @@ _SHOWN: Final = {
 """Panels that have something to show after one debate."""
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What came through the collector, and what each service itself had at its port for a Prometheus."""
+
+    collected: Collected
+    scraped: dict[str, str]
+
+
 @pytest.fixture(scope="module")
-def collected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collected]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("collected")
     with collecting_http() as behind:
         try:
             with rotel(behind, folder) as collector:
-                _hold_debate(folder, collector)
+                scraped = _hold_debate(folder, collector)
         except LookupError as error:
             pytest.skip(str(error))
-        yield Collected.of(behind.exports)
+        return Run(Collected.of(behind.exports), scraped)
 
 
-def _hold_debate(folder: Path, collector: Rotel) -> None:
+@pytest.fixture(scope="module")
+def collected(run: Run) -> Collected:
+    return run.collected
+
+
+def _hold_debate(folder: Path, collector: Rotel) -> dict[str, str]:
+    ports = dict(zip(SERVICES, free_ports(), strict=False))
     with (
         model_server() as models,
         system(folder, models, _VARIABLES | {"OPENAI_API_KEY": "test"}) as services,
     ):
         for name in SERVICES:
-            _start(services, name, models, collector)
+            _start(services, name, models, collector, ports[name])
         services.wait(*SERVICES)
         target = services.addresses["orchestrator"]
         asyncio.run(run_trial(target, tenant="default", route="openai/test-model", seconds=60))
         asyncio.run(_closed(target))
+        return {name: _scrape(port) for name, port in ports.items()}
+
+
+def _scrape(port: int) -> str:
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as response:
+        return str(response.read().decode())
 
 
 _VARIABLES: Final = {
     "OTEL_LOGS_EXPORTER": "otlp",
+    "OTEL_METRICS_EXPORTER": "otlp,prometheus",
+    "OTEL_EXPORTER_PROMETHEUS_HOST": "127.0.0.1",
+    "OTEL_RESOURCE_ATTRIBUTES": "service.instance.id=pod-1",
     "OTEL_BSP_SCHEDULE_DELAY": "100",
     "OTEL_METRIC_EXPORT_INTERVAL": "500",
     "PARLEY_EMBEDDING_FINE": "endpoint",
@@ -83,12 +109,13 @@ _VARIABLES: Final = {
 }
 
 
-def _start(services: System, name: str, models: str, collector: Rotel) -> None:
+def _start(services: System, name: str, models: str, collector: Rotel, metrics_port: int) -> None:
     by_http = name in _BY_HTTP
     protocol = {
         "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf" if by_http else "grpc",
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.http if by_http else collector.grpc,
         "PARLEY_EMBEDDING_BASE_URL": models,
+        "OTEL_EXPORTER_PROMETHEUS_PORT": str(metrics_port),
     }
     services.start(name, variables=protocol)
 
@@ -131,6 +158,40 @@ def test_a_debate_is_one_trace_through_the_collector(collected: Collected) -> No
     ]
     for service in ("gateway", "convergence", "ratings", "memory"):
         assert any(each.trace_id == debate.trace_id for each in collected.spans[f"parley-{service}"]), service
+
+
+def _series(text: str) -> set[tuple[str, frozenset[tuple[str, str]]]]:
+    """Return the series of a text that a Prometheus reads: name and labels, less the bounds of buckets and what names the SDK."""
+    return {
+        (
+            sample.name,
+            frozenset(
+                (name, value)
+                for name, value in sample.labels.items()
+                if name != "le" and not name.startswith("telemetry_")
+            ),
+        )
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name != "target_info"
+    }
+
+
+def test_a_service_serves_the_series_that_the_collector_makes_of_its_metrics(run: Run) -> None:
+    made = _series(exposition(run.collected))
+    for service in ("orchestrator", "gateway"):
+        served = _series(run.scraped[service])
+        assert served
+        assert served - made == set(), service
+
+
+def test_the_ports_of_services_have_the_metrics_that_the_dashboard_shows_of_a_debate(run: Run) -> None:
+    served = {name for text in run.scraped.values() for name, _ in _series(text)}
+    missing = {where: names_in(queries()[where]) - served for where in sorted(_SHOWN)}
+    assert {where: names for where, names in missing.items() if names} == {}
+    for service in ("orchestrator", "gateway"):  # the others count nothing in a debate that goes well
+        (about,) = re.findall(r"^target_info\{.*$", run.scraped[service], re.MULTILINE)
+        assert f'service_name="parley-{service}"' in about
 
 
 @pytest.fixture(scope="module")

@@ -15,12 +15,15 @@ from parley.runtime.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs.export import LogRecordExporter
-    from opentelemetry.sdk.metrics.export import MetricExporter
+    from opentelemetry.sdk.metrics.export import MetricExporter, MetricReader
     from opentelemetry.sdk.trace.export import SpanExporter
 
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _GRPC: Final = "grpc"
 _PROTOCOLS: Final = (_GRPC, "http/protobuf")
+_OTLP: Final = "otlp"
+_PROMETHEUS: Final = "prometheus"
+_NONE: Final = "none"
 _EXPORT_SECONDS: Final = 5
 """The longest time of one export, and so of the last one at shutdown."""
 
@@ -71,7 +74,9 @@ def extract(carrier: Mapping[str, str]) -> Context:
 
 
 def configure_telemetry(service_name: str) -> Callable[[], None]:
-    """Start exporting over OTLP if an endpoint is set; return a function that flushes and stops it.
+    """Start exporting over OTLP if an endpoint is set, and serving metrics to Prometheus if OTEL_METRICS_EXPORTER names it.
+
+    Return a function that flushes and stops it. Raise ConfigurationError for variables that cannot be followed.
 
     Services in one process share one provider: the first names it (OTEL_SERVICE_NAME wins over
     `service_name`), and the last one to stop shuts it down. A second start after that exports nothing.
@@ -116,7 +121,8 @@ _shared: Final = _Shared()
 def _start(service_name: str) -> list[Callable[[], None]]:
     traces, metric = _protocol("TRACES"), _protocol("METRICS")
     logs = _protocol("LOGS") if os.environ.get("OTEL_LOGS_EXPORTER") else None  # stderr has them anyway
-    if not (traces or metric or logs):
+    scraped = _is_scraped()
+    if not (traces or metric or logs or scraped):
         return []
     # Loading the SDK and its exporters takes a tenth of a second that most starts need not pay.
     from opentelemetry.sdk.resources import Resource
@@ -132,12 +138,20 @@ def _start(service_name: str) -> list[Callable[[], None]]:
         tracers.add_span_processor(BatchSpanProcessor(_span_exporter(traces)))
         trace.set_tracer_provider(tracers)
         stops.append(tracers.shutdown)
-    if metric:
+    if metric or scraped:
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-        reader = PeriodicExportingMetricReader(_metric_exporter(metric))
-        meters = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
+        readers: list[MetricReader] = []
+        if scraped:
+            from parley.runtime.scraped_metrics import serve_metrics
+
+            reader, stop_serving = serve_metrics()
+            readers.append(reader)
+            stops.append(stop_serving)
+        if metric:
+            readers.append(PeriodicExportingMetricReader(_metric_exporter(metric)))
+        meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
         metrics.set_meter_provider(meters)
         stops.append(meters.shutdown)
     if logs:
@@ -190,11 +204,8 @@ def _protocol(signal: str) -> str | None:
     )
     if not endpoint:
         return None
-    exporter = os.environ.get(f"OTEL_{signal}_EXPORTER", "otlp").strip().lower()
-    if exporter == "none":
+    if _OTLP not in _exporters(signal):
         return None
-    if exporter != "otlp":
-        raise ConfigurationError(f"OTEL_{signal}_EXPORTER: {exporter!r} is not one of otlp, none")
     for name in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
         protocol = os.environ.get(name, "").strip().lower()
         if protocol and protocol not in _PROTOCOLS:
@@ -202,6 +213,26 @@ def _protocol(signal: str) -> str | None:
         if protocol:
             return protocol
     return _GRPC
+
+
+def _is_scraped() -> bool:
+    """Return whether metrics are served to Prometheus. Raise ConfigurationError."""
+    named = _PROMETHEUS in os.environ.get("OTEL_METRICS_EXPORTER", "").lower()
+    return named and _PROMETHEUS in _exporters("METRICS")
+
+
+def _exporters(signal: str) -> list[str]:
+    """Return the exporters of a signal; without a variable OTLP alone. Raise ConfigurationError."""
+    known = (_OTLP, _PROMETHEUS, _NONE) if signal == "METRICS" else (_OTLP, _NONE)
+    names = [each.strip().lower() for each in os.environ.get(f"OTEL_{signal}_EXPORTER", _OTLP).split(",")]
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(f"OTEL_{signal}_EXPORTER: {name!r} is not one of {', '.join(known)}")
+    if _NONE in names and len(names) > 1:
+        raise ConfigurationError(
+            f"OTEL_{signal}_EXPORTER: names none and another exporter: remove one of them"
+        )
+    return names
 
 
 def _flag(name: str) -> bool:
