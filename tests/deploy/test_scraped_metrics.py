@@ -7,8 +7,10 @@ from typing import Any
 import helm_python
 import kubernetes_validate
 import pytest
+import yaml
 
 from tests.deploy.chart import SETTINGS, Rendered, example, render, values_of
+from tests.support.guides import find_blocks
 
 CLIENTS = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
 MONITOR = {"enabled": True, "interval": "15s", "labels": {"release": "prometheus"}}
@@ -116,6 +118,12 @@ def test_the_dashboard_the_alerts_and_scaling_by_debates_need_no_collector_then(
 def test_what_contradicts_itself_is_refused_by_its_name(values: dict[str, Any], told: str) -> None:
     with pytest.raises(helm_python.HelmError, match=re.escape(told)):
         render(values_of("minimal") | values)
+
+
+def test_the_values_of_the_guide_let_the_operator_in() -> None:
+    (block,) = (each for each in find_blocks("docs/guides/install.md") if "serviceMonitor" in each.text)
+    rendered = render(values_of("minimal") | yaml.safe_load(block.text))
+    assert rendered.of("ServiceMonitor")
 
 
 def test_no_client_of_metrics_need_be_named_where_networks_are_open() -> None:

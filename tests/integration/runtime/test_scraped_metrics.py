@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from http.client import HTTPException
+from threading import Event
 
 import pytest
 
@@ -113,28 +114,49 @@ def test_whoever_asks_at_the_same_time_gets_everything_though_another_asks_nothi
     assert all("parley_tenant_tokens_total" in each for each in texts)
 
 
-def test_a_crowd_of_connections_is_bounded_and_others_are_answered_when_it_is_gone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Serve the metrics of no provider from this process; give the port."""
     port = next(free_ports())
     monkeypatch.setenv("OTEL_EXPORTER_PROMETHEUS_HOST", HOST)
     monkeypatch.setenv("OTEL_EXPORTER_PROMETHEUS_PORT", str(port))
     monkeypatch.setattr("parley.runtime.scraped_metrics._Handler.timeout", 300)
     _, stop = serve_metrics()
     try:
-        crowd = [socket.create_connection((HOST, port)) for _ in range(16)]
-        with pytest.raises((OSError, HTTPException)):
-            fetch(port)
-        for each in crowd:
-            each.close()
-        while True:
-            try:
-                fetch(port)
-                break
-            except (OSError, HTTPException):
-                continue  # a connection that was closed may still count
+        yield port
     finally:
         stop()
+
+
+def test_metrics_are_collected_for_one_at_a_time(here: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader hands what it collected for one to whoever asks first."""
+    one, another = Event(), Event()
+
+    def encode(_: object) -> bytes:
+        if not one.is_set():
+            one.set()
+            another.wait(0.5)  # in vain, as the other waits for this one
+            return b"met" if another.is_set() else b"alone"
+        another.set()
+        return b"alone"
+
+    monkeypatch.setattr("parley.runtime.scraped_metrics.choose_encoder", lambda _: (encode, "text/plain"))
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(fetch, [here, here])) == ["alone", "alone"]
+
+
+def test_a_crowd_of_connections_is_bounded_and_others_are_answered_when_it_is_gone(here: int) -> None:
+    crowd = [socket.create_connection((HOST, here)) for _ in range(16)]
+    with pytest.raises((OSError, HTTPException)):
+        fetch(here)
+    for each in crowd:
+        each.close()
+    while True:
+        try:
+            fetch(here)
+            break
+        except (OSError, HTTPException):
+            continue  # a connection that was closed may still count
 
 
 def test_metrics_go_to_a_collector_too_where_both_are_named() -> None:
