@@ -182,7 +182,7 @@ async def test_a_key_from_before_these_fields_is_read(keys: KeyStore, documents:
         "name": "old",
         "roles": ["read"],
         "hash": "0",
-        "made": "2026/0",
+        "made": "2026-01-01T00:00:00.000000+00:00/0",
         "revoked": "",
     }
     await documents.insert(KEYS, "0" * 12, fields)
