@@ -25,6 +25,8 @@ _REFUSALS: Final = frozenset(
     {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.NOT_FOUND}
 )
 """NOT_FOUND is the answer for what belongs to another tenant."""
+_OF_PROVIDERS: Final = "PROVIDER_"
+"""A provider that refuses our key has the same code; the caller did nothing wrong."""
 _MAX_LINES: Final = 30
 _WINDOW_SECONDS: Final = 60.0
 _MAX_PEERS: Final = 4096
@@ -82,7 +84,7 @@ def set_call(method: str, peer: Callable[[], str]) -> None:
 
 def report_error(error: ParleyError) -> None:
     """Log and count the error of the current call, if it is a refusal."""
-    if error.code not in _REFUSALS:
+    if error.code not in _REFUSALS or error.reason.startswith(_OF_PROVIDERS):
         return
     call = _call.get()
     _refusals.add(1, {"parley.reason": error.reason, "rpc.method": call.method})

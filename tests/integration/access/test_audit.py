@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from parley.client import DebateSpec, ParleyClient, ParleyError
 from parley.orchestrator.keys import authenticator
 from parley.runtime import audit
+from parley.runtime.errors import permission_denied
 from parley.storage.opening import open_store
 from parley.v1.access_pb2 import ACCESS_ROLE_ADMIN, ACCESS_ROLE_READ
 from tests.support.access import key_for
@@ -168,3 +169,10 @@ def test_one_peer_takes_no_line_of_another_and_many_peers_take_no_memory() -> No
     for number in range(10_000):
         lines.take(str(number))
     assert len(lines._peers) == 4096
+
+
+def test_a_provider_that_refuses_our_key_is_no_refused_caller() -> None:
+    with capture_logs() as lines:
+        audit.report_error(permission_denied("PROVIDER_AUTH", "401 Incorrect API key provided."))
+        audit.report_error(permission_denied("ROLE_MISSING", "the caller may only read"))
+    assert [line["reason"] for line in lines] == ["ROLE_MISSING"]
