@@ -10,6 +10,7 @@ import pytest
 
 from parley import config
 from parley.cli.app import debate
+from parley.cli.input.debate_request import DebateOptions
 from parley.cli.input.parameters import Count
 from parley.config import DebateEntry
 from parley.config.contract_keys import keys_of
@@ -109,6 +110,13 @@ def test_the_command_has_the_options_that_the_contract_names_with_their_values(e
         else:
             assert isinstance(option, click.Option)
             assert option.is_flag
+
+
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_the_options_that_the_contract_names_come_to_the_format(each: Format) -> None:
+    given: Any = dict.fromkeys((field.name for field in dataclasses.fields(DebateOptions)), True)
+    missing = each.options.keys() - DebateOptions(**given).of_format.keys()
+    assert not missing, "add them to `DebateOptions.of_format` in cli/input/debate_request.py"
 
 
 def test_a_format_is_found_by_its_name_whatever_the_version() -> None:
