@@ -190,3 +190,12 @@ async def test_a_key_from_before_these_fields_is_read(keys: KeyStore, documents:
     assert (old.creator, old.last_used, old.expires) == ("", "", "")
     await keys.set_last_use(old.id, ManualClock().now())
     assert (await keys.list_all("acme"))[0].last_used
+
+
+async def test_a_key_with_a_time_that_cannot_be_read_is_passed_over(
+    keys: KeyStore, documents: Documents
+) -> None:
+    for number, made in enumerate(("2026-13-45/0", "2026-01-01T00:00:00.000000+00:00/1")):
+        fields = {"tenant": "acme", "name": "n", "roles": ["read"], "hash": "0", "made": made, "revoked": ""}
+        await documents.insert(KEYS, f"{number}" * 12, fields)
+    assert [each.id for each in await keys.list_all("acme")] == ["1" * 12]
