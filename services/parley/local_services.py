@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from parley.runtime.loopback import loopback
 
 if TYPE_CHECKING:  # services are imported when they start: a command that starts none starts faster
+    from parley.config import ConfigFile
     from parley.orchestrator.settings import OrchestratorSettings
     from parley.runtime.draining import Draining
     from parley.runtime.identity.guard import Guard
@@ -50,6 +51,7 @@ class LocalOptions:
 
     Attributes:
         config_path: Agents, providers and routes. None: PARLEY_AGENTS_FILE, or the defaults.
+        read_config: Reads the file at `config_path`, at the start and after each change. None: it is read whatever it says.
         advertise: HOST:PORT at which other orchestrators reach ours. None: PARLEY_ADVERTISE, or its own address.
         adopt: Whether debates of an earlier process continue by themselves.
         purpose: Only the services that it needs are started, so that a command that only reads loads no model.
@@ -59,6 +61,7 @@ class LocalOptions:
     """
 
     config_path: Path | None = None
+    read_config: Callable[[], "ConfigFile"] | None = None
     ports: Ports = FREE_PORTS
     adopt: bool = False
     advertise: str | None = None
@@ -166,7 +169,12 @@ class LocalServices:
         draining = Draining()
         alone = self._folder is not None  # its lock is held
         built = build(
-            settings, draining=draining, alone=alone, reading=self._read_only, evaluators=options.evaluators
+            settings,
+            draining=draining,
+            alone=alone,
+            reading=self._read_only,
+            evaluators=options.evaluators,
+            read_config=options.read_config,
         )
         async with (
             built as service,

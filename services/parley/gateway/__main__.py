@@ -5,8 +5,9 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -62,6 +63,7 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
     reading: bool = False,
     kinds: Mapping[str, ProviderKind] = KINDS,
     evaluators: bool = False,
+    read_config: Callable[[], ConfigFile] | None = None,
     usual_servers: Sequence[UsualServer] = USUAL_SERVERS,
 ) -> AsyncIterator[Service]:
     """Yield the gateway, wired and ready to be served; the local model runs as long as the block lasts.
@@ -69,10 +71,11 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
     `environment` holds the keys that the agents file names, by default this process's variables; the file is read
     again when it changes, and whenever `hangup` is set. `alone`: no other process uses the store; `reading`: nor does this one ask any model. `kinds` are the kinds
     of providers that the file may name, `usual_servers` what is looked for where nothing is configured. `evaluators`: the file may
-    also list evaluators alone. Raise ConfigurationError if the settings, the file or a missing key do not allow a start.
+    also list evaluators alone. `read_config` reads the file in place of that. Raise ConfigurationError if the settings, the file or a missing key do not allow a start.
     """
     known = os.environ if environment is None else environment
-    config = await asyncio.to_thread(_load_config, settings.agents_file, evaluators=evaluators)
+    read = read_config or partial(_load_config, settings.agents_file, evaluators=evaluators)
+    config = await asyncio.to_thread(read)
     chosen = await asyncio.to_thread(plan, settings, config, known, kinds)
     clock, draining = clock or SystemClock(), draining or Draining()
     async with AsyncExitStack() as stack:
@@ -101,7 +104,7 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
         key_files = _key_files(config)
 
         async def reload() -> None:
-            config = await asyncio.to_thread(_load_config, settings.agents_file, evaluators=evaluators)
+            config = await asyncio.to_thread(read)
             chosen = await asyncio.to_thread(plan, settings, config, known, kinds)
             if config.empty:  # as it is for a moment while it is written
                 raise ConfigurationError(f"{settings.agents_file}: is empty")

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +14,7 @@ from parley.cli.command_name import command_name
 from parley.cli.commands.connection import announce_slow_start
 from parley.cli.commands.models import report_models
 from parley.cli.errors import CONFIGURATION, INVALID_ARGUMENTS, CommandError
-from parley.cli.input.config_file import find_config
+from parley.cli.input.config_file import find_config, read_found_config
 from parley.cli.printing import print_line, say
 from parley.cli.terminal.words import ACTIVE
 from parley.cli.translate_errors import first_error
@@ -34,8 +35,10 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
     if found is not None:
         for line in (*found.notices, *(f"warning: {each}" for each in found.warnings)):
             say(line)
+    path = Path(found.places.name) if found is not None else None
     options = LocalOptions(
-        config_path=Path(found.places.name) if found is not None else None,
+        config_path=path,
+        read_config=partial(read_found_config, path) if path is not None and config_path is None else None,
         ports=consecutive_ports(port),
         advertise=advertise,
         adopt=True,

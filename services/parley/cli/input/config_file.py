@@ -6,8 +6,9 @@ from typing import Final
 from parley import config
 from parley.cli.errors import CONFIGURATION, CommandError
 from parley.cli.printing import say
-from parley.cli.working_folder import is_trusted, load_dotenv
+from parley.cli.working_folder import is_known_as_trusted, is_trusted, load_dotenv
 from parley.config import ConfigFile
+from parley.runtime.errors import ConfigurationError
 
 DEFAULT_FILES: Final = ("parley.yaml", "debate-config.json")
 
@@ -31,9 +32,28 @@ def find_config(given: Path | None, *, evaluators: bool = False) -> ConfigFile |
     return found
 
 
+def read_found_config(path: Path) -> ConfigFile:
+    """Read a file that was found, again. No person is asked for trust now, so what needs it must be trusted already.
+
+    Raise ConfigurationError.
+    """
+    text = config.read(path)
+    found = config.loads(text, str(path), path.parent)
+    if found.reaching and not is_known_as_trusted(path, _trusted_content(text, found)):
+        raise ConfigurationError(
+            f"{path} has changed and is not trusted as it is now: {found.reaching[0]}; read it, then start parley up --config {path}, "
+            "or with --trust-config"
+        )
+    return found
+
+
+def _trusted_content(text: str, found: ConfigFile) -> str:
+    """Return what a yes is for. What a file reaches counts as content: a file of the folder may later become a link out of it."""
+    return "\0".join([text, *found.reaching])
+
+
 def _require_trust(path: Path, text: str, found: ConfigFile) -> None:
-    # What it reaches counts as content: a file of the folder may later become a link out of it.
-    if is_trusted(path, "\0".join([text, *found.reaching]), found.reaching):
+    if is_trusted(path, _trusted_content(text, found), found.reaching):
         return
     raise CommandError(
         f"{found.reaching[0]}: {path} was found in this folder and is not trusted, so it must not name a provider, a key or a file "
