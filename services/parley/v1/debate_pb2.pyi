@@ -13,6 +13,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from parley.v1 import agent_pb2 as _agent_pb2
 from parley.v1 import arena_pb2 as _arena_pb2
 from parley.v1 import critique_pb2 as _critique_pb2
+from parley.v1 import effect_pb2 as _effect_pb2
 from parley.v1 import evaluation_pb2 as _evaluation_pb2
 from parley.v1 import moderated_pb2 as _moderated_pb2
 from parley.v1 import panel_pb2 as _panel_pb2
@@ -781,6 +782,7 @@ class Outcome(_message.Message):
 
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     SCORES_FIELD_NUMBER: _builtins.int
+    EFFECT_FIELD_NUMBER: _builtins.int
     PANEL_FIELD_NUMBER: _builtins.int
     ARENA_FIELD_NUMBER: _builtins.int
     MODERATED_FIELD_NUMBER: _builtins.int
@@ -790,6 +792,10 @@ class Outcome(_message.Message):
     @_builtins.property
     def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___AgentScore]:
         """What the work of agents was worth, ordered by agent id; what ratings count. Who was given no score is left out."""
+
+    @_builtins.property
+    def effect(self) -> _effect_pb2.DebateEffect:
+        """What the debate added to the first drafts. Unset: nothing was debated, as in an evaluation or a demonstration."""
 
     @_builtins.property
     def panel(self) -> _panel_pb2.PanelOutcome:
@@ -812,17 +818,23 @@ class Outcome(_message.Message):
         *,
         description: _builtins.str = ...,
         scores: _abc.Iterable[Global___AgentScore] | None = ...,
+        effect: _effect_pb2.DebateEffect | None = ...,
         panel: _panel_pb2.PanelOutcome | None = ...,
         arena: _arena_pb2.ArenaOutcome | None = ...,
         moderated: _moderated_pb2.ModeratedOutcome | None = ...,
         evaluation: _evaluation_pb2.EvaluationOutcome | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arena", b"arena", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_effect", b"_effect", "arena", b"arena", "effect", b"effect", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arena", b"arena", "description", b"description", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel", "scores", b"scores"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_effect", b"_effect", "arena", b"arena", "description", b"description", "effect", b"effect", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel", "scores", b"scores"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__effect: _TypeAlias = _typing.Literal["effect"]  # noqa: Y015
+    _WhichOneofArgType__effect: _TypeAlias = _typing.Literal["_effect", b"_effect"]  # noqa: Y015
     _WhichOneofReturnType_format_outcome: _TypeAlias = _typing.Literal["panel", "arena", "moderated", "evaluation"]  # noqa: Y015
     _WhichOneofArgType_format_outcome: _TypeAlias = _typing.Literal["format_outcome", b"format_outcome"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__effect) -> _WhichOneofReturnType__effect | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType_format_outcome) -> _WhichOneofReturnType_format_outcome | None: ...
 
 Global___Outcome: _TypeAlias = Outcome  # noqa: Y015
