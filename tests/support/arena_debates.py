@@ -1,17 +1,19 @@
 """Arenas on the scripted gateway: what is debated, and agents that vote, judge and consent as a test wants."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.formats.arena.settings import SETTINGS
+from parley.orchestrator.log.envelope import Envelope
 from parley.v1.arena_pb2 import ArenaSettings
-from parley.v1.event_pb2 import DebateCreated
+from parley.v1.event_pb2 import DebateCreated, RoundsEnded
 from tests.support.orchestration import make_debate
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest, judgement
 
-__all__ = ["ArenaScript", "arena_settings", "arena_spec"]
+__all__ = ["ArenaScript", "arena_settings", "arena_spec", "ended"]
 
 
 def arena_settings(**fields: Any) -> ArenaSettings:
@@ -24,6 +26,14 @@ def arena_settings(**fields: Any) -> ArenaSettings:
 def arena_spec(count: int = 3, settings: ArenaSettings | None = None, **fields: Any) -> DebateCreated:
     """An arena of so many agents, named ada, bo, cy, and so on."""
     return make_debate(count, format="arena@1", settings=settings or arena_settings(), **fields)
+
+
+def ended(events: Sequence[Envelope]) -> RoundsEnded:
+    """Why the rounds ended, as the log says once and the finished debate's state does too."""
+    (end,) = [event.payload for event in events if isinstance(event.payload, RoundsEnded)]
+    state = fold(events)
+    assert (state.stop_reason, state.stop_explanation) == (end.reason, end.explanation)
+    return end
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,6 @@ from parley.v1.debate_pb2 import (
 from parley.v1.event_pb2 import (
     Concluded,
     PhaseEntered,
-    RoundsEnded,
     RoundStarted,
     StepFailed,
     StepSucceeded,
@@ -51,7 +50,7 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 from parley.v1.voting_pb2 import VOTE_STRENGTH_STRONG, VOTE_STRENGTH_UNANIMOUS
-from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
+from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, ended
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import TENANT, backstage, check_log, intervention
 from tests.support.scripted_gateway import ScriptedGateway, answer_text
@@ -81,11 +80,6 @@ def outcome(events: list[Envelope]) -> Outcome:
 
 def states(events: list[Envelope]) -> list[str]:
     return [each.name for each in of(events, PhaseEntered)]
-
-
-def ended(events: list[Envelope]) -> RoundsEnded:
-    (end,) = of(events, RoundsEnded)
-    return end
 
 
 async def test_nine_rounds_are_held_in_order_each_with_its_states(tmp_path: Path) -> None:

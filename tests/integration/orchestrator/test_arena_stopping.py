@@ -9,9 +9,11 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.arena import V1
 from parley.orchestrator.log.envelope import Envelope
+from parley.v1.agent_pb2 import Usage
 from parley.v1.arena_pb2 import ArenaSettings, StoppingSettings
 from parley.v1.convergence_pb2 import (
     CONVERGENCE_VERDICT_CONTINUING,
+    CONVERGENCE_VERDICT_STABLE_DISAGREEMENT,
     AgentStability,
     AssessRequest,
     AssessResponse,
@@ -21,14 +23,20 @@ from parley.v1.convergence_pb2 import (
 )
 from parley.v1.debate_pb2 import (
     STOP_REASON_ALL_ROUNDS_COMPLETED,
+    STOP_REASON_COST_BUDGET,
+    STOP_REASON_PERSON,
     STOP_REASON_PROBABLE_ENOUGH,
+    STOP_REASON_STABLE_DISAGREEMENT,
     STOP_REASON_STABLE_POSITIONS,
+    STOP_REASON_TOKEN_BUDGET,
+    STOP_REASON_TOTAL_TIMEOUT,
     STOP_REASON_UNANIMOUS_DRAFTS,
     Outcome,
 )
-from parley.v1.event_pb2 import Concluded, RoundAssessed, RoundsEnded, RoundStarted
-from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
-from tests.support.orchestration import backstage, check_log
+from parley.v1.event_pb2 import Concluded, RoundAssessed, RoundStarted
+from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, ended
+from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import backstage, check_log, make_limits
 from tests.support.scripted_gateway import ScriptedGateway, refusal
 
 
@@ -40,11 +48,6 @@ async def held(
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
     return events
-
-
-def ended(events: Sequence[Envelope]) -> RoundsEnded:
-    (end,) = [event.payload for event in events if isinstance(event.payload, RoundsEnded)]
-    return end
 
 
 def findings(events: Sequence[Envelope]) -> list[tuple[int, bool, str]]:
@@ -216,3 +219,50 @@ async def test_an_agent_that_cannot_be_reached_is_left_out_and_the_next_one_aske
     events = await held(tmp_path, gateway, in_turn())
     assert ended(events).reason == STOP_REASON_PROBABLE_ENOUGH
     assert len(gateway.steps("round/1/propose/*")) >= 3
+
+
+async def test_opposed_agents_that_no_longer_move_end_the_rounds(tmp_path: Path) -> None:
+    gateway = ArenaScript().gateway()
+    gateway.assess = lambda _: AssessResponse(verdict=CONVERGENCE_VERDICT_STABLE_DISAGREEMENT)
+    events = await held(tmp_path, gateway, arena_settings())
+    assert ended(events).reason == STOP_REASON_STABLE_DISAGREEMENT
+    assert rounds(events) == [0, 1, 2, 3, 7, 8]
+
+
+async def test_the_end_that_a_person_puts_to_the_rounds_is_kept(tmp_path: Path) -> None:
+    gateway = ArenaScript().gateway()
+    hold = gateway.hold("round/3/refine/ada")
+    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
+        debate = await replica.create(arena_spec(3))
+        await hold.reached.wait()
+        await replica.intervene(debate, "end")
+        hold.release()
+        events = await stage.comes_to(debate, "COMPLETED")
+    assert ended(events).reason == STOP_REASON_PERSON
+    assert ended(events).explanation == "a person ended the rounds after round 3"
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"max_tokens": 40_000}, STOP_REASON_TOKEN_BUDGET),
+        ({"max_cost_micros": 8000}, STOP_REASON_COST_BUDGET),
+        ({"total": 250}, STOP_REASON_TOTAL_TIMEOUT),
+    ],
+    ids=["tokens", "money", "time"],
+)
+async def test_a_limit_that_ends_the_rounds_is_kept(
+    limits: Mapping[str, int], reason: int, tmp_path: Path
+) -> None:
+    gateway, clock = ArenaScript().gateway(), ManualClock()
+    gateway.usage = lambda _: Usage(input_tokens=10, output_tokens=500, cost_micros=100, requests=1)
+    spec = arena_spec(3, limits=make_limits(**limits))
+    if "total" in limits:
+        gateway.hold("round/3/refine/ada")
+    async with backstage(tmp_path, gateway) as stage, stage.replica(clock=clock) as replica:
+        debate = await replica.create(spec)
+        if "total" in limits:
+            await gateway.wait_for("round/3/refine/*", 3)
+            clock.advance(250)
+        events = await stage.comes_to(debate, "COMPLETED")
+    assert ended(events).reason == reason

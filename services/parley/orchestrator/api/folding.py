@@ -265,7 +265,6 @@ def _apply_round(debate: Debate, turn: RoundStarted | RoundAssessed | TricksterC
             debate.current_round = max(debate.current_round, turn.number)
             debate.begun_rounds[:] = sorted({*debate.begun_rounds, turn.number})
             debate.max_rounds = turn.total
-            _set_stop(debate, RoundsEnded())
         case RoundsEnded():
             _set_stop(debate, turn)
         case TricksterChecked():
