@@ -89,6 +89,16 @@ async def test_guidance_reaches_all_later_prompts_and_the_decision(tmp_path: Pat
     assert list(outcome(events).guidance) == ["fine"]
 
 
+async def test_guidance_after_the_last_round_adds_none_and_reaches_the_decision(tmp_path: Path) -> None:
+    gateway = ModeratedScript().gateway()
+    acts = {f"round/{number}/checkpoint": "guide" for number in (1, 2, 3)}
+    events = await held(tmp_path, gateway, acts, max_rounds=2)
+    assert (reason(events), outcome(events).rounds) == (STOP_REASON_ALL_ROUNDS_COMPLETED, 2)
+    assert not gateway.steps("round/3/*")
+    assert "Guidance from the person who asks:\n- fine\n- fine" in gateway.asked("synthesis").prompt
+    assert list(outcome(events).guidance) == ["fine", "fine"]
+
+
 async def test_a_person_may_end_the_rounds(tmp_path: Path) -> None:
     events = await held(tmp_path, ModeratedScript().gateway(), {"round/2/checkpoint": "end"})
     assert (reason(events), outcome(events).rounds) == (STOP_REASON_PERSON, 2)
@@ -117,6 +127,22 @@ async def test_a_refusal_leads_to_another_decision_with_what_was_said(tmp_path: 
     texts = [each.approval.text for key, each in opened(events).items() if key.startswith("synthesis")]
     assert "another one with that in mind (2 more can be written)" in texts[0]
     assert "another one with that in mind (one more can be written)" in texts[1]
+
+
+async def test_guidance_that_comes_while_a_decision_is_approved_reaches_the_next_one(tmp_path: Path) -> None:
+    gateway = ModeratedScript().gateway()
+    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
+        debate = await replica.create(moderated_spec(checkpoints=True, max_rounds=1))
+        await stage.has(debate, "checkpoint_opened")
+        await replica.intervene(debate, "continue_debate", checkpoint="round/1/checkpoint")
+        await stage.has(debate, "checkpoint_opened", 2)
+        await replica.intervene(debate, "guide", text="There is no money.")
+        await replica.intervene(debate, "approve", approved=False, checkpoint="synthesis/approval")
+        async with person(stage, replica):
+            events = await stage.comes_to(debate, "COMPLETED")
+    told = "Guidance from the person who asks:\n- There is no money."
+    assert [told in gateway.asked(step).prompt for step in ("synthesis", "synthesis/2")] == [False, True]
+    assert list(outcome(events).guidance) == ["There is no money."]
 
 
 async def test_after_three_refusals_the_last_decision_stays_as_not_approved(tmp_path: Path) -> None:

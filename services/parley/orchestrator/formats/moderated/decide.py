@@ -54,8 +54,12 @@ async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
     for time in range(1, _MAX_SYNTHESES + 1):
         key = "synthesis" if time == 1 else f"synthesis/{time}"
         discussion.enter_state("synthesizing", key)
-        refused = _refusal_prompt(outcome, said) if time > 1 else ()
-        outcome = await _write_decision(discussion, ended, key, (*material, *refused))
+        refused: Prompt = ()
+        if time > 1:
+            await discussion.update_steering(f"{key}/control")
+            refused = _refusal_prompt(outcome, said)
+        guidance = guidance_of(discussion.guidance)
+        outcome = await _write_decision(discussion, ended, key, (*material, *guidance, *refused))
         if not discussion.settings.checkpoints:
             break
         discussion.enter_state("checkpoint", key)
@@ -99,7 +103,7 @@ async def _gather_material(discussion: Discussion, ended: RoundsEnded) -> Prompt
     earlier = await summarize_for_judge(
         debate, judge, discussion.contributions_before(before=rounds[-1].number), room, SummarySettings()
     )
-    return (*start, *history_prompt(debate, judge, earlier), *sums, *final, *guidance)
+    return (*start, *history_prompt(debate, judge, earlier), *sums, *final)
 
 
 async def _write_decision(discussion: Discussion, ended: RoundsEnded, key: str, material: Prompt) -> Outcome:

@@ -193,7 +193,7 @@ async def _run_rounds(discussion: Discussion) -> RoundsEnded:
     while True:
         verdict = await run_round(discussion, put)
         number = len(discussion.rounds)
-        ended = verdict.end or (end_of_all_rounds(number) if number == last else None)
+        ended = verdict.end or (end_of_all_rounds(number) if number >= last else None)
         await discussion.update_steering(f"round/{number}/after")
         if discussion.steering.end:
             return verdict.end or end_from_outside(discussion.steering, number)
