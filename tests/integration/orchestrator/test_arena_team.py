@@ -14,6 +14,7 @@ from parley.v1.arena_pb2 import (
     DUTY_VOTER,
     JUDGE_CHOICE_BY_CALIBRATION,
     JUDGE_CHOICE_BY_RATING,
+    JUDGE_CHOICE_LAST,
     JUDGE_CHOICE_VOTED,
     AgentDuties,
     JudgeChoice,
@@ -197,3 +198,17 @@ async def test_votes_weigh_by_what_the_debate_says(
     (vote,) = outcome(await held(tmp_path, gateway, settings)).arena.votes
     assert vote.weighted_by == weighted_by
     assert {each.agent_id: each.weight for each in vote.ballots}.get("ada", 2.5) == 2.5
+
+
+async def test_an_agent_that_is_muted_does_not_judge(tmp_path: Path) -> None:
+    gateway = ArenaScript().gateway()
+    hold = gateway.hold("round/1/propose/ada")
+    settings = arena_settings(revision_rounds=1, judge_choice=JUDGE_CHOICE_LAST)
+    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
+        debate = await replica.create(arena_spec(3, settings))
+        await hold.reached.wait()
+        await replica.intervene(debate, "mute", agent_id="cy")
+        hold.release()
+        events = await stage.comes_to(debate, "COMPLETED")
+    assert outcome(events).arena.judge_agent_id == "bo"
+    assert [each.agent_id for each in of(events, JudgeChosen)] == ["bo"]

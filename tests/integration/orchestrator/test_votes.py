@@ -95,6 +95,15 @@ def warnings(events: list[Envelope]) -> list[str]:
     return [event.payload.message for event in events if isinstance(event.payload, Warned)]
 
 
+async def test_each_voter_is_shown_the_proposals_in_an_order_of_its_own(tmp_path: Path) -> None:
+    gateway = Voters(everybody(*["ada"] * 7))
+    await voted(tmp_path, gateway, replace(PLAIN, early_end=False))
+    orders = [re.findall(r"\n<<<\n(\w+) says", asked.prompt) for asked in gateway.calls]
+    assert {tuple(sorted(each)) for each in orders} == {tuple(gateway.choices)}
+    assert len({tuple(each) for each in orders}) == 7
+    assert len({each[0] for each in orders}) > 2, "the first place goes to many"
+
+
 async def test_ballots_weigh_what_the_ratings_say(tmp_path: Path) -> None:
     gateway = Voters(everybody("ada", "bo", "bo"))
     gateway.weights = {"ada": 3.0, "bo": 0.5, "cy": 1.0}

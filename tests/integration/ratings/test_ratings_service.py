@@ -187,6 +187,18 @@ async def test_votes_weigh_by_how_often_an_agent_was_right_or_as_the_caller_says
     )
 
 
+async def test_where_nothing_of_the_domain_was_judged_a_vote_weighs_by_all_that_was(
+    ratings: RatingsServiceStub,
+) -> None:
+    for number in range(8):
+        await ratings.RecordMatch(judged(f"d{number}", {"ada": True}, ada=9, bo=4))
+    await ratings.RecordMatch(outcome("d8", "law", ada=9, bo=4))
+    for domain in ("security", "law"):
+        (ada,) = (await ratings.GetWeights(pb.GetWeightsRequest(agent_ids=["ada"], domain=domain))).weights
+        assert ada.rule == pb.WEIGHT_RULE_ACCURACY, domain
+        assert ada.weight == pytest.approx(math.log2(24 / 8)), domain
+
+
 async def test_what_the_service_is_set_to_weigh_by_is_the_default(tmp_path: Path) -> None:
     settings = RatingsSettings(store=f"sqlite:///{tmp_path}", weight_rule="elo")
     async with (
