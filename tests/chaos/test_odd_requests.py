@@ -39,6 +39,7 @@ _ANSWERS = {
     grpc.StatusCode.OUT_OF_RANGE,
     grpc.StatusCode.RESOURCE_EXHAUSTED,
     grpc.StatusCode.DEADLINE_EXCEEDED,  # of Generate, whose request names its time
+    grpc.StatusCode.CANCELLED,  # of Generate, whose call a CancelCall among them names
 }
 
 pytestmark = pytest.mark.timeout(3600 if os.environ.get(_COUNT) else 180)
