@@ -6,13 +6,15 @@ The caller names the positions: only equality of the names counts, and no text i
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, lgamma
+from math import exp, lgamma, log2
 from typing import Final
 
 FIRST_ASKED: Final = 2
 """How many agents are asked first, at the same time: one alone has no other to agree with."""
-TEMPER: Final = 0.8
-"""What a ballot's evidence is raised to: agents err alike, so that several show less than as many independent ones."""
+OTHER_ANSWERS: Final = 3
+"""How many answers there are, as likely as each other, besides the right one."""
+LIKENESS: Final = 0.35
+"""How far agents err alike, 0 to 1: with 0 each ballot is evidence of its own, with 1 all together are evidence of one."""
 _PRIORS: Final = ((4.0, 1.0), (1.0, 4.0))
 """The two kinds of positions that the mixture knows, equally probable at first: most come to hold it, or few do."""
 
@@ -89,15 +91,20 @@ def measure_shift(before: Round, now: Round) -> float:
 def posterior(positions: Mapping[str, str], weights: Mapping[str, float]) -> Mapping[str, float]:
     """Return how probable each position is, 0 to 1, given who holds it; all together are below 1, since none may be right.
 
-    A weight is the binary logarithm of an agent's odds of being right. The probability of a position is proportional to
-    `2 ** (TEMPER * sum of the weights of its holders)`, that of none of them to 1. This is the weighting of Nitzan and Paroush,
-    Optimal decision rules in uncertain dichotomous choice situations (1982), tempered.
+    A weight is the binary logarithm of an agent's odds of being right, positive. A ballot's evidence is its weight and
+    `log2(OTHER_ANSWERS)`, since those who err may each choose another answer: the weighting of Nitzan and Paroush, Optimal
+    decision rules in uncertain dichotomous choice situations (1982), for several answers. The probability of a position is
+    proportional to 2 to the evidence of its holders, that of none of them to `OTHER_ANSWERS`, so that one agent alone is as
+    probably right as its weight says. Agents err alike: all evidence is divided by `1 + (ballots - 1) * LIKENESS`, the design
+    effect of Kish, Survey Sampling (1965), with as many ballots as weigh together what all do if each weighs what the heaviest does.
     """
     evidence: dict[str, float] = {}
     for agent, position in sorted(positions.items()):
-        evidence[position] = evidence.get(position, 0.0) + TEMPER * weights[agent]
-    total = 1.0 + sum(2.0**each for each in evidence.values())
-    return {position: 2.0**each / total for position, each in evidence.items()}
+        evidence[position] = evidence.get(position, 0.0) + weights[agent] + log2(OTHER_ANSWERS)
+    heaviest = max((weights[agent] for agent in positions), default=0.0) + log2(OTHER_ANSWERS)
+    effect = 1 + (sum(evidence.values()) / heaviest - 1) * LIKENESS
+    total = OTHER_ANSWERS + sum(2.0 ** (each / effect) for each in evidence.values())
+    return {position: 2.0 ** (each / effect) / total for position, each in evidence.items()}
 
 
 def asking_order(weights: Mapping[str, float], order: Sequence[str]) -> list[list[str]]:

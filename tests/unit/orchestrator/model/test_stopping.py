@@ -15,6 +15,7 @@ from parley.orchestrator.model.stopping import (
     name_positions,
     posterior,
 )
+from tests.support.real_debates import calibration_error, discrimination, forecasts, read_real_debates
 
 AGENTS = [f"agent-{number}" for number in range(8)]
 HELD = st.builds(StatedPosition, st.sampled_from("ABC"), st.none() | st.floats(0, 1))
@@ -80,6 +81,28 @@ def test_probabilities_leave_room_for_none_of_the_positions_and_one_more_ballot_
     found = posterior(positions, weights)
     assert 0 < sum(found.values()) < 1
     assert posterior(positions | {"late": "A"}, weights)["A"] > found.get("A", 0)
+
+
+@given(st.floats(0.1, 6))
+def test_one_agent_alone_is_as_probably_right_as_its_weight_says(weight: float) -> None:
+    odds = 2**weight
+    assert posterior({"ada": "A"}, {"ada": weight})["A"] == pytest.approx(odds / (odds + 1))
+
+
+@given(st.dictionaries(st.sampled_from(AGENTS), st.sampled_from("ABC"), min_size=1), st.data())
+def test_who_joins_a_position_never_makes_it_less_probable_however_little_it_weighs(
+    positions: dict[str, str], data: st.DataObject
+) -> None:
+    weights = {agent: data.draw(st.floats(0.1, 6)) for agent in [*AGENTS, "late"]}
+    before = posterior(positions, weights).get("A", 0.0)
+    assert posterior(positions | {"late": "A"}, weights)["A"] > before
+
+
+@pytest.mark.parametrize("votes", [0, -1], ids=["first drafts", "last answers"])
+def test_decisions_of_real_debates_are_right_as_often_as_they_are_called_probable(votes: int) -> None:
+    found = forecasts(read_real_debates(), votes)
+    assert calibration_error(found) <= 0.06
+    assert discrimination(found) >= 0.8
 
 
 def test_the_best_two_are_asked_first_and_equals_in_their_order() -> None:
