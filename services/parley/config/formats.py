@@ -28,6 +28,22 @@ def _keep_the_rest(_spec: DebateSpec) -> None:
     pass
 
 
+CONCURRENCY_KEYS: Final[Mapping[str, str]] = {
+    "proposals": "max_concurrent_proposals",
+    "critiques": "max_concurrent_critiques",
+    "refinements": "max_concurrent_revisions",
+}
+"""The keys that bound calls at a time, by the label of the calls."""
+
+
+def _format_keys(name: str) -> list[tuple[str, str]]:
+    """Return the keys of a format's settings as they stand below `debate`, each with the name of its field."""
+    of_format = [each for each in keys_of(DebateSpec.DESCRIPTOR) if each.path[0].name == name]
+    if len(of_format) == 1 and of_format[0].field.name == name:
+        return [(f"{name}.{each.name}", each.field.name) for each in keys_of(of_format[0].field.message_type)]
+    return [(each.name, each.field.name) for each in of_format]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """A format in the `debate:` section.
@@ -39,6 +55,8 @@ class Format:
         without_section: What holds if there is no section.
         renamed: Keys of the section that mean what another key means here.
         has_concurrency: Whether the section bounds its calls at a time.
+        instead: What does here what a key of another format does there, by that key. Each format's key for rounds is among them
+            without being named.
         clear: What an option of the command line clears before it sets its own field, by the option's name.
         go_unattended: Sets what holds if no person can be asked and nothing else was said; returns a notice of that, or None if
             nothing changes.
@@ -50,6 +68,7 @@ class Format:
     without_section: str
     renamed: Mapping[str, str] = field(default_factory=dict)
     has_concurrency: bool = False
+    instead: Mapping[str, str] = field(default_factory=dict)
     clear: Mapping[str, Callable[[DebateSpec], None]] = field(default_factory=dict)
     go_unattended: Callable[[DebateSpec], str | None] = _change_nothing
 
@@ -57,6 +76,30 @@ class Format:
     def options(self) -> Mapping[str, Key]:
         """The settings that options of `parley debate` set, by the option."""
         return {each.setting.option: each for each in self.settings if each.setting.option}
+
+    @property
+    def rounds_key(self) -> str:
+        """The key below `debate` that says how many rounds there are at most."""
+        return next(key for key, field_name in _format_keys(self.name) if field_name == self.rounds)
+
+    def find_unused_keys(self, is_written: Callable[[str], bool]) -> list[tuple[str, str]]:
+        """Return the keys below `debate` that are written and that this format does not use, each with what to do about it."""
+        others = [
+            (key, other)
+            for other in FORMATS
+            if other is not self
+            for key in dict.fromkeys(key.partition(".")[0] for key, _ in _format_keys(other.name))
+        ]
+        unused = [(key, self._advise(key, other)) for key, other in others if is_written(key)]
+        if not self.has_concurrency:
+            unused += [(key, "leave it out") for key in CONCURRENCY_KEYS.values() if is_written(key)]
+        return unused
+
+    def _advise(self, key: str, other: "Format") -> str:
+        """Return what to do about a key of another format."""
+        if key == other.rounds_key:
+            return f"use {self.rounds_key}"
+        return self.instead.get(key) or f"leave it out, or choose the format {other.name}, whose key it is"
 
     def set_option(self, spec: DebateSpec, option: str, word: str) -> None:
         """Set what an option of `parley debate` sets."""
@@ -100,6 +143,10 @@ FORMATS: Final[tuple[Format, ...]] = (
         rounds="revision_rounds",
         without_section="3 rounds of revision, as always",
         has_concurrency=True,
+        instead={
+            "synthesis_method": "its judge writes the answer from the vote; arena.consensus and arena.ballots say what decides",
+            "termination": "use arena.convergence, arena.stable_positions, arena.judge_termination and the other ends below arena",
+        },
         clear={"topology": _clear_topologies},
     ),
     Format(
@@ -107,6 +154,10 @@ FORMATS: Final[tuple[Format, ...]] = (
         settings=keys_of(ModeratedSettings.DESCRIPTOR),
         rounds="max_rounds",
         without_section="5 rounds at most, as always",
+        instead={
+            "synthesis_method": "leave it out: the moderator, who is the file's judge, writes the decision",
+            "termination": "leave it out: the moderator ends the rounds, max_rounds at the latest",
+        },
         go_unattended=_skip_checkpoints,
     ),
 )

@@ -1,22 +1,12 @@
 """A configuration as messages of the contract, and the keys that their fields come from."""
 
-from collections.abc import Mapping
-from typing import Final
-
 from parley.config.contract_keys import find_key, set_keys
 from parley.config.entries import DebateEntry
 from parley.config.file import Agent
-from parley.config.formats import FORMAT_SETTINGS, find_format
+from parley.config.formats import CONCURRENCY_KEYS, FORMAT_SETTINGS, find_format
 from parley.config.prompts import Prompt
 from parley.v1 import agent_pb2
 from parley.v1.debate_pb2 import Clarifications, DebateSpec
-
-_CONCURRENCY: Final[Mapping[str, str]] = {
-    "proposals": "max_concurrent_proposals",
-    "critiques": "max_concurrent_critiques",
-    "refinements": "max_concurrent_revisions",
-}
-"""The keys that bound calls at a time, by the label of the calls."""
 
 
 def agent_message(agent: Agent) -> agent_pb2.Agent:
@@ -48,7 +38,7 @@ def keys_of_field(field: str) -> tuple[str, ...]:
     below, _, label = field.removeprefix("spec.").rpartition(".")
     key: str | None
     if below == "concurrency":
-        key = _CONCURRENCY.get(label)
+        key = CONCURRENCY_KEYS.get(label)
     elif below == "clarifications":
         key = find_key(Clarifications.DESCRIPTOR, label)
     elif label == "clarifications":
@@ -69,7 +59,7 @@ def debate_message(debate: DebateEntry, format_name: str | None = None) -> Debat
     name = chosen.name if chosen is not None else ""
     set_keys(spec, debate, but={each.name for each in FORMAT_SETTINGS.fields} - {name})
     if chosen is not None and chosen.has_concurrency:
-        for label, key in _CONCURRENCY.items():
+        for label, key in CONCURRENCY_KEYS.items():
             if limit := getattr(debate, key):
                 spec.concurrency[label] = limit
     if debate.interactive_clarifications:

@@ -138,6 +138,39 @@ def test_the_file_may_say_the_format_and_a_name_that_is_given_counts_before_it()
     assert debate_message(entry, "panel").panel.rounds == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "chosen", "unused"),
+    [
+        ("rounds: 2", "panel", {}),
+        ("rounds: 2", "arena", {"rounds": "use arena.revision_rounds"}),
+        ("rounds: 2", "moderated", {"rounds": "use max_rounds"}),
+        ("max_rounds: 2", "panel", {"max_rounds": "use rounds"}),
+        ("termination: {rule: quality}", "moderated", {"termination": "the moderator ends the rounds"}),
+        ("termination: {rule: quality}", "arena", {"termination": "use arena.convergence"}),
+        ("synthesis_method: merge", "moderated", {"synthesis_method": "the moderator"}),
+        ("arena: {observer: true}", "panel", {"arena": "choose the format arena"}),
+        ("checkpoints: true", "arena", {"checkpoints": "choose the format moderated"}),
+        ("max_concurrent_critiques: 2", "moderated", {"max_concurrent_critiques": "leave it out"}),
+        ("max_concurrent_critiques: 2", "arena", {}),
+        ("domain: storage, history_limit: 2, max_output_tokens: 9", "moderated", {}),
+        (
+            "rounds: 2, carry_forward: true, max_rounds: 3",
+            "arena",
+            dict.fromkeys(("rounds", "carry_forward", "max_rounds"), ""),
+        ),
+    ],
+)
+def test_keys_that_a_format_does_not_use_are_found_with_what_to_use_instead(
+    text: str, chosen: str, unused: dict[str, str]
+) -> None:
+    places = config.loads(f"debate: {{{text}}}", "debate.yaml", Path()).places
+    found_format = find_format(chosen)
+    assert found_format is not None
+    found = dict(found_format.find_unused_keys(lambda key: places.is_written(f"debate.{key}")))
+    assert found.keys() == unused.keys()
+    assert all(advice in found[key] for key, advice in unused.items()), found
+
+
 def test_every_key_of_the_arena_sets_what_it_says() -> None:
     text = """
     debate:

@@ -9,7 +9,7 @@ from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.agents import select_agents
 from parley.cli.input.config_file import DEFAULT_FILES
 from parley.cli.input.context_documents import Context
-from parley.cli.input.refusals import check_without_system
+from parley.cli.input.refusals import check_format_keys, check_without_system
 from parley.cli.input.spec import build_spec, option_name
 from parley.cli.person import can_ask, is_terminal
 from parley.cli.printing import Style
@@ -98,6 +98,7 @@ def build_debate_request(
     agents = select_agents(found, options.agents)
     if options.server is None:
         check_without_system(found, agents, options.format)
+    check_format_keys(found, options.format)
     spec = build_spec(
         question,
         found,

@@ -9,6 +9,7 @@ from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.agents import JUDGE
 from parley.client import DebateSpec, ParleyError
 from parley.config import Agent, ConfigError, ConfigFile
+from parley.config.formats import find_format
 from parley.config.messages import keys_of_field
 from parley.runtime.errors import FieldViolation
 
@@ -75,6 +76,22 @@ def _check_names(
         wrong.append(f"{found.places.of('judge.role')}: unknown role {found.judge.role!r}; {listed}, {JUDGE}")
     if wrong:
         raise ConfigError(*wrong)
+
+
+def check_format_keys(found: ConfigFile | None, format: str | None) -> None:  # noqa: A002 (the option's name)
+    """Raise ConfigError for keys of the file's `debate` section that the chosen format does not use."""
+    chosen = find_format(format or (found.debate.format if found is not None else None))
+    if found is None or chosen is None:
+        return
+    places = found.places
+    unused = chosen.find_unused_keys(lambda key: places.is_written(f"debate.{key}"))
+    if unused:
+        raise ConfigError(
+            *(
+                f"{places.of(f'debate.{key}')}: the format {chosen.name} does not use it; {advice}"
+                for key, advice in sorted(unused, key=lambda each: places.line(f"debate.{each[0]}"))
+            )
+        )
 
 
 def _unknown_format(name: str) -> str:

@@ -16,6 +16,8 @@ TOLD: Final = {
     "judge-as-list.json": ":2: judge: must be a mapping, not a list",
     "key-in-file.yaml": ":4: providers[0].api_key: a key does not belong in a file; put it into a variable and name "
     "that with api_key_env",
+    "key-of-another-format.yaml": ":3: debate.synthesis_method: the format arena does not use it; its judge writes the answer from "
+    "the vote; arena.consensus and arena.ballots say what decides",
     "latin-1.yaml": ":2: is not UTF-8; save it as UTF-8",
     "many-perspectives.yaml": ":2: debate.default_perspectives: must be at most 4",
     "missing-comma.json": ":4: is not JSON: column 5: a comma must stand before this, or a bracket is not closed",

@@ -386,16 +386,24 @@ def test_the_settings_that_travel_are_those_of_the_format_that_was_chosen(
 
 
 def test_the_file_may_choose_the_format_and_an_option_counts_before_it(
-    orchestrator: ScriptedOrchestrator, folder: Path
+    orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (folder / "parley.yaml").write_text("debate: {format: arena, rounds: 2, arena: {revision_rounds: 4}}\n")
+    text = "debate:\n  format: arena\n  arena: {revision_rounds: 4}\n  max_concurrent_critiques: 2\n"
+    (folder / "parley.yaml").write_text(text)
     server = ["--server", orchestrator.address]
     assert run(["debate", "Which?", "--team", "2", *server]) == 0
     spec = orchestrator.created[-1].spec
     assert (spec.format, spec.arena.revision_rounds, spec.arena.team.size) == ("arena", 4, 2)
+    capsys.readouterr()
+    assert run(["debate", "Which?", "--format", "moderated", *server]) == 4
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        "parley: parley.yaml:3: debate.arena: the format moderated does not use it; leave it out, or choose the format arena, whose key it is",
+        "parley: parley.yaml:4: debate.max_concurrent_critiques: the format moderated does not use it; leave it out",
+    ]
+    assert len(orchestrator.created) == 1, "nothing is sent"
+    (folder / "parley.yaml").write_text("debate: {format: arena, domain: data}\n")
     assert run(["debate", "Which?", "--format", "panel", *server]) == 0
-    spec = orchestrator.created[-1].spec
-    assert (spec.format, spec.panel.rounds, spec.HasField("arena")) == ("panel", 2, False)
+    assert orchestrator.created[-1].spec.format == "panel"
 
 
 def test_a_format_of_the_file_that_nobody_knows_is_told_at_its_line(

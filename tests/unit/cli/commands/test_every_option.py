@@ -19,7 +19,7 @@ from tests.support.terminal import Terminal
 from tests.unit.cli.commands.scripts import ANSWER, one_round
 
 XTERM = {"TERM": "xterm-256color"}
-FILES = {"q.md": "Which?", "context.md": "Ten users.", "parley.yaml": "debate: {rounds: 2}\n"}
+FILES = {"q.md": "Which?", "context.md": "Ten users.", "parley.yaml": "debate: {domain: data}\n"}
 
 DEBATE: dict[str, list[str]] = {
     "--server": ["Which?"],
