@@ -29,7 +29,7 @@ _TOLD: Final = {
     "Criticize this proposal of agent": "critique",
     "Your revised proposal, complete in itself": "refine",
     "This is the last time that you write before the vote": "finish",
-    "Group them by the answer they give": "grouping",
+    "are positions on the question. Group them": "grouping",
     "Vote for the proposal": "vote",
     "You judge these proposals": "judge",
     "Write the answer to the question from what was decided": "synthesis",

@@ -491,7 +491,7 @@ def _assess_moderated(request: AssessRequest) -> AssessResponse:
     return AssessResponse(
         verdict=CONVERGENCE_VERDICT_CONTINUING,
         agreement_percent=40,
-        stability=[AgentStability(agent_id=one, stability_percent=30)],
+        stability=[AgentStability(agent_id=one, kept=False)],
         novelty_percent=35 if request.previous else None,
         contradictions=[Contradiction(agent_id=one, other_agent_id=other)],
     )

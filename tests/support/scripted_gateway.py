@@ -28,6 +28,7 @@ from parley.v1 import (
     ratings_pb2,
     ratings_pb2_grpc,
 )
+from tests.support.grouping_answers import asks_for_groups, group_alike
 
 __all__ = [
     "Fault",
@@ -155,6 +156,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         cancelled: Steps and attempts that CancelCall named.
         text: Makes a plain answer's text of step and agent id.
         judge: Makes a structured answer of its schema, but for critiques and lists of requirements.
+        grouping: Groups the positions that a call shows.
         critic: Makes a critique of step and agent id; by default of one issue, which is what `text` says.
         alter: Makes another text of a call and its answer.
         requirements: What the judge finds required, each a text and whether it is hard.
@@ -189,6 +191,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.cancelled: list[tuple[str, int]] = []
         self.text: Callable[[str, str], str] = answer_text
         self.judge: Callable[[str], str] = judgement
+        self.grouping: Callable[[StepRequest], str] = lambda asked: json.dumps(group_alike(asked.prompt))
         self.critic: Callable[[str, str], str] = lambda step, agent: criticism(self.text(step, agent))
         self.alter: Callable[[StepRequest, str], str] = lambda _asked, text: text
         self.requirements: Sequence[tuple[str, bool]] = ()
@@ -438,6 +441,8 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         if "requirements" in properties:
             listed = [{"text": text, "hard": hard} for text, hard in self.requirements]
             return json.dumps({"requirements": listed})
+        if asks_for_groups(json.loads(asked.schema)):
+            return self.grouping(asked)
         return self.judge(asked.schema)
 
     async def _held(self, asked: StepRequest) -> None:

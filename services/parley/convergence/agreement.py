@@ -149,7 +149,7 @@ class Agreements:
         Raises:
             ParleyError: UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
         """
-        keys = [_key(*pair) for pair in pairs]
+        keys = [pair_key(*pair) for pair in pairs]
         found = {key: self._lookup(key) for key in keys if key in self._cache or _needs_no_model(key)}
         missing = {key: self._pending(key) for key in keys if key not in found}
         for each in missing.values():
@@ -196,7 +196,8 @@ class Agreements:
                 self._cache.popitem(last=False)
 
 
-def _key(one: str, other: str) -> Pair:
+def pair_key(one: str, other: str) -> Pair:
+    """Return two positions as a pair that is known by them: without extra spaces, and in the order of the alphabet."""
     first, second = sorted((" ".join(one.split()), " ".join(other.split())))
     return first, second
 

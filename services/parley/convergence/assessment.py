@@ -1,4 +1,4 @@
-"""The assessment of a round: agreement, stability, novelty, and the verdict."""
+"""The assessment of a round: agreement, who keeps its position, novelty, and the verdict."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,6 @@ class Thresholds:
     """In percent."""
 
     agreement: int = 90
-    stability: int = 80
     novelty: int = 20
 
 
@@ -77,7 +76,7 @@ class Assessment:
     position_agreement: float
     text_agreement: float | None
     critic_agreement: float | None
-    stability: Mapping[str, float]
+    kept: Mapping[str, bool | None]
     novelty: float | None
     reading: Reading
     reason: str
@@ -86,36 +85,35 @@ class Assessment:
 def assess(
     present: Round,
     previous: Round | None,
-    kept: Mapping[str, float | None],
+    kept: Mapping[str, bool | None],
     critics: Sequence[Critic],
     thresholds: Thresholds,
 ) -> Assessment:
     """Assess `present` against `previous`.
 
-    `kept` is the probability, for each agent of both rounds, that its position is the earlier one; `critics` are the
-    critics' verdicts since. A verdict does not count if its critic or author has another position since then.
+    `kept`: whether each agent of both rounds has kept its position, None if that is unknown; `critics` are the critics'
+    verdicts since. A verdict does not count if its critic or author has another position since then.
     """
     said = [float(each.agrees) for each in critics if not _has_moved(each, kept)]
     critic = _mean_percent(said) if said else None
     agreement = _agreement(present.reading, critic)
-    stability = {agent: 100 * (kept[agent] or 0.0) for agent in sorted(kept)}
     novelty = _novelty(present, previous) if previous is not None else None
-    verdict = _verdict(agreement, present, previous, stability, novelty, thresholds)
+    verdict = _verdict(agreement, present, previous, kept, novelty, thresholds)
     return Assessment(
         verdict=verdict,
         agreement=agreement.least,
         position_agreement=_share(present.reading, unsure=False),
         text_agreement=_text_agreement(present.texts),
         critic_agreement=critic,
-        stability=stability,
+        kept={agent: kept[agent] for agent in sorted(kept)},
         novelty=novelty,
         reading=present.reading,
-        reason=_reason(verdict, agreement.least, critic, present.reading, stability, novelty, thresholds),
+        reason=_reason(verdict, agreement.least, critic, present.reading, kept, novelty, thresholds),
     )
 
 
-def _has_moved(critic: Critic, kept: Mapping[str, float | None]) -> bool:
-    return any(kept.get(agent) == 0 for agent in (critic.agent_id, critic.target_id))
+def _has_moved(critic: Critic, kept: Mapping[str, bool | None]) -> bool:
+    return any(kept.get(agent) is False for agent in (critic.agent_id, critic.target_id))
 
 
 def _agreement(reading: Reading, critic: float | None) -> _Bounds:
@@ -133,7 +131,7 @@ def _verdict(
     agreement: _Bounds,
     present: Round,
     previous: Round | None,
-    stability: Mapping[str, float],
+    kept: Mapping[str, bool | None],
     novelty: float | None,
     thresholds: Thresholds,
 ) -> Verdict:
@@ -141,17 +139,15 @@ def _verdict(
         return Verdict.CONVERGED
     if agreement.most >= thresholds.agreement:
         return Verdict.UNDETERMINED
-    settled = (
-        len(stability) == len(present.reading.positions) and min(stability.values()) >= thresholds.stability
-    )
-    if settled and novelty is not None and novelty <= thresholds.novelty:
-        return Verdict.STABLE_DISAGREEMENT
+    is_complete = kept.keys() == present.reading.positions.keys() and False not in kept.values()
+    if is_complete and novelty is not None and novelty <= thresholds.novelty:
+        return Verdict.UNDETERMINED if None in kept.values() else Verdict.STABLE_DISAGREEMENT
     if previous is None or not previous.reading.relations:
         return Verdict.CONTINUING
-    now, before = (_share(each.reading, unsure=False) for each in (present, previous))
-    if now < before and _share(present.reading, unsure=True) < before:
+    if _share(present.reading, unsure=True) < _share(previous.reading, unsure=False):
         return Verdict.DIVERGING
-    return Verdict.REFINING if now >= before else Verdict.CONTINUING
+    at_least, before = _share(present.reading, unsure=False), _share(previous.reading, unsure=True)
+    return Verdict.REFINING if at_least >= before else Verdict.CONTINUING
 
 
 def _novelty(present: Round, previous: Round) -> float:
@@ -178,7 +174,7 @@ def _reason(
     agreement: float,
     critic: float | None,
     reading: Reading,
-    stability: Mapping[str, float],
+    kept: Mapping[str, bool | None],
     novelty: float | None,
     thresholds: Thresholds,
 ) -> str:
@@ -190,8 +186,8 @@ def _reason(
         parts.append(f"{apart[0][0]} and {apart[0][1]} are apart")
     if unsure := reading.pairs(Relation.UNSURE):
         parts.append(f"pairs that cannot be told {len(unsure)}")
-    if stability:
-        parts.append(f"least stability {min(stability.values()):.0f} %")
+    if kept:
+        parts.append(f"{list(kept.values()).count(True)} of {len(kept)} agents keep their positions")
     if novelty is not None:
         parts.append(f"novelty {novelty:.0f} %")
     return ", ".join(parts)

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import combinations
 from typing import Final
 
-from parley.convergence.agreement import Agreements, Pair, Relation, pair_relation
+from parley.convergence.agreement import Agreements, Pair, Relation, pair_key, pair_relation
 from parley.convergence.assessment import Assessment, Critic, Round, Thresholds, assess
 from parley.convergence.embeddings import Embeddings
 from parley.convergence.grouping import Grouping, Reading, group
@@ -15,10 +15,12 @@ from parley.convergence.vectors import Vector, center
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.convergence_pb2 import AgentPosition
 
-Settled = Mapping[tuple[str, str], bool]
-"""Pairs of agents, the smaller id first, and whether it was decided that they are the same answer."""
+Settled = Mapping[Pair, bool]
+"""Pairs of positions, by their keys, and whether it was decided that they are the same answer."""
 _Probabilities = Mapping[Pair, float | None]
 """The probability that two positions are one answer."""
+_KEPT: Final = {Relation.SAME: True, Relation.APART: False, Relation.UNSURE: None}
+"""Whether a position was kept, by its relation to the earlier one."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(*_#-])|\n+")
 _MARKUP: Final = re.compile(r"^[\s#>*_\-•\d.)]*|[*_`]+")
 _FENCED: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -39,7 +41,7 @@ class Rounds:
     async def group(
         self, agent_positions: Sequence[AgentPosition], settled: Settled | None = None
     ) -> tuple[Grouping, Reading]:
-        """Return the groups of positions and their relations; `settled` decides pairs that the model is unsure of."""
+        """Return the groups of positions and their relations; `settled` decides pairs that are unsure."""
         reading = _reading(agent_positions, await self._probabilities(_pairs(agent_positions)), settled or {})
         return group(reading), reading
 
@@ -54,18 +56,19 @@ class Rounds:
     ) -> Assessment:
         """Assess a round against the one before, if there was one.
 
-        `settled` decides pairs of the present round that the model is unsure of.
+        `settled` decides pairs of both rounds' positions that are unsure.
         """
         pairs = [*_pairs(agent_positions), *_pairs(previous), *_moves(agent_positions, previous).values()]
+        settled = settled or {}
         probabilities, vectors, vectors_before = await asyncio.gather(
             self._probabilities(pairs),
             self._vectors(question, agent_positions),
             self._vectors(question, previous),
         )
-        present = Round(_reading(agent_positions, probabilities, settled or {}), *vectors)
-        before = Round(_reading(previous, probabilities, {}), *vectors_before) if previous else None
+        present = Round(_reading(agent_positions, probabilities, settled), *vectors)
+        before = Round(_reading(previous, probabilities, settled), *vectors_before) if previous else None
         kept = {
-            agent: _stability(move, probabilities[move])
+            agent: _KEPT[_relation(move, probabilities[move], settled)]
             for agent, move in _moves(agent_positions, previous).items()
         }
         return await asyncio.to_thread(assess, present, before, kept, critics, thresholds)
@@ -124,18 +127,18 @@ def _reading(agent_positions: Sequence[AgentPosition], by_pair: _Probabilities, 
         (one, other): by_pair[positions[one], positions[other]] for one, other in combinations(positions, 2)
     }
     relations = {
-        (one, other): pair_relation((positions[one], positions[other]), each)
+        (one, other): _relation((positions[one], positions[other]), each, settled)
         for (one, other), each in probabilities.items()
     }
-    for pair, same in settled.items():
-        if relations.get(pair) is Relation.UNSURE:
-            relations[pair] = Relation.SAME if same else Relation.APART
     return Reading(positions, relations, probabilities)
 
 
-def _stability(move: Pair, probability: float | None) -> float | None:
-    """Return 1 or 0 if it is certain whether a position was kept, else the probability."""
-    return {Relation.SAME: 1.0, Relation.APART: 0.0}.get(pair_relation(move, probability), probability)
+def _relation(pair: Pair, probability: float | None, settled: Settled) -> Relation:
+    """Return the relation of two positions: as the model says if it is sure, else as it was settled."""
+    found, same = pair_relation(pair, probability), settled.get(pair_key(*pair))
+    if found is not Relation.UNSURE or same is None:
+        return found
+    return Relation.SAME if same else Relation.APART
 
 
 def sentences(text: str) -> list[str]:

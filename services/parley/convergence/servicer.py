@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import grpc
 
-from parley.convergence.agreement import Agreements, Relation
+from parley.convergence.agreement import Agreements, Pair, Relation, pair_key
 from parley.convergence.assessment import Critic, Thresholds, Verdict
 from parley.convergence.embeddings import Embeddings
 from parley.convergence.grouping import Reading
@@ -91,7 +91,6 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
             [Critic(each.critic_agent_id, each.target_agent_id, each.agrees) for each in request.critics],
             Thresholds(
                 agreement=request.agreement_threshold_percent or defaults.agreement,
-                stability=request.stability_threshold_percent or defaults.stability,
                 novelty=request.novelty_threshold_percent or defaults.novelty,
             ),
             _decisions(request.settled),
@@ -103,8 +102,7 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
             text_agreement_percent=assessment.text_agreement,
             critic_agreement_percent=assessment.critic_agreement,
             stability=[
-                pb.AgentStability(agent_id=agent_id, stability_percent=percent)
-                for agent_id, percent in sorted(assessment.stability.items())
+                pb.AgentStability(agent_id=agent_id, kept=kept) for agent_id, kept in assessment.kept.items()
             ],
             novelty_percent=assessment.novelty,
             contradictions=_contradictions(assessment.reading),
@@ -134,8 +132,8 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
         )
 
 
-def _decisions(pairs: Iterable[pb.SettledPair]) -> dict[tuple[str, str], bool]:
-    return {_sort_pair(each.agent_id, each.other_agent_id): each.same for each in pairs}
+def _decisions(pairs: Iterable[pb.SettledPair]) -> dict[Pair, bool]:
+    return {pair_key(each.position, each.other_position): each.same for each in pairs}
 
 
 def _contradictions(reading: Reading) -> list[pb.Contradiction]:
@@ -159,10 +157,6 @@ def _unsure_pairs(reading: Reading) -> list[pb.UnsurePair]:
     ]
 
 
-def _sort_pair(one: str, other: str) -> tuple[str, str]:
-    return (one, other) if one < other else (other, one)
-
-
 def _check_embed(request: pb.EmbedRequest) -> None:
     violations = Violations()
     violations.check_text("text", request.text, max_characters=_MAX_CHARACTERS)
@@ -181,7 +175,7 @@ def _check_assess(request: pb.AssessRequest) -> None:
     _check_stands(violations, "previous", request.previous, minimum=0)
     _check_critics(violations, request.critics)
     _check_settled(violations, request)
-    for name in ("agreement_threshold_percent", "stability_threshold_percent", "novelty_threshold_percent"):
+    for name in ("agreement_threshold_percent", "novelty_threshold_percent"):
         violations.check_setting(name, getattr(request, name), 100)
     violations.refuse()
 
@@ -201,14 +195,15 @@ def _check_critics(violations: Violations, critics: Sequence[pb.CriticVerdict]) 
 
 
 def _check_settled(violations: Violations, request: pb.AssessRequest | pb.GroupPositionsRequest) -> None:
-    agents = {each.agent_id for each in request.positions}
-    seen: set[tuple[str, str]] = set()
+    stands = [*request.positions, *(request.previous if isinstance(request, pb.AssessRequest) else ())]
+    stated = {each.position for each in stands if each.position}
+    seen: set[Pair] = set()
     for place, each in enumerate(request.settled):
-        path, pair = f"settled[{place}]", _sort_pair(each.agent_id, each.other_agent_id)
+        path, pair = f"settled[{place}]", pair_key(each.position, each.other_position)
         violations.check(
-            that=pair[0] != pair[1] and agents >= set(pair),
+            that=pair[0] != pair[1] and stated >= {each.position, each.other_position},
             field=path,
-            otherwise="must name two different agents of `positions`",
+            otherwise="must hold two different positions of the request",
         )
         violations.check(that=pair not in seen, field=path, otherwise="is there twice")
         seen.add(pair)

@@ -62,7 +62,7 @@ class _ConvergenceVerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Co
     CONVERGENCE_VERDICT_DIVERGING: _ConvergenceVerdict.ValueType  # 5
     """They do not agree, and fewer pairs of agents agree than in the round before."""
     CONVERGENCE_VERDICT_UNDETERMINED: _ConvergenceVerdict.ValueType  # 6
-    """Whether they agree depends on pairs that are unsure. It is never to be taken for agreement."""
+    """Whether they agree, or whether they still move, depends on positions that are unsure. It is never to be taken for agreement."""
 
 class ConvergenceVerdict(_ConvergenceVerdict, metaclass=_ConvergenceVerdictEnumTypeWrapper):
     """What follows from an assessment."""
@@ -80,7 +80,7 @@ CONVERGENCE_VERDICT_REFINING: ConvergenceVerdict.ValueType  # 4
 CONVERGENCE_VERDICT_DIVERGING: ConvergenceVerdict.ValueType  # 5
 """They do not agree, and fewer pairs of agents agree than in the round before."""
 CONVERGENCE_VERDICT_UNDETERMINED: ConvergenceVerdict.ValueType  # 6
-"""Whether they agree depends on pairs that are unsure. It is never to be taken for agreement."""
+"""Whether they agree, or whether they still move, depends on positions that are unsure. It is never to be taken for agreement."""
 Global___ConvergenceVerdict: _TypeAlias = ConvergenceVerdict  # noqa: Y015
 
 @_typing.final
@@ -210,15 +210,12 @@ class AssessRequest(_message.Message):
     PREVIOUS_FIELD_NUMBER: _builtins.int
     CRITICS_FIELD_NUMBER: _builtins.int
     AGREEMENT_THRESHOLD_PERCENT_FIELD_NUMBER: _builtins.int
-    STABILITY_THRESHOLD_PERCENT_FIELD_NUMBER: _builtins.int
     NOVELTY_THRESHOLD_PERCENT_FIELD_NUMBER: _builtins.int
     SETTLED_FIELD_NUMBER: _builtins.int
     question: _builtins.str
     """The question under debate, at most 100,000 characters: similarity is measured relative to it. Required."""
     agreement_threshold_percent: _builtins.int
     """Agreement in percent from which the round has converged, 1 to 100. 0: the default, 90."""
-    stability_threshold_percent: _builtins.int
-    """Stability in percent from which an agent no longer moves, 1 to 100. 0: the default, 80."""
     novelty_threshold_percent: _builtins.int
     """Novelty in percent up to which a round brought nothing new, 1 to 100. 0: the default, 20."""
     @_builtins.property
@@ -240,8 +237,8 @@ class AssessRequest(_message.Message):
 
     @_builtins.property
     def settled(self) -> _containers.RepeatedCompositeFieldContainer[Global___SettledPair]:
-        """Pairs of the present round decided by a reader of both positions, each once. A pair of which the model itself
-        is sure stays as the model decides.
+        """Pairs of positions, of the present round or the one before, decided by a reader of both, each once. A pair of which the
+        service itself is sure stays as it is.
         """
 
     def __init__(
@@ -252,13 +249,12 @@ class AssessRequest(_message.Message):
         previous: _abc.Iterable[Global___AgentPosition] | None = ...,
         critics: _abc.Iterable[Global___CriticVerdict] | None = ...,
         agreement_threshold_percent: _builtins.int = ...,
-        stability_threshold_percent: _builtins.int = ...,
         novelty_threshold_percent: _builtins.int = ...,
         settled: _abc.Iterable[Global___SettledPair] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agreement_threshold_percent", b"agreement_threshold_percent", "critics", b"critics", "novelty_threshold_percent", b"novelty_threshold_percent", "positions", b"positions", "previous", b"previous", "question", b"question", "settled", b"settled", "stability_threshold_percent", b"stability_threshold_percent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agreement_threshold_percent", b"agreement_threshold_percent", "critics", b"critics", "novelty_threshold_percent", b"novelty_threshold_percent", "positions", b"positions", "previous", b"previous", "question", b"question", "settled", b"settled"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -266,29 +262,29 @@ Global___AssessRequest: _TypeAlias = AssessRequest  # noqa: Y015
 
 @_typing.final
 class SettledPair(_message.Message):
-    """Two agents of a round, and whether their positions are the same answer."""
+    """Two different positions, and whether they are the same answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    AGENT_ID_FIELD_NUMBER: _builtins.int
-    OTHER_AGENT_ID_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    OTHER_POSITION_FIELD_NUMBER: _builtins.int
     SAME_FIELD_NUMBER: _builtins.int
-    agent_id: _builtins.str
-    """One of them. Required."""
-    other_agent_id: _builtins.str
+    position: _builtins.str
+    """One of them, as an agent of the request states it. Required."""
+    other_position: _builtins.str
     """The other one. Required."""
     same: _builtins.bool
     """Whether both are the same answer."""
     def __init__(
         self,
         *,
-        agent_id: _builtins.str = ...,
-        other_agent_id: _builtins.str = ...,
+        position: _builtins.str = ...,
+        other_position: _builtins.str = ...,
         same: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "other_agent_id", b"other_agent_id", "same", b"same"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["other_position", b"other_position", "position", b"position", "same", b"same"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -330,7 +326,7 @@ class AssessResponse(_message.Message):
     """The verdict and its figures in one line, for people."""
     @_builtins.property
     def stability(self) -> _containers.RepeatedCompositeFieldContainer[Global___AgentStability]:
-        """How far each agent kept its position of the round before, ordered by agent id; only agents of both rounds."""
+        """Whether each agent keeps its position of the round before, ordered by agent id; only agents of both rounds."""
 
     @_builtins.property
     def contradictions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Contradiction]:
@@ -388,7 +384,7 @@ class UnsurePair(_message.Message):
     """The other agent."""
     same_probability: _builtins.float
     """How probable it is that both are the same answer, between 0.3 and 0.7, or above if one word of them stands in the
-    place of another. Unset: the model does not know the language, or one of them states no position.
+    place of another. Unset: there is no agreement model, it does not know the language, or one of them states no position.
     """
     def __init__(
         self,
@@ -409,27 +405,29 @@ Global___UnsurePair: _TypeAlias = UnsurePair  # noqa: Y015
 
 @_typing.final
 class AgentStability(_message.Message):
-    """How far an agent kept its position."""
+    """Whether an agent keeps its position."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     AGENT_ID_FIELD_NUMBER: _builtins.int
-    STABILITY_PERCENT_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """The agent."""
-    stability_percent: _builtins.float
-    """100: the same position; 0: another one."""
+    kept: _builtins.bool
+    """Whether its position is that of the round before. Unset: it is unknown."""
     def __init__(
         self,
         *,
         agent_id: _builtins.str = ...,
-        stability_percent: _builtins.float = ...,
+        kept: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_kept", b"_kept", "kept", b"kept"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "stability_percent", b"stability_percent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_kept", b"_kept", "agent_id", b"agent_id", "kept", b"kept"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__kept: _TypeAlias = _typing.Literal["kept"]  # noqa: Y015
+    _WhichOneofArgType__kept: _TypeAlias = _typing.Literal["_kept", b"_kept"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__kept) -> _WhichOneofReturnType__kept | None: ...
 
 Global___AgentStability: _TypeAlias = AgentStability  # noqa: Y015
 
@@ -480,9 +478,7 @@ class GroupPositionsRequest(_message.Message):
 
     @_builtins.property
     def settled(self) -> _containers.RepeatedCompositeFieldContainer[Global___SettledPair]:
-        """Pairs of agents decided by a reader of both positions, each once. A pair of which the model itself is sure
-        stays as the model decides.
-        """
+        """Pairs of positions decided by a reader of both, each once. A pair of which the service itself is sure stays as it is."""
 
     def __init__(
         self,

@@ -81,8 +81,8 @@ class ConvergenceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GroupPositions(self, request, context):
-        """Groups agents by the position they take. Two are together only if a model that reads both positions is sure that
-        they are the same answer, and so of every two of a group.
+        """Groups agents by the position they take. Two are together only if their positions have the same words, or are the same
+        answer beyond doubt for the agreement model, if there is one, or by a pair that is settled; and so every two of a group.
 
         Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
         """

@@ -33,8 +33,8 @@ class ConvergenceServiceStub:
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`, `AGREEMENT_MODEL_UNAVAILABLE`.
     """
     GroupPositions: _aio.UnaryUnaryMultiCallable[_convergence_pb2.GroupPositionsRequest, _convergence_pb2.GroupPositionsResponse]
-    """Groups agents by the position they take. Two are together only if a model that reads both positions is sure that
-    they are the same answer, and so of every two of a group.
+    """Groups agents by the position they take. Two are together only if their positions have the same words, or are the same
+    answer beyond doubt for the agreement model, if there is one, or by a pair that is settled; and so every two of a group.
 
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
     """
@@ -76,8 +76,8 @@ class ConvergenceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _convergence_pb2.GroupPositionsRequest,
         context: _aio.ServicerContext[_convergence_pb2.GroupPositionsRequest, _abc.Awaitable[_convergence_pb2.GroupPositionsResponse]],
     ) -> _abc.Awaitable[_convergence_pb2.GroupPositionsResponse]:
-        """Groups agents by the position they take. Two are together only if a model that reads both positions is sure that
-        they are the same answer, and so of every two of a group.
+        """Groups agents by the position they take. Two are together only if their positions have the same words, or are the same
+        answer beyond doubt for the agreement model, if there is one, or by a pair that is settled; and so every two of a group.
 
         Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
         """

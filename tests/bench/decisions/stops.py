@@ -62,7 +62,7 @@ def _agree(before: Sequence[str], now: Sequence[str], topology: str) -> bool:
         Critic(critic, target, earlier[critic] == earlier[target])
         for critic, target in edges(len(names), topology)
     ]
-    kept = {name: float(held[name] == earlier[name]) for name in names}
+    kept = {name: held[name] == earlier[name] for name in names}
     thresholds = Thresholds(agreement=_STOPPING.convergence_threshold_percent)
     return assess(Round(reading, (), ()), None, kept, critics, thresholds).verdict is Verdict.CONVERGED
 

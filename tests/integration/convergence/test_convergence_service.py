@@ -170,7 +170,9 @@ async def test_what_somebody_settled_decides_what_the_model_is_unsure_of(
         ],
     )
     assert (await convergence.Assess(request)).verdict == pb.CONVERGENCE_VERDICT_UNDETERMINED
-    request.settled.add(agent_id="bo", other_agent_id="ada", same=True)
+    request.settled.add(
+        position=request.positions[1].position, other_position=request.positions[0].position, same=True
+    )
     response = await convergence.Assess(request)
     assert (response.verdict, response.agreement_percent) == (pb.CONVERGENCE_VERDICT_CONVERGED, 100)
     assert not response.unsure
@@ -187,10 +189,12 @@ async def test_what_somebody_settled_decides_how_unsure_positions_group(
         ],
     )
     assert not (await convergence.GroupPositions(request)).certain
-    request.settled.add(agent_id="bo", other_agent_id="ada", same=True)
+    request.settled.add(
+        position=request.positions[1].position, other_position=request.positions[0].position, same=True
+    )
     response = await convergence.GroupPositions(request)
     assert (response.certain, [list(each.agent_ids) for each in response.groups]) == (True, [["ada", "bo"]])
-    request.settled.add(agent_id="ada", other_agent_id="bo", same=True)
+    request.settled.append(request.settled[0])
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await convergence.GroupPositions(request)
     assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
@@ -218,10 +222,7 @@ async def test_opposed_agents_that_repeat_themselves_are_not_called_converged(
     assert response.agreement_percent == 0
     assert response.HasField("text_agreement_percent")
     assert not response.HasField("critic_agreement_percent")
-    assert [(each.agent_id, each.stability_percent) for each in response.stability] == [
-        ("ada", 100),
-        ("bo", 100),
-    ]
+    assert [(each.agent_id, each.kept) for each in response.stability] == [("ada", True), ("bo", True)]
     assert response.novelty_percent == 0
 
 
@@ -251,7 +252,7 @@ async def test_every_bad_field_is_listed_at_once(convergence: ConvergenceService
                 question=" ",
                 positions=[pb.AgentPosition(agent_id="ada", position="x"), pb.AgentPosition(agent_id="ada")],
                 critics=[pb.CriticVerdict(critic_agent_id="ada")],
-                settled=[pb.SettledPair(agent_id="ada", other_agent_id="bo", same=True)],
+                settled=[pb.SettledPair(position="x", other_position="y", same=True)],
                 agreement_threshold_percent=101,
             )
         )

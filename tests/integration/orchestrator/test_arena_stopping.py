@@ -123,8 +123,7 @@ def moving(
         return AssessResponse(
             verdict=CONVERGENCE_VERDICT_CONTINUING,
             stability=[
-                AgentStability(agent_id=each, stability_percent=10 if each in moved.get(number, ()) else 95)
-                for each in agents
+                AgentStability(agent_id=each, kept=each not in moved.get(number, ())) for each in agents
             ],
             contradictions=[
                 Contradiction(agent_id=one, other_agent_id=other)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -15,15 +16,22 @@ from parley.v1.convergence_pb2 import (
 )
 from parley.v1.debate_pb2 import Debate
 from parley.v1.panel_pb2 import TERMINATION_RULE_CONVERGENCE, Termination
+from parley.v1.ratings_pb2 import Rating
 from tests.integration.orchestrator.around import create, held
+from tests.support.grouping_answers import shown_positions
 from tests.support.orchestration import Orchestrator, failure_of
-from tests.support.scripted_gateway import ScriptedGateway, judgement
+from tests.support.scripted_gateway import ScriptedGateway, StepRequest
 
 AGREE = Termination(rule=TERMINATION_RULE_CONVERGENCE)
-SILENT, AGREES, DISAGREES = (
-    json.dumps({"issues": []} | said) for said in ({}, {"agrees": True}, {"agrees": False})
-)
-TOGETHER, APART, UNCLEAR = [[1, 2]], [[1], [2]], [[1]]
+SILENT = json.dumps({"issues": []})
+
+
+def together(names: list[str]) -> Any:
+    return {"groups": [names], "cannot_be_told": []}
+
+
+def apart(names: list[str]) -> Any:
+    return {"groups": [[each] for each in names], "cannot_be_told": []}
 
 
 class Unsure:
@@ -43,14 +51,13 @@ class Unsure:
         )
 
 
-def grouped(*answers: list[list[int]]) -> Callable[[str], str]:
-    """A judge that groups so, one answer after the other; the last one holds."""
+def grouped(*answers: Callable[[list[str]], Any]) -> Callable[[StepRequest], str]:
+    """An agent that groups so, one answer after the other; the last one holds."""
     left = list(answers)
 
-    def answer(schema: str) -> str:
-        if "groups" not in json.loads(schema)["properties"]:
-            return judgement(schema)
-        return json.dumps({"groups": left.pop(0) if len(left) > 1 else left[0]})
+    def answer(asked: StepRequest) -> str:
+        said = left.pop(0) if len(left) > 1 else left[0]
+        return json.dumps(said(list(shown_positions(asked.prompt))))
 
     return answer
 
@@ -75,17 +82,16 @@ def unsure(gateway: ScriptedGateway) -> Unsure:
 async def test_positions_that_the_judge_groups_together_end_the_rounds(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
-    gateway.judge = grouped(TOGETHER)
+    gateway.grouping = grouped(together)
     state = await debated(orchestrator, gateway)
     assert state.current_round == 1
-    assert gateway.steps("round/1/grouping*") == ["round/1/grouping"]
     assert [each.same for each in unsure.asked[-1].settled] == [True]
 
 
 async def test_another_agent_is_asked_where_the_debate_says_so(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
-    gateway.judge = grouped(TOGETHER)
+    gateway.grouping = grouped(together)
     await debated(
         orchestrator,
         gateway,
@@ -100,57 +106,101 @@ async def test_an_agent_that_takes_no_part_cannot_be_asked(orchestrator: Orchest
     assert [each.field for each in refused.violations] == ["spec.panel.termination.grouping_agent_id"]
 
 
-async def test_the_judge_reads_numbers_and_neither_names_nor_letters(
+async def test_positions_are_shown_by_names_that_no_text_has_and_without_their_agents(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
-    gateway.judge = grouped(TOGETHER)
     await debated(orchestrator, gateway)
-    told = gateway.asked("round/1/grouping").prompt
-    assert "Position 1" in told
-    assert "Position 2" in told
-    assert "agent A" not in told
+    asked = gateway.asked("round/1/grouping")
+    assert set(shown_positions(asked.prompt)) == {"P1", "P2"}
+    assert json.loads(asked.schema)["properties"]["groups"]["items"]["items"]["enum"] == ["P1", "P2"]
+    assert "agent A" not in asked.prompt
 
 
-async def test_what_stays_unclear_is_no_agreement(
+def by_first(both: list[list[str]]) -> Callable[[list[str]], Any]:
+    return lambda _: {"groups": both, "cannot_be_told": []}
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        (by_first([["P1"]]), "it names P2 no times"),
+        (by_first([["P1", "P2"], ["P2"]]), "it names P2 2 times"),
+        (by_first([["P1", "P2", "P3"]]), "'P3' is no position"),
+        (by_first([["64", "204"]]), "'64' is no position"),
+        (lambda names: {"groups": [names], "cannot_be_told": ["P1"]}, "it names P1 2 times"),
+        (lambda _: "no groups", "did not say"),
+    ],
+    ids=["one is missing", "one is there twice", "one too many", "numbers of a text", "in both", "no JSON"],
+)
+async def test_an_answer_that_does_not_name_each_position_once_is_not_believed(
+    answer: Callable[[list[str]], Any],
+    wrong: str,
+    orchestrator: Orchestrator,
+    gateway: ScriptedGateway,
+    unsure: Unsure,
+) -> None:
+    gateway.grouping = grouped(answer)
+    state = await debated(orchestrator, gateway)
+    assert state.current_round == 2
+    assert not any(each.settled for each in unsure.asked)
+    assert any(wrong in each for each in state.warnings), state.warnings
+
+
+async def test_what_cannot_be_told_is_no_agreement(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
-    gateway.judge = grouped(UNCLEAR)
+    gateway.grouping = grouped(lambda _: {"groups": [["P1"]], "cannot_be_told": ["P2"]})
     state = await debated(orchestrator, gateway)
     assert state.current_round == 2
     assert not any(each.settled for each in unsure.asked)
 
 
-async def test_a_judge_that_fails_leaves_it_open(
-    orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
+@pytest.mark.parametrize(("again", "rounds"), [(together, 1), (apart, 2)])
+async def test_an_agent_without_a_record_is_asked_twice_and_only_the_same_finding_counts(
+    again: Callable[[list[str]], Any],
+    rounds: int,
+    orchestrator: Orchestrator,
+    gateway: ScriptedGateway,
+    unsure: Unsure,
 ) -> None:
-    gateway.judge = lambda schema: (
-        "no JSON" if "groups" in json.loads(schema)["properties"] else judgement(schema)
-    )
-    assert (await debated(orchestrator, gateway)).current_round == 2
-
-
-@pytest.mark.parametrize(("again", "rounds"), [(TOGETHER, 1), (APART, 2)])
-async def test_where_critics_say_otherwise_the_judge_is_asked_again_and_only_the_same_finding_counts(
-    orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure, again: list[list[int]], rounds: int
-) -> None:
-    gateway.judge = grouped(TOGETHER, again)
-    state = await debated(orchestrator, gateway, critic=DISAGREES)
-    assert gateway.steps("round/1/grouping*") == ["round/1/grouping", "round/1/grouping/again"]
+    gateway.grouping = grouped(together, again)
+    state = await debated(orchestrator, gateway)
+    assert sorted(gateway.steps("round/1/grouping*")) == ["round/1/grouping", "round/1/grouping/again"]
+    one, other = (shown_positions(gateway.asked(f"round/1/grouping{each}").prompt) for each in ("", "/again"))
+    assert list(one.values()) == list(other.values())[::-1]
     assert state.current_round == rounds
 
 
-async def test_where_critics_say_the_same_the_judge_is_asked_once(
+async def test_an_agent_with_a_record_is_asked_once(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
-    gateway.judge = grouped(TOGETHER)
-    await debated(orchestrator, gateway, critic=AGREES)
+    gateway.ratings = {"judge": Rating(agent_id="judge", judged_answers=12)}
+    gateway.grouping = grouped(together)
+    assert (await debated(orchestrator, gateway)).current_round == 1
     assert gateway.steps("round/1/grouping*") == ["round/1/grouping"]
+
+
+async def test_an_agent_of_which_no_record_can_be_looked_up_is_asked_twice(
+    orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
+) -> None:
+    gateway.weights = None
+    gateway.grouping = grouped(together)
+    assert (await debated(orchestrator, gateway)).current_round == 1
+    assert len(gateway.steps("round/1/grouping*")) == 2
+
+
+async def test_nobody_is_asked_about_equal_positions(
+    orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
+) -> None:
+    gateway.critic = lambda _step, _agent: SILENT
+    gateway.text = lambda _step, _agent: "Text.\nPosition: Use Kafka."
+    await held(orchestrator, await create(orchestrator, rounds=2, termination=AGREE))
+    assert not gateway.steps("round/*/grouping*")
 
 
 async def test_an_agent_without_a_position_is_asked_for_it_once(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
-    gateway.judge = grouped(TOGETHER)
     gateway.critic = lambda _step, _agent: SILENT
     gateway.text = lambda step, agent: (
         f"Position: what {agent} holds" if "/position/" in step or agent == "bo" else "Only a text."

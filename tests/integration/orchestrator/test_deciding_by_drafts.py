@@ -1,7 +1,6 @@
 """What an arena decides: by the first drafts and the judge's choice, or by the last vote, and what the debate has changed."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -165,20 +164,11 @@ async def test_where_the_model_is_unsure_how_drafts_group_an_agent_is_asked_and_
         apart = [PositionGroup(agent_ids=[each.agent_id]) for each in request.positions]
         return GroupPositionsResponse(groups=apart, unsure=[unsure])
 
-    def answer(schema: str) -> str:
-        if "groups" not in json.loads(schema)["properties"]:
-            return as_ever(schema)
-        prompt = gateway.calls[-1].prompt
-        shown = sorted(("ada", "bo", "cy"), key=lambda each: prompt.index(f"round/1/propose/{each}"))
-        bo, cy = shown.index("bo") + 1, shown.index("cy") + 1
-        return json.dumps({"groups": [[bo, cy], [6 - bo - cy]]})
-
-    as_ever, gateway.judge = gateway.judge, answer
     gateway.group_by = group_by
     decision = (await decided(tmp_path, gateway)).decision
     assert decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS
     assert [list(each.first_agent_ids) for each in decision.positions] == [["bo", "cy"], ["ada"]]
-    assert "Position 3 (quotation" in gateway.asked("round/1/grouping").prompt
+    assert len(gateway.steps("first-draft-vote/grouping*")) == 2
 
 
 async def test_where_one_may_vote_that_proposes_nothing_the_last_vote_decides(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ async def test_the_moderator_has_the_figures_of_convergence_and_the_flags_in_han
     gateway.assess = continuing
     events = await held(tmp_path, gateway, max_rounds=2)
     asked = gateway.asked("round/2/evaluate").prompt
-    assert "agreement of the positions, by a model that reads them: 33 %" in asked
+    assert "agreement of the positions: 33 %" in asked
     assert "the positions of agent B and agent A are different answers" in asked
     assert "agent B (Security Advocate) repeats itself:" in asked
     assert asked.count("Agent A put A.1 at its strongest in round 1.") == 1, (

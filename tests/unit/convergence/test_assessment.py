@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from parley.convergence.agreement import Agreements, Relation
+from parley.convergence.agreement import Agreements, Relation, pair_key
 from parley.convergence.assessment import Assessment, Critic, Round, Thresholds, Verdict
 from parley.convergence.assessment import assess as judged
 from parley.convergence.embeddings import open_embeddings
@@ -18,6 +18,7 @@ QUESTION = "Should the order pipeline use Kafka or RabbitMQ?"
 KAFKA = "Use Kafka for the order pipeline."
 RABBIT = "Use RabbitMQ for the order pipeline."
 NEITHER = "Use whatever the team knows best."
+DECIDED = pair_key(KAFKA, NEITHER)
 KAFKA_TEXT = "Orders have to be replayed after an incident. Three teams read the same stream of orders."
 RABBIT_TEXT = "Routing by region is needed more than replay. The team has run queues for ten years already."
 
@@ -49,7 +50,7 @@ async def test_agents_of_one_position_have_converged() -> None:
     assert found.agreement == 100
     assert found.text_agreement is None
     assert found.novelty is None
-    assert found.stability == {}
+    assert found.kept == {}
 
 
 async def test_opposed_agents_that_repeat_themselves_are_in_stable_disagreement() -> None:
@@ -60,7 +61,7 @@ async def test_opposed_agents_that_repeat_themselves_are_in_stable_disagreement(
     found = await assess(held, held)
     assert found.verdict is Verdict.STABLE_DISAGREEMENT
     assert found.agreement == 0
-    assert found.stability == {"a": 100, "b": 100}
+    assert found.kept == {"a": True, "b": True}
     assert found.novelty == 0
     assert "a and b are apart" in found.reason
 
@@ -94,13 +95,13 @@ def test_a_sentence_is_new_unless_it_is_much_like_one_of_before(likeness: float,
 async def test_an_agent_that_leaves_the_others_lets_them_diverge() -> None:
     found = await assess(stands(KAFKA, RABBIT, RABBIT), stands(KAFKA, KAFKA, KAFKA))
     assert found.verdict is Verdict.DIVERGING
-    assert found.stability == {"a": 100, "b": 0, "c": 0}
+    assert found.kept == {"a": True, "b": False, "c": False}
 
 
 async def test_an_agent_that_changes_sides_keeps_the_debate_going() -> None:
     found = await assess(stands(KAFKA, RABBIT, RABBIT), stands(KAFKA, RABBIT, KAFKA))
     assert found.verdict is Verdict.REFINING
-    assert found.stability == {"a": 100, "b": 100, "c": 0}
+    assert found.kept == {"a": True, "b": True, "c": False}
 
 
 async def test_the_first_round_without_agreement_goes_on() -> None:
@@ -119,14 +120,26 @@ async def test_an_unsure_pair_changes_nothing_where_others_are_apart_anyway() ->
 
 
 async def test_a_pair_that_somebody_settled_counts_as_settled() -> None:
-    agreed = await assess(stands(KAFKA, NEITHER), settled={("a", "b"): True})
+    agreed = await assess(stands(KAFKA, NEITHER), settled={DECIDED: True})
     assert agreed.verdict is Verdict.CONVERGED
-    parted = await assess(stands(KAFKA, NEITHER), settled={("a", "b"): False})
+    parted = await assess(stands(KAFKA, NEITHER), settled={DECIDED: False})
     assert parted.verdict is Verdict.CONTINUING
 
 
+async def test_whether_opposed_agents_still_move_cannot_be_told_until_it_is_settled() -> None:
+    before = [
+        AgentPosition(agent_id="a", position=KAFKA, text=KAFKA_TEXT),
+        AgentPosition(agent_id="b", position=NEITHER, text=RABBIT_TEXT),
+    ]
+    now = [before[0], AgentPosition(agent_id="b", position=RABBIT, text=RABBIT_TEXT)]
+    found = await assess(now, before)
+    assert (found.verdict, found.kept) == (Verdict.UNDETERMINED, {"a": True, "b": None})
+    for same, verdict in ((True, Verdict.STABLE_DISAGREEMENT), (False, Verdict.CONTINUING)):
+        assert (await assess(now, before, settled={pair_key(NEITHER, RABBIT): same})).verdict is verdict
+
+
 async def test_what_the_model_is_sure_of_cannot_be_settled_otherwise() -> None:
-    assert (await assess(stands(KAFKA, RABBIT), settled={("a", "b"): True})).agreement == 0
+    assert (await assess(stands(KAFKA, RABBIT), settled={pair_key(KAFKA, RABBIT): True})).agreement == 0
 
 
 async def test_agents_without_a_position_have_not_agreed_however_alike_their_texts() -> None:
@@ -177,7 +190,7 @@ async def test_an_agent_that_joined_has_no_stability_and_nothing_is_called_stabl
         ],
         before,
     )
-    assert found.stability == {"a": 100}
+    assert found.kept == {"a": True}
     assert found.verdict is Verdict.CONTINUING
     assert found.text_agreement == pytest.approx(100)
 

@@ -1,15 +1,11 @@
 """Who holds which position in an arena, round by round, as far as it is known."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.stopping import StatedPosition, group_agents, measure_shift, name_positions
 from parley.v1.convergence_pb2 import AssessResponse
 from parley.v1.debate_pb2 import DraftGroups
-
-_STABLE_PERCENT: Final = 80.0
-"""The stability in percent from which an agent keeps its earlier position."""
 
 
 class PositionTracker:
@@ -52,7 +48,7 @@ class PositionTracker:
 
 def _stable_agents(assessed: AssessResponse | None) -> set[str]:
     stability = () if assessed is None else assessed.stability
-    return {each.agent_id for each in stability if each.stability_percent >= _STABLE_PERCENT}
+    return {each.agent_id for each in stability if each.kept}
 
 
 def _groups(agents: Sequence[str], assessed: AssessResponse | None) -> list[tuple[str, ...]] | None:

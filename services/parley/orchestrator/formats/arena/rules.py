@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from parley.orchestrator.formats.arena.discussion import CRITIQUE_ROUND, PROPOSAL_ROUND, Discussion
@@ -179,7 +180,7 @@ async def _check_stability(
 async def _assess_once(
     arena: Discussion, number: int, before: Sequence[Contribution]
 ) -> AssessResponse | None:
-    """Return what is said of a round's agreement, which is asked once; an agent only if rounds end by agreement."""
+    """Return what is said of a round's agreement, which is asked once."""
     if number not in arena.assessments:
         stopping = arena.settings.stopping
         arena.assessments[number] = await assess_agreement(
@@ -189,7 +190,8 @@ async def _assess_once(
             before,
             stopping.convergence_threshold_percent,
             arena.transcript.critiques_of(number),
-            grouping_agent(arena) if stopping.convergence else None,
+            partial(grouping_agent, arena),
+            asks_all=stopping.stable_positions,
         )
     return arena.assessments[number]
 

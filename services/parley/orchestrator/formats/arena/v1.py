@@ -28,10 +28,11 @@ from parley.orchestrator.formats.arena.settings import SETTINGS
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.phases import clarify, critique, propose, refine, synthesize
 from parley.orchestrator.phases.account import end_from_outside
-from parley.orchestrator.phases.agreement import GROUPING, POSITION
+from parley.orchestrator.phases.agreement import POSITION
 from parley.orchestrator.phases.answer_from_vote import VERIFICATION
 from parley.orchestrator.phases.assess import DISCUSSION, SUPPORT
 from parley.orchestrator.phases.choose_agents import JUDGE_VOTE, select_team
+from parley.orchestrator.phases.grouping import GROUPING
 from parley.orchestrator.phases.judge_proposals import JUDGEMENT
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION
 from parley.orchestrator.phases.recall import recall

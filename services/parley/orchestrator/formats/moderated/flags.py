@@ -120,10 +120,6 @@ def _meaningful(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in words if len(word) >= _LONG and word not in _EMPTY_WORDS)
 
 
-_MOVED_BELOW_PERCENT: Final = 80.0
-"""The stability in percent below which a position has moved."""
-
-
 async def flag_round(discussion: Discussion, current: Round) -> tuple[list[str], frozenset[str]]:
     """Record what guards find in a round; return it in lines for the moderator, and who strays from the question."""
     lines, astray = [], set()
@@ -208,10 +204,11 @@ def measures(discussion: Discussion, current: Round) -> list[str]:
 
 def _describe_convergence(discussion: Discussion, assessed: AssessResponse) -> Iterator[str]:
     letter = discussion.debate.letter
-    yield f"agreement of the positions, by a model that reads them: {assessed.agreement_percent:.0f} %"
+    if not assessed.unsure:
+        yield f"agreement of the positions: {assessed.agreement_percent:.0f} %"
     for each in assessed.contradictions:
         yield f"the positions of agent {letter(each.agent_id)} and agent {letter(each.other_agent_id)} are different answers"
-    moved = [each for each in assessed.stability if each.stability_percent < _MOVED_BELOW_PERCENT]
+    moved = [each for each in assessed.stability if each.HasField("kept") and not each.kept]
     if moved:
         yield f"moved since the round before: {', '.join(f'agent {letter(each.agent_id)}' for each in moved)}"
     if assessed.HasField("novelty_percent"):

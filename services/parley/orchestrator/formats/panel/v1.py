@@ -26,7 +26,6 @@ from parley.orchestrator.model.tasks import Prompt, user_part
 from parley.orchestrator.phases import assess, clarify, critique, propose, refine, summarize, synthesize
 from parley.orchestrator.phases.account import describe_rounds, end_from_outside, end_of_all_rounds
 from parley.orchestrator.phases.agreement import (
-    GROUPING,
     POSITION,
     find_end_by_agreement,
     group_drafts,
@@ -34,6 +33,7 @@ from parley.orchestrator.phases.agreement import (
 )
 from parley.orchestrator.phases.assess import find_end_by_quality
 from parley.orchestrator.phases.count_votes import most_confident_choice
+from parley.orchestrator.phases.grouping import GROUPING
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens
 from parley.orchestrator.phases.merge import MERGE, OBJECTION, collect_objections, merge
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION, preamble, quotation
@@ -201,7 +201,7 @@ async def _find_end(
     if rule == TERMINATION_RULE_CONVERGENCE:
         stated.append(await state_positions(debate, number, await present.collect_works()))
         before = stated[-2] if number > 1 else ()
-        asked = _grouping_agent(debate, present.agents)
+        asked = partial(_grouping_agent, debate, present.agents)
         return await find_end_by_agreement(debate, number, stated[-1], before, threshold, made, asked)
     assert rule == TERMINATION_RULE_QUALITY
     work = await present.collect_works()

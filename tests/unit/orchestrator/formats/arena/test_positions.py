@@ -23,10 +23,7 @@ def assessed(
     moved: Sequence[str] = (), apart: Sequence[tuple[str, str]] = (), unsure: Sequence[tuple[str, str]] = ()
 ) -> AssessResponse:
     return AssessResponse(
-        stability=[
-            AgentStability(agent_id=each, stability_percent=20 if each in moved else 90)
-            for each in ("ada", "bo", "cy")
-        ],
+        stability=[AgentStability(agent_id=each, kept=each not in moved) for each in ("ada", "bo", "cy")],
         contradictions=[Contradiction(agent_id=one, other_agent_id=other) for one, other in apart],
         unsure=[UnsurePair(agent_id=one, other_agent_id=other) for one, other in unsure],
     )
