@@ -186,7 +186,7 @@ async def test_the_best_rated_are_asked_first_and_nobody_else_where_they_are_sur
     events = await held(tmp_path, gateway, in_turn(), agents=4)
     assert ended(events).reason == STOP_REASON_PROBABLE_ENOUGH
     assert ended(events).explanation == (
-        "the position of bo, dee is 96 % probable (threshold 90 %); not asked: ada, cy"
+        "the position of bo, dee is 97 % probable (threshold 90 %); not asked: ada, cy"
     )
     assert (1, True, ended(events).explanation) in findings(events)
     assert {asked.agent.id for asked in gateway.calls} == {"bo", "dee", "judge"}
