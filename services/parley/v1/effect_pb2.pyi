@@ -92,7 +92,7 @@ class DebateEffect(_message.Message):
     last_vote_unknown: _builtins.str
     """Why it cannot be told which positions the agents take in the end. Empty: it is known."""
     decided_position: _builtins.int
-    """The number of the position that the answer takes, from 1, in `positions`. 0: another one, or it is not known."""
+    """The number of the position that was decided for, from 1, in `positions`. 0: one that no agent took, or it is not known."""
     comparison: Global___DecisionComparison.ValueType
     """How the decision compares with the first vote."""
     judge_family: _builtins.str
@@ -225,16 +225,16 @@ Global___ChangedStand: _TypeAlias = ChangedStand  # noqa: Y015
 
 @_typing.final
 class TakenUpIssue(_message.Message):
-    """An issue that the author of a proposal took up."""
+    """An issue that the author of a proposal took up, or a point of another debater that was conceded."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     CRITIC_AGENT_ID_FIELD_NUMBER: _builtins.int
     NUMBER_FIELD_NUMBER: _builtins.int
     critic_agent_id: _builtins.str
-    """The critic."""
+    """Whose issue or point it is."""
     number: _builtins.int
-    """Its number in the critique of that round. Agents and reports name it with the critic's letter: `B.2`."""
+    """Its number in the critique, or in the agent's points, of that round. Agents name it with the critic's letter: `B.2`."""
     def __init__(
         self,
         *,
@@ -262,6 +262,7 @@ class DecisionConfidence(_message.Message):
     BY_FIRST_DRAFTS_FIELD_NUMBER: _builtins.int
     UNKNOWN_FIELD_NUMBER: _builtins.int
     JUDGE_WORD_FIELD_NUMBER: _builtins.int
+    JUDGE_AGREES_FIELD_NUMBER: _builtins.int
     question_kind: Global___QuestionKind.ValueType
     """Which kind the question is. Unspecified: not known, and it counts as open."""
     percent: _builtins.float
@@ -269,15 +270,17 @@ class DecisionConfidence(_message.Message):
     the votes are not known.
     """
     votes: _builtins.int
-    """Votes for the position that the answer takes."""
+    """Agents that vote for the position that was decided for."""
     votes_cast: _builtins.int
-    """All votes that count. 0: they are not known."""
+    """Agents that vote. 0: it is not known for what."""
     by_first_drafts: _builtins.bool
     """Whether the votes are the first drafts; otherwise they are the positions in the end."""
     unknown: _builtins.str
     """Why there is no confidence. Empty: there is one."""
     judge_word: _builtins.str
     """The judge's own word on how sure it is, such as `80 of 100` or `high`; it counts for nothing here. Empty: it said nothing."""
+    judge_agrees: _builtins.bool
+    """Whether the judge, that has a ballot of its own, votes for that position too; its ballot counts in `percent`. Unset: it has none."""
     def __init__(
         self,
         *,
@@ -288,13 +291,19 @@ class DecisionConfidence(_message.Message):
         by_first_drafts: _builtins.bool = ...,
         unknown: _builtins.str = ...,
         judge_word: _builtins.str = ...,
+        judge_agrees: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_percent", b"_percent", "percent", b"percent"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_judge_agrees", b"_judge_agrees", "_percent", b"_percent", "judge_agrees", b"judge_agrees", "percent", b"percent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_percent", b"_percent", "by_first_drafts", b"by_first_drafts", "judge_word", b"judge_word", "percent", b"percent", "question_kind", b"question_kind", "unknown", b"unknown", "votes", b"votes", "votes_cast", b"votes_cast"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_judge_agrees", b"_judge_agrees", "_percent", b"_percent", "by_first_drafts", b"by_first_drafts", "judge_agrees", b"judge_agrees", "judge_word", b"judge_word", "percent", b"percent", "question_kind", b"question_kind", "unknown", b"unknown", "votes", b"votes", "votes_cast", b"votes_cast"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__judge_agrees: _TypeAlias = _typing.Literal["judge_agrees"]  # noqa: Y015
+    _WhichOneofArgType__judge_agrees: _TypeAlias = _typing.Literal["_judge_agrees", b"_judge_agrees"]  # noqa: Y015
     _WhichOneofReturnType__percent: _TypeAlias = _typing.Literal["percent"]  # noqa: Y015
     _WhichOneofArgType__percent: _TypeAlias = _typing.Literal["_percent", b"_percent"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__judge_agrees) -> _WhichOneofReturnType__judge_agrees | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__percent) -> _WhichOneofReturnType__percent | None: ...
 
 Global___DecisionConfidence: _TypeAlias = DecisionConfidence  # noqa: Y015

@@ -1,0 +1,180 @@
+"""What a debate changed, in plain sentences for people. Pure functions."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from parley.v1.effect_pb2 import (
+    DECISION_COMPARISON_OTHER,
+    DECISION_COMPARISON_SAME,
+    DECISION_COMPARISON_TIE_BROKEN,
+    ChangedStand,
+    DebateEffect,
+    DecisionConfidence,
+    TakenPosition,
+    TakenUpIssue,
+)
+
+Name = Callable[[str], str]
+"""Return what people call an agent."""
+NameIssue = Callable[[ChangedStand, TakenUpIssue], str]
+"""Return what people call an issue that an agent took up when it changed its stand."""
+
+_NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_MAX_QUOTE: Final = 90
+_MAX_ISSUES: Final = 3
+
+
+def effect_lines(
+    effect: DebateEffect, calls: int, name: Name, name_issue: NameIssue | None = None
+) -> list[str]:
+    """Return what a debate added to its first drafts, a sentence or two an item; `calls`: those that it made.
+
+    The positions come first, whole; after that they are quoted by how they begin.
+    """
+    return [
+        *_describe_positions(effect, name),
+        *_describe_changes(effect, name, name_issue),
+        *filter(None, [describe_comparison(effect), describe_confidence(effect.confidence)]),
+        *_describe_word(effect.confidence),
+        *_describe_families(effect),
+        *_describe_calls(effect, calls),
+    ]
+
+
+def describe_votes(confidence: DecisionConfidence) -> str:
+    """Return who votes for the decision, such as `two of three first drafts and the judge`; empty if it is not known."""
+    if not confidence.votes_cast:
+        return ""
+    what = "first draft" if confidence.by_first_drafts else "final proposal"
+    votes = count_of(confidence.votes, confidence.votes_cast, what)
+    return f"{votes} and the judge" if confidence.judge_agrees else votes
+
+
+def describe_confidence(confidence: DecisionConfidence) -> str:
+    """Return how sure a decision is, in a sentence: with a probability if it has one, else by its votes alone."""
+    votes = describe_votes(confidence)
+    against = (
+        ", but not the judge" if confidence.HasField("judge_agrees") and not confidence.judge_agrees else ""
+    )
+    if confidence.HasField("percent"):
+        return f"The decision is right with a probability of {confidence.percent:.0f} %, given its votes: {votes}{against}."
+    if confidence.unknown and not confidence.votes:
+        return f"How sure the decision is cannot be told: {confidence.unknown}."
+    return f"For the decision: {votes}{against}." if votes else ""
+
+
+def describe_comparison(effect: DebateEffect) -> str:
+    """Return how the decision compares with the first vote, in a sentence; empty if that cannot be told."""
+    if effect.comparison == DECISION_COMPARISON_SAME:
+        return "The decision is that of the first drafts."
+    if effect.comparison == DECISION_COMPARISON_TIE_BROKEN:
+        return "The first drafts were tied, and the decision is one of their positions."
+    if effect.comparison == DECISION_COMPARISON_OTHER:
+        leading = max(effect.positions, key=lambda each: each.first_share)
+        return f"The decision is not that of the first drafts: {_quote(leading)} had the most of them."
+    return ""
+
+
+def count_of(count: int, total: int, what: str = "") -> str:
+    """Return a part of a whole in words, such as `two of three drafts`, `all three drafts` or `the one draft`."""
+    plural = f" {what}s" if what else ""
+    if total == 1:
+        return (f"the one {what}" if count else f"not the one {what}").strip()
+    if count == total:
+        return f"{'both' if total == 2 else f'all {_in_words(total)}'}{plural}"
+    return f"{'none' if not count else _in_words(count)} of {_in_words(total)}{plural}"
+
+
+def _in_words(number: int) -> str:
+    return _NUMBERS[number] if number < len(_NUMBERS) else f"{number:,}"
+
+
+def _describe_positions(effect: DebateEffect, name: Name) -> Iterator[str]:
+    first, last = effect.first_vote_unknown, effect.last_vote_unknown
+    if first and first == last:
+        yield f"Who takes which position, at first and in the end, cannot be told: {first}."
+        return
+    if first:
+        yield f"How the first drafts vote cannot be told: {first}."
+    drafts = sum(len(each.first_agent_ids) for each in effect.positions)
+    agents = sum(len(each.last_agent_ids) for each in effect.positions)
+    ballots = sum(each.ballots for each in effect.positions)
+    for each in effect.positions:
+        parts = (
+            []
+            if first
+            else [
+                f"{count_of(len(each.first_agent_ids), drafts, 'first draft')}{_list(each.first_agent_ids, name)}"
+            ]
+        )
+        parts += (
+            []
+            if last
+            else [
+                f"in the end {count_of(len(each.last_agent_ids), agents)}{_list(each.last_agent_ids, name)}"
+            ]
+        )
+        parts += [f"{count_of(each.ballots, ballots)} in the last vote"] if ballots else []
+        yield f"“{each.text}”: {'; '.join(parts)}."
+    if last:
+        yield f"Which positions the agents take in the end cannot be told: {last}."
+
+
+def _list(agents: Sequence[str], name: Name) -> str:
+    return f" ({', '.join(map(name, agents))})" if agents else ""
+
+
+def _describe_changes(effect: DebateEffect, name: Name, name_issue: NameIssue | None) -> Iterator[str]:
+    if (
+        not effect.changes
+        and effect.positions
+        and not (effect.first_vote_unknown or effect.last_vote_unknown)
+    ):
+        yield "No agent changed its position."
+    for each in effect.changes:
+        left, took = (effect.positions[number - 1] for number in (each.from_position, each.to_position))
+        when = f"In round {each.round}, " if each.round else "In a round that is not known, "
+        issues = [
+            name_issue(each, issue)
+            if name_issue
+            else f"issue {issue.number} of {name(issue.critic_agent_id)}"
+            for issue in each.issues[:_MAX_ISSUES]
+        ]
+        more = len(each.issues) - len(issues)
+        issues += [f"{_in_words(more)} more"] if more else []
+        why = f", after taking up {_join(issues)}" if issues else ""
+        yield f"{when}{name(each.agent_id)} left {_quote(left)} for {_quote(took)}{why}."
+
+
+def _join(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def _quote(position: TakenPosition) -> str:
+    text = position.text.rstrip(".")
+    return f"“{text}”" if len(text) <= _MAX_QUOTE else f"“{text[:_MAX_QUOTE].rsplit(' ', 1)[0]} …”"
+
+
+def _describe_word(confidence: DecisionConfidence) -> Iterator[str]:
+    if confidence.judge_word:
+        yield f"The judge's own word on how sure it is: {confidence.judge_word}; it does not count here."
+
+
+def _describe_families(effect: DebateEffect) -> Iterator[str]:
+    agents, judge = effect.agent_families, effect.judge_family
+    if list(agents) == [judge]:
+        yield f"All models, the judge's too, are of one family ({judge}): they err alike."
+    elif agents:
+        of_judge = f", the judge's of {judge}" if judge else ""
+        one = " alone" if len(agents) == 1 else ""
+        yield f"The agents' models are of {_join(agents)}{one}{of_judge}."
+
+
+def _describe_calls(effect: DebateEffect, calls: int) -> Iterator[str]:
+    saved = effect.expected_calls - calls
+    if not effect.expected_calls:
+        yield f"It took {_in_words(calls)} calls."
+    elif saved > 0:
+        yield f"It took {_in_words(calls)} calls, {_in_words(saved)} fewer than with all rounds."
+    else:
+        yield f"It took {_in_words(calls)} calls; {effect.expected_calls} were expected."

@@ -1,0 +1,159 @@
+"""What a debate changed, as people read it: by the names of agents, and never as if something were known that is not."""
+
+import pytest
+
+from parley.orchestrator.model.effect_text import count_of, describe_comparison, describe_votes, effect_lines
+from parley.v1.effect_pb2 import (
+    DECISION_COMPARISON_OTHER,
+    DECISION_COMPARISON_SAME,
+    DECISION_COMPARISON_TIE_BROKEN,
+    DECISION_COMPARISON_UNSPECIFIED,
+    ChangedStand,
+    DebateEffect,
+    DecisionComparison,
+    DecisionConfidence,
+    TakenPosition,
+    TakenUpIssue,
+)
+
+NAMES = {"ada": "security", "bo": "performance", "cy": "simplicity"}
+
+
+def moved() -> DebateEffect:
+    return DebateEffect(
+        positions=[
+            TakenPosition(
+                text="Shard by tenant.",
+                first_agent_ids=["ada", "cy"],
+                first_share=2 / 3,
+                last_agent_ids=["ada", "bo", "cy"],
+                last_share=1,
+            ),
+            TakenPosition(text="Shard by region.", first_agent_ids=["bo"], first_share=1 / 3),
+        ],
+        changes=[
+            ChangedStand(
+                agent_id="bo",
+                round=1,
+                from_position=2,
+                to_position=1,
+                issues=[TakenUpIssue(critic_agent_id="ada", number=2)],
+            )
+        ],
+        decided_position=1,
+        comparison=DECISION_COMPARISON_SAME,
+        confidence=DecisionConfidence(votes=2, votes_cast=3, by_first_drafts=True, judge_word="80 of 100"),
+        agent_families=["openai", "qwen"],
+        judge_family="anthropic",
+        expected_calls=38,
+    )
+
+
+def lines_of(effect: DebateEffect) -> list[str]:
+    return effect_lines(effect, 14, lambda agent: NAMES[agent])
+
+
+def test_a_debate_that_moved_an_agent_is_told_by_names_from_the_first_vote_to_the_calls() -> None:
+    assert lines_of(moved()) == [
+        "“Shard by tenant.”: two of three first drafts (security, simplicity); in the end all three (security, performance, simplicity).",
+        "“Shard by region.”: one of three first drafts (performance); in the end none of three.",
+        "In round 1, performance left “Shard by region” for “Shard by tenant”, after taking up issue 2 of security.",
+        "The decision is that of the first drafts.",
+        "For the decision: two of three first drafts.",
+        "The judge's own word on how sure it is: 80 of 100; it does not count here.",
+        "The agents' models are of openai and qwen, the judge's of anthropic.",
+        "It took 14 calls, 24 fewer than with all rounds.",
+    ]
+
+
+def test_issues_have_the_name_that_the_document_gives_them() -> None:
+    lines = effect_lines(
+        moved(), 14, NAMES.__getitem__, lambda change, issue: f"issue {change.round}{issue.number}"
+    )
+    assert "after taking up issue 12." in lines[2]
+
+
+def test_a_first_vote_that_cannot_be_told_says_why_and_the_last_one_is_shown_all_the_same() -> None:
+    effect = moved()
+    effect.first_vote_unknown = "the judge left P3 out"
+    for each in effect.positions:
+        del each.first_agent_ids[:]
+    lines = lines_of(effect)
+    assert lines[0] == "How the first drafts vote cannot be told: the judge left P3 out."
+    assert lines[1].endswith("”: in the end all three (security, performance, simplicity).")
+
+
+def test_what_is_unknown_from_first_to_last_is_said_once() -> None:
+    effect = DebateEffect(first_vote_unknown="nobody was asked", last_vote_unknown="nobody was asked")
+    effect.confidence.unknown = "who takes which position cannot be told"
+    assert lines_of(effect) == [
+        "Who takes which position, at first and in the end, cannot be told: nobody was asked.",
+        "How sure the decision is cannot be told: who takes which position cannot be told.",
+        "It took 14 calls.",
+    ]
+
+
+def test_nobody_moved_is_said_only_where_it_is_known() -> None:
+    effect = moved()
+    del effect.changes[:]
+    assert "No agent changed its position." in lines_of(effect)
+    effect.last_vote_unknown = "the judge left P3 out"
+    assert "No agent changed its position." not in lines_of(effect)
+
+
+@pytest.mark.parametrize(
+    ("comparison", "words"),
+    [
+        (DECISION_COMPARISON_UNSPECIFIED, ""),
+        (
+            DECISION_COMPARISON_OTHER,
+            "The decision is not that of the first drafts: “Shard by tenant” had the most of them.",
+        ),
+        (
+            DECISION_COMPARISON_TIE_BROKEN,
+            "The first drafts were tied, and the decision is one of their positions.",
+        ),
+    ],
+)
+def test_the_decision_is_compared_in_a_sentence_or_not_at_all(
+    comparison: DecisionComparison.ValueType, words: str
+) -> None:
+    effect = moved()
+    effect.comparison = comparison
+    assert describe_comparison(effect) == words
+
+
+def test_a_percentage_stands_with_the_votes_that_it_follows_from() -> None:
+    effect = moved()
+    effect.confidence.percent = 58.4
+    effect.confidence.judge_agrees = True
+    expected = "The decision is right with a probability of 58 %, given its votes: two of three first drafts and the judge."
+    assert expected in lines_of(effect)
+    effect.confidence.judge_agrees = False
+    assert describe_votes(effect.confidence) == "two of three first drafts"
+    assert any(each.endswith("two of three first drafts, but not the judge.") for each in lines_of(effect))
+
+
+def test_one_family_for_all_is_said_and_what_was_spent_too_much_as_well() -> None:
+    effect = moved()
+    effect.agent_families[:] = [effect.judge_family]
+    effect.expected_calls = 12
+    assert lines_of(effect)[-2:] == [
+        "All models, the judge's too, are of one family (anthropic): they err alike.",
+        "It took 14 calls; 12 were expected.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("count", "total", "words"),
+    [
+        (2, 3, "two of three drafts"),
+        (3, 3, "all three drafts"),
+        (2, 2, "both drafts"),
+        (0, 3, "none of three drafts"),
+        (1, 1, "the one draft"),
+        (11, 12, "11 of 12 drafts"),
+    ],
+)
+def test_counts_are_in_words(count: int, total: int, words: str) -> None:
+    assert count_of(count, total, "draft") == words
