@@ -1,7 +1,7 @@
 """A gateway over real gRPC in front of model servers over real HTTP."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -87,7 +87,9 @@ class Gateway:
     stub: gateway_pb2_grpc.GatewayServiceStub
     server: RunningServer
 
-    async def ask(self, asked: gateway_pb2.GenerateRequest | None = None) -> Heard:
+    async def ask(
+        self, asked: gateway_pb2.GenerateRequest | None = None, on_delta: Callable[[], None] = lambda: None
+    ) -> Heard:
         heard = Heard()
         async for response in self.stub.Generate(asked or request(), timeout=180):
             assert heard.completed is None, "nothing comes after completed"
@@ -96,6 +98,7 @@ class Gateway:
                     heard.attempts.append(response.route_attempt)
                 case "delta":
                     heard.deltas.append(response.delta)
+                    on_delta()
                 case "completed":
                     heard.completed = response.completed
         assert heard.completed is not None, "the stream ends with completed"

@@ -134,12 +134,12 @@ async def test_usage_is_that_of_all_requests_together(responses: bool) -> None:
 @BOTH
 async def test_text_before_a_tool_call_is_void_for_those_who_read_along(responses: bool) -> None:
     thinking = ToolCalls(READ.calls, text="Let me look that up first.")
-    # Void text is not heard by those who are slow to listen: the second answer leaves time to hear the first.
+    # Void text is not heard by those who are slow to listen: the first answer ends once its text was heard.
+    text_heard = asyncio.Event()
     before, answer = looks_up(thinking)
-    rules = [before, replace(answer, latency=Latency(2.0))]
-    latency = Latency(0.1, first_token_share=0.1)
-    async with gateway_for(rules, responses=responses, latency=latency) as (_, gateway):
-        heard = await gateway.ask(asking())
+    rules = [replace(before, ends_after=text_heard), answer]
+    async with gateway_for(rules, responses=responses) as (_, gateway):
+        heard = await gateway.ask(asking(), on_delta=text_heard.set)
     assert [attempt.route for attempt in heard.attempts] == ["openai/m-1"] * 2
     last = "".join(delta.text for delta in heard.deltas if delta.route_attempt == 2)
     assert last == heard.answer.text == "It opens at 7 bar."

@@ -49,6 +49,7 @@ class _Turn:
     fault: Fault | None
     latency: Latency
     draw: float
+    ends_after: asyncio.Event | None
     tokens: tuple[int, int] = (0, 0)
 
     @property
@@ -138,7 +139,8 @@ class Handling:
         latency = self.latency if own_latency is None else own_latency
         fault = None if rule is None else rule.fault
         key = call.headers.get(BENCH_KEY_HEADER) or f"{call.digest}/{call.occurrence}"
-        turn = _Turn(call, request, fault, latency, latency.draw(key))
+        ends_after = None if rule is None else rule.ends_after
+        turn = _Turn(call, request, fault, latency, latency.draw(key), ends_after)
         if fault is not None:
             failed = await self._fail_at_once(turn, fault, waits=own_latency is not None)
             if failed is not None:
@@ -233,6 +235,10 @@ class Handling:
             pieces = pieces[: turn.fault.after_chunks]
         rest = await self._send_paced(turn, response, stream.head, pieces)
         if not breaks:
+            if turn.ends_after is not None:
+                await response.write(rest)
+                rest = b""
+                await turn.ends_after.wait()
             self._finish(turn)
             await response.write(rest + stream.tail)
             with suppress(ClientConnectionResetError):  # whoever has read the tail may leave before the end

@@ -1,5 +1,6 @@
 """Rules: which calls get which answer, fault or latency."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -146,7 +147,7 @@ NO_ANSWER = _NoAnswer()
 class Rule:
     """What the calls that `match` get: an answer, a fault (of that answer, if it is one of text), a latency.
 
-    The rule lets its first `after` calls pass to the rules behind it and then takes `times` of them (None: all).
+    A stream ends only once `ends_after` is set; all of its text goes out before. The rule lets its first `after` calls pass to the rules behind it and then takes `times` of them (None: all).
     Answers and faults of text never take calls that have no text.
     """
 
@@ -156,6 +157,7 @@ class Rule:
     latency: Latency | None = None
     times: int | None = None
     after: int = 0
+    ends_after: asyncio.Event | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.answer, _NoAnswer) and self.fault is None and self.latency is None:
