@@ -173,7 +173,8 @@ class AnswerSchema(_message.Message):
     """A JSON Schema (2020-12) of an object, as JSON text, at most 64 KiB."""
     accepts_prose: _builtins.bool
     """Whether a text that does not satisfy the schema, though the model was asked again, is an answer all the same rather than
-    `INVALID_STRUCTURED_ANSWER`.
+    `INVALID_STRUCTURED_ANSWER`. An object in it is taken for the answer only if it has every required text that has a
+    `minLength`, and half of what is required where other words stand around it.
     """
     def __init__(
         self,

@@ -107,8 +107,25 @@ async def test_a_failed_answer_is_a_failure_and_never_made_up() -> None:
     rules = [Rule(fault=Fault(FaultKind.EMPTY_ANSWER))]
     async with ModelServer(rules=rules) as server, one_server(server) as gateway:
         failure = await failure_of(gateway)
-    assert failure.reason == "PROVIDER_UNAVAILABLE"
+        assert len(server.ledger.calls) == 2
+    assert failure.reason == "EMPTY_ANSWER"
     assert "no text" in failure.message
+
+
+@pytest.mark.parametrize("nothing", ["", " \n", "<think>Is it?</think>"])
+@pytest.mark.parametrize("shaped", [False, True])
+async def test_an_answer_without_text_is_asked_for_once_more(nothing: str, shaped: bool) -> None:
+    right = '{"stand": "wet", "confidence": 80}' if shaped else "Yes."
+    async with (
+        ModelServer(rules=[Rule(answer=nothing, times=1), Rule(answer=right)]) as server,
+        one_server(server) as gateway,
+    ):
+        answer = (await gateway.ask(structured() if shaped else None)).answer
+        first, second = server.ledger.calls
+    assert (answer.text, answer.repeats) == (right, 1)
+    assert second.prompt.startswith(first.prompt)
+    assert "your answer held no text" in second.prompt
+    assert ("JSON Schema" in second.prompt) is shaped
 
 
 @pytest.mark.parametrize("streams", [True, False])

@@ -1,5 +1,6 @@
 """Models that reason before they answer, beside the text or in it, by both APIs."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -131,20 +132,41 @@ async def test_an_endpoint_that_says_stop_where_its_tokens_ended_is_not_believed
     async with ModelServer(answer=body) as server, one_server(server) as gateway:
         assert (await failure_of(gateway, request(max_output_tokens=40))).reason == "TRUNCATED"
         failure = await failure_of(gateway, request(max_output_tokens=4000, timeout=1))
-        assert failure.reason == "PROVIDER_UNAVAILABLE"
+        assert failure.reason == "EMPTY_ANSWER"
 
 
 @BOTH
 async def test_reasoning_without_a_first_tag_that_is_cut_off_is_no_answer(responses: bool) -> None:
     whole, cut = (
-        Rule(answer=f"{LONG}</think>Yes.", times=1),
+        Rule(answer=f"{LONG}</think>Yes.", times=2),
         Rule(answer=LONG * 2, fault=Fault(FaultKind.CUT_SHORT)),
     )
     async with ModelServer(responses=responses, rules=[whole, cut]) as server, one_server(server) as gateway:
-        assert (await gateway.ask()).answer.text == "Yes."
+        for _ in range(2):
+            assert (await gateway.ask()).answer.text == "Yes."
         assert (await failure_of(gateway)).reason == "TRUNCATED"
         server.rules = [Rule(answer="No, it is dry.")]
         assert (await gateway.ask()).answer.text == "No, it is dry.", "it need not reason"
+
+
+@pytest.mark.parametrize("stray", ["Yes.</think>", "Yes.\n</think>\n", "Is it?</think>Yes."])
+async def test_a_stray_end_tag_takes_no_answer_and_changes_no_later_one(stray: str) -> None:
+    cut = Rule(answer="It is wet, since it is water.", fault=Fault(FaultKind.CUT_SHORT))
+    async with ModelServer(rules=[Rule(answer=stray, times=1), cut]) as server, one_server(server) as gateway:
+        assert (await gateway.ask()).answer.text == "Yes."
+        later = (await gateway.ask()).answer
+    assert later.truncated
+    assert later.text.startswith("It is")
+
+
+async def test_an_answer_that_stands_whole_in_reasoning_without_an_end_is_found_there() -> None:
+    whole = '{"stand": "wet", "confidence": 80}'
+    async with ModelServer(answer=f"<think>It is wet. {whole}") as server, one_server(server) as gateway:
+        assert json.loads((await gateway.ask(structured())).answer.text) == json.loads(whole)
+        assert len(server.ledger.calls) == 1
+        assert (await failure_of(gateway)).reason == "EMPTY_ANSWER", (
+            "of prose it cannot be told where it begins"
+        )
 
 
 @pytest.mark.parametrize("hidden", [True, False])
@@ -227,7 +249,7 @@ async def test_a_model_that_ignores_the_limit_is_asked_once_more_without_tools(
 async def test_a_model_that_only_ever_calls_tools_has_failed_after_one_more_turn(responses: bool) -> None:
     async with ModelServer(responses=responses, answer=READ) as server, one_server(server) as gateway:
         failure = await failure_of(gateway, asking(limit=1))
-        assert failure.reason == "PROVIDER_UNAVAILABLE"
+        assert failure.reason == "EMPTY_ANSWER"
         assert "only calls of tools" in failure.message
         assert len([call for call in server.ledger.calls if call.status == 200]) == 3
         assert (await gateway.routes())["openai/m-1"].failures_in_a_row == 0

@@ -5,7 +5,7 @@ Only the form changes. What was asked for and not given stays absent; but for li
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, TypeGuard
 
 from parley.gateway.prompt.bounded_schema import CHARACTERS, limit_work, take_work
@@ -16,6 +16,9 @@ Schema = Mapping[str, Any]
 
 _MAX_REFERENCES: Final = 8
 _MAX_WRAPPERS: Final = 3
+_MAX_WALK: Final = 256
+_MAX_LEVELS: Final = 6
+"""Values of an answer among which the form is looked for, and levels of them."""
 _NOTHING: Final = frozenset({"", "-", "none", "none.", "n/a", "null", "nothing", "nothing.", "[]"})
 _TRUTHS: Final[Mapping[str, bool]] = {"true": True, "yes": True, "false": False, "no": False}
 _BULLET: Final = re.compile(r"[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t]+")
@@ -75,9 +78,13 @@ def _fit_object(value: Any, schema: Schema, root: Schema) -> Any:
     if not isinstance(properties, Mapping):
         return value
     value = _unwrap(value, properties)
+    if schema is root:
+        value = _find_form(value, schema)
     if not isinstance(value, dict):
         return value
     named = _match_names(value, properties)
+    if schema is root:
+        named = _name_missing_text(named, schema)
     if schema.get("additionalProperties") is False:
         named = {key: each for key, each in named.items() if key in properties}
     required = schema.get("required", ())
@@ -110,6 +117,80 @@ def _unwrap(value: Any, properties: Schema) -> Any:
         else:
             break
     return inner if isinstance(inner, dict) else value
+
+
+def required_texts(schema: Schema) -> list[str]:
+    """Return the texts of an object that may not be empty, by name: without them there is no answer."""
+    properties = schema.get("properties", {})
+    return [name for name in schema.get("required", ()) if _must_say_something(properties.get(name))]
+
+
+def _must_say_something(schema: Any) -> bool:
+    return isinstance(schema, Mapping) and schema.get("type") == "string" and bool(schema.get("minLength"))
+
+
+def _find_form(value: Any, schema: Schema) -> Any:
+    """Return the object that fills the form, wherever in the value it is or in how many parts; else the value.
+
+    It has half of what is required, so that an object that only resembles the form is not taken for it. What stands around it and
+    is asked for too is kept.
+    """
+    properties, required = schema["properties"], schema.get("required", ())
+    outer = _own_fields(value, properties)
+    if outer and all(name in outer for name in required_texts(schema)):
+        return value if isinstance(value, dict) else outer
+    inner = max((_own_fields(each, properties) for each in _walk(value)), key=len, default={})
+    is_form = len(inner) > len(outer) and 2 * len(inner) >= len(required) > 0
+    return {**outer, **inner} if is_form else value
+
+
+def _own_fields(value: Any, properties: Schema) -> dict[str, Any]:
+    """Return what an object has of the form, by the form's own names; of a list, what all of its objects have.
+
+    What only repeats the schema is left out.
+    """
+    fields: dict[str, Any] = {}
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, dict):
+            named = _match_names(each, properties)
+            own = {key: given for key, given in named.items() if key in properties}
+            fields = {
+                key: given for key, given in own.items() if not _repeats(given, properties[key])
+            } | fields
+    return fields
+
+
+def _repeats(given: Any, schema: Any) -> bool:
+    return (
+        isinstance(given, dict)
+        and isinstance(schema, Mapping)
+        and given.get("type") == schema.get("type", given)
+    )
+
+
+def _walk(value: Any) -> Iterator[Any]:
+    """Yield a value and what is in it: objects, lists, and texts that hold one, the outer ones first, as far as is usual."""
+    level, left = [value], _MAX_WALK
+    for _ in range(_MAX_LEVELS):
+        inner: list[Any] = []
+        for each in level[:left]:
+            parsed = _parse_text(each, "object") if isinstance(each, str) and "{" in each else each
+            if isinstance(parsed, dict | list):
+                yield parsed
+                inner += parsed.values() if isinstance(parsed, dict) else parsed
+        left = max(left - len(level), 0)
+        level = inner
+
+
+def _name_missing_text(value: dict[str, Any], schema: Schema) -> dict[str, Any]:
+    """Return the object with the one text that has a name of its own under the name of the one that is missing."""
+    properties, required = schema["properties"], schema.get("required", ())
+    missing = [name for name in required_texts(schema) if name not in value]
+    others = [key for key, each in value.items() if key not in properties and isinstance(each, str)]
+    known = len(value.keys() & properties.keys())
+    if len(missing) != 1 or len(others) != 1 or 2 * known < len(required):
+        return value
+    return {missing[0] if key == others[0] else key: each for key, each in value.items()}
 
 
 def _join_entries(entries: list[Any], properties: Schema) -> dict[str, Any]:
@@ -247,7 +328,9 @@ def _fit_string(value: Any, schema: Schema, root: Schema) -> Any:
         return same[0] if len(same) == 1 else value
     if value is None:
         return "" if not schema.get("minLength") else value
-    return value if isinstance(value, str | bool) else _to_text(value)
+    text = value if isinstance(value, str | bool) else _to_text(value)
+    says_something = text if isinstance(text, bool) else any(map(str.isalnum, text))
+    return text if says_something or not schema.get("minLength") else ""
 
 
 def _fold_case(value: Any) -> Any:

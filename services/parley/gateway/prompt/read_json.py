@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
 from math import ceil
@@ -16,11 +17,17 @@ from parley.runtime.python_process import python_command
 
 _MAX_FENCES: Final = 4
 """Fences that are looked into, so that a text of nothing but fences is not read again and again."""
+_MAX_FAILURES: Final = 8
+"""Braces that begin no object, before only fences are looked into: each may have the whole text read."""
+_MAX_OBJECTS: Final = 64
+_MAX_AROUND: Final = 60
+"""Characters of words around an object that introduce it, such as `Here is my answer:`, and say nothing themselves."""
 _MEND_SECONDS: Final = 5.0
 """Of processor time; on a machine that is busy it may take `_WHEN_BUSY` times as long."""
 _WHEN_BUSY: Final = 3
 _EMPTY: Final = re.compile(r"""([\"'`])\s*\1|“\s*”""")
 _FENCE: Final = re.compile(r"^[ \t]*```", re.MULTILINE)
+_FENCE_LINE: Final = re.compile(r"^[ \t]*```.*$", re.MULTILINE)
 _MEND: Final = """
 import resource, runpy, sys
 sys.path.append({library!r})
@@ -54,26 +61,66 @@ def decode(text: str) -> Any:
         raise NotJson(one_line(str(error))) from None
 
 
-def find_values(text: str) -> Iterator[Any]:
-    """Yield the JSON values that the text holds, the likeliest first. Raise NotJson if it holds none."""
-    problem: Exception | None = None
+@dataclass(frozen=True, slots=True)
+class FoundValue:
+    """A JSON value in a text.
+
+    Attributes:
+        is_alone: Whether the text says next to nothing else.
+    """
+
+    value: Any
+    is_alone: bool
+
+
+def find_values(text: str) -> Iterator[FoundValue]:
+    """Yield the JSON values that the text holds, the likeliest first: in order, then all objects together as one list.
+
+    Raise NotJson if it holds none.
+    """
     try:
-        yield decode(text)
+        yield FoundValue(decode(text), is_alone=True)
     except NotJson as error:
         problem = error
     else:
         return
-    found = False
-    for start in _find_starts(text):
-        try:
-            value = _decoder.raw_decode(text, start)[0]
-        except (ValueError, RecursionError) as error:
-            problem = error
-        else:
-            found = True
-            yield value
+    found = _find_objects(text)
     if not found:
-        raise NotJson(one_line(str(problem)))
+        raise problem
+    words = _count_words(text)
+    for value, length in found:
+        yield FoundValue(value, is_alone=words - length <= _MAX_AROUND)
+    if len(found) > 1:
+        joined = sum(length for _, length in found)
+        yield FoundValue([value for value, _ in found], is_alone=words - joined <= _MAX_AROUND)
+
+
+def _find_objects(text: str) -> list[tuple[Any, int]]:
+    """Return the objects of a text in order, each with its length. After some braces that begin none, only fences are looked into."""
+    found: list[tuple[Any, int]] = []
+    fences = [text.find("{", fence.end()) for fence in islice(_FENCE.finditer(text), _MAX_FENCES)]
+    place, failures = text.find("{"), 0
+    while place >= 0 and len(found) < _MAX_OBJECTS:
+        try:
+            value, end = _decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            failures += 1
+            end = place + 1
+        else:
+            found.append((value, end - place))
+        later = [each for each in fences if each >= end]
+        place = text.find("{", end) if failures < _MAX_FAILURES else min(later, default=-1)
+    return found
+
+
+def _count_words(text: str) -> int:
+    """Return the characters of a text without those of its fences."""
+    return len(_FENCE_LINE.sub("", text).strip())
+
+
+def is_alone(text: str) -> bool:
+    """Return whether a text that is nearly JSON says next to nothing before its object."""
+    return _count_words(text[: max(text.find("{"), 0)]) <= _MAX_AROUND
 
 
 async def repair(text: str, seconds: float = _MEND_SECONDS) -> Any:

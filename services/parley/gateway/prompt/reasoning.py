@@ -31,6 +31,7 @@ class ReasoningFilter:
     def __init__(self) -> None:
         self._began = False
         self._inside = False
+        self._reasoning: list[str] = []
         self._skip_reasoning = False
         self._space: list[str] = []
         self._held = ""
@@ -41,9 +42,16 @@ class ReasoningFilter:
             piece = self._skip_to_closing(piece) if self._inside else self._read_before_answer(piece)
         return piece
 
+    @property
+    def unclosed(self) -> str:
+        """The reasoning, while its end tag has not come; else empty."""
+        return "".join([*self._reasoning, self._held]) if self._inside else ""
+
     def end(self) -> str:
         """Return what was held back until the text's end."""
-        held = "" if self._inside else "".join(self._space) + self._held
+        if self._inside:
+            return ""
+        held = "".join(self._space) + self._held
         self._space, self._held = [], ""
         return held
 
@@ -72,9 +80,24 @@ class ReasoningFilter:
         closed = _CLOSED.search(text)
         if closed is None:
             self._held = text[1 - _MAX_TAG :]
+            self._reasoning.append(text[: 1 - _MAX_TAG])
             return ""
         self._inside, self._skip_reasoning, self._held = False, True, ""
+        self._reasoning.clear()
         return text[closed.end() :]
+
+
+def drop_stray_end(text: str) -> str:
+    """Return the text without an end tag that is its last word and closes nothing: it ends no reasoning if no answer follows."""
+    end = whole = len(text.rstrip())
+    while tag := next(
+        (each for each in _CLOSING if text[max(end - _MAX_TAG, 0) : end].lower().endswith(each)), ""
+    ):
+        end -= len(tag)
+        while end and text[end - 1].isspace():
+            end -= 1
+    left = text[:end]
+    return text if end in {0, whole} or _ANY_OPENING.search(left) else left
 
 
 def strip_reasoning(text: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from functools import partial as partial_call
 from typing import Any, Final
 
 import jsonschema
@@ -13,8 +14,8 @@ from jsonschema.protocols import Validator
 from referencing.exceptions import Unresolvable
 
 from parley.gateway.prompt.bounded_schema import TooMuchWorkError, create_validator, find_error
-from parley.gateway.prompt.fit_schema import fit_value
-from parley.gateway.prompt.read_json import NotJson, find_values, repair
+from parley.gateway.prompt.fit_schema import fit_value, required_texts
+from parley.gateway.prompt.read_json import NotJson, find_values, is_alone, repair
 from parley.gateway.prompt.sanitizer import clean_value, one_line
 
 MAX_SCHEMA_BYTES: Final = 64 * 1024
@@ -63,19 +64,23 @@ class AnswerShape:
         """Return the answer as clean JSON text, if what it holds satisfies the schema. Raise InvalidAnswer."""
         invalid: InvalidAnswer | None = None
         try:
-            for value in find_values(answer):
+            for found in find_values(answer):
                 try:
-                    return self.accept_value(value)
+                    return self.accept_value(found.value, is_alone=found.is_alone)
                 except InvalidAnswer as error:
-                    invalid = invalid or error
+                    if invalid is None or error.properties > invalid.properties:
+                        invalid = error
         except NotJson as problem:
             began = answer.lstrip().startswith("{")
             raise InvalidAnswer(f"it is not JSON: {problem}", is_json=began) from None
         assert invalid is not None
         raise invalid
 
-    def accept_value(self, value: Any) -> str:
-        """Return a value as clean JSON text, if it satisfies the schema as it is meant. Raise InvalidAnswer."""
+    def accept_value(self, value: Any, *, is_alone: bool = True) -> str:
+        """Return a value as clean JSON text, if it satisfies the schema as it is meant. Raise InvalidAnswer.
+
+        `is_alone`: whether nothing else was said.
+        """
         try:
             given = clean_value(value)
             read = clean_value(fit_value(given, self.schema))
@@ -99,11 +104,23 @@ class AnswerShape:
             return text
         where = error.json_path.removeprefix("$").lstrip(".") or "the answer"
         message = f"{where}: {one_line(error.message)}"
-        if not (isinstance(read, dict) and isinstance(given, dict)):
+        if not isinstance(read, dict):
+            raise InvalidAnswer(message, is_json=True)
+        given = given if isinstance(given, dict) else {}
+        known = sum(read.get(name) not in ("", [], None) for name in self.schema.get("properties", {}))
+        if not self._is_answer(read, known, is_alone=is_alone):
             raise InvalidAnswer(message, is_json=True)
         # Keys that the schema does not know are kept: they may hold what is missing.
-        known = read.keys() & self.schema.get("properties", {}).keys()
-        raise InvalidAnswer(message, is_json=True, partial=given | read, properties=len(known))
+        raise InvalidAnswer(message, is_json=True, partial=given | read, properties=known)
+
+    def _is_answer(self, read: Mapping[str, Any], known: int, *, is_alone: bool) -> bool:
+        """Return whether an object is the answer, as far as it goes, rather than an example in what was written.
+
+        It has every text that may not be empty; where other words stand around it, half of what is required too.
+        """
+        if not all(read.get(name) for name in required_texts(self.schema)):
+            return False
+        return known > 0 if is_alone else 2 * known >= len(self.schema.get("required", ()))
 
 
 async def read_answer(shape: AnswerShape, answer: str, *, truncated: bool) -> str:
@@ -120,7 +137,8 @@ async def read_answer(shape: AnswerShape, answer: str, *, truncated: bool) -> st
     partial: Mapping[str, Any] | None = None
     properties = 0
     try:
-        accepted = await asyncio.to_thread(shape.accept_value, await repair(answer))
+        accept = partial_call(shape.accept_value, is_alone=is_alone(answer))
+        accepted = await asyncio.to_thread(accept, await repair(answer))
     except InvalidAnswer as error:
         partial, properties = error.partial, error.properties
     except NotJson:
@@ -131,6 +149,15 @@ async def read_answer(shape: AnswerShape, answer: str, *, truncated: bool) -> st
         partial = json.loads(accepted)
         properties = len(partial or ())
     raise InvalidAnswer(str(invalid), is_json=invalid.is_json, partial=partial, properties=properties)
+
+
+def is_accepted(shape: AnswerShape, text: str) -> bool:
+    """Return whether a text holds an object that satisfies the shape."""
+    try:
+        shape.accept(text)
+    except InvalidAnswer:
+        return False
+    return True
 
 
 @lru_cache(maxsize=256)

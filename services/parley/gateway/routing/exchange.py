@@ -16,12 +16,12 @@ from parley.gateway.failures import (
 )
 from parley.gateway.prompt.documents import Documents, list_documents, quote_in_slots
 from parley.gateway.prompt.fitting import Unfittable, count_tokens, estimate_tokens, fit
-from parley.gateway.prompt.reasoning import starts_inside_reasoning, strip_reasoning
+from parley.gateway.prompt.reasoning import drop_stray_end, starts_inside_reasoning, strip_reasoning
 from parley.gateway.prompt.sanitizer import MAX_CHARACTERS
 from parley.gateway.prompt.structured_answers import (
-    AnswerShape,
     InvalidAnswer,
     bound_shape,
+    is_accepted,
     problem_instruction,
     read_answer,
     schema_instruction,
@@ -41,6 +41,7 @@ _ANSWER_SHOWN_AGAIN: Final = 9
 """How readily an answer that did not satisfy its schema is shortened when it is shown to the model again."""
 _RE_ASK_TOKENS: Final = 256
 """Kept for the message to a model about an answer that did not satisfy its schema."""
+_NO_TEXT: Final = "You were asked this before, and your answer held no text. Write the answer now."
 _CHARACTERS_A_TOKEN: Final = 8
 """More than tokens of any usual text have on average."""
 _LONG_DOCUMENT: Final = 16 * 1024
@@ -135,14 +136,20 @@ class Exchange:
         start = self._call.request.answer_start
         if start and self._live.route.continues_answers:
             return await self._continue_answer(start)
-        text = await self._send_request()
-        shape = self._call.shape
-        if shape is None:
-            return self._build_answer(text, text.text)
         try:
-            return await self._read_structured(shape, text)
+            text = await self._send_request()
+        except Failure as failure:
+            if failure.kind is not EMPTY_ANSWER:
+                raise
+            return await self._ask_again(self._ask_for_text(), [])
+        try:
+            return await self._read(text)
         except InvalidAnswer as error:
-            return await self._ask_again(shape, text, error)
+            again = (
+                PromptPart(role=PROMPT_ROLE_ASSISTANT, text=text.text, shrink_priority=_ANSWER_SHOWN_AGAIN),
+                PromptPart(role=PROMPT_ROLE_USER, text=self._explain_problem(error, text)),
+            )
+            return await self._ask_again(again, [(error, text)])
 
     async def _continue_answer(self, start: str) -> GenerateCompleted:
         """Return the answer that goes on from its start."""
@@ -152,8 +159,11 @@ class Exchange:
         whole = rest.text if rest.text.startswith(start) else start + rest.text
         return self._build_answer(rest, whole)
 
-    async def _read_structured(self, shape: AnswerShape, text: Reply) -> GenerateCompleted:
-        """Return a structured answer that satisfies its schema. Raise InvalidAnswer."""
+    async def _read(self, text: Reply) -> GenerateCompleted:
+        """Return the answer; a structured one satisfies its schema. Raise InvalidAnswer."""
+        shape = self._call.shape
+        if shape is None:
+            return self._build_answer(text, text.text)
         try:
             return self._build_answer(text, await read_answer(shape, text.text, truncated=text.truncated))
         except InvalidAnswer as error:
@@ -161,28 +171,27 @@ class Exchange:
                 self._live.endpoint.capabilities.learn_schema_ignored(self._live.route.model)
             raise
 
-    async def _ask_again(self, shape: AnswerShape, first: Reply, error: InvalidAnswer) -> GenerateCompleted:
-        """Return the answer to a second request that names the problem, or else, if prose is accepted, the best of both."""
-        again = (
-            PromptPart(role=PROMPT_ROLE_ASSISTANT, text=first.text, shrink_priority=_ANSWER_SHOWN_AGAIN),
-            PromptPart(role=PROMPT_ROLE_USER, text=self._explain_problem(error, shape, first)),
-        )
+    async def _ask_again(
+        self, again: tuple[PromptPart, ...], given: list[tuple[InvalidAnswer, Reply]]
+    ) -> GenerateCompleted:
+        """Return the answer to a second request, or else, if prose is accepted, the best of all that was `given`."""
+        shape = self._call.shape
         self._meter.reasks += 1
         if self._toolbox is not None:
             self._toolbox.end()  # only the form of the answer is asked for now
         self._void_text()
-        given = [(error, first)]
         try:
             second = await self._send_request(again)
             try:
-                return await self._read_structured(shape, second)
+                return await self._read(second)
             except InvalidAnswer as still:
                 given.append((still, second))
                 raise Failure(INVALID_ANSWER, f"the answer does not satisfy its schema: {still}") from None
         except Failure as failure:
             # Another route, or the same one later, may do better; if none is asked, what was paid for counts.
             no_text = failure.kind in {EMPTY_ANSWER, ONLY_TOOL_CALLS}
-            if not shape.accepts_prose or (failure.kind.next_route and not no_text):
+            accepts_prose = shape is not None and shape.accepts_prose
+            if not (given and accepts_prose) or (failure.kind.next_route and not no_text):
                 raise
             return self._build_answer(*_choose_fullest(given))
 
@@ -214,9 +223,12 @@ class Exchange:
                 self._tools_told = True
 
     def _require_text(self, reply: Reply) -> Reply:
-        """Return a reply that holds an answer. Raise Failure."""
+        """Return a reply that holds an answer, in reasoning without an end too if it is whole. Raise Failure."""
+        shape = self._call.shape
         if reply.text.strip():
             return reply
+        if reply.unclosed and shape is not None and is_accepted(shape, reply.unclosed):
+            return replace(reply, text=reply.unclosed)
         if reply.tool_requests:
             raise Failure(
                 ONLY_TOOL_CALLS, "the answer holds no text, only calls of tools that it may not use"
@@ -226,14 +238,18 @@ class Exchange:
     async def _strip_reasoning(self, reply: Reply) -> Reply:
         """Return the reply without reasoning that only its whole text shows to be some."""
         capabilities, model = self._live.endpoint.capabilities, self._live.route.model
-        answer = await in_thread_if_large([reply.text], partial(strip_reasoning, reply.text))
+        was_untagged = capabilities.reasons_untagged(model)
+        text = reply.text if was_untagged else drop_stray_end(reply.text)
+        answer = await in_thread_if_large([text], partial(strip_reasoning, text))
+        if reply.text and not reply.truncated:
+            begins_inside = answer != text and await in_thread_if_large(
+                [text], partial(starts_inside_reasoning, text)
+            )
+            capabilities.note_reasoning(model, untagged=begins_inside)
+        elif answer == text and was_untagged:
+            answer = ""  # a text that was cut off before the end of its reasoning is all reasoning
         if answer == reply.text:
-            # Where a model's reasoning has an end and no beginning, a text that was cut off before the end is all of it.
-            if not (reply.text and reply.truncated and capabilities.reasons_untagged(model)):
-                return reply
-            answer = ""
-        elif await in_thread_if_large([reply.text], partial(starts_inside_reasoning, reply.text)):
-            capabilities.learn_untagged(model)
+            return reply
         self._void_text()
         if answer:
             self._progress.add_text(answer)
@@ -242,9 +258,20 @@ class Exchange:
     def _void_text(self) -> None:
         self._progress.start_route_attempt(self._live.route.name)
 
-    def _explain_problem(self, error: InvalidAnswer, shape: AnswerShape, text: Reply) -> str:
-        instruction = problem_instruction(error, truncated=text.truncated)
-        return instruction if self._live.route.local else f"{instruction} {schema_instruction(shape)}"
+    def _explain_problem(self, error: InvalidAnswer, text: Reply) -> str:
+        return self._with_schema(problem_instruction(error, truncated=text.truncated))
+
+    def _ask_for_text(self) -> tuple[PromptPart, ...]:
+        """Return what is said after an answer without text; nothing if turns with tools end the messages."""
+        if self._toolbox is not None and self._toolbox.turns:
+            return ()
+        return (PromptPart(role=PROMPT_ROLE_USER, text=self._with_schema(_NO_TEXT)),)
+
+    def _with_schema(self, instruction: str) -> str:
+        shape = self._call.shape
+        if shape is None or self._live.route.local:
+            return instruction
+        return f"{instruction} {schema_instruction(shape)}"
 
     def _build_request(self, again: tuple[PromptPart, ...], *, may_use_tools: bool) -> ModelRequest:
         call, live, toolbox = self._call, self._live, self._toolbox

@@ -127,9 +127,14 @@ class EndpointCapabilities:
         """Return whether answers of this model begin with reasoning that only its end marks as such."""
         return self._holds("untagged", model)
 
-    def learn_untagged(self, model: str) -> None:
-        """Note that only the end of its reasoning was marked."""
-        self._known.learn(("untagged", model))
+    def note_reasoning(self, model: str, *, untagged: bool) -> None:
+        """Note whether only the end of an answer's reasoning was marked: what is so twice in a row is remembered, a stray tag is not."""
+        once, always = ("untagged once", model), ("untagged", model)
+        if not untagged:
+            self._known.forget(once)
+            self._known.forget(always)
+        else:
+            self._known.learn(always if self._known.holds(once) else once)
 
     def learn_no_tools(self, model: str, sent: dict[str, Any], error: openai.APIStatusError) -> bool:
         """Return whether the error refuses the tools that were sent, which is remembered."""

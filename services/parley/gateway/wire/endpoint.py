@@ -143,7 +143,8 @@ class EndpointLimits:
 class Reply:
     """A text through the sanitizer, with what the endpoint said of it, and the tools that it asks for instead.
 
-    `reasoning` goes back with what the tools answer.
+    `reasoning` goes back with what the tools answer. `unclosed` is the reasoning that the text began with, if its end
+    tag never came: the answer may stand in it.
     """
 
     text: str
@@ -151,6 +152,7 @@ class Reply:
     truncated: bool
     tool_requests: tuple[ToolRequest, ...] = ()
     reasoning: Reasoning = field(default_factory=Reasoning)
+    unclosed: str = ""
 
 
 class ToolsRefused(Exception):  # noqa: N818 (a lesson, not an error of this program)

@@ -295,12 +295,13 @@ class OpenAIEndpoint:
             raise Failure(CUT_ANSWER, "the answer was cut off before its end")
         reading.end()
         truncated = reply.truncated or incoming.full
-        if not text.strip() and not reply.tool_requests:
-            spent = 0 < request.max_output_tokens <= reply.output_tokens
-            raise of_empty_answer(truncated=truncated or spent, max_output_tokens=request.max_output_tokens)
+        spent = truncated or 0 < request.max_output_tokens <= reply.output_tokens
+        unclosed = "" if spent else incoming.unclosed
+        if not (text.strip() or reply.tool_requests or unclosed):
+            raise of_empty_answer(truncated=spent, max_output_tokens=request.max_output_tokens)
         hide = incoming.mask.hide
         tools = tuple(replace(each, arguments=hide(each.arguments)) for each in reply.tool_requests)
-        return Reply(text, hide(reply.model) or request.model, truncated, tools, reply.reasoning)
+        return Reply(text, hide(reply.model) or request.model, truncated, tools, reply.reasoning, unclosed)
 
     def _failure(self, error: openai.APIStatusError) -> Failure:
         return self._redact(self._judge(of_status(error), {NO_SUCH_ENDPOINT}))

@@ -135,6 +135,11 @@ class IncomingText:
         self._pass_on(self.mask.end())
         return "".join(self._pieces)
 
+    @property
+    def unclosed(self) -> str:
+        """The reasoning that the text began with, without the key, if its end tag never came; else empty."""
+        return self.mask.hide(self._reasoning.unclosed)
+
     def _take(self, clean: str) -> None:
         if clean:
             self._monitor.count(len(clean))

@@ -5,7 +5,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.reasoning import ReasoningFilter, starts_inside_reasoning, strip_reasoning
+from parley.gateway.prompt.reasoning import (
+    ReasoningFilter,
+    drop_stray_end,
+    starts_inside_reasoning,
+    strip_reasoning,
+)
 from tests.support.growth import check_growth
 
 PARTS = [
@@ -101,6 +106,31 @@ def test_reasoning_inside_of_a_whole_answer_is_left_out_where_tags_are_tags(said
 
 
 @pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("Use one.</think>", "Use one."),
+        ("Use one.\n</think>\n", "Use one."),
+        ('{"a": 1}</think></THINK> ', '{"a": 1}'),
+        ("Use one.[/THINK]", "Use one."),
+        ("</think>", "</think>"),
+        ("One?</think>Use one.", "One?</think>Use one."),
+        ("<think>One?</think>", "<think>One?</think>"),
+        ("Use one. ", "Use one. "),
+    ],
+)
+def test_an_end_tag_with_nothing_after_it_ends_no_reasoning(said: str, answer: str) -> None:
+    assert drop_stray_end(said) == answer
+
+
+def test_reasoning_that_never_ends_is_kept_apart_from_the_answer() -> None:
+    passing = ReasoningFilter()
+    assert not "".join([passing.feed(piece) for piece in "<think>One? Two <b>?"]) + passing.end()
+    assert passing.unclosed == "One? Two <b>?"
+    passing.feed("</think>Use one.")
+    assert not passing.unclosed
+
+
+@pytest.mark.parametrize(
     ("said", "begins"),
     [
         ("One? Two.</think>Use one.", True),
@@ -145,6 +175,6 @@ def test_no_text_takes_long(unit: str) -> None:
         filtered(text)
         filtered(*(text[at : at + 4] for at in range(0, length, 4)))
         filtered("<think>", *text[: length // 2])
-        strip_reasoning(text)
+        strip_reasoning(drop_stray_end(text))
 
     check_growth(read, 262_144)

@@ -74,6 +74,90 @@ async def test_what_was_cut_off_is_read_but_never_taken_for_whole() -> None:
     assert (caught.value.partial, caught.value.properties) == ({"a": "Use on"}, 1)
 
 
+FORM = json.dumps(
+    {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "minLength": 1},
+            "steps": {"type": "array", "items": {"type": "string"}},
+            "sure": {"type": "integer", "minimum": 0, "maximum": 100},
+            "why": {"type": "string"},
+        },
+        "required": ["text", "steps", "sure", "why"],
+        "additionalProperties": False,
+    }
+)
+FILLED = {"text": "Keep one.", "steps": ["Begin."], "sure": 80, "why": "It is simple."}
+WHOLE = json.dumps(FILLED)
+_PROSE = "# Keep one\n\nOne process is simplest, and nothing that was said against it holds. Begin with this:"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        json.dumps({"status": "ok", "result": FILLED}),
+        json.dumps({"status": "ok", "data": {"items": [1, {"answer": FILLED}]}}),
+        json.dumps({"name": "answer", "arguments": FILLED}),
+        json.dumps({"name": "answer", "arguments": WHOLE}),
+        json.dumps(WHOLE),
+        json.dumps([{"note": "mine"}, FILLED]),
+        json.dumps([{key: value} for key, value in FILLED.items()]),
+        "\n".join(json.dumps({key: value}) for key, value in FILLED.items()),
+        '{"text": "Keep one.", "steps": ["Begin."]}\n\n{"sure": 80, "why": "It is simple."}',
+        json.dumps(
+            {"sure": 80, "answer": {"text": "Keep one.", "steps": ["Begin."], "why": "It is simple."}}
+        ),
+        json.dumps({"answer": "Keep one.", "steps": ["Begin."], "sure": 80, "why": "It is simple."}),
+        f"function f() {{ return {{a: 1}} }} and {{b}}\n{WHOLE}",
+        f"{_PROSE}\n```js\nif (a) {{ f({{b: 1}}) }} else {{ {{ }} {{x}} {{y}} {{z}} {{q}} }}\n```\n```json\n{WHOLE}\n```",
+    ],
+)
+async def test_the_form_is_found_wherever_in_the_answer_it_is(answer: str) -> None:
+    assert json.loads(await read_answer(parse_shape("s", FORM), answer, truncated=False)) == FILLED
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f'{_PROSE}\n```json\n{{"service": "one"}}\n```\nThat is all.',
+        f'{_PROSE}\n```json\n{{"text": "a field of an example"}}\n```\nThat is all.',
+        f"{_PROSE}\n```json\n{{'text': 'a field of an example',}}\n```\nThat is all.",
+        f"{_PROSE}\n```js\nconst a = {{ text: 'x' }}; f({{}})\n```",
+        '<answer><text>Keep one.</text><scores>{"A": 9}</scores></answer>',
+        'text: Keep one.\nscores: {"A": 9}\nsure: 80',
+        '{"type": "object"}',
+        FORM,
+        '{"sure": 80, "why": "It is simple."}',
+        '{"text": "\\ud83d\\ude00 …", "steps": [], "sure": 80, "why": ""}',
+        json.dumps({"answer": {"text": "of a part", "notes": {"more": "words"}}, "so": "Keep one."}),
+        "{}",
+        "[]",
+    ],
+)
+async def test_what_only_resembles_the_form_is_no_answer(answer: str) -> None:
+    with pytest.raises(InvalidAnswer) as caught:
+        await read_answer(parse_shape("s", FORM, accepts_prose=True), answer, truncated=False)
+    assert (caught.value.partial, caught.value.properties) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "partial"),
+    [
+        ('{"text": "Keep one.", "mine": 1}', {"text": "Keep one.", "mine": 1, "steps": []}),
+        ('Here it is: {"text": "Keep one."}', {"text": "Keep one.", "steps": []}),
+        (
+            f'{_PROSE}\n{{"text": "Keep one.", "why": "It is simple."}}',
+            {"text": "Keep one.", "why": "It is simple.", "steps": []},
+        ),
+        ('{"text": "Keep one.", "steps": ["Be', {"text": "Keep one.", "steps": ["Be"]}),
+    ],
+)
+async def test_an_object_with_the_text_is_the_answer_as_far_as_it_goes(answer: str, partial: object) -> None:
+    with pytest.raises(InvalidAnswer) as caught:
+        await read_answer(parse_shape("s", FORM, accepts_prose=True), answer, truncated=False)
+    assert caught.value.partial == partial
+
+
 def test_an_answer_may_have_64_levels() -> None:
     deep = f'{{"a": "x", "c": {"[" * 63}{"]" * 63}}}'
     assert json.loads(parse_shape("s", OPEN).accept(deep)) == json.loads(deep)

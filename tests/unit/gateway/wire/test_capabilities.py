@@ -140,6 +140,20 @@ def test_all_that_helped_is_learned() -> None:
     assert known.find_refused(Api.CHAT, "m") == {"temperature", "max_tokens"}
 
 
+def test_reasoning_without_a_first_tag_is_remembered_only_if_it_comes_twice_in_a_row() -> None:
+    known = EndpointCapabilities(Api.CHAT)
+    for untagged, remembered in (
+        (True, False),
+        (False, False),
+        (True, False),
+        (True, True),
+        (False, False),
+    ):
+        known.note_reasoning("m", untagged=untagged)
+        assert known.reasons_untagged("m") is remembered
+    assert not known.reasons_untagged("n")
+
+
 def test_every_lesson_is_forgotten_after_an_hour() -> None:
     now = 0.0
     known = EndpointCapabilities(Api.CHAT, now=lambda: now)
@@ -154,7 +168,8 @@ def test_every_lesson_is_forgotten_after_an_hour() -> None:
         known.confirm()
     assert known.learn_no_tools("m", {"tools": [], **schema}, refusal("m does not support tools"))
     known.learn_schema_ignored("n")
-    known.learn_untagged("m")
+    for _ in range(2):
+        known.note_reasoning("m", untagged=True)
 
     def lessons() -> set[bool]:
         return {
