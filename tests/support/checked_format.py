@@ -42,8 +42,8 @@ def _checked(name: str, request: CheckpointRequest) -> Format:
         before = await debate.run_checkpoint(BEFORE, request)
         outcome = await panel.V1.run(debate)
         after = await debate.run_checkpoint(AFTER, Approval(text=outcome.description))
-        del outcome.panel.recommendations[:]
-        outcome.panel.recommendations.extend(map(_told, (before, after)))
+        del outcome.details.recommendations[:]
+        outcome.details.recommendations.extend(map(_told, (before, after)))
         return outcome
 
     return Format(
@@ -81,7 +81,7 @@ def checked_spec(debate_format: Format = CHECKED, **fields: Any) -> DebateCreate
 
 def said(outcome: Outcome) -> tuple[str, ...]:
     """What was said at the checkpoints, in order."""
-    return tuple(outcome.panel.recommendations)
+    return tuple(outcome.details.recommendations)
 
 
 def go_on(checkpoint: CheckpointOpened) -> str:

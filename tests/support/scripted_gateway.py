@@ -127,7 +127,7 @@ def answer_text(step: str, agent: str) -> str:
 def judgement(schema: str, **fields: object) -> str:
     """An answer of the shape that the judge is asked for: the first agent gets 1, the next 2, and so on."""
     asked = json.loads(schema)["properties"]
-    scores = asked["scores"]["required"]
+    scores = asked.get("scores", {}).get("required", ())
     answer = {
         "description": "The answer.",
         "implementation": "Do it.",

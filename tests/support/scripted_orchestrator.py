@@ -23,6 +23,7 @@ from parley.v1.debate_pb2 import (
     DEBATE_STATUS_FAILED,
     DEBATE_STATUS_PAUSED,
     DEBATE_STATUS_RUNNING,
+    AnswerDetails,
     Debate,
     DebateFailure,
     DebateSpec,
@@ -94,7 +95,9 @@ class ScriptedDebate:
     def conclude(self, description: str = "Use a monolith.", **scores: float) -> None:
         """The answer is there, and the debate closes."""
         outcome = Outcome(
-            description=description, panel=panel_pb2.PanelOutcome(confidence=72, synthesized_by="judge")
+            description=description,
+            details=AnswerDetails(confidence=72),
+            panel=panel_pb2.PanelOutcome(synthesized_by="judge"),
         )
         for agent, score in scores.items():
             outcome.scores.add(agent_id=agent, score=score)

@@ -783,6 +783,7 @@ class Outcome(_message.Message):
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     SCORES_FIELD_NUMBER: _builtins.int
     EFFECT_FIELD_NUMBER: _builtins.int
+    DETAILS_FIELD_NUMBER: _builtins.int
     PANEL_FIELD_NUMBER: _builtins.int
     ARENA_FIELD_NUMBER: _builtins.int
     MODERATED_FIELD_NUMBER: _builtins.int
@@ -796,6 +797,10 @@ class Outcome(_message.Message):
     @_builtins.property
     def effect(self) -> _effect_pb2.DebateEffect:
         """What the debate added to the first drafts. Unset: nothing was debated, as in an evaluation or a demonstration."""
+
+    @_builtins.property
+    def details(self) -> Global___AnswerDetails:
+        """What the agent that wrote the answer says besides it. Unset: it was not asked, or kept to no form."""
 
     @_builtins.property
     def panel(self) -> _panel_pb2.PanelOutcome:
@@ -819,25 +824,120 @@ class Outcome(_message.Message):
         description: _builtins.str = ...,
         scores: _abc.Iterable[Global___AgentScore] | None = ...,
         effect: _effect_pb2.DebateEffect | None = ...,
+        details: Global___AnswerDetails | None = ...,
         panel: _panel_pb2.PanelOutcome | None = ...,
         arena: _arena_pb2.ArenaOutcome | None = ...,
         moderated: _moderated_pb2.ModeratedOutcome | None = ...,
         evaluation: _evaluation_pb2.EvaluationOutcome | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_effect", b"_effect", "arena", b"arena", "effect", b"effect", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_details", b"_details", "_effect", b"_effect", "arena", b"arena", "details", b"details", "effect", b"effect", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_effect", b"_effect", "arena", b"arena", "description", b"description", "effect", b"effect", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel", "scores", b"scores"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_details", b"_details", "_effect", b"_effect", "arena", b"arena", "description", b"description", "details", b"details", "effect", b"effect", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel", "scores", b"scores"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__details: _TypeAlias = _typing.Literal["details"]  # noqa: Y015
+    _WhichOneofArgType__details: _TypeAlias = _typing.Literal["_details", b"_details"]  # noqa: Y015
     _WhichOneofReturnType__effect: _TypeAlias = _typing.Literal["effect"]  # noqa: Y015
     _WhichOneofArgType__effect: _TypeAlias = _typing.Literal["_effect", b"_effect"]  # noqa: Y015
     _WhichOneofReturnType_format_outcome: _TypeAlias = _typing.Literal["panel", "arena", "moderated", "evaluation"]  # noqa: Y015
     _WhichOneofArgType_format_outcome: _TypeAlias = _typing.Literal["format_outcome", b"format_outcome"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__details) -> _WhichOneofReturnType__details | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__effect) -> _WhichOneofReturnType__effect | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType_format_outcome) -> _WhichOneofReturnType_format_outcome | None: ...
 
 Global___Outcome: _TypeAlias = Outcome  # noqa: Y015
+
+@_typing.final
+class AnswerDetails(_message.Message):
+    """What the agent that wrote an answer says besides it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IMPLEMENTATION_FIELD_NUMBER: _builtins.int
+    TRADEOFFS_FIELD_NUMBER: _builtins.int
+    RECOMMENDATIONS_FIELD_NUMBER: _builtins.int
+    UNFULFILLED_REQUIREMENTS_FIELD_NUMBER: _builtins.int
+    MET_REQUIREMENTS_FIELD_NUMBER: _builtins.int
+    OPEN_QUESTIONS_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    implementation: _builtins.str
+    """How to carry out the answer (CommonMark). Empty: not stated."""
+    confidence: _builtins.int
+    """By the writer's own word, 0 to 100; at most 40 while a stated hard requirement is unmet. Unset: not stated."""
+    @_builtins.property
+    def tradeoffs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What is given up for what."""
+
+    @_builtins.property
+    def recommendations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What to do."""
+
+    @_builtins.property
+    def unfulfilled_requirements(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnfulfilledRequirement]:
+        """Stated requirements that the answer does not meet."""
+
+    @_builtins.property
+    def met_requirements(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Numbers in `Debate.requirements`, from 1, of the requirements that it meets, ascending. Of one that is neither here nor
+        above, nothing was stated.
+        """
+
+    @_builtins.property
+    def open_questions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What remains to be found out."""
+
+    def __init__(
+        self,
+        *,
+        implementation: _builtins.str = ...,
+        tradeoffs: _abc.Iterable[_builtins.str] | None = ...,
+        recommendations: _abc.Iterable[_builtins.str] | None = ...,
+        unfulfilled_requirements: _abc.Iterable[Global___UnfulfilledRequirement] | None = ...,
+        met_requirements: _abc.Iterable[_builtins.int] | None = ...,
+        open_questions: _abc.Iterable[_builtins.str] | None = ...,
+        confidence: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "implementation", b"implementation", "met_requirements", b"met_requirements", "open_questions", b"open_questions", "recommendations", b"recommendations", "tradeoffs", b"tradeoffs", "unfulfilled_requirements", b"unfulfilled_requirements"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
+    _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__confidence) -> _WhichOneofReturnType__confidence | None: ...
+
+Global___AnswerDetails: _TypeAlias = AnswerDetails  # noqa: Y015
+
+@_typing.final
+class UnfulfilledRequirement(_message.Message):
+    """A requirement that an answer does not meet."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    HARD_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The requirement."""
+    hard: _builtins.bool
+    """Whether it was stated as a must."""
+    number: _builtins.int
+    """Its number in `Debate.requirements`, from 1. 0: it is not one of these."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        hard: _builtins.bool = ...,
+        number: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hard", b"hard", "number", b"number", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnfulfilledRequirement: _TypeAlias = UnfulfilledRequirement  # noqa: Y015
 
 @_typing.final
 class AgentScore(_message.Message):

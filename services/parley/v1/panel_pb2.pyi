@@ -175,41 +175,15 @@ Global___Termination: _TypeAlias = Termination  # noqa: Y015
 
 @_typing.final
 class PanelOutcome(_message.Message):
-    """The outcome of a panel, besides the answer itself. The first seven fields are the judge's account of it."""
+    """The outcome of a panel, besides the answer itself."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    IMPLEMENTATION_FIELD_NUMBER: _builtins.int
-    TRADEOFFS_FIELD_NUMBER: _builtins.int
-    RECOMMENDATIONS_FIELD_NUMBER: _builtins.int
-    UNFULFILLED_REQUIREMENTS_FIELD_NUMBER: _builtins.int
-    OPEN_QUESTIONS_FIELD_NUMBER: _builtins.int
-    CONFIDENCE_FIELD_NUMBER: _builtins.int
     SYNTHESIZED_BY_FIELD_NUMBER: _builtins.int
     VOTE_FIELD_NUMBER: _builtins.int
     OBJECTIONS_FIELD_NUMBER: _builtins.int
-    implementation: _builtins.str
-    """How to carry out the answer. Empty: not stated."""
-    confidence: _builtins.int
-    """0 to 100; at most 40 while a stated hard requirement is unmet. Unset: no confidence was stated."""
     synthesized_by: _builtins.str
     """Who wrote the answer: the judge's agent id, or, of a vote, that of the agent whose proposal won."""
-    @_builtins.property
-    def tradeoffs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What is given up for what."""
-
-    @_builtins.property
-    def recommendations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What to do."""
-
-    @_builtins.property
-    def unfulfilled_requirements(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnfulfilledRequirement]:
-        """Stated requirements that the answer does not meet."""
-
-    @_builtins.property
-    def open_questions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What remains to be found out."""
-
     @_builtins.property
     def vote(self) -> _voting_pb2.Vote:
         """The vote that made the answer. Unset: there was none."""
@@ -221,23 +195,15 @@ class PanelOutcome(_message.Message):
     def __init__(
         self,
         *,
-        implementation: _builtins.str = ...,
-        tradeoffs: _abc.Iterable[_builtins.str] | None = ...,
-        recommendations: _abc.Iterable[_builtins.str] | None = ...,
-        unfulfilled_requirements: _abc.Iterable[Global___UnfulfilledRequirement] | None = ...,
-        open_questions: _abc.Iterable[_builtins.str] | None = ...,
-        confidence: _builtins.int | None = ...,
         synthesized_by: _builtins.str = ...,
         vote: _voting_pb2.Vote | None = ...,
         objections: _abc.Iterable[Global___Objection] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "vote", b"vote"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["vote", b"vote"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "implementation", b"implementation", "objections", b"objections", "open_questions", b"open_questions", "recommendations", b"recommendations", "synthesized_by", b"synthesized_by", "tradeoffs", b"tradeoffs", "unfulfilled_requirements", b"unfulfilled_requirements", "vote", b"vote"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["objections", b"objections", "synthesized_by", b"synthesized_by", "vote", b"vote"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
-    _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__confidence) -> _WhichOneofReturnType__confidence | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PanelOutcome: _TypeAlias = PanelOutcome  # noqa: Y015
 
@@ -266,33 +232,3 @@ class Objection(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Objection: _TypeAlias = Objection  # noqa: Y015
-
-@_typing.final
-class UnfulfilledRequirement(_message.Message):
-    """A requirement that the answer does not meet."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    TEXT_FIELD_NUMBER: _builtins.int
-    HARD_FIELD_NUMBER: _builtins.int
-    NUMBER_FIELD_NUMBER: _builtins.int
-    text: _builtins.str
-    """The requirement."""
-    hard: _builtins.bool
-    """Whether it was stated as a must."""
-    number: _builtins.int
-    """Its number in `Debate.requirements`, from 1. 0: it is not one of these."""
-    def __init__(
-        self,
-        *,
-        text: _builtins.str = ...,
-        hard: _builtins.bool = ...,
-        number: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hard", b"hard", "number", b"number", "text", b"text"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___UnfulfilledRequirement: _TypeAlias = UnfulfilledRequirement  # noqa: Y015

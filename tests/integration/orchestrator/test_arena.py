@@ -1,5 +1,6 @@
 """The arena: its rounds and states, what each asks, how it ends early or goes on, and what it comes to."""
 
+import json
 from pathlib import Path
 from typing import TypeVar
 
@@ -39,6 +40,7 @@ from parley.v1.debate_pb2 import (
     STOP_REASON_CONVERGED,
     STOP_REASON_JUDGE,
     Outcome,
+    UnfulfilledRequirement,
 )
 from parley.v1.event_pb2 import (
     Concluded,
@@ -53,7 +55,7 @@ from parley.v1.voting_pb2 import VOTE_STRENGTH_STRONG, VOTE_STRENGTH_UNANIMOUS
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, ended
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import TENANT, backstage, check_log, intervention
-from tests.support.scripted_gateway import ScriptedGateway, answer_text
+from tests.support.scripted_gateway import ScriptedGateway, answer_text, judgement
 
 P = TypeVar("P")
 
@@ -242,6 +244,30 @@ async def test_objections_become_dissent(tmp_path: Path) -> None:
     ).arena
     assert [(each.agent_id, each.text) for each in arena.dissent] == [("bo", "It forgets the cost.")]
     assert arena.consenting_agent_ids == ["ada", "cy"]
+
+
+async def test_the_answer_has_the_same_parts_as_that_of_a_panel_and_those_who_verify_it_read_them(
+    tmp_path: Path,
+) -> None:
+    gateway = ArenaScript().gateway()
+    gateway.requirements = (("It floats.", True), ("It is blue.", False))
+    answers = gateway.judge
+    gateway.judge = lambda schema: (
+        judgement(schema, requirements_met={"R1": False, "R2": True})
+        if '"implementation"' in schema
+        else answers(schema)
+    )
+    details = outcome(await held(tmp_path, gateway, arena_settings(revision_rounds=1))).details
+    assert (details.implementation, list(details.tradeoffs)) == ("Do it.", ["time for money"])
+    assert (list(details.recommendations), list(details.open_questions)) == (["begin"], ["when?"])
+    unmet = [UnfulfilledRequirement(text="It floats.", hard=True, number=1)]
+    assert (list(details.unfulfilled_requirements), list(details.met_requirements)) == (unmet, [2])
+    assert details.confidence == 40, "a must is unmet"
+    asked = gateway.asked("synthesis")
+    assert "Say of each requirement by its number whether your answer meets it." in asked.prompt
+    assert "scores" not in json.loads(asked.schema)["properties"], "the ranking has them"
+    verified = gateway.asked("verification/ada").prompt
+    assert "The answer.\n\nImplementation:\n\nDo it.\n\nRecommendations:\n\n- begin" in verified
 
 
 async def test_topologies_are_recorded_and_only_their_edges_asked(tmp_path: Path) -> None:

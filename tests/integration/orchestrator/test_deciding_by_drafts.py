@@ -10,6 +10,8 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.arena import V1
 from parley.orchestrator.formats.arena.outcome import decision_lines
+from parley.orchestrator.model.names import Names
+from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import DUTY_CRITIC, DUTY_VOTER, AgentDuties, ArenaOutcome, TeamSettings
 from parley.v1.convergence_pb2 import GroupPositionsRequest, GroupPositionsResponse, PositionGroup, UnsurePair
 from parley.v1.event_pb2 import Warned
@@ -94,7 +96,7 @@ async def test_first_drafts_and_the_judge_decide_and_it_is_told_what_the_debate_
     ], "what is judged is what decides; who has changed its mind has not said how sure it was"
     report = render_report(fold(events), V1)
     assert "the last vote would have decided otherwise: red" in report
-    assert "answer is written around the first draft of bo" in report
+    assert "answer is written around the first draft of Bo" in report
     assert "Vote, which did not decide" in report
 
 
@@ -126,7 +128,7 @@ async def test_of_tied_positions_that_no_judge_chose_the_one_stands_that_the_las
     first = {"ada": "red", "bo": "blue"}
     arena = await decided(tmp_path, taking(first, first, ArenaScript(choice=choice)), agents=2)
     assert arena.decision.core_agent_id == choice
-    told = "\n".join(decision_lines(arena.decision, arena.votes[-1]))
+    told = "\n".join(decision_lines(arena.decision, arena.votes[-1], Names((), Agent())))
     assert "of those with the largest share the one stands that the last vote went to most" in told
     assert "the last vote would have decided the same" in told
 
@@ -222,7 +224,7 @@ async def test_a_vote_that_too_few_answer_fails_no_debate_that_its_first_drafts_
     warnings = [each.payload.message for each in events if isinstance(each.payload, Warned)]
     assert any("too few votes came in, and the first drafts decide without them" in each for each in warnings)
     report = render_report(fold(events), V1)
-    assert "the answer is written around the first draft of bo" in report
+    assert "the answer is written around the first draft of Bo" in report
     assert "Vote, which did not decide" not in report
 
 

@@ -90,19 +90,19 @@ async def test_the_answer_is_whole_sentences_and_the_lists_are_the_panels_own(
     orchestrator: Orchestrator,
 ) -> None:
     debate = await held(orchestrator)
-    panel = debate.outcome.panel
+    details = debate.outcome.details
     # What the judge left shorter than 80 characters is followed by a sentence of the panel.
     assert debate.outcome.description == (
         "I recommend to begin with one service. I propose to do what ada likes."
     )
-    assert list(panel.recommendations) == [
+    assert list(details.recommendations) == [
         "bo: I propose to do what bo likes.",
         "cy: I propose to do what cy likes.",
     ]
-    assert set(panel.tradeoffs) == {
+    assert set(details.tradeoffs) == {
         f"{each}: The problem with this is that {each} sees no reason." for each in TEAM
     }
-    assert not panel.HasField("confidence")
+    assert not details.HasField("confidence")
     assert not debate.outcome.scores
 
 

@@ -47,18 +47,18 @@ def outcome_of(events: list[Envelope]) -> Outcome:
 
 def read(outcome: Outcome) -> dict[str, Any]:
     """An outcome in the words of the judge's answer."""
-    panel = outcome.panel
+    details = outcome.details
     letters = {"ada": "A", "bo": "B"}
     return {
         "description": outcome.description,
-        "implementation": panel.implementation,
-        "tradeoffs": list(panel.tradeoffs),
-        "recommendations": list(panel.recommendations),
+        "implementation": details.implementation,
+        "tradeoffs": list(details.tradeoffs),
+        "recommendations": list(details.recommendations),
         "unfulfilled_requirements": [
-            {"text": each.text, "hard": each.hard} for each in panel.unfulfilled_requirements
+            {"text": each.text, "hard": each.hard} for each in details.unfulfilled_requirements
         ],
-        "open_questions": list(panel.open_questions),
-        "confidence": panel.confidence if panel.HasField("confidence") else None,
+        "open_questions": list(details.open_questions),
+        "confidence": details.confidence if details.HasField("confidence") else None,
         "scores": {letters[each.agent_id]: each.score for each in outcome.scores},
     }
 

@@ -67,9 +67,9 @@ async def test_the_proposal_that_wins_the_vote_is_the_answer(tmp_path: Path) -> 
         ("cy", "ada"),
     ]
     assert not stage.gateway.steps("synthesis*"), "no judge is asked"
-    assert not came_to.panel.HasField("confidence")
-    text = answer_markdown(came_to, V1)
-    assert "## Vote\n\n- bo has won (moderate)\n" in text
+    assert not came_to.HasField("details")
+    text = answer_markdown(fold(events), V1)
+    assert "## Vote\n\n- Bo has won (moderate)\n" in text
     assert "Confidence" not in text
     report = render_report(fold(events), V1)
     assert "### Vote: Ada (ada)" in report
@@ -94,7 +94,7 @@ async def test_a_tie_is_told_and_the_surest_voters_decide(tmp_path: Path) -> Non
     assert (vote.winner_agent_id, list(vote.tied_agent_ids)) == ("", ["ada", "bo"])
     assert vote.strength == VOTE_STRENGTH_SPLIT
     assert outcome(events).description.startswith("bo answers")
-    assert "ada, bo are tied; the surest voters decided" in answer_markdown(outcome(events), V1)
+    assert "Ada and Bo are tied; the surest voters decided" in answer_markdown(fold(events), V1)
 
 
 async def test_a_voter_that_fails_abstains_and_no_vote_is_made_up(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ async def test_a_merged_answer_has_the_objections_of_the_others_attached(tmp_pat
     assert all(f"{agent} answers round/1/refine/{agent}" in prompt for agent in ("ada", "bo", "cy"))
     assert "judge answers merge" in stage.gateway.asked("merge/objection/cy").prompt
     assert not came_to.scores
-    assert "## Objections\n\n- bo: It forgets the cost.\n" in answer_markdown(came_to, V1)
+    assert "## Objections\n\n- Bo: It forgets the cost.\n" in answer_markdown(fold(events), V1)
 
 
 async def test_a_judge_that_does_not_merge_fails_the_debate_which_may_be_resumed(tmp_path: Path) -> None:

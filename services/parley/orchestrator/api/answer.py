@@ -5,7 +5,7 @@ from typing import Final
 
 from parley.orchestrator.engine.format import AnswerPart, Format
 from parley.runtime.safe_markdown import inline, list_item
-from parley.v1.debate_pb2 import Outcome
+from parley.v1.debate_pb2 import Debate
 
 DEMONSTRATION: Final = (
     "a very small model wrote this to show what a debate looks like; it is not to be relied on, and neither memory nor "
@@ -13,16 +13,16 @@ DEMONSTRATION: Final = (
 )
 
 
-def answer_parts(outcome: Outcome, debate_format: Format | None) -> Iterator[AnswerPart]:
+def answer_parts(debate: Debate, debate_format: Format | None) -> Iterator[AnswerPart]:
     """Yield the parts of an answer that say something; of a format that is not known here, the answer alone."""
-    parts = debate_format.answer(outcome) if debate_format else [AnswerPart("", outcome.description)]
+    parts = debate_format.answer(debate) if debate_format else [AnswerPart("", debate.outcome.description)]
     return (each for each in parts if each.text.strip() or each.items)
 
 
-def answer_markdown(outcome: Outcome, debate_format: Format | None, *, is_demonstration: bool = False) -> str:
+def answer_markdown(debate: Debate, debate_format: Format | None) -> str:
     """Return the answer as a page of its own; what agents wrote stands as they wrote it."""
-    blocks = [f"*Demonstration: {DEMONSTRATION}.*"] if is_demonstration else []
-    for part in answer_parts(outcome, debate_format):
+    blocks = [f"*Demonstration: {DEMONSTRATION}.*"] if debate.demonstration else []
+    for part in answer_parts(debate, debate_format):
         if part.title:
             blocks.append(f"## {inline(part.title)}")
         blocks.append("\n".join(map(list_item, part.items)) if part.items else part.text.strip())

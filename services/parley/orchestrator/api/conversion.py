@@ -36,7 +36,7 @@ def with_answer(debate: Debate, debate_format: Format | None) -> Debate:
     whole = Debate()
     whole.CopyFrom(debate)
     if debate.HasField("outcome"):
-        whole.answer = answer_markdown(debate.outcome, debate_format, is_demonstration=debate.demonstration)
+        whole.answer = answer_markdown(debate, debate_format)
     return whole
 
 

@@ -59,7 +59,7 @@ def answer_of(debate: Debate, debate_format: Format | None) -> GetAnswerResponse
             else f"is {status_word(debate)}, and has come to no answer yet"
         )
         raise failed_precondition("NO_ANSWER", f"debate {debate.id} {why}; read its report instead")
-    markdown = answer_markdown(debate.outcome, debate_format, is_demonstration=debate.demonstration)
+    markdown = answer_markdown(debate, debate_format)
     answer = GetAnswerResponse(markdown=markdown, outcome=debate.outcome)
     if answer.ByteSize() > MAX_MESSAGE_BYTES:
         answer.ClearField("outcome")

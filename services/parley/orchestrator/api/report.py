@@ -35,7 +35,6 @@ from parley.v1.debate_pb2 import (
     Debate,
     DraftGroups,
     FailedContribution,
-    Outcome,
     Work,
 )
 
@@ -219,7 +218,7 @@ def _outside_rounds(debate: Debate, debate_format: Format | None) -> Iterator[st
     if debate.HasField("outcome"):
         for made in answers:
             yield from _facts(made)
-        yield from _answer(debate.outcome, debate_format)
+        yield from _answer(debate, debate_format)
         return
     yield (
         "There is no answer."
@@ -237,17 +236,17 @@ def _outside_round(debate: Debate, made: Contribution) -> Iterator[str]:
     yield quote(_display_text(made))
 
 
-def _answer(outcome: Outcome, debate_format: Format | None) -> Iterator[str]:
-    for part in answer_parts(outcome, debate_format):
+def _answer(debate: Debate, debate_format: Format | None) -> Iterator[str]:
+    for part in answer_parts(debate, debate_format):
         if part.title:
             yield f"### {inline(part.title)}"
         if part.items:
             yield "\n".join(list_item(item) for item in part.items)
         else:
             yield quote(part.text) if part.quoted else inline(part.text)
-    if outcome.scores:
+    if debate.outcome.scores:
         yield "### Scores"
-        ordered = sorted(outcome.scores, key=lambda each: (-each.score, each.agent_id))
+        ordered = sorted(debate.outcome.scores, key=lambda each: (-each.score, each.agent_id))
         yield table(("Agent", "Score, 0 to 10"), [(each.agent_id, f"{each.score:g}") for each in ordered])
 
 

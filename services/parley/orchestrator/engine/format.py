@@ -35,8 +35,8 @@ class AnswerPart:
     quoted: bool = True
 
 
-def _description_only(outcome: Outcome) -> Iterator[AnswerPart]:
-    yield AnswerPart("", outcome.description)
+def _description_only(debate: DebateMessage) -> Iterator[AnswerPart]:
+    yield AnswerPart("", debate.outcome.description)
 
 
 def _check_no_rule(_violations: Violations, _settings: Message, _agents: int) -> None:
@@ -110,7 +110,7 @@ class Format:
         judge_sections: Prompts that the judge's role must have.
         concurrency: Labels of its tasks. A specification may set how many calls of each label run at a time.
         activities: Its phases, in the order in which a report shows their contributions.
-        answer: Yields the answer with all its parts.
+        answer: Yields the answer of a completed debate with all its parts.
         subject: The other debate that its debates are about; None if they are about a question.
         fallback_role: The role whose prompts an agent gets if its own role lacks them; empty: they are required.
         is_judged: Whether the judge takes part.
@@ -126,7 +126,7 @@ class Format:
     judge_sections: frozenset[str] = frozenset({"system"})
     concurrency: frozenset[str] = frozenset()
     activities: tuple[Activity, ...] = ()
-    answer: Callable[[Outcome], Iterable[AnswerPart]] = _description_only
+    answer: Callable[[DebateMessage], Iterable[AnswerPart]] = _description_only
     subject: Subject | None = None
     fallback_role: str = ""
     is_judged: bool = True

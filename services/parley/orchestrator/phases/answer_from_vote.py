@@ -14,11 +14,11 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.count_votes import strength_name
-from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
+from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.schemas import StrippedText, prompt_schema, schema_text
 from parley.orchestrator.phases.situation import common_preamble, describe_agents, quote_work
-from parley.orchestrator.phases.synthesize import KEY, SYNTHESIS
+from parley.orchestrator.phases.synthesize import JudgeAnswer, ask_answer, ask_of_requirements
 from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.panel_pb2 import Objection
@@ -29,7 +29,7 @@ _ANSWER_PROMPT: Final = (
     " the judgement hold to be better, where it fits. Mend what was held against it and is right. Where the decision was not clear,"
     " say what the difference hangs on, and what speaks for the other side. Add nothing that none of the proposals argues. Write"
     " the answer itself, complete in itself, in the language of the question, for readers who know nothing of agents or votes:"
-    " no letters of agents, and nothing about how it was made."
+    " no letters of agents, and nothing about how it was made.{met}"
 )
 _CORE_IS_FINAL: Final = " The proposal of agent {letter} is its core."
 _CORE_IS_FIRST: Final = " Its core is the first proposal of agent {letter}: its position was decided for, and no final proposal is known to take it."
@@ -96,10 +96,10 @@ async def write_from_vote(
     core: Contribution,
     accounts: Sequence[tuple[str, str]],
     guidance: Sequence[str],
-    requirements: str,
+    requirements: Requirements,
     *,
     core_is_first_draft: bool,
-) -> str:
+) -> JudgeAnswer:
     """Return the answer. `core`: what it is written around; `accounts`: what the prompt says of the debate, each with its title.
 
     Raises:
@@ -113,18 +113,15 @@ async def write_from_vote(
     )
     core_alone = [] if is_shown else [quotation(title, core.text)]
     prompt = (
-        *common_preamble(debate, writer, requirements),
+        *common_preamble(debate, writer, requirements.to_prompt_text()),
         user_part(describe_agents(debate)),
         *(quotation(title, text) for title, text in accounts if text),
         *quote_work(debate, work, "Final proposal"),
         *core_alone,
         *guidance_of(guidance),
-        user_part(_ANSWER_PROMPT.format(first=core_task)),
+        user_part(_ANSWER_PROMPT.format(first=core_task, met=ask_of_requirements(requirements))),
     )
-    reply = await debate.ask(KEY, writer, Task(SYNTHESIS.create_work(writer.id), prompt, is_answer=True))
-    if isinstance(reply, StepFailed):
-        raise debate_failure({KEY: reply}, SYNTHESIS.name)
-    return reply.text
+    return await ask_answer(debate, writer, prompt, (), requirements)
 
 
 VERIFICATION = Activity("verification", "says whether it can live with the answer", "Verification")

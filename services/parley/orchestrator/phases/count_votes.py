@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from parley.orchestrator.model import voting
+from parley.orchestrator.model.names import Names
 from parley.orchestrator.model.voting import Rule
 from parley.runtime.contract_settings import with_defaults
 from parley.runtime.validation import Violations
@@ -222,8 +223,8 @@ def strength_name(vote: Vote) -> str:
     return VoteStrength.Name(vote.strength).removeprefix("VOTE_STRENGTH_").lower()
 
 
-def vote_lines(vote: Vote, *, without_winner: str, with_shares: bool) -> Iterator[str]:
-    """Yield how a vote went, line by line, by the ids of agents.
+def vote_lines(vote: Vote, names: Names, *, without_winner: str, with_shares: bool) -> Iterator[str]:
+    """Yield how a vote went, line by line, by the names of agents.
 
     Args:
         without_winner: What follows if no agent has won and no agent is tied.
@@ -231,20 +232,21 @@ def vote_lines(vote: Vote, *, without_winner: str, with_shares: bool) -> Iterato
     """
     strength = strength_name(vote)
     if vote.winner_agent_id:
-        yield f"{vote.winner_agent_id} has won ({strength})"
+        yield f"{names.of(vote.winner_agent_id)} has won ({strength})"
     elif vote.tied_agent_ids:
-        yield f"nobody has won ({strength}): {', '.join(vote.tied_agent_ids)} are tied; the surest voters decided"
+        yield f"no agent has won ({strength}): {names.list_of(vote.tied_agent_ids)} are tied; the surest voters decided"
     else:
-        yield f"nobody has won ({strength}); {without_winner}"
+        yield f"no agent has won ({strength}); {without_winner}"
     if vote.shared_family:
         yield f"all voters share one model family ({vote.shared_family}): they are one voice"
     for option in vote.options:
         share = f" votes, {option.share:.0%} of what counts" if with_shares else ""
-        yield f"{option.agent_id}: {option.votes} of {len(vote.ballots)}{share}"
+        yield f"{names.of(option.agent_id)}: {option.votes} of {len(vote.ballots)}{share}"
     for ballot in vote.ballots:
         weight = "" if ballot.weight == 1 else f", weight {ballot.weight:.2f}"
-        yield f"{ballot.agent_id} chose {ballot.choice_agent_id}{weight}: {ballot.reason}"
+        chosen = names.of(ballot.choice_agent_id)
+        yield f"{names.of(ballot.agent_id)} chose {chosen}{weight}: {names.put_in(ballot.reason)}"
     if vote.abstained_agent_ids:
-        yield f"abstained: {', '.join(vote.abstained_agent_ids)}"
+        yield f"abstained: {names.list_of(vote.abstained_agent_ids)}"
     if vote.left_out_agent_ids:
-        yield f"not waited for: {', '.join(vote.left_out_agent_ids)}"
+        yield f"not waited for: {names.list_of(vote.left_out_agent_ids)}"

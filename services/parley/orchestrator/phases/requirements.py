@@ -10,9 +10,8 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text, valid_items
-from parley.v1.debate_pb2 import Requirement
+from parley.v1.debate_pb2 import Requirement, UnfulfilledRequirement
 from parley.v1.event_pb2 import RequirementsListed, StepFailed
-from parley.v1.panel_pb2 import UnfulfilledRequirement
 
 REQUIREMENTS = Activity("requirements", "lists what is required", title="list of requirements")
 _KEY = "requirements"
@@ -125,6 +124,10 @@ class Requirements:
             for number, (name, each) in enumerate(zip(self.names, self.items, strict=True), start=1)
             if met.get(name) is False
         ]
+
+    def numbers_met(self, met: Mapping[str, bool]) -> list[int]:
+        """Return the numbers of those that a judge said are met."""
+        return [number for number, name in enumerate(self.names, start=1) if met.get(name) is True]
 
     def names_without_verdict(self, met: Mapping[str, bool]) -> Sequence[str]:
         """Return the names of those of which a judge did not say whether they are met."""

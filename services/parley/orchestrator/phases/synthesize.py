@@ -19,6 +19,7 @@ from parley.orchestrator.phases.schemas import (
 )
 from parley.orchestrator.phases.scoring import score_anchors, scores_schema
 from parley.orchestrator.phases.situation import common_preamble
+from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import StepFailed
 
 SYNTHESIS = Activity("synthesis", "writes the answer")
@@ -80,6 +81,19 @@ class JudgeAnswer(BaseModel):
 
     _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
 
+    def to_text(self) -> str:
+        """Return the answer with what belongs to it, as those read it who are to say whether they can live with it."""
+        lists = (
+            ("Recommendations", self.recommendations),
+            ("Trade-offs", self.tradeoffs),
+            ("Open questions", self.open_questions),
+        )
+        parts = [("Implementation", self.implementation)]
+        parts += [(title, "\n".join(f"- {each}" for each in items)) for title, items in lists]
+        return "\n\n".join(
+            [self.description, *(f"{title}:\n\n{text}" for title, text in parts if text.strip())]
+        )
+
     @field_validator("description")
     @classmethod
     def _check_not_empty(cls, description: str) -> str:
@@ -131,10 +145,9 @@ async def synthesize(
     """
     judge = debate.judge
     letters = [debate.letter(agent) for agent in judged]
-    met = " Say of each requirement by its number whether your answer meets it." if requirements.items else ""
     whose = "every agent that has a final proposal" if len(letters) > 1 else f"agent {letters[0]}"
     task_text = (
-        f"Write the answer.{met} Score the work of {whose}, from 0 to {_MAX_SCORE}.\n"
+        f"Write the answer.{ask_of_requirements(requirements)} Score the work of {whose}, from 0 to {_MAX_SCORE}.\n"
         f"{score_anchors(_MAX_SCORE, of_one=len(letters) == 1)}"
     )
     prompt = (
@@ -143,10 +156,28 @@ async def synthesize(
         *guidance_of(guidance),
         instruction(debate, judge, SECTION, task_text),
     )
-    task = Task(SYNTHESIS.create_work(judge.id), prompt, is_answer=True)
+    return await ask_answer(debate, judge, prompt, letters, requirements)
+
+
+def ask_of_requirements(requirements: Requirements) -> str:
+    """Return the sentence of a task that asks whether the answer meets what is required; empty if nothing is."""
+    return (
+        " Say of each requirement by its number whether your answer meets it." if requirements.items else ""
+    )
+
+
+async def ask_answer(
+    debate: Debate, writer: Agent, prompt: Prompt, letters: Sequence[str], requirements: Requirements
+) -> JudgeAnswer:
+    """Return the answer that an agent gives to a prompt, with scores of the agents with these letters; none: it scores nobody.
+
+    Raises:
+        DebateFailedError: the writer gave none. If that may pass, it is waited for.
+    """
+    task = Task(SYNTHESIS.create_work(writer.id), prompt, is_answer=True)
     schema = _schema(letters, requirements)
     shape = AnswerShape("synthesis", JudgeAnswer, schema, lambda said: said.description, answer_from_prose)
-    answer = await debate.ask_structured(KEY, judge, task, shape)
+    answer = await debate.ask_structured(KEY, writer, task, shape)
     if isinstance(answer, StepFailed):
         raise debate_failure({KEY: answer}, SYNTHESIS.name)
     absent = _describe_missing(answer, letters, requirements)
@@ -179,6 +210,8 @@ def _schema(letters: Sequence[str], requirements: Requirements) -> str:
     """Return what is asked for. Requirements that are listed are asked about by number, and none that are not stated."""
     schema = prompt_schema(_AnswerSchema)
     properties = {**schema["properties"], "scores": scores_schema(letters, _MAX_SCORE)}
+    if not letters:
+        del properties["scores"]
     if requirements.items:
         met = {"requirements_met": requirements.schema()}
         properties = {

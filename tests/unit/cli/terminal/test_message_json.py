@@ -33,10 +33,10 @@ def test_an_outcome_is_told_with_what_its_format_says() -> None:
     debate = pb.Debate()
     debate.outcome.description = "Use one."
     debate.outcome.scores.add(agent_id="ada", score=7.5)
-    debate.outcome.panel.confidence = 72
+    debate.outcome.details.confidence = 72
     outcome = json.loads(message_to_json(debate))["outcome"]
     assert outcome["scores"] == [{"agent_id": "ada", "score": 7.5}]
-    assert (outcome["description"], outcome["panel"]["confidence"]) == ("Use one.", 72)
+    assert (outcome["description"], outcome["details"]["confidence"]) == ("Use one.", 72)
 
 
 def test_a_value_that_only_a_newer_server_knows_is_its_number() -> None:

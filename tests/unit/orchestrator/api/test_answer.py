@@ -7,9 +7,10 @@ from markdown_it import MarkdownIt
 from parley.orchestrator.api.answer import answer_markdown, answer_parts
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import AnswerPart, Format
+from parley.v1.debate_pb2 import Debate as DebateMessage
 from parley.v1.debate_pb2 import Outcome
 
-OUTCOME = Outcome(description="Use *one*.\n\n```\ncode\n```")
+DEBATE = DebateMessage(outcome=Outcome(description="Use *one*.\n\n```\ncode\n```"))
 
 
 async def _run(_debate: Debate) -> Outcome:
@@ -19,33 +20,33 @@ async def _run(_debate: Debate) -> Outcome:
 def told(*parts: AnswerPart) -> Format:
     """A format that shows its answer so."""
 
-    def answer(_outcome: Outcome) -> Iterator[AnswerPart]:
+    def answer(_debate: DebateMessage) -> Iterator[AnswerPart]:
         yield from parts
 
     return Format("poll", 1, _run, answer=answer)
 
 
 def test_of_a_format_that_is_not_known_the_answer_alone_is_shown() -> None:
-    assert list(answer_parts(OUTCOME, None)) == [AnswerPart("", OUTCOME.description)]
-    assert answer_markdown(OUTCOME, None) == OUTCOME.description + "\n"
+    assert list(answer_parts(DEBATE, None)) == [AnswerPart("", DEBATE.outcome.description)]
+    assert answer_markdown(DEBATE, None) == DEBATE.outcome.description + "\n"
 
 
 def test_a_format_that_says_nothing_of_its_answer_shows_the_answer_alone() -> None:
-    assert answer_markdown(OUTCOME, Format("poll", 1, _run)) == OUTCOME.description + "\n"
+    assert answer_markdown(DEBATE, Format("poll", 1, _run)) == DEBATE.outcome.description + "\n"
 
 
 def test_parts_stand_in_their_order_under_their_titles_and_what_was_written_stands_as_it_was() -> None:
     shown = answer_markdown(
-        OUTCOME,
+        DEBATE,
         told(
-            AnswerPart("", OUTCOME.description),
+            AnswerPart("", DEBATE.outcome.description),
             AnswerPart("Next", " Begin.\n"),
             AnswerPart("Risks", items=["one", "two"]),
             AnswerPart("Votes", "3 of 4", quoted=False),
         ),
     )
     assert shown == (
-        f"{OUTCOME.description}\n\n## Next\n\nBegin.\n\n## Risks\n\n- one\n- two\n\n## Votes\n\n3 of 4\n"
+        f"{DEBATE.outcome.description}\n\n## Next\n\nBegin.\n\n## Risks\n\n- one\n- two\n\n## Votes\n\n3 of 4\n"
     )
 
 
@@ -56,21 +57,22 @@ def test_parts_that_say_nothing_are_left_out() -> None:
         AnswerPart("Risks", items=[]),
         AnswerPart("Left"),
     )
-    assert list(answer_parts(OUTCOME, told(*parts))) == [AnswerPart("", "Yes.")]
-    assert answer_markdown(OUTCOME, told(*parts)) == "Yes.\n"
+    assert list(answer_parts(DEBATE, told(*parts))) == [AnswerPart("", "Yes.")]
+    assert answer_markdown(DEBATE, told(*parts)) == "Yes.\n"
 
 
 def test_every_item_is_one_item() -> None:
     items = ["one\n\ntwo", "- three", "four\n- five", "---", "```\nsix"]
-    shown = answer_markdown(OUTCOME, told(AnswerPart("Risks", items=items), AnswerPart("Left", "End.")))
+    shown = answer_markdown(DEBATE, told(AnswerPart("Risks", items=items), AnswerPart("Left", "End.")))
     tokens = MarkdownIt("commonmark").parse(shown)
     assert [each.level for each in tokens if each.type == "list_item_open"].count(1) == len(items)
     assert [each.type for each in tokens].count("heading_open") == 2
 
 
 def test_a_demonstration_says_so_before_anything_else() -> None:
-    shown = answer_markdown(OUTCOME, None, is_demonstration=True)
+    debate = DebateMessage(outcome=DEBATE.outcome, demonstration=True)
+    shown = answer_markdown(debate, None)
     mark, _, rest = shown.partition("\n\n")
     assert mark.startswith("*Demonstration: a very small model wrote this")
     assert mark.endswith(".*")
-    assert rest == OUTCOME.description + "\n"
+    assert rest == DEBATE.outcome.description + "\n"

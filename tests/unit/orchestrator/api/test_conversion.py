@@ -22,6 +22,7 @@ from parley.v1.agent_pb2 import Agent, SummarySettings
 from parley.v1.debate_pb2 import (
     AgentScore,
     Answer,
+    AnswerDetails,
     Approval,
     Clarification,
     DebateFailure,
@@ -32,6 +33,7 @@ from parley.v1.debate_pb2 import (
     Outcome,
     Question,
     Questions,
+    UnfulfilledRequirement,
     Work,
 )
 from parley.v1.event_pb2 import (
@@ -55,7 +57,6 @@ from parley.v1.panel_pb2 import (
     PanelOutcome,
     Termination,
     TerminationRule,
-    UnfulfilledRequirement,
 )
 from tests.support.orchestration import panel_settings
 from tests.unit.orchestrator.made_logs import CREATED, DEBATE, START, created, failed, log, succeeded
@@ -111,11 +112,11 @@ def test_a_debate_is_told_whole() -> None:
     outcome = Outcome(
         description="This one.",
         scores=[AgentScore(agent_id="ada", score=8), AgentScore(agent_id="bo", score=4.5)],
-        panel=PanelOutcome(
+        details=AnswerDetails(
             unfulfilled_requirements=[UnfulfilledRequirement(text="Free.", hard=True)],
             confidence=40,
-            synthesized_by="judge",
         ),
+        panel=PanelOutcome(synthesized_by="judge"),
     )
     state = fold(
         log(
@@ -154,7 +155,7 @@ def test_a_debate_is_told_whole() -> None:
     assert not made.is_answer
     assert said.outcome == outcome
     assert said.answer == (
-        "This one.\n\n## Unfulfilled requirements\n\n- Free. (a must)\n\n## Confidence\n\n40 of 100, by judge\n"
+        "This one.\n\n## Requirements\n\n- **Not met:** Free. (a must)\n\n## Confidence\n\n40 of 100, by the judge\n"
     )
     assert said.first_drafts == drafts
     assert (list(said.warnings), list(said.recalled_debate_ids)) == (["late"], ["deb-1"])

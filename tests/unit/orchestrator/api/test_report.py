@@ -19,6 +19,7 @@ from parley.v1.critique_pb2 import ISSUE_STATUS_NOT_ANSWERED, ISSUE_STATUS_REJEC
 from parley.v1.debate_pb2 import (
     AgentScore,
     Answer,
+    AnswerDetails,
     Clarifications,
     ContextDocument,
     DebateFailure,
@@ -31,6 +32,7 @@ from parley.v1.debate_pb2 import (
     Questions,
     Reply,
     Requirement,
+    UnfulfilledRequirement,
     Work,
 )
 from parley.v1.event_pb2 import (
@@ -49,7 +51,7 @@ from parley.v1.event_pb2 import (
     StepSucceeded,
     Warned,
 )
-from parley.v1.panel_pb2 import PanelOutcome, UnfulfilledRequirement
+from parley.v1.panel_pb2 import PanelOutcome
 from tests.support.orchestration import intervention, with_fields
 from tests.unit.orchestrator.made_logs import (
     ADA,
@@ -67,19 +69,19 @@ PROPOSAL = Work(activity="proposal", agent_id="ada", round=1)
 CRITIQUE = Work(activity="critique", agent_id="bo", round=1, target_agent_id="ada")
 REFINEMENT = Work(activity="refinement", agent_id="ada", round=1)
 SYNTHESIS = Work(activity="synthesis", agent_id="judge")
-PANEL = PanelOutcome(
+DETAILS = AnswerDetails(
     implementation="Begin with one table.",
     tradeoffs=["Speed for ease."],
     recommendations=["Measure first.", "Keep backups."],
     unfulfilled_requirements=[UnfulfilledRequirement(text="Two regions.", hard=True)],
     open_questions=["How many writers?"],
     confidence=40,
-    synthesized_by="judge",
 )
 OUTCOME = Outcome(
     description="Use an embedded store.",
     scores=[AgentScore(agent_id="ada", score=7.5), AgentScore(agent_id="bo", score=9)],
-    panel=PANEL,
+    details=DETAILS,
+    panel=PanelOutcome(synthesized_by="judge"),
 )
 CLAIMED = Claimed(owner="a")
 ROUND = RoundStarted(number=1, total=1)
@@ -141,9 +143,9 @@ def test_a_report_reads_from_the_question_to_the_totals() -> None:
         "#### Ada (ada)",
         "## Answer",
         "### Implementation",
-        "### Trade-offs",
         "### Recommendations",
-        "### Unfulfilled requirements",
+        "### Requirements",
+        "### Trade-offs",
         "### Open questions",
         "### Confidence",
         "### Scores",
@@ -167,9 +169,9 @@ def test_the_answer_is_told_with_all_that_belongs_to_it() -> None:
         "> Begin with one table.",
         "- Speed for ease.",
         "- Measure first.\n- Keep backups.",
-        "- Two regions. (a must)",
+        "- **Not met:** Two regions. (a must)",
         "- How many writers?",
-        "40 of 100, by judge",
+        "40 of 100, by the judge",
     ):
         assert said in text
     assert [each for each in cells(text) if each in {"9", "7.5"}] == ["9", "7.5"]
@@ -398,8 +400,8 @@ TEXTS = st.lists(PIECES | st.text(max_size=8), max_size=8).map("\n".join)
 def test_nothing_that_anyone_writes_breaks_the_outline(question: str, text: str, item: str) -> None:
     def written(question: str, text: str, item: str) -> str:
         asked = create_event("created", created(question=question))
-        panel = PanelOutcome(implementation="x" + text, tradeoffs=[item, text], synthesized_by="judge")
-        outcome = Outcome(description=text, panel=panel)
+        details = AnswerDetails(implementation="x" + text, tradeoffs=[item, text])
+        outcome = Outcome(description=text, details=details, panel=PanelOutcome(synthesized_by="judge"))
         return report(
             asked,
             Warned(message=item),

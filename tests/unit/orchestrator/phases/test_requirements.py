@@ -8,8 +8,7 @@ from pydantic import ValidationError
 
 from parley.orchestrator.phases.requirements import Requirements, RequirementsAnswer
 from parley.orchestrator.phases.synthesize import JudgeAnswer
-from parley.v1.debate_pb2 import Requirement
-from parley.v1.panel_pb2 import UnfulfilledRequirement
+from parley.v1.debate_pb2 import Requirement, UnfulfilledRequirement
 
 LISTED = Requirements(
     (Requirement(text="It floats.", hard=True), Requirement(text="It is blue.")), is_known=True

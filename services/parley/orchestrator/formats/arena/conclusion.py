@@ -20,6 +20,7 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.model_families import shared_family
 from parley.orchestrator.phases import synthesize
+from parley.orchestrator.phases.answer_details import create_details
 from parley.orchestrator.phases.answer_from_vote import (
     VerificationResult,
     describe_decision,
@@ -140,7 +141,6 @@ async def _write_answer(
         ("Your judgement of the proposals", _describe_ranking(arena, ranking)),
         ("What was criticized, and what became of it", await arena.collect_issues()),
     )
-    required = arena.requirements.to_prompt_text()
     answer = await write_from_vote(
         debate,
         judge,
@@ -148,14 +148,15 @@ async def _write_answer(
         _find_core(arena, decision, ranking),
         accounts,
         arena.steering.guidance,
-        required,
+        arena.requirements,
         core_is_first_draft=decision is not None and decision.core_is_first_draft,
     )
     verified = VerificationResult((), ())
     if arena.settings.verification:
-        verified = await verify(debate, arena.active_agents, work, answer, required)
+        required = arena.requirements.to_prompt_text()
+        verified = await verify(debate, arena.active_agents, work, answer.to_text(), required)
     return outcome_of(
-        answer,
+        Outcome(description=answer.description, details=create_details(answer, arena.requirements)),
         judged,
         with_options,
         decision,

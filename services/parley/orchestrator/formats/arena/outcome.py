@@ -5,44 +5,49 @@ from typing import Final
 
 from parley.orchestrator.engine.format import AnswerPart
 from parley.orchestrator.formats.arena.decision import JudgeResult
+from parley.orchestrator.model.names import Names, names_of
+from parley.orchestrator.phases.answer_details import detail_parts
 from parley.orchestrator.phases.answer_from_vote import VerificationResult
 from parley.orchestrator.phases.count_votes import most_confident_choice, strength_name, vote_lines
 from parley.v1.arena_pb2 import ArenaOutcome, RankedProposal
-from parley.v1.debate_pb2 import AgentScore, Outcome
+from parley.v1.debate_pb2 import AgentScore, Debate, Outcome
 from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, Vote, VoteStrength
 
 
-def decision_lines(decision: Decision, last: Vote | None) -> Iterator[str]:
-    """Yield what was decided, line by line, by the ids of agents. `last`: the last vote; None: too few have voted."""
+def decision_lines(decision: Decision, last: Vote | None, names: Names) -> Iterator[str]:
+    """Yield what was decided, line by line, by the names of agents. `last`: the last vote; None: too few have voted."""
     count, by_drafts = decision.count, decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS
     drafts = "the first drafts, written before anyone had read another's"
-    judge = f", and the choice of the judge {decision.judge_agent_id}" if decision.judge_agent_id else ""
+    judge = (
+        f", and the choice of {names.of_judge(decision.judge_agent_id)}" if decision.judge_agent_id else ""
+    )
     yield f"counted: {drafts if by_drafts else 'the ballots of the last vote'}{judge}"
     if decision.last_vote_reason:
         yield f"the first drafts were not counted: {decision.last_vote_reason}"
-    yield _describe_winner(decision, "the first draft" if by_drafts else "the proposal")
+    yield _describe_winner(decision, "the first draft" if by_drafts else "the proposal", names)
     if count.shared_family:
         yield f"all voters share one model family ({count.shared_family}): they are one voice"
     for each in decision.positions:
-        first, share = _list_names(each.first_agent_ids), f"{each.share:.0%} of what counts"
-        yield f"{each.position}: at first {first}; in the end {_list_names(each.last_agent_ids)}; {share}"
-    yield from _describe_ballots(decision)
+        first, share = _list_names(each.first_agent_ids, names), f"{each.share:.0%} of what counts"
+        yield f"{each.position}: at first {first}; in the end {_list_names(each.last_agent_ids, names)}; {share}"
+    yield from _describe_ballots(decision, names)
     if by_drafts and last is not None:
         yield _describe_change(decision, most_confident_choice(last))
-    core = decision.core_agent_id
+    core = names.of(decision.core_agent_id)
     if decision.core_is_first_draft:
         yield f"no final proposal is known to take that position: the answer is written around the first draft of {core}"
     else:
         yield f"the answer is written around the proposal of {core}"
 
 
-def _describe_winner(decision: Decision, what: str) -> str:
+def _describe_winner(decision: Decision, what: str, names: Names) -> str:
     count = decision.count
     strength = strength_name(count)
     if count.winner_agent_id:
-        return f"{what} of {count.winner_agent_id} has won ({strength})"
+        return f"{what} of {names.of(count.winner_agent_id)} has won ({strength})"
     if count.tied_agent_ids:
-        return f"nothing has won ({strength}): {', '.join(count.tied_agent_ids)} are tied; {_describe_positions(decision)}"
+        tied = names.list_of(count.tied_agent_ids)
+        return f"nothing has won ({strength}): {tied} are tied; {_describe_positions(decision)}"
     return f"nothing has won ({strength}); {_describe_positions(decision)}"
 
 
@@ -54,14 +59,15 @@ def _describe_positions(decision: Decision) -> str:
     return "of those with the largest share the one whose voters are surest stands"
 
 
-def _describe_ballots(decision: Decision) -> Iterator[str]:
+def _describe_ballots(decision: Decision, names: Names) -> Iterator[str]:
     """Yield the judge's choice, and what first drafts weigh; the ballots of a vote are shown with it."""
     for ballot in decision.count.ballots:
         if ballot.agent_id == decision.judge_agent_id:
-            reason = f": {ballot.reason}" if ballot.reason else ""
-            yield f"the judge chose {_describe_choice(decision, ballot.choice_agent_id)}, weight {ballot.weight:.2f}{reason}"
+            reason = f": {names.put_in(ballot.reason)}" if ballot.reason else ""
+            chosen = _describe_choice(decision, names.of(ballot.choice_agent_id))
+            yield f"the judge chose {chosen}, weight {ballot.weight:.2f}{reason}"
         elif decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS and ballot.weight != 1:
-            yield f"the draft of {ballot.agent_id} weighs {ballot.weight:.2f}"
+            yield f"the draft of {names.of(ballot.agent_id)} weighs {ballot.weight:.2f}"
 
 
 def _describe_choice(decision: Decision, agent: str) -> str:
@@ -80,15 +86,15 @@ def _describe_change(decision: Decision, voted: str) -> str:
     return f"the last vote would have decided otherwise: {place.position}"
 
 
-def _list_names(agents: Sequence[str]) -> str:
-    return ", ".join(agents) or "no agent"
+def _list_names(agents: Sequence[str], names: Names) -> str:
+    return names.list_of(agents) or "no agent"
 
 
 _WITHOUT_WINNER: Final = "no proposal has enough votes"
 
 
 def outcome_of(
-    answer: str,
+    answer: Outcome,
     judged: JudgeResult,
     votes: Sequence[Vote],
     decision: Decision | None,
@@ -98,7 +104,7 @@ def outcome_of(
     extended_rounds: int,
     not_asked: Collection[str] = (),
 ) -> Outcome:
-    """Return the outcome; ratings count the scores that the judge gave."""
+    """Return the outcome; ratings count the scores that the judge gave. `answer` has the answer and its details."""
     scores = [
         AgentScore(agent_id=each.agent_id, score=each.score)
         for each in sorted(ranking, key=lambda each: each.agent_id)
@@ -118,38 +124,39 @@ def outcome_of(
         not_asked_agent_ids=sorted(not_asked),
         decision=decision,
     )
-    return Outcome(description=answer, scores=scores, arena=arena)
+    outcome = Outcome(scores=scores, arena=arena)
+    outcome.MergeFrom(answer)
+    return outcome
 
 
-def answer_parts(outcome: Outcome) -> Iterator[AnswerPart]:
-    """Yield the parts of the answer in the order in which they are read."""
-    arena = outcome.arena
-    yield AnswerPart("", outcome.description)
+def answer_parts(debate: Debate) -> Iterator[AnswerPart]:
+    """Yield the parts of the answer of a debate in the order in which they are read."""
+    arena, names = debate.outcome.arena, names_of(debate)
+    yield AnswerPart("", debate.outcome.description)
+    yield from detail_parts(debate.outcome.details, debate.requirements)
     if arena.HasField("decision"):
-        lines = list(decision_lines(arena.decision, arena.votes[-1] if arena.votes else None))
+        lines = list(decision_lines(arena.decision, arena.votes[-1] if arena.votes else None, names))
         yield AnswerPart("Decision", items=lines, quoted=False)
     for number, vote in enumerate(arena.votes, start=1):
         title = "Vote" if len(arena.votes) == 1 else f"Vote {number} of {len(arena.votes)}"
         if arena.decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS:
             title = f"{title}, which did not decide"
-        yield AnswerPart(
-            title,
-            items=list(vote_lines(vote, without_winner=_WITHOUT_WINNER, with_shares=True)),
-            quoted=False,
-        )
-    yield AnswerPart(
-        f"Ranking by {arena.judge_agent_id}", items=[_ranking_line(each) for each in arena.ranking]
-    )
+        lines = list(vote_lines(vote, names, without_winner=_WITHOUT_WINNER, with_shares=True))
+        yield AnswerPart(title, items=lines, quoted=False)
+    ranking = [_ranking_line(each, names) for each in arena.ranking]
+    yield AnswerPart(f"Ranking by {names.of_judge(arena.judge_agent_id)}", items=ranking)
     yield AnswerPart("Still to be settled", arena.missing)
-    yield AnswerPart("Dissent", items=[f"{each.agent_id}: {each.text}" for each in arena.dissent])
+    yield AnswerPart("Dissent", items=[f"{names.of(each.agent_id)}: {each.text}" for each in arena.dissent])
     if arena.consenting_agent_ids:
-        names = ", ".join(arena.consenting_agent_ids)
-        yield AnswerPart("Verification", f"{names} can live with the answer.", quoted=False)
+        consenting = names.list_of(arena.consenting_agent_ids)
+        yield AnswerPart("Verification", f"{consenting} can live with the answer.", quoted=False)
     if arena.not_asked_agent_ids:
-        names = ", ".join(arena.not_asked_agent_ids)
-        yield AnswerPart("Not asked", f"{names}: what the others proposed was probable enough.", quoted=False)
+        agents = names.list_of(arena.not_asked_agent_ids)
+        yield AnswerPart(
+            "Not asked", f"{agents}: what the others proposed was probable enough.", quoted=False
+        )
 
 
-def _ranking_line(each: RankedProposal) -> str:
+def _ranking_line(each: RankedProposal, names: Names) -> str:
     score = f"{each.score:g} of 10" if each.HasField("score") else "no score"
-    return f"{each.agent_id}, {score}{': ' if each.reason else ''}{each.reason}"
+    return f"{names.of(each.agent_id)}, {score}{': ' if each.reason else ''}{names.put_in(each.reason)}"

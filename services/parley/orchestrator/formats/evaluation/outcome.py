@@ -6,7 +6,7 @@ from statistics import fmean
 from parley.orchestrator.engine.format import AnswerPart
 from parley.orchestrator.formats.evaluation.dimensions import DIMENSIONS, MAX_SCORE
 from parley.orchestrator.formats.evaluation.judgement import Judgement
-from parley.v1.debate_pb2 import Outcome
+from parley.v1.debate_pb2 import Debate, Outcome
 from parley.v1.evaluation_pb2 import (
     DimensionAverage,
     DimensionScore,
@@ -35,10 +35,10 @@ def outcome_of(
     return Outcome(description=_summary(evaluation), evaluation=evaluation)
 
 
-def answer_parts(outcome: Outcome) -> Iterator[AnswerPart]:
+def answer_parts(debate: Debate) -> Iterator[AnswerPart]:
     """Yield the parts of an evaluation in the order in which they are read."""
-    evaluation = outcome.evaluation
-    yield AnswerPart("", outcome.description)
+    evaluation = debate.outcome.evaluation
+    yield AnswerPart("", debate.outcome.description)
     yield AnswerPart("Scores", _table(evaluation))
     for each in evaluation.evaluators:
         reasons = [f"{_TITLES[score.dimension]}: {score.reason}" for score in each.scores if score.reason]

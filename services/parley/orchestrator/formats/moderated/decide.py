@@ -6,7 +6,7 @@ from parley.orchestrator.engine.format import AnswerPart
 from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.formats.moderated.ends import CONFIDENCE_NAMES, max_confidence
 from parley.orchestrator.formats.moderated.evaluate import moderator_preamble, summary_prompts
-from parley.orchestrator.formats.moderated.outcome import answer_parts, decision_shape, outcome_of
+from parley.orchestrator.formats.moderated.outcome import decision_parts, decision_shape, outcome_of
 from parley.orchestrator.formats.moderated.words import DECISION, quote_round
 from parley.orchestrator.model.contributions import texts_of
 from parley.orchestrator.model.tasks import Prompt, Task, size_of_prompt, user_part
@@ -147,7 +147,7 @@ def _approval_text(outcome: Outcome, time: int) -> str:
 
 def _full_text(outcome: Outcome) -> str:
     """Return a decision with all that belongs to it: who approves it reads what speaks against it too."""
-    return "\n\n".join(_part_text(each) for each in answer_parts(outcome) if each.text or each.items)
+    return "\n\n".join(_part_text(each) for each in decision_parts(outcome) if each.text or each.items)
 
 
 def _part_text(part: AnswerPart) -> str:

@@ -11,7 +11,7 @@ from parley.orchestrator.formats.moderated.ends import CONFIDENCE_NAMES, cap_con
 from parley.orchestrator.formats.moderated.points import parse_letter
 from parley.orchestrator.model.tasks import AnswerShape
 from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
-from parley.v1.debate_pb2 import Outcome
+from parley.v1.debate_pb2 import Debate, Outcome
 from parley.v1.moderated_pb2 import (
     CONFIDENCE_HIGH,
     CONFIDENCE_LOW,
@@ -233,8 +233,13 @@ def _perspective_to_proto(
     )
 
 
-def answer_parts(outcome: Outcome) -> Iterator[AnswerPart]:
-    """Yield the parts of the answer in the order in which they are read."""
+def answer_parts(debate: Debate) -> Iterator[AnswerPart]:
+    """Yield the parts of the answer of a debate in the order in which they are read."""
+    return decision_parts(debate.outcome)
+
+
+def decision_parts(outcome: Outcome) -> Iterator[AnswerPart]:
+    """Yield the parts of a decision in the order in which they are read."""
     moderated = outcome.moderated
     names = {each.agent_id: each.perspective.name for each in moderated.perspectives}
     yield AnswerPart("", outcome.description)

@@ -24,7 +24,7 @@ from parley.orchestrator.phases.propose import PROPOSAL, no_proposal_failure, pr
 from parley.orchestrator.phases.refine import REFINEMENT
 from parley.orchestrator.phases.synthesize import KEY, SYNTHESIS
 from parley.v1.agent_pb2 import Agent
-from parley.v1.debate_pb2 import Outcome, Reply, Work
+from parley.v1.debate_pb2 import AnswerDetails, Outcome, Reply, Work
 from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed
 from parley.v1.gateway_pb2 import PromptPart
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_JUDGE, TERMINATION_RULE_FIXED, PanelOutcome, PanelSettings
@@ -182,12 +182,12 @@ async def run_demonstration(debate: Debate) -> Outcome:
         ended = end_from_outside(steering, rounds)
     debate.record_event(f"rounds/ended/{rounds}", ended)
     answer = await _recommend(debate, final, steering.guidance)
-    panel = PanelOutcome(
+    details = AnswerDetails(
         recommendations=_sentences_of_agents(final, answer),
         tradeoffs=_sentences_of_agents(critiques, answer),
-        synthesized_by=debate.judge.id,
     )
-    return Outcome(description=answer, panel=panel)
+    panel = PanelOutcome(synthesized_by=debate.judge.id)
+    return Outcome(description=answer, details=details, panel=panel)
 
 
 class _Round:

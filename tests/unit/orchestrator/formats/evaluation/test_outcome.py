@@ -8,6 +8,7 @@ from parley.orchestrator.api.answer import answer_markdown
 from parley.orchestrator.formats.evaluation import V1
 from parley.orchestrator.formats.evaluation.judgement import Judgement
 from parley.orchestrator.formats.evaluation.outcome import outcome_of
+from parley.v1.debate_pb2 import Debate
 from parley.v1.evaluation_pb2 import (
     EVALUATION_DIMENSION_PERFORMANCE,
     EVALUATION_DIMENSION_SECURITY,
@@ -40,7 +41,9 @@ def test_an_evaluation_is_no_match_and_scores_nobody() -> None:
 def test_the_page_has_a_table_the_reasons_and_who_failed() -> None:
     given = judgement(security={"score": 8, "reason": "sealed"}, strengths=["short"], weaknesses=["dry"])
     failed = [FailedEvaluator(agent_id="cy", reason="PROVIDER_AUTH", message="no key")]
-    page = answer_markdown(outcome_of(ID, {"ada": given, "bo": judgement(performance=3)}, failed), V1)
+    page = answer_markdown(
+        Debate(outcome=outcome_of(ID, {"ada": given, "bo": judgement(performance=3)}, failed)), V1
+    )
     assert page.startswith(f"**5.5 of 10** for {ID}, by 2 evaluators.\n\ncy gave no score: PROVIDER_AUTH.\n")
     assert "| Dimension | ada | bo | Average |\n| --- | ---: | ---: | ---: |\n" in page
     assert "| Security | 8.0 | – | 8.0 |\n" in page  # noqa: RUF001

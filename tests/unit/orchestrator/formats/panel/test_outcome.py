@@ -12,8 +12,8 @@ from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.formats.panel.outcome import answer_parts, outcome_of
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.synthesize import JudgeAnswer
-from parley.v1.debate_pb2 import Requirement
-from parley.v1.panel_pb2 import PanelOutcome, UnfulfilledRequirement
+from parley.v1.debate_pb2 import AnswerDetails, Debate, Requirement, UnfulfilledRequirement
+from parley.v1.panel_pb2 import PanelOutcome
 
 LETTERS = [("cy", "C"), ("ada", "A")]
 
@@ -41,25 +41,25 @@ def test_all_that_the_judge_said_is_kept() -> None:
     unmet = [{"text": "free", "hard": False}]
     outcome = outcome_of(answer(unfulfilled_requirements=unmet), "umpire", LETTERS, Requirements())
     assert outcome.description == "Use one."
-    assert outcome.panel == PanelOutcome(
+    assert outcome.details == AnswerDetails(
         implementation="Begin.",
         tradeoffs=["speed"],
         recommendations=["measure"],
         unfulfilled_requirements=[UnfulfilledRequirement(text="free", hard=False)],
         open_questions=["when?"],
         confidence=80,
-        synthesized_by="umpire",
     )
+    assert outcome.panel == PanelOutcome(synthesized_by="umpire")
 
 
 def test_a_score_or_a_confidence_that_was_not_given_is_absent() -> None:
     outcome = outcome_of(answer(scores={"A": 7}, confidence=None), "judge", LETTERS, Requirements())
     assert [(each.agent_id, each.score) for each in outcome.scores] == [("ada", 7)]
-    assert not outcome.panel.HasField("confidence")
-    assert "Confidence" not in [part.title for part in answer_parts(outcome)]
+    assert not outcome.details.HasField("confidence")
+    assert "Confidence" not in [part.title for part in answer_parts(Debate(outcome=outcome))]
     none = outcome_of(answer(confidence=0), "judge", LETTERS, Requirements())
-    assert none.panel.HasField("confidence")
-    assert AnswerPart("Confidence", "0 of 100, by judge", quoted=False) in answer_parts(none)
+    assert none.details.HasField("confidence")
+    assert AnswerPart("Confidence", "0 of 100, by judge", quoted=False) in answer_parts(Debate(outcome=none))
 
 
 @given(st.integers(0, 100), st.lists(st.booleans(), max_size=4))
@@ -68,20 +68,24 @@ def test_confidence_is_capped_while_any_hard_requirement_is_unmet(confidence: in
     made = outcome_of(
         answer(confidence=confidence, unfulfilled_requirements=unmet), "judge", LETTERS, Requirements()
     )
-    assert made.panel.confidence == (min(confidence, 40) if any(hard) else confidence)
+    assert made.details.confidence == (min(confidence, 40) if any(hard) else confidence)
 
 
 def test_the_parts_of_an_answer_stand_in_the_order_in_which_they_are_read() -> None:
     unmet = [{"text": "free", "hard": False}, {"text": "small", "hard": True}]
     parts = list(
-        answer_parts(outcome_of(answer(unfulfilled_requirements=unmet), "judge", LETTERS, Requirements()))
+        answer_parts(
+            Debate(
+                outcome=outcome_of(answer(unfulfilled_requirements=unmet), "judge", LETTERS, Requirements())
+            )
+        )
     )
     assert parts == [
         AnswerPart("", "Use one."),
         AnswerPart("Implementation", "Begin."),
-        AnswerPart("Trade-offs", items=["speed"]),
         AnswerPart("Recommendations", items=["measure"]),
-        AnswerPart("Unfulfilled requirements", items=["free", "small (a must)"]),
+        AnswerPart("Requirements", items=["**Not met:** free", "**Not met:** small (a must)"]),
+        AnswerPart("Trade-offs", items=["speed"]),
         AnswerPart("Open questions", items=["when?"]),
         AnswerPart("Confidence", "40 of 100, by judge", quoted=False),
     ]
@@ -93,12 +97,13 @@ def test_the_parts_of_an_answer_stand_in_the_order_in_which_they_are_read() -> N
         ({"implementation": " "}, "Implementation"),
         ({"tradeoffs": []}, "Trade-offs"),
         ({"recommendations": []}, "Recommendations"),
-        ({}, "Unfulfilled requirements"),
+        ({}, "Requirements"),
         ({"open_questions": []}, "Open questions"),
     ],
 )
 def test_a_part_that_says_nothing_is_not_shown(fields: dict[str, Any], title: str) -> None:
-    shown = answer_markdown(outcome_of(answer(**fields), "judge", LETTERS, Requirements()), V1)
+    outcome = outcome_of(answer(**fields), "judge", LETTERS, Requirements())
+    shown = answer_markdown(Debate(outcome=outcome), V1)
     assert title not in shown
     assert "## Confidence" in shown
 
@@ -110,20 +115,22 @@ LISTED = Requirements(
 
 def test_what_is_unmet_is_told_in_the_words_and_by_the_number_of_the_list() -> None:
     made = outcome_of(answer(requirements_met={"R1": True, "R2": False}), "judge", LETTERS, LISTED)
-    assert list(made.panel.unfulfilled_requirements) == [
+    assert list(made.details.unfulfilled_requirements) == [
         UnfulfilledRequirement(text="It is blue.", hard=False, number=2)
     ]
-    assert made.panel.confidence == 80
-    assert "- R2: It is blue." in answer_markdown(made, V1)
+    assert made.details.confidence == 80
+    shown = answer_markdown(Debate(outcome=made, requirements=LISTED.items), V1)
+    assert "- **Not met:** R2, It is blue.\n- **Met:** R1, It is free. (a must)\n" in shown
 
 
 def test_confidence_is_capped_while_a_listed_must_is_unmet() -> None:
     made = outcome_of(answer(requirements_met={"R1": False}), "judge", LETTERS, LISTED)
-    assert made.panel.confidence == 40
-    assert "- R1: It is free. (a must)" in answer_markdown(made, V1)
+    assert made.details.confidence == 40
+    shown = answer_markdown(Debate(outcome=made, requirements=LISTED.items), V1)
+    assert "- **Not met:** R1, It is free. (a must)\n- **Not stated:** R2, It is blue.\n" in shown
 
 
 def test_where_nothing_is_required_nothing_is_unmet_whatever_the_judge_says() -> None:
     unmet = [{"text": "free", "hard": True}]
     made = outcome_of(answer(unfulfilled_requirements=unmet), "judge", LETTERS, Requirements(is_known=True))
-    assert (list(made.panel.unfulfilled_requirements), made.panel.confidence) == ([], 80)
+    assert (list(made.details.unfulfilled_requirements), made.details.confidence) == ([], 80)

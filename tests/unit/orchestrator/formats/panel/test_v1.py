@@ -17,7 +17,7 @@ from parley.orchestrator.phases.scoring import score_anchors
 from parley.v1.agent_pb2 import SummarySettings
 from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CONTINUING, AssessRequest, AssessResponse
 from parley.v1.critique_pb2 import ISSUE_STATUS_NOT_ANSWERED, ISSUE_STATUS_REJECTED
-from parley.v1.debate_pb2 import Outcome
+from parley.v1.debate_pb2 import Outcome, UnfulfilledRequirement
 from parley.v1.event_pb2 import (
     Concluded,
     DebateCreated,
@@ -32,7 +32,6 @@ from parley.v1.panel_pb2 import (
     TERMINATION_RULE_CONVERGENCE,
     TERMINATION_RULE_QUALITY,
     Termination,
-    UnfulfilledRequirement,
 )
 from tests.support.orchestration import Backstage, Replica, agent, backstage, check_log, make_debate, outcomes
 from tests.support.scripted_gateway import judgement, refusal
@@ -333,10 +332,10 @@ async def test_the_judges_scores_are_told_by_agent_and_all_it_said_is_kept(
     outcome = await held(stage, replica, make_debate(3, 1))
     scores = {each.agent_id: each.score for each in outcome.scores}
     assert scores == {"ada": 1.0, "bo": 2.0, "cy": 3.0}
-    panel = outcome.panel
-    assert (panel.confidence, panel.synthesized_by) == (80, "judge")
-    assert (panel.implementation, list(panel.tradeoffs)) == ("Do it.", ["time for money"])
-    assert (list(panel.recommendations), list(panel.open_questions)) == (["begin"], ["when?"])
+    details = outcome.details
+    assert (details.confidence, outcome.panel.synthesized_by) == (80, "judge")
+    assert (details.implementation, list(details.tradeoffs)) == ("Do it.", ["time for money"])
+    assert (list(details.recommendations), list(details.open_questions)) == (["begin"], ["when?"])
 
 
 @pytest.mark.parametrize(("hard", "confidence"), [(True, 40), (False, 80)])
@@ -346,10 +345,10 @@ async def test_confidence_is_capped_while_a_hard_requirement_is_unmet(
     stage.gateway.requirements = (("It is cheap.", False), ("It floats.", hard))
     stage.gateway.judge = lambda schema: judgement(schema, requirements_met={"R1": True, "R2": False})
     outcome = await held(stage, replica, make_debate(2, 1))
-    panel = outcome.panel
-    assert panel.confidence == confidence
+    details = outcome.details
+    assert details.confidence == confidence
     unmet = UnfulfilledRequirement(text="It floats.", hard=hard, number=2)
-    assert list(panel.unfulfilled_requirements) == [unmet]
+    assert list(details.unfulfilled_requirements) == [unmet]
 
 
 async def test_what_is_required_reaches_every_prompt_but_the_first_drafts(
@@ -381,7 +380,7 @@ async def test_a_debate_goes_on_without_a_list_of_requirements_and_the_judge_nam
     (warning,) = [event.payload.message for event in events if isinstance(event.payload, Warned)]
     assert warning == "what the question requires was not listed, and the debate goes on without: try later"
     (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
-    assert list(concluded.outcome.panel.unfulfilled_requirements) == [
+    assert list(concluded.outcome.details.unfulfilled_requirements) == [
         UnfulfilledRequirement(text="must float", hard=True)
     ]
 
