@@ -40,6 +40,7 @@ __all__ = [
     "criticism",
     "judgement",
     "refusal",
+    "unsure_until_settled",
 ]
 
 _CODES = {
@@ -470,6 +471,21 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
                 if fault.times is not None:
                     fault.times -= 1
                 raise fault.error
+
+
+def unsure_until_settled(
+    request: convergence_pb2.GroupPositionsRequest,
+) -> convergence_pb2.GroupPositionsResponse:
+    """What convergence says without an agreement model of different positions: nothing, until all are the same or all are not."""
+    agents = sorted(each.agent_id for each in request.positions)
+    found = convergence_pb2.GroupPositionsResponse(certain=bool(request.settled))
+    is_one_group = bool(request.settled) and all(each.same for each in request.settled)
+    for group in [agents] if is_one_group else [[each] for each in agents]:
+        found.groups.add(agent_ids=group, representative_agent_id=group[0])
+    if not found.certain:
+        for one, other in combinations(agents, 2):
+            found.unsure.add(agent_id=one, other_agent_id=other)
+    return found
 
 
 class _Convergence(convergence_pb2_grpc.ConvergenceServiceServicer):

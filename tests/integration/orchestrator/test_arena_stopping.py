@@ -1,5 +1,6 @@
 """What an arena saves: rounds that would change nothing, and agents that need not be asked."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -37,7 +38,7 @@ from parley.v1.event_pb2 import Concluded, RoundAssessed, RoundStarted
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, ended
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import backstage, check_log, make_limits
-from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_gateway import ScriptedGateway, refusal, unsure_until_settled
 
 
 async def held(
@@ -192,6 +193,16 @@ async def test_the_best_rated_are_asked_first_and_nobody_else_where_they_are_sur
     assert {asked.agent.id for asked in gateway.calls} == {"bo", "dee", "judge"}
     assert outcome(events).arena.not_asked_agent_ids == ["ada", "cy"]
     assert "ada, cy: what the others proposed was probable enough." in render_report(fold(events), V1)
+
+
+async def test_whether_the_best_rated_agree_is_asked_and_not_asked_again(tmp_path: Path) -> None:
+    gateway = ArenaScript().gateway()
+    gateway.weights = {"bo": 2.8, "cy": 2.8}
+    gateway.group_by = unsure_until_settled
+    gateway.grouping = lambda _: json.dumps({"groups": [["P1", "P2"]], "cannot_be_told": []})
+    events = await held(tmp_path, gateway, in_turn())
+    assert ended(events).reason == STOP_REASON_PROBABLE_ENOUGH
+    assert len(gateway.steps("first-draft-vote/*")) == len(gateway.steps("first-draft-vote/of-2/*")) == 2
 
 
 async def test_where_they_are_not_all_are_asked_one_after_the_other_and_debate(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """What an arena decides: by the first drafts and the judge's choice, or by the last vote, and what the debate has changed."""
 
-import asyncio
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from parley.v1.voting_pb2 import (
 from tests.integration.orchestrator.test_arena import held, outcome
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.orchestration import agent, backstage
-from tests.support.scripted_gateway import ScriptedGateway
+from tests.support.scripted_gateway import ScriptedGateway, unsure_until_settled
 
 LAST = VOTE_BALLOTS_LAST_VOTE
 RED_THEN_ALL_RED = {"ada": "red", "bo": "blue", "cy": "blue"}, dict.fromkeys(("ada", "bo", "cy"), "red")
@@ -228,27 +228,30 @@ async def test_a_vote_that_too_few_answer_fails_no_debate_that_its_first_drafts_
     assert "Vote, which did not decide" not in report
 
 
-async def test_final_positions_are_read_while_the_judge_is_asked_and_the_decision_asks_for_the_same(
-    tmp_path: Path,
-) -> None:
+async def test_which_proposals_of_a_vote_that_decides_are_alike_is_asked(tmp_path: Path) -> None:
+    gateway = ArenaScript(choice="ada").gateway()
+    gateway.group_by = unsure_until_settled
+    gateway.grouping = lambda _: json.dumps({"groups": [["P1", "P2", "P3"]], "cannot_be_told": []})
+    arena = await decided(tmp_path, gateway, voting=VotingSettings(ballots=LAST))
+    assert [list(each.agent_ids) for each in arena.votes[0].groups] == [["ada", "bo", "cy"]]
+    assert len(gateway.steps("round/5/vote-groups/grouping*")) == 2
+
+
+async def test_final_positions_are_compared_with_the_first_ones_while_the_agents_vote(tmp_path: Path) -> None:
     gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
-    told, compared, judged = gateway.group_by, list[GroupPositionsRequest](), gateway.hold("round/6/judge")
+    told, voting = gateway.group_by, gateway.hold("round/5/vote/ada")
     assert told is not None
-    read_ahead = asyncio.Event()
 
     def group_by(request: GroupPositionsRequest) -> GroupPositionsResponse:
-        if any(each.agent_id == "first/1" for each in request.positions):
-            compared.append(request)
-            read_ahead.set()
-        return told(request)
+        is_open = not request.settled and any(each.agent_id == "first/1" for each in request.positions)
+        return unsure_until_settled(request) if is_open else told(request)
 
     gateway.group_by = group_by
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
         debate = await replica.create(arena_spec(3, arena_settings(revision_rounds=1)))
-        async with asyncio.timeout(30):
-            await judged.reached.wait()
-            await read_ahead.wait()
-        judged.release()
-        await stage.comes_to(debate, "COMPLETED")
-    ahead, decided_by = compared
-    assert ahead == decided_by
+        await voting.reached.wait()
+        await gateway.wait_for("round/5/held-positions/grouping*", 2)
+        voting.release()
+        events = await stage.comes_to(debate, "COMPLETED")
+    positions = outcome(events).arena.decision.positions
+    assert [list(each.last_agent_ids) for each in positions] == [[], ["ada", "bo", "cy"]]

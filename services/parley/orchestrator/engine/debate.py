@@ -234,12 +234,6 @@ class Debate:
         outcome = await self._steps.run(step, answer)
         return outcome if isinstance(outcome, StepFailed) else unpack_answer(key, outcome)  # type: ignore[return-value]
 
-    async def call_ahead(self, key: str, call: Callable[[], Awaitable[None]]) -> None:
-        """Make a call whose only effect is that the step `key` is faster later. Do nothing if that step is recorded."""
-        if key not in self._recorded.outcomes:
-            await self._clock.sleep(0.03)  # the present steps go first
-            await call()
-
     async def run_until_enough(
         self,
         key: str,

@@ -5,7 +5,6 @@ of a restart or a drain. The results of a debate must not be lost: recording wai
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -133,17 +132,6 @@ class Convergence:
         """Return the assessment of a round's work."""
         _truncate_texts([*request.positions, *request.previous])
         return await self._caller.call(lambda: self._stub.Assess(request, timeout=_READ_SECONDS))
-
-    async def group_positions_ahead(self, request: convergence_pb2.GroupPositionsRequest) -> None:
-        """Prepare positions that `group_positions` will be called with soon; errors are ignored."""
-        _truncate_texts(request.positions)
-        with suppress(grpc.aio.AioRpcError):
-            await self._stub.GroupPositions(request, timeout=_REQUEST_SECONDS)
-
-    async def assess_ahead(self, request: convergence_pb2.AssessRequest) -> None:
-        """Prepare positions that `assess` will be called with soon; errors are ignored."""
-        with suppress(grpc.aio.AioRpcError):
-            await self._stub.Assess(request, timeout=_REQUEST_SECONDS)
 
 
 class Ratings:

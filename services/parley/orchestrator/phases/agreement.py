@@ -80,14 +80,22 @@ FIRST_DRAFT_VOTE = Activity(
 
 
 async def group_drafts(
-    debate: Debate, drafts: Sequence[Contribution], asked: Asked | None = None
+    debate: Debate,
+    drafts: Sequence[Contribution],
+    asked: Asked | None = None,
+    known: DraftGroups | None = None,
 ) -> DraftGroups | None:
     """Record how the first drafts group by position, and whether that is certain; None if it is not known.
 
-    Who is `asked` groups the positions of which the service is unsure; without it, no agent is asked.
+    Who is `asked` groups the positions of which the service is unsure; without it, no agent is asked. If it is `known` of all
+    these drafts, nothing is computed.
     """
     key = FIRST_DRAFT_VOTE.name
-    groups = await compute_draft_groups(debate, drafts, key, asked) if drafts else None
+    groups: DraftGroups | StepFailed | None = known
+    if known is None or {each.agent for each in drafts} != {
+        a for each in known.groups for a in each.agent_ids
+    }:
+        groups = await compute_draft_groups(debate, drafts, key, asked) if drafts else None
     if isinstance(groups, StepFailed):
         debate.warn(key, f"the first drafts could not be grouped: {groups.message}")
         return None

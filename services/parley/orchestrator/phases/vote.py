@@ -14,14 +14,13 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.model.voting import Group, group_options
-from parley.orchestrator.peers.services import truncate_text
-from parley.orchestrator.phases.agreement import agent_positions
+from parley.orchestrator.phases.agreement import agent_positions, group_positions
 from parley.orchestrator.phases.count_votes import PANEL_TERMS, Electorate, VoteTerms, to_voting_ballots
 from parley.orchestrator.phases.failing import debate_failure
+from parley.orchestrator.phases.grouping import Asked
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.v1.agent_pb2 import Agent
-from parley.v1.convergence_pb2 import GroupPositionsRequest
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.ratings_pb2 import (
     WEIGHT_RULE_ACCURACY,
@@ -71,24 +70,20 @@ async def fetch_vote_weights(
 
 
 async def group_similar_choices(
-    debate: Debate, work: Sequence[Contribution], terms: VoteTerms
+    debate: Debate, work: Sequence[Contribution], terms: VoteTerms, asked: Asked | None = None
 ) -> tuple[Group, ...]:
     """Return the proposals in groups of those that say the same; an agent of which that is not known stands alone.
 
-    Convergence joins none but those of which every two are the same answer, whatever is unsure of others.
+    Convergence joins none but those of which every two are the same answer, whatever is unsure of others. Who is `asked`
+    groups those of which it is unsure.
     """
     options = [each.agent for each in work]
     alone = group_options(options, (), ())
     if not terms.group_choices or len(options) < 2:
         return alone
     key = f"{terms.key}-groups"
-    request = GroupPositionsRequest(
-        question=truncate_text(debate.spec.question), positions=agent_positions(work)
-    )
     doing = CHOICE_GROUPS.create_work(round_number=terms.round)
-    found = await debate.call_service(
-        key, doing, request, lambda: debate.services.convergence.group_positions(request)
-    )
+    found = await group_positions(debate, key, doing, agent_positions(work), asked)
     if isinstance(found, StepFailed):
         debate.warn(key, f"every choice is counted alone, since they could not be compared: {found.message}")
         return alone
@@ -144,12 +139,13 @@ async def run_vote(
     work: Sequence[Contribution],
     requirements: str = "",
     terms: VoteTerms = PANEL_TERMS,
+    asked: Asked | None = None,
 ) -> Vote:
     """Let agents vote on each other's work, and return what that came to.
 
     It ends early, if the terms let it, once neither winner nor strength can change any more. An agent that fails
     abstains, and so does one that may choose nothing. What votes weigh and which choices are alike is looked up
-    meanwhile. Raise DebateFailedError if too few have voted. If those that failed for reasons that pass would be
+    meanwhile; who is `asked` is asked which are, if that is unknown. Raise DebateFailedError if too few have voted. If those that failed for reasons that pass would be
     enough, they are waited for.
     """
     if not voters:
@@ -163,7 +159,7 @@ async def run_vote(
         debate.warn(f"{terms.key}-voice", message)
     async with asyncio.TaskGroup() as tasks:
         weighing = tasks.create_task(fetch_vote_weights(debate, voters, terms))
-        grouping = tasks.create_task(group_similar_choices(debate, work, terms))
+        grouping = tasks.create_task(group_similar_choices(debate, work, terms, asked))
         steps = {
             each.id: partial(_ask_ballot_to_count, poll, each, weighing, grouping)
             for each in voters

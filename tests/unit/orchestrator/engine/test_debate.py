@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -302,20 +301,6 @@ async def test_a_call_waits_at_the_gate_and_one_whose_gateway_is_away_does_not_h
         debate.gate.close()
         await asyncio.wait_for(debate.gate.wait_until_empty(), 30)
         asking.cancel()
-
-
-async def test_nothing_is_called_ahead_of_a_step_that_is_recorded(stage: Backstage) -> None:
-    called: list[str] = []
-
-    async def call(key: str) -> None:
-        called.append(key)
-
-    async with owned(stage) as (debate, _):
-        await debate.call_ahead("a", partial(call, "a"))
-        await ask(debate)
-        await debate.call_ahead("a", partial(call, "a"))
-        await debate.call_ahead("b", partial(call, "b"))
-    assert called == ["a", "b"]
 
 
 async def _must_not_be_called() -> PastDebates:

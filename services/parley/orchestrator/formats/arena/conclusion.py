@@ -1,19 +1,21 @@
 """From the vote to the answer: vote, judge, rounds that the judge adds, and what the participants say of the answer."""
 
+import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from parley.orchestrator.formats.arena.decision import (
     DecisionBasis,
     JudgeResult,
+    compare_last_positions,
     core_text,
     decides_without_vote,
     determine_basis,
     make_decision,
     positions_to_choose,
-    prepare_position_comparison,
 )
 from parley.orchestrator.formats.arena.discussion import Discussion
-from parley.orchestrator.formats.arena.judge import judge_of
+from parley.orchestrator.formats.arena.judge import grouping_agent, judge_of
 from parley.orchestrator.formats.arena.outcome import outcome_of
 from parley.orchestrator.formats.arena.rounds import run_revision
 from parley.orchestrator.model.contributions import Contribution
@@ -47,13 +49,13 @@ async def conclude(arena: Discussion) -> Outcome:
     votes: list[Vote] = []
     basis = await determine_basis(arena)
     extended = 0
-    async with prepare_position_comparison(arena, basis):
-        async with arena.run_round(arena.judge_round - 1):
-            await _run_vote(arena, basis, arena.judge_round - 1, votes)
-        arena.debate.expect_answer_calls(1)
-        judge = judge_of(arena)
-        async with arena.run_round(arena.judge_round):
-            judged = await _judge(arena, basis, judge, arena.judge_round)
+    comparing = _start_comparing(arena, basis, arena.judge_round - 1)
+    async with arena.run_round(arena.judge_round - 1):
+        await _run_vote(arena, basis, arena.judge_round - 1, votes)
+    arena.debate.expect_answer_calls(1)
+    judge = judge_of(arena)
+    async with arena.run_round(arena.judge_round):
+        judged = await _judge(arena, basis, judge, arena.judge_round)
     while judged.judgement.sufficient is False and extended < arena.settings.max_extended_rounds:
         number = arena.total_rounds + 1
         await arena.update_steering(number)
@@ -64,11 +66,16 @@ async def conclude(arena: Discussion) -> Outcome:
         missing = judged.judgement.missing or "What is still open between the agents."
         async with arena.run_round(number):
             await run_revision(arena, number, missing)
-            async with prepare_position_comparison(arena, basis):
-                await _run_vote(arena, basis, number, votes)
-                arena.debate.expect_answer_calls(1)
-                judged = await _judge(arena, basis, judge, number)
-    return await _write_answer(arena, basis, judged, votes, extended)
+            comparing = _start_comparing(arena, basis, number)
+            await _run_vote(arena, basis, number, votes)
+            arena.debate.expect_answer_calls(1)
+            judged = await _judge(arena, basis, judge, number)
+    return await _write_answer(arena, basis, judged, votes, await comparing, extended)
+
+
+def _start_comparing(arena: Discussion, basis: DecisionBasis, number: int) -> asyncio.Task[list[list[str]]]:
+    """Begin to compare the present texts with the first drafts, which the vote and the judge do not wait for."""
+    return arena.tasks.create_task(compare_last_positions(arena, basis, number))
 
 
 async def _run_vote(arena: Discussion, basis: DecisionBasis, number: int, votes: list[Vote]) -> None:
@@ -87,10 +94,10 @@ async def _run_vote(arena: Discussion, basis: DecisionBasis, number: int, votes:
             key=f"round/{number}/vote",
             round_number=number,
         )
+        required = arena.requirements.to_prompt_text()
+        asked = partial(grouping_agent, arena) if basis.ballots == VOTE_BALLOTS_LAST_VOTE else None
         try:
-            votes.append(
-                await run_vote(arena.debate, voters, work, arena.requirements.to_prompt_text(), terms)
-            )
+            votes.append(await run_vote(arena.debate, voters, work, required, terms, asked))
         except DebateFailedError as lost:
             if lost.steps_to_wait_for or not decides_without_vote(arena, basis):
                 raise
@@ -122,7 +129,12 @@ def _vote_title(decision: Decision | None) -> str:
 
 
 async def _write_answer(
-    arena: Discussion, basis: DecisionBasis, judged: JudgeResult, votes: Sequence[Vote], extended: int
+    arena: Discussion,
+    basis: DecisionBasis,
+    judged: JudgeResult,
+    votes: Sequence[Vote],
+    last: Sequence[Sequence[str]],
+    extended: int,
 ) -> Outcome:
     """Decide, write the answer, and have the participants say whether they can live with it."""
     debate, judge = arena.debate, judged.judge
@@ -133,7 +145,7 @@ async def _write_answer(
         raise DebateFailedError(
             "QUORUM_LOST", "every agent with a proposal is muted", phase=synthesize.SYNTHESIS.name
         )
-    decision = await make_decision(arena, basis, votes[-1], judged, ranking) if votes else None
+    decision = await make_decision(arena, basis, votes[-1], judged, ranking, last) if votes else None
     with_options = [each for each in votes if each.options]
     accounts = (
         ("How it was decided", describe_decision(debate, decision) if decision else ""),

@@ -4,26 +4,27 @@ The first drafts are independent of each other, and the last ballots are not: ag
 alike. So by default the drafts decide, with the judge's choice among their positions as one more ballot.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from parley.orchestrator.formats.arena.discussion import Discussion
+from parley.orchestrator.formats.arena.judge import grouping_agent
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.deciding import positions_taken, sides, single_best
 from parley.orchestrator.model.model_families import shared_family
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.model.voting import Group, group_options
 from parley.orchestrator.peers.services import truncate_text
+from parley.orchestrator.phases.agreement import agent_positions, group_positions
 from parley.orchestrator.phases.count_votes import Electorate, VoteTerms, most_confident_choice, vote_terms
 from parley.orchestrator.phases.judge_proposals import Judgement
 from parley.orchestrator.phases.vote import fetch_vote_weights
 from parley.runtime.contract_settings import with_defaults
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import DUTY_PROPOSER, DUTY_VOTER, RankedProposal
-from parley.v1.convergence_pb2 import AgentPosition, GroupPositionsRequest
+from parley.v1.convergence_pb2 import AgentPosition
 from parley.v1.debate_pb2 import DraftGroup
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.voting_pb2 import (
@@ -42,7 +43,6 @@ _POSITIONS: Final = Activity(
     title="comparison of final proposals and first drafts",
 )
 _KEY: Final = "decision"
-_POSITIONS_KEY: Final = f"{_KEY}-positions"
 _MAX_POSITIONS: Final = 32
 """Positions that convergence compares at a time; of proposals beyond them it is not known which position they take."""
 
@@ -118,12 +118,15 @@ async def make_decision(
     vote: Vote,
     judged: JudgeResult,
     ranking: Sequence[RankedProposal],
+    last: Sequence[Sequence[str]],
 ) -> Decision:
-    """Return what is decided; `vote`: the last one."""
+    """Return what is decided; `vote`: the last one; `last`: whose proposals take each position of the first drafts now."""
     voters = arena.agents(DUTY_VOTER)
     groups = sides([each.agent_ids for each in basis.drafts], [each.id for each in voters])
     if groups:
-        return await _decide_by_drafts(arena, basis, voters, groups, vote, judged, ranking)
+        heard = {each.agent for each in arena.works()}
+        last = [[agent for agent in each if agent in heard] for each in last]
+        return await _decide_by_drafts(arena, basis, voters, groups, vote, judged, ranking, last)
     if basis.drafts:
         # The vote was on other terms, and may have ended before the judge's ballot could count.
         decision = Decision(
@@ -177,6 +180,7 @@ async def _decide_by_drafts(
     vote: Vote,
     judged: JudgeResult,
     ranking: Sequence[RankedProposal],
+    last: Sequence[Sequence[str]],
 ) -> Decision:
     judge = judged.judge
     # A judge that was muted when it chose, and is heard again, has the ballot of its own draft.
@@ -196,7 +200,6 @@ async def _decide_by_drafts(
     ballots.sort(key=lambda each: each.agent_id)
     alike = group_options(options, groups, ())
     count = Electorate([each.id for each in asked], options, terms).create_result(ballots, alike)
-    last = await _compare_last_positions(arena, basis.drafts)
     standing, holders = _find_leading_draft(count, basis.drafts, last, vote, ranking)
     return Decision(
         ballots=VOTE_BALLOTS_FIRST_DRAFTS,
@@ -259,76 +262,29 @@ def _choice_of_judge(judged: JudgeResult, groups: Sequence[Group]) -> Group:
     return next((group for group in groups if set(group) <= set(chosen)), ())
 
 
-async def _compare_last_positions(arena: Discussion, drafts: Sequence[DraftGroup]) -> list[list[str]]:
-    """Return which final proposals take each position of the first drafts, as far as it is known."""
-    debate = arena.debate
-    kept = _authors_without_revision(arena)
+async def compare_last_positions(arena: Discussion, basis: DecisionBasis, number: int) -> list[list[str]]:
+    """Return which proposals of a round take each position of the first drafts, as far as it is known."""
+    drafts, works = basis.drafts, arena.works()
+    kept = {each.agent for each in works if each is arena.transcript.draft(each.agent)}
     known = [sorted(kept.intersection(each.agent_ids)) for each in drafts]
-    request = _positions_request(arena, drafts)
-    if not request.positions:
+    changed = [each for each in works if each.agent not in kept]
+    if not drafts or not changed or len(works) < 2:
         return known
-    found = await debate.call_service(
-        _POSITIONS_KEY,
-        _POSITIONS.create_work(),
-        request,
-        lambda: debate.services.convergence.group_positions(request),
+    names = [f"first/{place}" for place, _ in enumerate(drafts, start=1)]
+    stands = [_draft_position(arena, name, each) for name, each in zip(names, drafts, strict=True)]
+    stands = [*stands, *agent_positions(changed)][:_MAX_POSITIONS]
+    key = f"round/{number}/{_POSITIONS.name}"
+    found = await group_positions(
+        arena.debate, key, _POSITIONS.create_work(round_number=number), stands, partial(grouping_agent, arena)
     )
     if isinstance(found, StepFailed):
         message = f"which final proposals take which first position could not be told: {found.message}"
-        debate.warn(_POSITIONS_KEY, message)
+        arena.debate.warn(key, message)
         return known
     unlike = [(each.agent_id, each.other_agent_id) for each in found.contradictions]
     unlike += [(each.agent_id, each.other_agent_id) for each in found.unsure]
-    asked = {each.agent_id for each in request.positions} - set(_draft_names(drafts))
-    taken = positions_taken(unlike, _draft_names(drafts), asked)
+    taken = positions_taken(unlike, names, {each.agent_id for each in stands} - set(names))
     return [sorted([*one, *other]) for one, other in zip(known, taken, strict=True)]
-
-
-@asynccontextmanager
-async def prepare_position_comparison(arena: Discussion, basis: DecisionBasis) -> AsyncIterator[None]:
-    """Have the positions of the final proposals read in the block, which it is decided by after it.
-
-    Nothing of it is recorded: the convergence service keeps what it has read, and answers from it later.
-    """
-    request = _positions_request(arena, basis.drafts)
-    if not request.positions:
-        yield
-        return
-    read = partial(arena.debate.services.convergence.group_positions_ahead, request)
-    reading = arena.tasks.create_task(arena.debate.call_ahead(_POSITIONS_KEY, read))
-    try:
-        yield
-    finally:
-        reading.cancel()
-
-
-def _authors_without_revision(arena: Discussion) -> set[str]:
-    """Return whose final proposals are the first drafts, so that there is nothing to compare."""
-    return {each.agent for each in arena.works() if each is arena.transcript.draft(each.agent)}
-
-
-def _positions_request(arena: Discussion, drafts: Sequence[DraftGroup]) -> GroupPositionsRequest:
-    """Return the request that finds which final proposals take which position; without stands if there is nothing to find."""
-    kept = _authors_without_revision(arena)
-    changed = [each for each in arena.works() if each.agent not in kept]
-    request = GroupPositionsRequest(question=truncate_text(arena.debate.spec.question))
-    if drafts and changed:
-        stands = [
-            *(
-                _draft_position(arena, name, each)
-                for name, each in zip(_draft_names(drafts), drafts, strict=True)
-            ),
-            *(
-                AgentPosition(agent_id=each.agent, position=each.position, text=truncate_text(each.text))
-                for each in changed
-            ),
-        ]
-        request.positions.extend(stands[:_MAX_POSITIONS])
-    return request
-
-
-def _draft_names(drafts: Sequence[DraftGroup]) -> list[str]:
-    return [f"first/{number}" for number, _ in enumerate(drafts, start=1)]
 
 
 def _draft_position(arena: Discussion, name: str, group: DraftGroup) -> AgentPosition:

@@ -1,7 +1,7 @@
 """One arena debate while it runs: who takes part, what was said so far, and what the prompts of each round say."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
@@ -17,6 +17,7 @@ from parley.orchestrator.model.judge_choice import Nominee
 from parley.orchestrator.model.open_issues import issues_of
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.phases.agreement import group_drafts
+from parley.orchestrator.phases.grouping import Asked
 from parley.orchestrator.phases.observe import observe
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import quotation
@@ -55,6 +56,7 @@ class Discussion:
         positions: Who holds which position, as far as it was looked at.
         assessed: What was said of a round's agreement, by the round's number.
         not_asked: Agents that take no further part, since they need not be asked.
+        known_drafts: How first drafts group that were asked for one after the other; None: it is not known.
     """
 
     def __init__(self, debate: Debate, tasks: asyncio.TaskGroup) -> None:
@@ -72,6 +74,7 @@ class Discussion:
         self.positions = PositionTracker()
         self.assessments: dict[int, AssessResponse | None] = {}
         self.skipped_agents: frozenset[str] = frozenset()
+        self.known_drafts: DraftGroups | None = None
         self._grouping: asyncio.Task[DraftGroups | None] | None = None
         self._recorded_keys: set[str] = set()
         self.total_rounds = self.judge_round
@@ -110,11 +113,11 @@ class Discussion:
         """Who is asked for nothing: those who are muted, and those who need not be asked."""
         return self.skipped_agents.union(self.steering.muted)
 
-    def start_grouping_drafts(self, asked: Callable[[], Agent]) -> None:
-        """Begin to group the first drafts; who `asked` returns is asked if the model is unsure, if anything hangs on it."""
+    def start_grouping_drafts(self, asked: Asked) -> None:
+        """Begin to group the first drafts; who is `asked` is asked if it is unknown how, and anything hangs on it."""
         by_drafts = with_defaults(self.settings.voting).ballots == VOTE_BALLOTS_FIRST_DRAFTS
         is_needed = by_drafts or self.settings.stopping.unanimous_drafts
-        grouping = group_drafts(self.debate, self.works(), asked if is_needed else None)
+        grouping = group_drafts(self.debate, self.works(), asked if is_needed else None, self.known_drafts)
         self._grouping = self.tasks.create_task(grouping)
 
     async def get_draft_groups(self) -> DraftGroups | None:

@@ -55,6 +55,6 @@ def judge_of(arena: Discussion) -> Agent:
 
 
 def grouping_agent(arena: Discussion) -> Agent:
-    """Return who is asked which positions are the same answer, if the model is unsure."""
+    """Return who is asked which positions are the same answer: whom the settings name, else the designated judge."""
     asked = arena.settings.grouping_agent_id
-    return next((each for each in arena.active_agents if each.id == asked), None) or judge_of(arena)
+    return next((each for each in arena.active_agents if each.id == asked), arena.debate.judge)

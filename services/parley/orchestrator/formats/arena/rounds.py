@@ -5,9 +5,11 @@ Proposals are asked for at once, or from the best agent on until what they say i
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from parley.orchestrator.formats.arena.discussion import PROPOSAL_ROUND, Discussion, Made, contributions
+from parley.orchestrator.formats.arena.judge import grouping_agent
 from parley.orchestrator.formats.arena.rules import probability_finding
 from parley.orchestrator.formats.arena.settings import topology_of
 from parley.orchestrator.model.contributions import Contribution
@@ -98,9 +100,11 @@ async def _is_probable_enough(
     work = arena.works()
     if len(work) < 2:
         return None
-    drafts = await compute_draft_groups(arena.debate, work, f"{FIRST_DRAFT_VOTE.name}/of-{len(work)}")
+    key = f"{FIRST_DRAFT_VOTE.name}/of-{len(work)}"
+    drafts = await compute_draft_groups(arena.debate, work, key, partial(grouping_agent, arena))
     found = RoundAssessed(finding="what the first drafts hold could not be told")
     if not isinstance(drafts, StepFailed):
+        arena.known_drafts = drafts
         found = probability_finding(drafts, weights, arena.settings.stopping)
     found.round = PROPOSAL_ROUND
     if found.ends_rounds and left:

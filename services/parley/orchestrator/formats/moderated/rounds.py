@@ -18,11 +18,10 @@ from parley.orchestrator.formats.moderated.words import ARGUMENT, REBUTTAL, REPL
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.tasks import Task, user_part
-from parley.orchestrator.phases.agreement import assess_agreement, assessment_key
+from parley.orchestrator.phases.agreement import assess_agreement
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import length_limit, quotation
-from parley.orchestrator.phases.read_ahead import PreparePositions, prepare_assessment
 from parley.v1.agent_pb2 import Agent
 from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CONVERGED, CONVERGENCE_VERDICT_STABLE_DISAGREEMENT
 from parley.v1.critique_pb2 import Critique
@@ -62,10 +61,9 @@ async def run_round(discussion: Discussion, put: str) -> Verdict:
         standing = _create_briefing(discussion, current)
         await _run_arguments(discussion, current, standing)
         before = discussion.rounds[-2].positions() if current.number > 1 else []
-        async with prepare_assessment(discussion.debate, assessment_key(current.number), before) as prepare:
-            await _run_rebuttals(discussion, current, standing, prepare)
-            flags, astray = await flag_round(discussion, current)
-            await _assess(discussion, current, before)
+        await _run_rebuttals(discussion, current, standing)
+        flags, astray = await flag_round(discussion, current)
+        await _assess(discussion, current, before)
         found = await evaluate(discussion, current, [*measures(discussion, current), *flags])
         if isinstance(found, StepFailed):
             found = _evaluate_by_measures(discussion, current, found, astray)
@@ -133,23 +131,15 @@ async def _run_arguments(discussion: Discussion, current: Round, standing: Round
     raise debate_failure(failed, phase, needed=enough - len(current.arguments))
 
 
-async def _run_rebuttals(
-    discussion: Discussion, current: Round, standing: RoundBriefing, prepare: PreparePositions
-) -> None:
-    """Let one debater after the other answer; each sees all arguments and the rebuttals before its own.
-
-    The positions of those who have answered are read while the next one is asked.
-    """
+async def _run_rebuttals(discussion: Discussion, current: Round, standing: RoundBriefing) -> None:
+    """Let one debater after the other answer; each sees all arguments and the rebuttals before its own."""
     if len(current.arguments) < 2:
         return
     debate, number = discussion.debate, current.number
     marks = PhaseMarks(debate, number, REBUTTAL, len(current.arguments))
-    answered: set[str] = set()
     for agent in current.debaters:
         if agent.id not in current.arguments:
             continue
-        prepare([each for each in current.positions() if each.agent in answered])
-        answered.add(agent.id)
         limit = standing.rebuttal_tokens(current.arguments[agent.id].tokens)
         marks.mark_start()
         if limit >= 0:
