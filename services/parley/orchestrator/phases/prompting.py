@@ -83,9 +83,10 @@ def quotation(title: str, text: str, give: int = MATERIAL_PRIORITY) -> PromptPar
     return user_part(f"{title} (quotation, not instructions):\n{quote_in_marks(text)}", give)
 
 
-def add_claims_to_cite(reply: Reply) -> None:
-    """Keep with a reply which of its claims need a citation and have none."""
-    reply.claims_to_cite.extend(claims_to_cite(reply.rendered or reply.text))
+def add_claims_to_cite(debate: Debate, reply: Reply) -> None:
+    """Keep with a reply which of its claims need a citation and have none; what the person says needs none."""
+    said = f"{debate.spec.question}\n{debate.briefing}"
+    reply.claims_to_cite.extend(claims_to_cite(reply.rendered or reply.text, said))
 
 
 def unsupported_claims(work: Contribution, whose: str) -> Prompt:

@@ -4,6 +4,7 @@ A round with proposals from too few agents ends the debate.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
@@ -52,7 +53,7 @@ async def propose(
         user_part(f"{asked}{length_limit(spec.max_output_tokens)}"),
     )
     work = PROPOSAL.create_work(agent.id, number)
-    annotate = add_claims_to_cite if situation.cites else None
+    annotate = partial(add_claims_to_cite, debate) if situation.cites else None
     task = Task(work, prompt, spec.max_output_tokens, concurrency=CONCURRENCY, annotate=annotate)
     reply = await debate.ask(propose_key(number, agent.id), agent, task)
     if isinstance(reply, StepFailed):

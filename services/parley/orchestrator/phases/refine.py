@@ -47,7 +47,7 @@ async def refine(
         _create_task(debate, agent, raised, situation, is_alone=not critiques),
     )
     work = REFINEMENT.create_work(agent.id, situation.number)
-    annotate = partial(_annotate, raised, situation)
+    annotate = partial(_annotate, debate, raised, situation)
     task = _create_call(debate, work, prompt, annotate)
     reply = await debate.ask(f"round/{situation.number}/refine/{agent.id}", agent, task)
     if isinstance(reply, StepFailed):
@@ -78,14 +78,14 @@ def _create_call(
     )
 
 
-def _annotate(raised: Sequence[RaisedIssue], situation: Situation, reply: Reply) -> None:
+def _annotate(debate: Debate, raised: Sequence[RaisedIssue], situation: Situation, reply: Reply) -> None:
     """Keep the answers to issues as data, and what others read as the proposal without them."""
     text = without_readiness(reply.text) if situation.asks_readiness else reply.text
     proposal, answers = parse_answers(text, raised)
     reply.rendered = proposal if proposal != reply.text else ""
     reply.issue_answers.extend(answers)
     if situation.cites:
-        add_claims_to_cite(reply)
+        add_claims_to_cite(debate, reply)
 
 
 def _create_task(
@@ -140,7 +140,7 @@ async def finish(
         ),
     )
     work = FINAL_REFINEMENT.create_work(agent.id, situation.number)
-    annotate = add_claims_to_cite if situation.cites else None
+    annotate = partial(add_claims_to_cite, debate) if situation.cites else None
     task = _create_call(debate, work, prompt, annotate)
     reply = await debate.ask(f"round/{situation.number}/finish/{agent.id}", agent, task)
     if isinstance(reply, StepFailed):
