@@ -47,7 +47,10 @@ RUNS: Final = {
     "two-agents.json": Run(
         ("agent-architect", "agent-performance"),
         3,
-        ("no judge section: a generalist judges", "no debate section: 3 rounds, as always"),
+        (
+            "no judge section: a generalist judges",
+            "no debate section: rounds as long as something is disputed, 3 at most",
+        ),
     ),
     "every-key.json": Run(
         ("agent-architect", "agent-security"),

@@ -44,6 +44,8 @@ from parley.v1.convergence_pb2 import (
     AssessRequest,
     AssessResponse,
     Contradiction,
+    GroupPositionsResponse,
+    PositionGroup,
 )
 from parley.v1.debate_pb2 import Clarifications, ContextDocument, Intervention
 from parley.v1.evaluation_pb2 import EvaluatedDebate, EvaluatedProposal, EvaluationSettings
@@ -51,10 +53,12 @@ from parley.v1.event_pb2 import DebateCreated, Intervened
 from parley.v1.memory_pb2 import RecallResponse
 from parley.v1.moderated_pb2 import Perspective
 from parley.v1.panel_pb2 import (
+    EFFORT_QUICK,
     SYNTHESIS_METHOD_MERGE,
     SYNTHESIS_METHOD_VOTING,
     TERMINATION_RULE_CONVERGENCE,
     TERMINATION_RULE_QUALITY,
+    TERMINATION_RULE_UNDISPUTED,
     Termination,
 )
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
@@ -221,6 +225,29 @@ def _agreement_gateway() -> ScriptedGateway:
     return gateway
 
 
+def _undisputed_spec(version: str) -> DebateCreated:
+    return make_debate(2, 3, format=version, termination=Termination(rule=TERMINATION_RULE_UNDISPUTED))
+
+
+def _undisputed_gateway() -> ScriptedGateway:
+    """Let the drafts agree, and the critics find nothing severe in the second round."""
+
+    def criticize(step: str, _agent: str) -> str:
+        severity = 7 if step.startswith("round/1/") else 3
+        issue = {"issue": "It forgets ice.", "severity": severity, "suggestion": "Name it."}
+        return json.dumps({"issues": [issue], "agrees": True, "remarks": ""})
+
+    gateway = ScriptedGateway()
+    together = PositionGroup(agent_ids=["ada", "bo"], representative_agent_id="ada", position="yes")
+    gateway.group = lambda: GroupPositionsResponse(groups=[together], majority=True, certain=True)
+    gateway.critic = criticize
+    return gateway
+
+
+def _quick_spec(version: str) -> DebateCreated:
+    return make_debate(2, 0, format=version, effort=EFFORT_QUICK)
+
+
 def _ballots_and_stands() -> ScriptedGateway:
     """Let every agent vote for the proposal that it is shown first, and object to what is merged."""
 
@@ -275,6 +302,8 @@ def _panels(version: str) -> Sequence[KeptDebate]:
     - `quality`: the judge scores rounds, work is carried forward, agents see their own line of work, past debates and
       documents;
     - `agreement`: agents that see the full history agree after the second round, and the rounds end;
+    - `undisputed`: nothing is disputed any more after the second round of three;
+    - `quick`: drafts alone;
     - `voting`: the answer by vote;
     - `merge`: the answer by merge, with objections;
     - `clarified`: questions to the person before it begins;
@@ -284,6 +313,8 @@ def _panels(version: str) -> Sequence[KeptDebate]:
         KeptDebate(version, "rounds", _rounds_spec, _rounds_gateway, _steer_rounds),
         KeptDebate(version, "quality", _quality_spec, _quality_gateway),
         KeptDebate(version, "agreement", _agreement_spec, _agreement_gateway),
+        KeptDebate(version, "undisputed", _undisputed_spec, _undisputed_gateway),
+        KeptDebate(version, "quick", _quick_spec),
         KeptDebate(version, "voting", _voting_spec, _ballots_and_stands),
         KeptDebate(version, "merge", _merge_spec, _ballots_and_stands),
         KeptDebate(version, "clarified", _clarified_spec, _curious, _steer_clarified),

@@ -154,10 +154,8 @@ def with_spec(created: DebateCreated, **fields: Any) -> DebateCreated:
 
 def panel_settings(**fields: Any) -> PanelSettings:
     """The panel's defaults, with these fields in place of them."""
-    assert isinstance(SETTINGS.defaults, PanelSettings)
-    settings = PanelSettings()
-    settings.MergeFrom(SETTINGS.defaults)
-    settings.MergeFrom(PanelSettings(**fields))
+    settings = SETTINGS.with_defaults(PanelSettings(**fields))
+    assert isinstance(settings, PanelSettings)
     return settings
 
 

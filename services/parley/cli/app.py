@@ -77,7 +77,12 @@ def parley() -> None:
     metavar="NAME",
     help="The model of all agents: a route, PROVIDER/MODEL, or one of the first provider.",
 )
-@click.option("-r", "--rounds", type=Count(100), metavar="N", help="Rounds at most. Default: the format's.")
+@click.option("-r", "--rounds", type=Count(100), metavar="N", help="Rounds. Default: the format's.")
+@click.option(
+    "--effort",
+    type=click.Choice(["quick", "standard", "thorough"]),
+    help="How much is asked: drafts alone, rounds as long as something is disputed, or all rounds. Format panel.",
+)
 @click.option(
     "--protocol",
     type=click.Choice(["adversarial", "collaborative", "socratic"]),

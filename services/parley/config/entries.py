@@ -314,3 +314,6 @@ RENAMED: Final[Mapping[type, Mapping[str, str]]] = {
     entry_of(Termination.DESCRIPTOR): {"type": "rule"},
 }
 """Keys of other tools' files that mean what another key means here."""
+
+BY_WORD: Final[Mapping[type, str]] = {entry_of(Termination.DESCRIPTOR): "rule"}
+"""Entries for which a word may stand, the value of this key alone: `termination: fixed`."""

@@ -11,7 +11,7 @@ from parley.config.contract_keys import Key, keys_of, set_word
 from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.debate_pb2 import DebateSpec
 from parley.v1.moderated_pb2 import ModeratedSettings
-from parley.v1.panel_pb2 import PanelSettings
+from parley.v1.panel_pb2 import EFFORT_QUICK, PanelSettings
 
 FORMAT_SETTINGS: Final = DebateSpec.DESCRIPTOR.oneofs_by_name["format_settings"]
 _UNATTENDED: Final = (
@@ -24,7 +24,7 @@ def _change_nothing(_spec: DebateSpec) -> str | None:
     return None
 
 
-def _keep_the_rest(_spec: DebateSpec) -> None:
+def _keep_the_rest(_spec: DebateSpec, _word: str) -> None:
     pass
 
 
@@ -57,7 +57,7 @@ class Format:
         has_concurrency: Whether the section bounds its calls at a time.
         instead: What does here what a key of another format does there, by that key. Each format's key for rounds is among them
             without being named.
-        clear: What an option of the command line clears before it sets its own field, by the option's name.
+        clear: Clears what the file says, and an option contradicts, before that is set; by the option's name, given its word.
         go_unattended: Sets what holds if no person can be asked and nothing else was said; returns a notice of that, or None if
             nothing changes.
     """
@@ -69,7 +69,7 @@ class Format:
     renamed: Mapping[str, str] = field(default_factory=dict)
     has_concurrency: bool = False
     instead: Mapping[str, str] = field(default_factory=dict)
-    clear: Mapping[str, Callable[[DebateSpec], None]] = field(default_factory=dict)
+    clear: Mapping[str, Callable[[DebateSpec, str], None]] = field(default_factory=dict)
     go_unattended: Callable[[DebateSpec], str | None] = _change_nothing
 
     @property
@@ -103,15 +103,29 @@ class Format:
 
     def set_option(self, spec: DebateSpec, option: str, word: str) -> None:
         """Set what an option of `parley debate` sets."""
-        self.clear.get(option, _keep_the_rest)(spec)
+        self.clear.get(option, _keep_the_rest)(spec, word)
         set_word(getattr(spec, self.name), self.options[option], word)
 
     def set_rounds(self, spec: DebateSpec, rounds: int) -> None:
         """Set the number of rounds, whatever was set before."""
+        self.clear.get("rounds", _keep_the_rest)(spec, str(rounds))
         setattr(getattr(spec, self.name), self.rounds, rounds)
 
 
-def _clear_topologies(spec: DebateSpec) -> None:
+def _clear_rounds(spec: DebateSpec, effort: str) -> None:
+    """Clear what the section says of the rounds' end, and of their number where there are to be none."""
+    spec.panel.ClearField("termination")
+    if effort == "quick":
+        spec.panel.ClearField("rounds")
+
+
+def _clear_quick(spec: DebateSpec, _rounds: str) -> None:
+    """Clear the effort of the section that allows no rounds."""
+    if spec.panel.effort == EFFORT_QUICK:
+        spec.panel.ClearField("effort")
+
+
+def _clear_topologies(spec: DebateSpec, _topology: str) -> None:
     """Clear all that the section says of topologies: the option is for all rounds."""
     spec.arena.ClearField("topology")
     spec.arena.ClearField("topologies")
@@ -130,12 +144,13 @@ FORMATS: Final[tuple[Format, ...]] = (
         name="panel",
         settings=keys_of(PanelSettings.DESCRIPTOR),
         rounds="rounds",
-        without_section="3 rounds, as always",
+        without_section="rounds as long as something is disputed, 3 at most",
         renamed={
             "termination_condition": "termination",
             "clarifications_max_iterations": "clarifications_max_times",
         },
         has_concurrency=True,
+        clear={"effort": _clear_rounds, "rounds": _clear_quick},
     ),
     Format(
         name="arena",

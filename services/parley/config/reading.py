@@ -14,9 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import ErrorDetails
 
-from parley.config.entries import ID_PATTERN, PASSED_OVER, RENAMED, FileEntry, ProviderEntry
+from parley.config.entries import BY_WORD, ID_PATTERN, PASSED_OVER, RENAMED, FileEntry, ProviderEntry
 from parley.config.errors import ConfigError
-from parley.config.source import Branch, Items, Tree
+from parley.config.source import Branch, Items, Leaf, Tree
 
 _MESSAGES: Final[Mapping[str, str]] = {
     "missing": "is missing",
@@ -175,6 +175,7 @@ class _Walk:
 
     def convert(self, tree: Tree, kind: Any, path: tuple[str | int, ...]) -> Any:
         kind = _unwrap_type(kind)
+        tree = _wrap_word(tree, kind)
         self.lines.setdefault(join_path(path), tree.line)
         if isinstance(tree, Items):
             inner = get_args(kind)[0] if get_origin(kind) is tuple else None
@@ -229,6 +230,14 @@ class _Walk:
             part if isinstance(part, int) else self._spelling.get(join_path(path[: number + 1]), part)
             for number, part in enumerate(path)
         ]
+
+
+def _wrap_word(tree: Tree, kind: Any) -> Tree:
+    """Return a word that stands for an entry as that entry; anything else as it is."""
+    if kind not in BY_WORD or not isinstance(tree, Leaf) or not isinstance(tree.value, str):
+        return tree
+    key = BY_WORD[kind]
+    return Branch({key: tree}, {key: tree.line}, tree.line)
 
 
 def _unwrap_name(tree: Tree) -> Tree:

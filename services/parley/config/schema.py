@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
 
-from parley.config.entries import PASSED_OVER, RENAMED, FileEntry
+from parley.config.entries import BY_WORD, PASSED_OVER, RENAMED, FileEntry
 
 
 def schema() -> dict[str, Any]:
@@ -27,6 +27,9 @@ def schema() -> dict[str, Any]:
         for key in keys:
             for spelled in dict.fromkeys((key, to_camel(key))):
                 target["properties"][spelled] = {"description": "Has no effect.", "deprecated": True}
+    for kind, key in BY_WORD.items():
+        whole = definitions[kind.__name__]
+        whole["anyOf"] = [{"type": whole.pop("type")}, whole["properties"][key]]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **root, "$defs": definitions}
 
 

@@ -113,6 +113,8 @@ class _StopReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StopReason
     """The agents repeat themselves and state nothing new."""
     STOP_REASON_CLEAR_WINNER: _StopReason.ValueType  # 16
     """One side has won: the others concede its key points."""
+    STOP_REASON_UNDISPUTED: _StopReason.ValueType  # 17
+    """Nothing is disputed any more: the drafts take one position, and no severe issue is open."""
 
 class StopReason(_StopReason, metaclass=_StopReasonEnumTypeWrapper):
     """Reasons for which the rounds of a debate end."""
@@ -151,6 +153,8 @@ STOP_REASON_STAGNATION: StopReason.ValueType  # 15
 """The agents repeat themselves and state nothing new."""
 STOP_REASON_CLEAR_WINNER: StopReason.ValueType  # 16
 """One side has won: the others concede its key points."""
+STOP_REASON_UNDISPUTED: StopReason.ValueType  # 17
+"""Nothing is disputed any more: the drafts take one position, and no severe issue is open."""
 Global___StopReason: _TypeAlias = StopReason  # noqa: Y015
 
 @_typing.final

@@ -21,6 +21,34 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _Effort:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _EffortEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Effort.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EFFORT_UNSPECIFIED: _Effort.ValueType  # 0
+    """As `rounds` and `termination` say; without them as standard."""
+    EFFORT_QUICK: _Effort.ValueType  # 1
+    """Every agent drafts by itself, and the answer is made of the drafts: no critiques and no refinements."""
+    EFFORT_STANDARD: _Effort.ValueType  # 2
+    """Rounds as long as something is disputed: the rule `undisputed`."""
+    EFFORT_THOROUGH: _Effort.ValueType  # 3
+    """All rounds: the rule `fixed`."""
+
+class Effort(_Effort, metaclass=_EffortEnumTypeWrapper):
+    """How much a panel asks of its agents."""
+
+EFFORT_UNSPECIFIED: Effort.ValueType  # 0
+"""As `rounds` and `termination` say; without them as standard."""
+EFFORT_QUICK: Effort.ValueType  # 1
+"""Every agent drafts by itself, and the answer is made of the drafts: no critiques and no refinements."""
+EFFORT_STANDARD: Effort.ValueType  # 2
+"""Rounds as long as something is disputed: the rule `undisputed`."""
+EFFORT_THOROUGH: Effort.ValueType  # 3
+"""All rounds: the rule `fixed`."""
+Global___Effort: _TypeAlias = Effort  # noqa: Y015
+
 class _SynthesisMethod:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -62,25 +90,33 @@ class _TerminationRule:
 class _TerminationRuleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TerminationRule.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TERMINATION_RULE_UNSPECIFIED: _TerminationRule.ValueType  # 0
-    """The default: fixed."""
+    """As `PanelSettings.effort` says; without it fixed where `rounds` is given, else undisputed."""
     TERMINATION_RULE_FIXED: _TerminationRule.ValueType  # 1
     """All rounds are run."""
     TERMINATION_RULE_CONVERGENCE: _TerminationRule.ValueType  # 2
     """Rounds end early when the agents agree, and when they disagree, none of them changes position and nothing new is stated."""
     TERMINATION_RULE_QUALITY: _TerminationRule.ValueType  # 3
     """Rounds end early when the judge scores the best of the present work, 0 to 100, at the threshold or above."""
+    TERMINATION_RULE_UNDISPUTED: _TerminationRule.ValueType  # 4
+    """Rounds end after the first in which nothing is disputed: the drafts of the round take one position, and no issue of
+    severity 5 or more, or without a severity, stays open, that is, is not taken up by the refinement.
+    """
 
 class TerminationRule(_TerminationRule, metaclass=_TerminationRuleEnumTypeWrapper):
     """Rules that end the rounds of a debate."""
 
 TERMINATION_RULE_UNSPECIFIED: TerminationRule.ValueType  # 0
-"""The default: fixed."""
+"""As `PanelSettings.effort` says; without it fixed where `rounds` is given, else undisputed."""
 TERMINATION_RULE_FIXED: TerminationRule.ValueType  # 1
 """All rounds are run."""
 TERMINATION_RULE_CONVERGENCE: TerminationRule.ValueType  # 2
 """Rounds end early when the agents agree, and when they disagree, none of them changes position and nothing new is stated."""
 TERMINATION_RULE_QUALITY: TerminationRule.ValueType  # 3
 """Rounds end early when the judge scores the best of the present work, 0 to 100, at the threshold or above."""
+TERMINATION_RULE_UNDISPUTED: TerminationRule.ValueType  # 4
+"""Rounds end after the first in which nothing is disputed: the drafts of the round take one position, and no issue of
+severity 5 or more, or without a severity, stays open, that is, is not taken up by the refinement.
+"""
 Global___TerminationRule: _TypeAlias = TerminationRule  # noqa: Y015
 
 @_typing.final
@@ -95,14 +131,17 @@ class PanelSettings(_message.Message):
     SUMMARIES_FIELD_NUMBER: _builtins.int
     TERMINATION_FIELD_NUMBER: _builtins.int
     SYNTHESIS_METHOD_FIELD_NUMBER: _builtins.int
+    EFFORT_FIELD_NUMBER: _builtins.int
     rounds: _builtins.int
-    """Rounds."""
+    """Rounds. Without a rule in `termination` and without `effort`, all of them are run."""
     include_full_history: _builtins.bool
     """Whether agents see the whole text of earlier rounds."""
     carry_forward: _builtins.bool
     """Whether a round starts from the last round's refinements rather than from new proposals."""
     synthesis_method: Global___SynthesisMethod.ValueType
     """How the answer is made."""
+    effort: Global___Effort.ValueType
+    """How much is asked. It stands for a rule of `termination`: another rule is refused with it, and `rounds` with `quick`."""
     @_builtins.property
     def summaries(self) -> _agent_pb2.SummarySettings:
         """Summaries of long histories."""
@@ -120,10 +159,11 @@ class PanelSettings(_message.Message):
         summaries: _agent_pb2.SummarySettings | None = ...,
         termination: Global___Termination | None = ...,
         synthesis_method: Global___SynthesisMethod.ValueType = ...,
+        effort: Global___Effort.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_carry_forward", b"_carry_forward", "_include_full_history", b"_include_full_history", "carry_forward", b"carry_forward", "include_full_history", b"include_full_history", "summaries", b"summaries", "termination", b"termination"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_carry_forward", b"_carry_forward", "_include_full_history", b"_include_full_history", "carry_forward", b"carry_forward", "include_full_history", b"include_full_history", "rounds", b"rounds", "summaries", b"summaries", "synthesis_method", b"synthesis_method", "termination", b"termination"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_carry_forward", b"_carry_forward", "_include_full_history", b"_include_full_history", "carry_forward", b"carry_forward", "effort", b"effort", "include_full_history", b"include_full_history", "rounds", b"rounds", "summaries", b"summaries", "synthesis_method", b"synthesis_method", "termination", b"termination"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__carry_forward: _TypeAlias = _typing.Literal["carry_forward"]  # noqa: Y015
     _WhichOneofArgType__carry_forward: _TypeAlias = _typing.Literal["_carry_forward", b"_carry_forward"]  # noqa: Y015
@@ -155,8 +195,8 @@ class Termination(_message.Message):
     threshold_percent: _builtins.int
     """Percent that the rule compares with."""
     grouping_agent_id: _builtins.str
-    """Of `convergence`, the agent that is asked which positions are the same, if the agents' agreement depends on it
-    and it is not known. Empty, or muted: the judge. Of another rule, it must be empty.
+    """Of `undisputed` and `convergence`, the agent that is asked which positions are the same, if the agents' agreement depends
+    on it and it is not known. Empty, or muted: the judge. Of another rule, it must be empty.
     """
     def __init__(
         self,

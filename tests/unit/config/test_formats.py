@@ -34,6 +34,12 @@ from parley.v1.arena_pb2 import (
 )
 from parley.v1.debate_pb2 import Clarifications, DebateSpec
 from parley.v1.moderated_pb2 import ModeratedSettings, Perspective
+from parley.v1.panel_pb2 import (
+    EFFORT_QUICK,
+    EFFORT_STANDARD,
+    EFFORT_THOROUGH,
+    PanelSettings,
+)
 from parley.v1.voting_pb2 import (
     VOTE_BALLOTS_LAST_VOTE,
     VOTE_WEIGHTS_ACCURACY,
@@ -84,6 +90,42 @@ def test_the_number_of_rounds_replaces_what_the_section_says(each: Format) -> No
     settings = getattr(spec, each.name)
     assert 7 in {value for field, value in settings.ListFields() if "rounds" in field.name}
     assert 2 not in {value for field, value in settings.ListFields() if "rounds" in field.name}
+
+
+@pytest.mark.parametrize(
+    ("section", "option", "expected"),
+    [
+        ("rounds: 5", "quick", PanelSettings(effort=EFFORT_QUICK)),
+        ("rounds: 5", "standard", PanelSettings(effort=EFFORT_STANDARD, rounds=5)),
+        ("effort: standard", "thorough", PanelSettings(effort=EFFORT_THOROUGH)),
+        (
+            "termination: {rule: quality, threshold: 80}",
+            "thorough",
+            PanelSettings(effort=EFFORT_THOROUGH),
+        ),
+    ],
+)
+def test_an_effort_replaces_what_the_section_says_against_it(
+    section: str, option: str, expected: PanelSettings
+) -> None:
+    spec = debate_message(config.loads(f"debate: {{{section}}}", "debate.yaml", Path()).debate)
+    DEFAULT.set_option(spec, "effort", option)
+    assert spec.panel == expected
+
+
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ("quick", PanelSettings(rounds=2)),
+        ("thorough", PanelSettings(rounds=2, effort=EFFORT_THOROUGH)),
+    ],
+)
+def test_a_number_of_rounds_replaces_the_effort_that_allows_none(
+    section: str, expected: PanelSettings
+) -> None:
+    spec = debate_message(config.loads(f"debate: {{effort: {section}}}", "debate.yaml", Path()).debate)
+    DEFAULT.set_rounds(spec, 2)
+    assert spec.panel == expected
 
 
 def test_the_formats_are_those_whose_settings_the_contract_gives_keys() -> None:

@@ -143,8 +143,13 @@ def test_snake_case_in_yaml_says_the_same() -> None:
         ("judge:\n  temperature: .nan\n", "debate.yaml:2: judge.temperature: must be a number"),
         (
             "debate:\n  termination_condition:\n    type: never\n",
-            "debate.yaml:3: debate.termination_condition.type: must be 'fixed', 'convergence' or 'quality'",
+            "debate.yaml:3: debate.termination_condition.type: must be 'fixed', 'convergence', 'quality' or 'undisputed'",
         ),
+        (
+            "debate:\n  termination: never\n",
+            "debate.yaml:2: debate.termination.rule: must be 'fixed', 'convergence', 'quality' or 'undisputed'",
+        ),
+        ("debate:\n  termination: 3\n", "debate.yaml:2: debate.termination: must be a mapping"),
         ("debate:\n  rounds: 1\n  rounds: 2\n", "debate.yaml:3: rounds: is here twice, first on line 2"),
         (
             "debate:\n  include_full_history: true\n  includeFullHistory: true\n",
@@ -292,7 +297,7 @@ def test_missing_sections_fall_back_with_a_notice() -> None:
     assert found.notices == (
         "parley.yaml: no agents section: architect and performance debate",
         "parley.yaml: no judge section: a generalist judges",
-        "parley.yaml: no debate section: 3 rounds, as always",
+        "parley.yaml: no debate section: rounds as long as something is disputed, 3 at most",
     )
     assert [agent.id for agent in found.agents] == ["architect", "performance"]
     assert (found.team_given, found.judge_given) == (False, False)
@@ -448,6 +453,18 @@ def test_a_tool_is_named_once() -> None:
     assert problems("agents:\n- role: kiss\n  tools: [list_files, list_files]\n") == (
         "debate.yaml:3: agents[0].tools[1]: list_files is there twice",
     )
+
+
+@pytest.mark.parametrize("key", ["termination", "terminationCondition"])
+def test_a_rule_alone_may_say_when_the_rounds_end(key: str) -> None:
+    text = f"debate: {{{key}: undisputed, effort: standard}}\n"
+    spec = debate_message(config.loads(text, "debate.yaml", Path()).debate)
+    assert spec.panel == panel_pb2.PanelSettings(
+        termination=panel_pb2.Termination(rule=panel_pb2.TERMINATION_RULE_UNDISPUTED),
+        effort=panel_pb2.EFFORT_STANDARD,
+    )
+    jsonschema.Draft202012Validator(schema()).validate(yaml.safe_load(text))
+    assert not jsonschema.Draft202012Validator(schema()).is_valid({"debate": {key: "never"}})
 
 
 def test_the_rule_that_ends_rounds_is_said_once() -> None:

@@ -36,7 +36,7 @@ def refused(message: Message) -> list[str]:
         (PanelSettings(rounds=-1), "spec.rounds is -1, must be 1 to 100, or 0 for the default"),
         (
             PanelSettings(termination=Termination(rule=77)),  # type: ignore[arg-type]
-            "spec.termination.rule is not a known value; known values: fixed, convergence, quality",
+            "spec.termination.rule is not a known value; known values: fixed, convergence, quality, undisputed",
         ),
         (ArenaSettings(max_extended_rounds=11), "spec.max_extended_rounds must be 0 to 10"),
         (Agent(temperature=float("nan")), "spec.temperature must be 0 to 2"),

@@ -29,6 +29,7 @@ class DebateOptions:
     format: str | None
     model: str | None
     rounds: int | None
+    effort: str | None
     protocol: str | None
     topology: str | None
     voting: str | None
@@ -58,6 +59,7 @@ class DebateOptions:
     def of_format(self) -> dict[str, str]:
         """The given options that are settings of a format."""
         named = {
+            "effort": self.effort,
             "protocol": self.protocol,
             "topology": self.topology,
             "voting": self.voting,
@@ -82,6 +84,11 @@ def check_debate_options(question: str | None, options: DebateOptions) -> None:
     if options.rounds is not None and options.max_rounds is not None:
         raise CommandError(
             "--rounds and --max-rounds mean the same; leave one of them out", INVALID_ARGUMENTS
+        )
+    if options.rounds is not None and options.effort == "quick":
+        raise CommandError(
+            "--effort quick asks for drafts alone, without rounds; leave out --rounds or --effort",
+            INVALID_ARGUMENTS,
         )
     unused = _new_debate_options(question, options) if options.resume is not None else []
     if unused:

@@ -47,6 +47,10 @@ def _check_no_name(_violations: Violations, _settings: Message, _agents: Collect
     pass
 
 
+def _complete_nothing(_settings: Message, _given: Message) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a format, one message of `DebateSpec.format_settings`.
@@ -58,6 +62,7 @@ class Settings:
         check_rules: Notes the fields, below `spec.NAME`, that break a rule between fields, or with the number of agents. Ranges are
             in the contract.
         check_names: Notes the fields that name an agent that is not among those that debate.
+        complete: Sets, in settings with their defaults, the fields whose default follows from what was given.
     """
 
     name: str
@@ -65,6 +70,7 @@ class Settings:
     check_rules: Callable[[Violations, Message, int], None] = _check_no_rule
     check_names: Callable[[Violations, Message, Collection[str]], None] = _check_no_name
     demonstration: Message | None = None
+    complete: Callable[[Message, Message], None] = _complete_nothing
 
     def check(self, violations: Violations, given: Message, agents: int) -> None:
         """Note every field that is out of its range or breaks a rule; so many agents debate."""
@@ -80,6 +86,7 @@ class Settings:
         settings.CopyFrom(defaults)
         if given is not None:
             settings.MergeFrom(given)
+            self.complete(settings, given)
         return settings
 
 

@@ -42,11 +42,15 @@ class _TrackedIssue:
     def severity(self) -> int | None:
         return self.issue.severity if self.issue.HasField("severity") else None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the author did not take it up: it rejected it, or did not clearly answer."""
+        return self.answer.status != ISSUE_STATUS_TAKEN_UP
+
     def sort_key(self) -> tuple[bool, int, int, str]:
         """Return its place among others: open ones first, then by severity."""
-        status = self.answer.status
         severity = -1 if self.severity is None else self.severity
-        return status == ISSUE_STATUS_TAKEN_UP, -severity, _PLACES[status], self.name
+        return not self.is_open, -severity, _PLACES[self.answer.status], self.name
 
 
 def list_raised_issues(letter: Letters, critiques: Iterable[Contribution]) -> list[RaisedIssue]:
@@ -57,6 +61,13 @@ def list_raised_issues(letter: Letters, critiques: Iterable[Contribution]) -> li
         if made.critique is not None
         for issue in made.critique.issues
     ]
+
+
+def count_open_issues(made: Sequence[Contribution], severity: int) -> int:
+    """Return how many issues of a round are open that have this severity, or more, or none that is known."""
+    targets = {each.target for each in made if each.target}
+    tracked = [issue for target in targets for issue in _track_issues(str, target, made)]
+    return sum(each.is_open and (each.severity is None or each.severity >= severity) for each in tracked)
 
 
 def answers_of(letter: Letters, made: Contribution) -> str:
@@ -94,10 +105,7 @@ def _lines_of(letter: Letters, target: str, rounds: Sequence[Sequence[Contributi
     last = [made for made in rounds[-1] if made.target == target]
     standing = sorted(_track_issues(letter, target, rounds[-1]), key=_TrackedIssue.sort_key)
     earlier = [
-        each
-        for before in rounds[:-1]
-        for each in _track_issues(letter, target, before)
-        if each.answer.status != ISSUE_STATUS_TAKEN_UP
+        each for before in rounds[:-1] for each in _track_issues(letter, target, before) if each.is_open
     ]
     lines = [_line(each) for each in standing]
     lines += [_prose_line(letter, made) for made in last if not is_structured(made)]

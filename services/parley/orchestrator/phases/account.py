@@ -28,6 +28,12 @@ def end_of_all_rounds(total: int) -> RoundsEnded:
     return RoundsEnded(reason=STOP_REASON_ALL_ROUNDS_COMPLETED, explanation=explanation)
 
 
+def end_of_drafts() -> RoundsEnded:
+    """Return that only drafts were asked for."""
+    explanation = "only independent drafts were asked for, without critiques and refinements"
+    return RoundsEnded(reason=STOP_REASON_ALL_ROUNDS_COMPLETED, explanation=explanation)
+
+
 def end_from_outside(steering: Steering, number: int) -> RoundsEnded:
     """Return which limit, or that a person, ended the rounds in or after the one with this number."""
     if steering.limit:

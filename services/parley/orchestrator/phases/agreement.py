@@ -77,6 +77,7 @@ async def _state_position(debate: Debate, number: int, made: Contribution, key: 
 FIRST_DRAFT_VOTE = Activity(
     "first-draft-vote", "comparing the first drafts", title="vote over the first drafts"
 )
+DRAFT_COMPARISON = Activity("draft-comparison", "comparing the drafts", title="comparison of the drafts")
 
 
 async def group_drafts(
@@ -84,31 +85,39 @@ async def group_drafts(
     drafts: Sequence[Contribution],
     asked: Asked | None = None,
     known: DraftGroups | None = None,
+    *,
+    number: int = 1,
 ) -> DraftGroups | None:
-    """Record how the first drafts group by position, and whether that is certain; None if it is not known.
+    """Return how the drafts of a round group by position, and whether that is certain; None if it is not known.
 
     Who is `asked` groups the positions of which the service is unsure; without it, no agent is asked. If it is `known` of all
-    these drafts, nothing is computed.
+    these drafts, nothing is computed. The groups of the first drafts are recorded: they are the vote that a debate has to beat.
     """
-    key = FIRST_DRAFT_VOTE.name
+    key = FIRST_DRAFT_VOTE.name if number == 1 else f"round/{number}/{DRAFT_COMPARISON.name}"
     groups: DraftGroups | StepFailed | None = known
     if known is None or {each.agent for each in drafts} != {
         a for each in known.groups for a in each.agent_ids
     }:
-        groups = await compute_draft_groups(debate, drafts, key, asked) if drafts else None
+        groups = await compute_draft_groups(debate, drafts, key, asked, number) if drafts else None
     if isinstance(groups, StepFailed):
-        debate.warn(key, f"the first drafts could not be grouped: {groups.message}")
+        which = "first drafts" if number == 1 else f"drafts of round {number}"
+        debate.warn(key, f"the {which} could not be grouped: {groups.message}")
         return None
-    if groups is not None:
+    if groups is not None and number == 1:
         debate.record_event(f"{key}/groups", DraftsGrouped(drafts=groups))
     return groups
 
 
 async def compute_draft_groups(
-    debate: Debate, drafts: Sequence[Contribution], key: str, asked: Asked | None = None
+    debate: Debate,
+    drafts: Sequence[Contribution],
+    key: str,
+    asked: Asked | None = None,
+    number: int = 1,
 ) -> DraftGroups | StepFailed:
-    """Return how drafts group by position, as `group_positions` does."""
-    work = FIRST_DRAFT_VOTE.create_work(round_number=1)
+    """Return how the drafts of a round group by position, as `group_positions` does."""
+    activity = FIRST_DRAFT_VOTE if number == 1 else DRAFT_COMPARISON
+    work = activity.create_work(round_number=number)
     found = await group_positions(debate, key, work, agent_positions(drafts), asked)
     if isinstance(found, StepFailed):
         return found

@@ -57,6 +57,7 @@ class RoundPlan:
         edges: Who criticizes whom; both take part.
         past: What is recalled of past debates, as text. First drafts do not wait for it: they are to be independent.
         requirements: What an answer has to meet; first drafts do not wait for it either.
+        drafts_only: Whether agents only propose; there are no edges then.
         full_history: Whether agents see the whole text of the rounds before, rather than their own line of work.
         carry_forward: Whether work of the round before stands as the proposal of this one.
         summaries: When an agent's own history is summarized.
@@ -72,6 +73,7 @@ class RoundPlan:
     full_history: bool
     carry_forward: bool
     summaries: SummarySettings
+    drafts_only: bool = False
 
 
 class Round:
@@ -106,7 +108,7 @@ class Round:
             for critic, target in plan.edges
         }
         self._refinements: dict[str, _Step] = {
-            each.id: tasks.create_task(self._refine(each)) for each in agents
+            each.id: tasks.create_task(self._refine(each)) for each in agents if not plan.drafts_only
         }
         self._limit = tasks.create_task(debate.limiter.enforce_round_limit(number))
         self._quorum = tasks.create_task(self._check_quorum())
@@ -252,7 +254,9 @@ class Round:
 
     async def _finish(self) -> None:
         await self._quorum
-        if self._refinements:  # a limit may have ended a debate in which every agent is muted
+        if (
+            self._refinements
+        ):  # there are none of drafts alone, nor if a limit ended a debate in which every agent is muted
             await asyncio.wait([*self._critiques.values(), *self._refinements.values()])
         self._limit.cancel()
         number = self._plan.number

@@ -64,9 +64,15 @@ def round_preamble(debate: Debate, agent: Agent, situation: Situation) -> Prompt
         user_part(describe_identity(debate, agent)),
         *recalled,
         *situation.history,
-        user_part(f"This is round {situation.number} of {situation.total}."),
+        user_part(_describe_round(situation)),
         *guidance_of(situation.guidance),
     )
+
+
+def _describe_round(situation: Situation) -> str:
+    """Return which round it is; before the last one it is open whether there will be more."""
+    number, total = situation.number, situation.total
+    return f"This is round {number} of {'at most ' if number < total else ''}{total}."
 
 
 def common_preamble(debate: Debate, agent: Agent, requirements: str) -> Prompt:

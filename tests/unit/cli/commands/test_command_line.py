@@ -92,6 +92,17 @@ from tests.unit.cli.commands.scripts import ROLES
             2,
             "--max-rounds: only for --format moderated",
         ),
+        (
+            ["debate", "x", "--effort", "quick", "--rounds", "3"],
+            2,
+            "--effort quick asks for drafts alone, without rounds; leave out --rounds or --effort",
+        ),
+        (["debate", "x", "--format", "arena", "--effort", "quick"], 2, "--effort: only for --format panel"),
+        (
+            ["debate", "x", "--format", "moderated", "--effort", "quick"],
+            2,
+            "--effort: only for --format panel",
+        ),
         (["debate", "x", "--perspectives", "5"], 2, "--perspectives: must be a whole number, 2 to 4"),
         (
             ["debate", "x", "--format", "moderated", "--rounds", "2", "--max-rounds", "3"],

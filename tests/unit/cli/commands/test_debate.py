@@ -78,7 +78,7 @@ def test_the_notice_of_defaults_comes_only_where_they_hold(
     assert capsys.readouterr().err.splitlines()[:3] == [
         "Using parley.yaml of this folder.",
         "parley.yaml: no agents section: architect and performance debate",
-        "parley.yaml: no debate section: 3 rounds, as always",
+        "parley.yaml: no debate section: rounds as long as something is disputed, 3 at most",
     ]
     assert run(["debate", "Which?", "--agents", "ada", "--rounds", "1", *server]) == 0
     assert " section: " not in capsys.readouterr().err

@@ -38,6 +38,7 @@ DEBATE: dict[str, list[str]] = {
     "--checkpoints": ["Which?", "--format", "moderated", "--no-checkpoints"],
     "--model": ["Which?", "--model", "openai/m"],
     "--rounds": ["Which?", "-r", "2"],
+    "--effort": ["Which?", "--effort", "quick"],
     "--config": ["Which?", "-c", "parley.yaml"],
     "--trust-config": ["Which?", "--trust-config"],
     "--context": ["Which?", "--context", "context.md"],

@@ -15,7 +15,7 @@ from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.sentences import first_sentence, to_prose
 from parley.orchestrator.model.tasks import Activity, Prompt, Task, system_part, user_part
 from parley.orchestrator.phases import critique, propose, refine
-from parley.orchestrator.phases.account import end_from_outside, end_of_all_rounds
+from parley.orchestrator.phases.account import end_from_outside, end_of_all_rounds, end_of_drafts
 from parley.orchestrator.phases.critique import CRITIQUE
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.progress import PhaseMarks
@@ -27,7 +27,13 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import AnswerDetails, Outcome, Reply, Work
 from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed
 from parley.v1.gateway_pb2 import PromptPart
-from parley.v1.panel_pb2 import SYNTHESIS_METHOD_JUDGE, TERMINATION_RULE_FIXED, PanelOutcome, PanelSettings
+from parley.v1.panel_pb2 import (
+    EFFORT_QUICK,
+    SYNTHESIS_METHOD_JUDGE,
+    TERMINATION_RULE_FIXED,
+    PanelOutcome,
+    PanelSettings,
+)
 
 _TOKENS: Final = 64
 """Of a contribution if the debate names no bound: three sentences or so, some seconds of such a model."""
@@ -163,14 +169,15 @@ async def run_demonstration(debate: Debate) -> Outcome:
     _warn_of_ignored_settings(debate, settings)
     works: dict[str, Contribution] = {}
     critiques: list[Contribution] = []
-    ended, rounds = end_of_all_rounds(settings.rounds), settings.rounds
+    is_quick, rounds = settings.effort == EFFORT_QUICK, settings.rounds
+    ended = end_of_drafts() if is_quick else end_of_all_rounds(rounds)
     for number in range(1, settings.rounds + 1):
         steering = await debate.read_steering(f"round/{number}/control")
         if steering.end and number > 1:
             ended, rounds = end_from_outside(steering, number - 1), number - 1
             break
         debate.record_event(f"round/{number}/started", RoundStarted(number=number, total=settings.rounds))
-        made = await _Round(debate, number, steering, works).run()
+        made = await _Round(debate, number, steering, works).run(drafts_only=is_quick)
         critiques = [each for each in made if each.activity == CRITIQUE.name] or critiques
         works |= {each.agent: each for each in made if each.activity != CRITIQUE.name}
         debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
@@ -202,11 +209,13 @@ class _Round:
         self._before = before
         self._agents = [each for each in debate.participants if each.id not in steering.muted]
 
-    async def run(self) -> list[Contribution]:
+    async def run(self, *, drafts_only: bool) -> list[Contribution]:
         """Return all that was contributed, refinements last. Raises DebateFailedError if no agent has a proposal."""
         limit = asyncio.create_task(self._debate.limiter.enforce_round_limit(self._number))
         try:
             proposals = await self._collect_proposals()
+            if drafts_only:
+                return proposals
             critiques = await self._collect_critiques(proposals)
             return [*proposals, *critiques, *await self._collect_refinements(proposals, critiques)]
         finally:
@@ -277,7 +286,7 @@ def _warn_of_ignored_settings(debate: Debate, settings: PanelSettings) -> None:
     """Say which settings ask for more than such a model can do."""
     asked = {
         "it cannot vote or merge: the judge answers": settings.synthesis_method != SYNTHESIS_METHOD_JUDGE,
-        "all rounds are held": settings.termination.rule != TERMINATION_RULE_FIXED,
+        "all rounds are held": settings.termination.rule != TERMINATION_RULE_FIXED and settings.rounds > 1,
         "it asks nothing before it begins": debate.spec.HasField("clarifications"),
     }
     left_out = "; ".join(what for what, wanted in asked.items() if wanted)

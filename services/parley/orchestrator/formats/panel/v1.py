@@ -24,7 +24,12 @@ from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.open_issues import is_structured, issues_of
 from parley.orchestrator.model.tasks import Prompt, user_part
 from parley.orchestrator.phases import assess, clarify, critique, propose, refine, summarize, synthesize
-from parley.orchestrator.phases.account import describe_rounds, end_from_outside, end_of_all_rounds
+from parley.orchestrator.phases.account import (
+    describe_rounds,
+    end_from_outside,
+    end_of_all_rounds,
+    end_of_drafts,
+)
 from parley.orchestrator.phases.agreement import (
     POSITION,
     find_end_by_agreement,
@@ -33,6 +38,7 @@ from parley.orchestrator.phases.agreement import (
 )
 from parley.orchestrator.phases.assess import find_end_by_quality
 from parley.orchestrator.phases.count_votes import most_confident_choice
+from parley.orchestrator.phases.disputes import find_end_undisputed
 from parley.orchestrator.phases.grouping import GROUPING
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens
 from parley.orchestrator.phases.merge import MERGE, OBJECTION, collect_objections, merge
@@ -46,14 +52,16 @@ from parley.orchestrator.phases.vote import VOTE, run_vote
 from parley.runtime.contract_settings import with_defaults
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import Agent
-from parley.v1.debate_pb2 import Outcome
+from parley.v1.debate_pb2 import DraftGroups, Outcome
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
 from parley.v1.panel_pb2 import (
+    EFFORT_QUICK,
     SYNTHESIS_METHOD_MERGE,
     SYNTHESIS_METHOD_VOTING,
     TERMINATION_RULE_CONVERGENCE,
     TERMINATION_RULE_FIXED,
     TERMINATION_RULE_QUALITY,
+    TERMINATION_RULE_UNDISPUTED,
     PanelSettings,
 )
 
@@ -131,10 +139,9 @@ async def _run_rounds(debate: Debate) -> RoundsResult:
                 break
             plan = _plan_round(debate, number, steering, past, requirements)
             rounds.append(Round(debate, tasks, plan, tuple(rounds)))
-            if number == 1:
-                tasks.create_task(_group_drafts(debate, rounds[0]))
+            grouping = tasks.create_task(_group_drafts(debate, rounds))
             if number < settings.rounds:
-                ended = await _find_end(debate, rounds, requirements, stated)
+                ended = await _find_end(debate, rounds, requirements, stated, grouping)
             if ended:
                 break
     made = [each for result in rounds for each in await result.collect_all()]
@@ -142,9 +149,14 @@ async def _run_rounds(debate: Debate) -> RoundsResult:
     _check_has_proposal(debate, made)
     steering = await debate.read_steering("synthesis/control")
     if ended is None:
-        ended = end_from_outside(steering, len(rounds)) if steering.limit else end_of_all_rounds(len(rounds))
+        ended = end_from_outside(steering, len(rounds)) if steering.limit else _end_of_rounds(debate)
     debate.record_event(f"rounds/ended/{len(rounds)}", ended)
     return RoundsResult(made, failed, len(rounds), await requirements, ended, steering)
+
+
+def _end_of_rounds(debate: Debate) -> RoundsEnded:
+    settings = _settings(debate)
+    return end_of_drafts() if settings.effort == EFFORT_QUICK else end_of_all_rounds(settings.rounds)
 
 
 def _settings(debate: Debate) -> PanelSettings:
@@ -161,24 +173,34 @@ def _plan_round(
 ) -> RoundPlan:
     settings = _settings(debate)
     agents = tuple(each for each in debate.participants if each.id not in steering.muted)
+    drafts_only = settings.effort == EFFORT_QUICK
     return RoundPlan(
         number=number,
         total=settings.rounds,
         agents=agents,
-        edges=all_to_all(agents),
+        edges=() if drafts_only else all_to_all(agents),
         steering=steering,
         past=past,
         requirements=requirements,
         full_history=settings.include_full_history,
         carry_forward=settings.carry_forward,
         summaries=with_defaults(settings.summaries),
+        drafts_only=drafts_only,
     )
 
 
-async def _group_drafts(debate: Debate, first: Round) -> None:
-    drafts = await first.collect_drafts()
-    if len(drafts) > 1:  # one alone agrees with no agent
-        await group_drafts(debate, await state_positions(debate, 1, drafts, "draft-position"))
+async def _group_drafts(debate: Debate, rounds: Sequence[Round]) -> DraftGroups | None:
+    """Return how the drafts of the last round group: the first drafts, or those on which it depends whether the rounds end."""
+    settings, number, present = _settings(debate), len(rounds), rounds[-1]
+    decides = settings.termination.rule == TERMINATION_RULE_UNDISPUTED and number < settings.rounds
+    if not decides and number > 1:
+        return None
+    drafts = await present.collect_drafts()
+    if len(drafts) < 2:  # one alone agrees with no agent
+        return None
+    stated = await state_positions(debate, number, drafts, "draft-position")
+    asked = partial(_grouping_agent, debate, present.agents) if decides else None
+    return await group_drafts(debate, stated, asked, number=number)
 
 
 async def _find_end(
@@ -186,6 +208,7 @@ async def _find_end(
     rounds: Sequence[Round],
     requirements: asyncio.Task[Requirements],
     stated: list[Sequence[Contribution]],
+    grouping: asyncio.Task[DraftGroups | None],
 ) -> RoundsEnded | None:
     """Wait until the next round may begin, and return why there is to be none; None if there is.
 
@@ -198,6 +221,8 @@ async def _find_end(
         await (present.collect_all() if settings.include_full_history else present.wait_for_first_line())
         return None
     made = await present.collect_all()
+    if rule == TERMINATION_RULE_UNDISPUTED:
+        return find_end_undisputed(debate, number, await present.collect_drafts(), await grouping, made)
     if rule == TERMINATION_RULE_CONVERGENCE:
         stated.append(await state_positions(debate, number, await present.collect_works()))
         before = stated[-2] if number > 1 else ()

@@ -9,9 +9,13 @@ from parley.runtime.errors import ParleyError
 from parley.runtime.validation import Violations
 from parley.v1.agent_pb2 import SummarySettings
 from parley.v1.panel_pb2 import (
+    EFFORT_QUICK,
+    EFFORT_STANDARD,
+    EFFORT_THOROUGH,
     TERMINATION_RULE_CONVERGENCE,
     TERMINATION_RULE_FIXED,
     TERMINATION_RULE_QUALITY,
+    TERMINATION_RULE_UNDISPUTED,
     TERMINATION_RULE_UNSPECIFIED,
     PanelSettings,
     Termination,
@@ -28,12 +32,12 @@ def bad_fields(settings: PanelSettings, agents: int = 2) -> list[str]:
     return []
 
 
-def test_by_default_three_rounds_are_held_with_the_full_history() -> None:
+def test_by_default_up_to_three_rounds_are_held_with_the_full_history() -> None:
     defaults = SETTINGS.defaults
     assert isinstance(defaults, PanelSettings)
     assert (SETTINGS.name, defaults.rounds) == ("panel", 3)
     assert (defaults.include_full_history, defaults.carry_forward) == (True, False)
-    assert defaults.termination == Termination(rule=TERMINATION_RULE_FIXED, threshold_percent=90)
+    assert defaults.termination == Termination(rule=TERMINATION_RULE_UNDISPUTED, threshold_percent=90)
     assert defaults.summaries == SummarySettings(enabled=True), "automatic"
 
 
@@ -42,8 +46,8 @@ def test_the_defaults_say_every_setting_and_are_accepted() -> None:
     for message in (SETTINGS.defaults, SETTINGS.defaults.termination):
         # A flag that is false by default has presence, so that it is said too.
         said = {field.name for field, _ in message.ListFields()}
-        assert {each.name for each in message.DESCRIPTOR.fields} - said <= {"grouping_agent_id"}, (
-            "no agent: the judge"
+        assert {each.name for each in message.DESCRIPTOR.fields} - said <= {"grouping_agent_id", "effort"}, (
+            "no agent: the judge; no effort: as the others say"
         )
     assert bad_fields(SETTINGS.defaults) == []
 
@@ -91,8 +95,92 @@ def test_every_bad_setting_is_named() -> None:
     ]
 
 
+FIXED, CONVERGENCE, UNDISPUTED = (
+    Termination(rule=each)
+    for each in (TERMINATION_RULE_FIXED, TERMINATION_RULE_CONVERGENCE, TERMINATION_RULE_UNDISPUTED)
+)
+
+
 @pytest.mark.parametrize(
-    "rule", [TERMINATION_RULE_FIXED, TERMINATION_RULE_QUALITY, TERMINATION_RULE_CONVERGENCE]
+    ("fields", "rule", "rounds"),
+    [
+        ({}, TERMINATION_RULE_UNDISPUTED, 3),
+        ({"termination": Termination(threshold_percent=70)}, TERMINATION_RULE_UNDISPUTED, 3),
+        ({"rounds": 2}, TERMINATION_RULE_FIXED, 2),
+        ({"termination": FIXED}, TERMINATION_RULE_FIXED, 3),
+        ({"termination": UNDISPUTED, "rounds": 5}, TERMINATION_RULE_UNDISPUTED, 5),
+        ({"termination": CONVERGENCE, "rounds": 5}, TERMINATION_RULE_CONVERGENCE, 5),
+        ({"effort": EFFORT_QUICK}, TERMINATION_RULE_FIXED, 1),
+        ({"effort": EFFORT_STANDARD}, TERMINATION_RULE_UNDISPUTED, 3),
+        ({"effort": EFFORT_STANDARD, "rounds": 5}, TERMINATION_RULE_UNDISPUTED, 5),
+        ({"effort": EFFORT_THOROUGH}, TERMINATION_RULE_FIXED, 3),
+        ({"effort": EFFORT_THOROUGH, "rounds": 5}, TERMINATION_RULE_FIXED, 5),
+    ],
+)
+def test_when_the_rounds_end_follows_from_what_is_given(
+    fields: dict[str, Any], rule: int, rounds: int
+) -> None:
+    given = PanelSettings(**fields)
+    assert bad_fields(given) == []
+    settings = SETTINGS.with_defaults(given)
+    assert isinstance(settings, PanelSettings)
+    assert (settings.termination.rule, settings.rounds) == (rule, rounds)
+
+
+@pytest.mark.parametrize(
+    ("fields", "otherwise"),
+    [
+        (
+            {"effort": EFFORT_QUICK, "rounds": 3},
+            "quick asks for drafts alone, and rounds is 3; leave one of them out",
+        ),
+        (
+            {"effort": EFFORT_STANDARD, "termination": FIXED},
+            "standard and another rule of termination contradict each other; leave one of them out",
+        ),
+        (
+            {"effort": EFFORT_THOROUGH, "termination": CONVERGENCE},
+            "thorough and another rule of termination contradict each other; leave one of them out",
+        ),
+    ],
+)
+def test_an_effort_that_contradicts_another_setting_is_refused(
+    fields: dict[str, Any], otherwise: str
+) -> None:
+    violations = Violations()
+    SETTINGS.check(violations, PanelSettings(**fields), 2)
+    with pytest.raises(ParleyError) as refused:
+        violations.refuse()
+    assert [(each.field, each.description) for each in refused.value.violations] == [
+        ("spec.panel.effort", otherwise)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "bad"),
+    [
+        ({}, False),
+        ({"rounds": 2}, True),
+        ({"termination": CONVERGENCE}, False),
+        ({"effort": EFFORT_QUICK}, True),
+    ],
+)
+def test_an_agent_to_group_positions_is_named_only_where_one_is_asked(
+    fields: dict[str, Any], bad: bool
+) -> None:
+    given = PanelSettings(**fields)
+    given.termination.grouping_agent_id = "bo"
+    assert bad_fields(given) == ["spec.panel.termination.grouping_agent_id"] * bad
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        TERMINATION_RULE_FIXED,
+        TERMINATION_RULE_QUALITY,
+        TERMINATION_RULE_CONVERGENCE,
+        TERMINATION_RULE_UNDISPUTED,
+    ],
 )
 def test_only_agreement_needs_more_than_one_agent(rule: Any) -> None:
     settings = PanelSettings(termination=Termination(rule=rule))
