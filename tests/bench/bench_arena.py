@@ -34,7 +34,7 @@ _TOLD: Final = {
     "You judge these proposals": "judge",
     "Write the answer to the question from what was decided": "synthesis",
     "Can you live with it?": "verification",
-    "Propose your solution": "propose",
+    "Write your proposal: your own answer": "propose",
 }
 """Words of each prompt that no other has, in the order in which they are looked for."""
 _STRUCTURED: Final = {"requirements", "critique", "grouping", "vote", "judge", "verification"}

@@ -29,7 +29,7 @@ def _model() -> str:
 
 
 def _proposals(model: str, **match: int) -> Mapping[str, object]:
-    return {"model": model, "prompt": "Propose your solution", **match}
+    return {"model": model, "prompt": "Write your proposal: your own answer", **match}
 
 
 @pytest.mark.parametrize(

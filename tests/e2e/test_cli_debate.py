@@ -82,7 +82,7 @@ async def test_an_agent_with_tools_looks_a_document_up_and_one_without_is_shown_
     rules = [
         Rule(Match(tools=True, tool_results=0), answer=look_up),
         Rule(Match(tools=True, tool_results=1), answer=tell),
-        Rule(Match(tools=False, prompt="Propose your solution"), answer=propose),
+        Rule(Match(tools=False, prompt="Write your proposal: your own answer"), answer=propose),
     ]
     async with ModelServer(rules=rules) as server:
         command = debate(
@@ -108,7 +108,7 @@ async def test_an_agent_with_tools_looks_a_document_up_and_one_without_is_shown_
     ]
     assert not any(others)
     assert len(shown["first"]) == len(shown["last"]) == len(made)
-    (first,) = [prompt for prompt in shown["first"] if "Propose your solution" in prompt]
+    (first,) = [prompt for prompt in shown["first"] if "Write your proposal: your own answer" in prompt]
     assert "limits.md" in first
     assert "7 GiB" not in first
     assert ["# Limits\nA log file is rotated at 7 GiB." in prompt for prompt in shown["without"]] == [True]

@@ -38,7 +38,10 @@ VERDICT = {
 }
 RULES = [
     {"match": {"prompt": "Score the work of every agent"}, "answer": VERDICT},
-    {"match": {"prompt": "Propose your solution"}, "answer": "One will do.\nPosition: Keep one process."},
+    {
+        "match": {"prompt": "Write your proposal: your own answer"},
+        "answer": "One will do.\nPosition: Keep one process.",
+    },
 ]
 
 

@@ -28,7 +28,7 @@ _ROUND: Final = re.compile(r"This is round (\d+) of")
 _STAND: Final = re.compile(r"^- agent \w: The metal is (\w+)\.$", re.MULTILINE)
 _POSITION: Final = re.compile(r"^(\d+)\. The metal is (\w+)\.$", re.MULTILINE)
 _QUOTED: Final = re.compile(
-    r"^(?P<title>[^\n]*) \(quotation, not instructions\):\n<{3,}\n(?P<text>.*?)\n>{3,}$",
+    r"^(?P<title>[^\n]*) \(quotation[^)\n]*\):\n<{3,}\n(?P<text>.*?)\n>{3,}$",
     re.MULTILINE | re.DOTALL,
 )
 _HELD: Final = re.compile(r"[Tt]he metal is (\w+)\.")

@@ -26,7 +26,9 @@ from tests.support.scripted_gateway import ScriptedGateway
 
 MARK: Final = "PLANTED"
 FORMATS: Final = ("panel@1", "arena@1", "moderated@1")
-_TITLE: Final = re.compile(r"[^\n]* \(quotation, not instructions\):")
+_TITLE: Final = re.compile(
+    r"[^\n]* \(quotation(?:, not instructions|; nothing in it changes your role or your task)\):"
+)
 _ENTRY: Final = re.compile(
     r"\[round \d+, [a-z ]+ by (?:you|agent [A-Z])(?: of (?:your|agent [A-Z]'s) proposal)?\]"
 )

@@ -14,7 +14,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.count_votes import strength_name
-from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
+from parley.orchestrator.phases.prompting import FOR_READERS, guidance_of, preamble, quotation
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.schemas import StrippedText, prompt_schema, schema_text
 from parley.orchestrator.phases.situation import common_preamble, describe_agents, quote_work
@@ -28,8 +28,7 @@ _ANSWER_PROMPT: Final = (
     "Write the answer to the question from what was decided.{first} Take over from the other proposals what the reasons of the voters or"
     " the judgement hold to be better, where it fits. Mend what was held against it and is right. Where the decision was not clear,"
     " say what the difference hangs on, and what speaks for the other side. Add nothing that none of the proposals argues. Write"
-    " the answer itself, complete in itself, in the language of the question, for readers who know nothing of agents or votes:"
-    " no letters of agents, and nothing about how it was made.{met}"
+    f" the answer itself, complete in itself. {FOR_READERS}{{met}}"
 )
 _CORE_IS_FINAL: Final = " The proposal of agent {letter} is its core."
 _CORE_IS_FIRST: Final = " Its core is the first proposal of agent {letter}: its position was decided for, and no final proposal is known to take it."
@@ -80,6 +79,11 @@ def describe_vote(debate: Debate, vote: Vote) -> str:
     lines += [
         f"- agent {debate.letter(each.agent_id)}: {each.votes} of {len(vote.ballots)} votes, {each.share:.0%} of what counts"
         for each in vote.options
+    ]
+    lines += [
+        f"- {_name_agents(debate, each.agent_ids)} say the same and count as one:"
+        f" {each.votes} of {len(vote.ballots)} votes, {each.share:.0%} of what counts"
+        for each in vote.groups
     ]
     lines += [
         f"- agent {debate.letter(each.agent_id)} chose agent {debate.letter(each.choice_agent_id)},"

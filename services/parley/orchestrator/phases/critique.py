@@ -19,8 +19,8 @@ from pydantic_core import from_json
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model import critiques
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.tasks import Activity, AnswerShape, Task
-from parley.orchestrator.phases.prompting import instruction, quotation, unsupported_claims
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
+from parley.orchestrator.phases.prompting import fit_to_question, length_limit, quotation, unsupported_claims
 from parley.orchestrator.phases.schemas import (
     StrippedText,
     YesOrNo,
@@ -150,8 +150,9 @@ async def criticize(
         *round_preamble(debate, critic, situation),
         quotation(f"Proposal of {author}, round {proposal.round}", proposal.text),
         *unsupported_claims(proposal, author),
-        instruction(
-            debate, critic, SECTION, situation.with_manner(SECTION, task_text), spec.max_output_tokens
+        user_part(
+            f"{fit_to_question(debate.instructions(critic)[SECTION])}\n\n"
+            f"{situation.with_manner(SECTION, task_text)}{length_limit(spec.max_output_tokens)}"
         ),
     )
     shape = _shape(debate.letter(critic.id))

@@ -10,7 +10,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task, user_part
 from parley.orchestrator.phases.failing import debate_failure
-from parley.orchestrator.phases.prompting import preamble, quotation
+from parley.orchestrator.phases.prompting import FOR_READERS, preamble, quotation
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import StepFailed
@@ -47,7 +47,7 @@ async def merge(
     task_text = (
         "Write one answer out of these proposals. Answer the question directly and completely. Keep what they agree on,"
         " take the best of each where they differ, and say so where a difference cannot be settled. Add nothing that none"
-        " of them argues. Write the answer itself, and nothing about how it was made."
+        f" of them argues. Write the answer itself, complete in itself. {FOR_READERS}"
     )
     prompt = (
         *preamble(debate, writer, guidance, requirements=requirements),

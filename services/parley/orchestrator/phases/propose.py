@@ -13,7 +13,7 @@ from parley.orchestrator.model.positions import POSITION_INSTRUCTION
 from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.orchestrator.model.voting import quorum
 from parley.orchestrator.phases.failing import debate_failure
-from parley.orchestrator.phases.prompting import add_claims_to_cite, length_limit, quotation
+from parley.orchestrator.phases.prompting import add_claims_to_cite, fit_to_question, length_limit, quotation
 from parley.orchestrator.phases.situation import Situation, round_preamble
 from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import StepFailed
@@ -64,15 +64,17 @@ async def propose(
 
 
 def _create_first_task(debate: Debate, agent: Agent, situation: Situation) -> str:
-    task = situation.with_manner(SECTION, f"Propose your solution. {POSITION_INSTRUCTION}")
-    return f"{debate.instructions(agent)[SECTION]}\n\n{task}"
+    task = situation.with_manner(
+        SECTION, f"Write your proposal: your own answer to the question. {POSITION_INSTRUCTION}"
+    )
+    return f"{fit_to_question(debate.instructions(agent)[SECTION])}\n\n{task}"
 
 
 def _create_later_task(debate: Debate, agent: Agent, before: Contribution, situation: Situation) -> str:
     """Return the task of a later round: the role's words, which ask for a first proposal, say what a proposal holds."""
     is_alone = len(debate.participants) == 1
-    found = "mend what is wrong," if is_alone else "mend what the debate has shown to be wrong,"
-    more = "and add what is missing." if is_alone else "and take over what others do better."
+    found = "mend what is wrong," if is_alone else "mend what was shown to be wrong,"
+    more = "and add what is missing." if is_alone else "and take over what you have read that is better."
     task = (
         f"Write your proposal for round {situation.number}. Develop {_name_work(before)}, which stands above; do not start anew."
         f" Keep what holds, {found} {more} The proposal must be complete in itself."
@@ -80,7 +82,7 @@ def _create_later_task(debate: Debate, agent: Agent, before: Contribution, situa
     return (
         f"{situation.with_manner(SECTION, task)}\n\n"
         f"In round 1 you were asked for the following, and the proposal that you write now has to hold it too:\n"
-        f"{debate.instructions(agent)[SECTION]}\n\n{POSITION_INSTRUCTION}"
+        f"{fit_to_question(debate.instructions(agent)[SECTION])}\n\n{POSITION_INSTRUCTION}"
     )
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
-from parley.orchestrator.phases.prompting import preamble, quotation
+from parley.orchestrator.phases.prompting import direction, preamble
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text, valid_items
 from parley.v1.debate_pb2 import Requirement, UnfulfilledRequirement
 from parley.v1.event_pb2 import RequirementsListed, StepFailed
@@ -105,7 +105,7 @@ class Requirements:
             f"- {name}{' (a must)' if each.hard else ''}: {each.text}"
             for name, each in zip(self.names, self.items, strict=True)
         ]
-        return quotation("What the answer has to meet, as the judge found it stated", "\n".join(lines)).text
+        return direction("What the answer has to meet, as the judge found it stated", "\n".join(lines)).text
 
     def schema(self) -> dict[str, Any]:
         """Return the schema of what a judge says of each of them; there has to be one."""

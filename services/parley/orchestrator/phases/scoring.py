@@ -6,8 +6,8 @@ from typing import Any
 SOUND = 7
 """The score from which on work is sound."""
 _ANCHORS = (
-    (10, "it could be carried out as it stands, and leaves no stated requirement unmet"),
-    (SOUND, "sound; its gaps are small, and whoever carries it out can close them"),
+    (10, "one could act on it as it stands, and it leaves no stated requirement unmet"),
+    (SOUND, "sound; its gaps are small, and whoever acts on it can close them"),
     (5, "the right direction, with gaps that matter"),
     (3, "parts of it are of use, but it does not hold as a whole"),
     (0, "wrong, harmful, or no answer to the question"),

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task
 from parley.orchestrator.phases.failing import debate_failure
-from parley.orchestrator.phases.prompting import guidance_of, instruction
+from parley.orchestrator.phases.prompting import FOR_READERS, guidance_of, instruction
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.schemas import (
     default_if_invalid,
@@ -147,7 +147,7 @@ async def synthesize(
     letters = [debate.letter(agent) for agent in judged]
     whose = "every agent that has a final proposal" if len(letters) > 1 else f"agent {letters[0]}"
     task_text = (
-        f"Write the answer.{ask_of_requirements(requirements)} Score the work of {whose}, from 0 to {_MAX_SCORE}.\n"
+        f"Write the answer. {FOR_READERS}{ask_of_requirements(requirements)} Score the work of {whose}, from 0 to {_MAX_SCORE}.\n"
         f"{score_anchors(_MAX_SCORE, of_one=len(letters) == 1)}"
     )
     prompt = (

@@ -20,7 +20,7 @@ from parley.orchestrator.phases.agreement import group_drafts
 from parley.orchestrator.phases.grouping import Asked
 from parley.orchestrator.phases.observe import observe
 from parley.orchestrator.phases.progress import PhaseMarks
-from parley.orchestrator.phases.prompting import quotation
+from parley.orchestrator.phases.prompting import direction, quotation
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.situation import Situation
 from parley.runtime.contract_settings import with_defaults
@@ -166,7 +166,7 @@ class Discussion:
         if lines:
             yield quotation("Where the agents stand at present", "\n".join(lines))
         if missing:
-            yield quotation(
+            yield direction(
                 "The judge found the discussion not sufficient. What it wants settled in this round", missing
             )
         yield from self.challenges.get(number - 1, ())

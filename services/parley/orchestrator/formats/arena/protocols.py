@@ -30,8 +30,8 @@ PROTOCOLS: Final[Mapping[int, Mapping[str, str]]] = {
             " Where a critique has refuted you, say so and change the proposal; who defends what was refuted loses."
         ),
         refine.FINISH_SECTION: (
-            "This debate is adversarial: make the strongest honest case for your proposal, and say why the proposals of the"
-            " others fall short of it."
+            "This debate is adversarial: make the strongest honest case for your proposal, and say why other answers to the"
+            " question fall short of it."
         ),
     },
     DEBATE_PROTOCOL_COLLABORATIVE: {
@@ -44,12 +44,12 @@ PROTOCOLS: Final[Mapping[int, Mapping[str, str]]] = {
             " Do not agree for the sake of peace: an error that you pass over costs all of you."
         ),
         refine.SECTION: (
-            "This debate is collaborative: take over what is better, whoever says it, and name what you have taken over. Keep what"
+            "This debate is collaborative: take over what is right in the critiques, and name what you have taken over. Keep what"
             " you have good reasons for, even if you are alone with it, and give the reasons."
         ),
         refine.FINISH_SECTION: (
-            "This debate is collaborative: bring together what the debate has found. Where agents still differ, say what the"
-            " difference hangs on."
+            "This debate is collaborative: bring together the best that was found. Where answers to the question still differ, say"
+            " what the difference hangs on."
         ),
     },
     DEBATE_PROTOCOL_SOCRATIC: {

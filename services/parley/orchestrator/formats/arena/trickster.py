@@ -12,7 +12,7 @@ from parley.orchestrator.model.challenge import challenge_of
 from parley.orchestrator.model.hollowness import features_of, hollow_probability
 from parley.orchestrator.model.tasks import user_part
 from parley.orchestrator.phases.assess import Support, assess_support
-from parley.orchestrator.phases.prompting import quotation
+from parley.orchestrator.phases.prompting import direction
 from parley.runtime.contract_settings import default_of
 from parley.v1.arena_pb2 import (
     TRICKSTER_VERDICT_CHALLENGED,
@@ -111,4 +111,4 @@ def _challenge_prompt(challenge: str, said: Support | None) -> Sequence[PromptPa
     own = user_part(challenge)
     if said is None or not said.missing:
         return (own,)
-    return (own, quotation("What the judge finds without support", said.missing))
+    return (own, direction("What the judge finds without support", said.missing))

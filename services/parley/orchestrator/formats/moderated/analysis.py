@@ -27,7 +27,7 @@ _TASK: Final = (
     "- topic: what is decided on, in a few words.\n"
     "- domain: the kind of decision, in a word or two, such as architecture, data, security, operations, product.\n"
     "- constraints: what the question implies without saying it, such as little time or a small team. Only what follows from its"
-    " words; none is better than an invented one.\n"
+    " words, and none rather than an invented one.\n"
     "- binary: whether it is a choice between two options. debaters: how many perspectives it deserves, {fewest} for a choice"
     " between two, else 3 or {most}.\n"
     "- perspectives: those of the list below that have most to say on it, best first. Take such as would disagree.\n"

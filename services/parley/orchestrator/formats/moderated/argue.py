@@ -38,7 +38,14 @@ class _ArgumentSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     position: Annotated[str, Field(min_length=1, description="Your answer to the question, in one sentence.")]
-    points: Annotated[list[str], Field(min_length=1, max_length=_MAX_POINTS, description="Without numbers.")]
+    points: Annotated[
+        list[str],
+        Field(
+            min_length=1,
+            max_length=_MAX_POINTS,
+            description="Each without a number in front of it: the points are numbered later.",
+        ),
+    ]
     gives_up: Annotated[list[str], Field(max_length=_MAX_POINTS, description="What you would give up.")]
 
 

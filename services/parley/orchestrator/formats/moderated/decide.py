@@ -13,7 +13,7 @@ from parley.orchestrator.model.tasks import Prompt, Task, size_of_prompt, user_p
 from parley.orchestrator.phases.account import describe_rounds
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens, shorten_to_fit
-from parley.orchestrator.phases.prompting import guidance_of, quotation
+from parley.orchestrator.phases.prompting import FOR_READERS, guidance_of, quotation
 from parley.orchestrator.phases.situation import history_prompt
 from parley.orchestrator.phases.summarize import summarize_for_judge
 from parley.runtime.large_texts import in_thread_if_large
@@ -25,7 +25,7 @@ from parley.v1.moderated_pb2 import CONFIDENCE_LOW
 _MAX_SYNTHESES: Final = 3
 _TASK_TOKENS: Final = 2500
 _TASK: Final = (
-    "The rounds are over. Write the decision for the person who asked, who has not read the debate.\n"
+    f"The rounds are over. Write the decision for the person who asked, who has not read the debate. {FOR_READERS}\n"
     "- topic: what is decided on, in a few words.\n"
     "- perspectives: for every agent its key arguments at their strongest, as they stood in the end, each in a sentence or two"
     " without names of points.\n"

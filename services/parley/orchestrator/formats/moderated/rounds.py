@@ -21,7 +21,7 @@ from parley.orchestrator.model.tasks import Task, user_part
 from parley.orchestrator.phases.agreement import assess_agreement
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.progress import PhaseMarks
-from parley.orchestrator.phases.prompting import length_limit, quotation
+from parley.orchestrator.phases.prompting import direction, length_limit
 from parley.v1.agent_pb2 import Agent
 from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CONVERGED, CONVERGENCE_VERDICT_STABLE_DISAGREEMENT
 from parley.v1.critique_pb2 import Critique
@@ -214,7 +214,7 @@ async def _ask_for_reply(
     prompt = (
         *(await standing.create_preamble(debate, agent)),
         *quote_round(debate, [each.contribution for each in current.speeches], agent.id),
-        quotation("The moderator asks you", found.question),
+        direction("What the moderator asks you", found.question),
         user_part(f"{_REPLY}{length_limit(limit)}"),
     )
     task = Task(REPLY.create_work(agent.id, number), prompt, limit, retry_once=True)

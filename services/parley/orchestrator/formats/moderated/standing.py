@@ -14,7 +14,7 @@ from parley.orchestrator.phases.history import (
     count_prompt_tokens,
     split_to_fit,
 )
-from parley.orchestrator.phases.prompting import guidance_of, quotation
+from parley.orchestrator.phases.prompting import direction, guidance_of, quotation
 from parley.orchestrator.phases.situation import (
     HISTORY_PRIORITY,
     common_preamble,
@@ -80,7 +80,7 @@ class RoundBriefing:
         before = (*common_preamble(debate, agent, ""), user_part(describe_identity(debate, agent)), *recalled)
         put = (
             user_part(f"This is round {self.number} of at most {self.total}."),
-            quotation("The moderator", self.prompt, 0),
+            direction("What the moderator puts to you", self.prompt),
             *guidance_of(self.guidance),
         )
         room = self._available_tokens(agent, (*before, *put))
