@@ -33,6 +33,36 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class CommonName(_message.Message):
+    """What other debate systems call events of a kind, or some of them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    OF_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Such as `agent_message`."""
+    @_builtins.property
+    def of(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The events that are called so: of `StepSucceeded` by the activity of its work, of `PhaseEntered` by the name of the state. Empty: all
+        of the kind.
+        """
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        of: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "of", b"of"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommonName: _TypeAlias = CommonName  # noqa: Y015
+
+@_typing.final
 class Event(_message.Message):
     """An event of a debate's log."""
 
@@ -1572,7 +1602,7 @@ Global___CheckpointExpired: _TypeAlias = CheckpointExpired  # noqa: Y015
 
 @_typing.final
 class DebateFailed(_message.Message):
-    """The debate stopped on a failure."""
+    """The debate stopped on a failure. Once it is resumed, events follow, and another end."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1652,6 +1682,7 @@ IGNORABLE_FIELD_NUMBER: _builtins.int
 NOT_IN_STATE_FIELD_NUMBER: _builtins.int
 WITHOUT_LINE_FIELD_NUMBER: _builtins.int
 IN_NO_KEPT_LOG_FIELD_NUMBER: _builtins.int
+COMMON_NAMES_FIELD_NUMBER: _builtins.int
 ignorable: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MessageOptions, _builtins.bool]
 """Marks a kind of event that an owner which does not know it may pass over: nothing that is replayed depends on it."""
 not_in_state: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MessageOptions, _builtins.str]
@@ -1660,3 +1691,7 @@ without_line: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MessageO
 """Why `parley watch` prints no line of a kind of event. A kind without it has a line."""
 in_no_kept_log: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MessageOptions, _builtins.str]
 """Why a kind of event is in none of the logs that are kept as tests. A kind without it is in one."""
+common_names: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MessageOptions, _containers.RepeatedCompositeFieldContainer[Global___CommonName]]
+"""What other debate systems call events of the kind, and `StepDelta`. A kind without it is called by its own name, that of its field
+in `Event`.
+"""

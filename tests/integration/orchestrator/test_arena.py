@@ -6,8 +6,6 @@ from typing import TypeVar
 
 import pytest
 
-from parley.client.events import EVENT_NAMES, event_name
-from parley.client.watching import TextPiece
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.arena import V1
@@ -342,24 +340,6 @@ async def test_text_that_a_late_agent_had_written_is_kept_and_nobody_reads_it(tm
     shown = render_report(fold(events), V1)
     assert "What cy had written" in shown
     assert "cy answers round/1/propose/cy" in shown
-
-
-async def test_every_name_of_other_systems_appears_in_order_in_the_log(tmp_path: Path) -> None:
-    events = await held(tmp_path, ArenaScript(choice="ada").gateway())
-    named = [name for event in events if (name := event_name(event.message))]
-    assert set(named) == set(EVENT_NAMES) - {"token_delta"}
-    first = {name: named.index(name) for name in reversed(named)}
-    assert sorted(first, key=lambda name: first[name]) == [
-        "debate_start",
-        "round_start",
-        "agent_message",
-        "critique",
-        "vote",
-        "consensus",
-        "synthesis",
-        "debate_end",
-    ]
-    assert event_name(TextPiece("k", 1, 1, 0, "Wa")) == "token_delta"
 
 
 async def test_who_states_no_position_is_asked_for_it_once_a_text(tmp_path: Path) -> None:
