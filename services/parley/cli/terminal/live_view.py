@@ -1,27 +1,27 @@
-"""The live view of a debate: its progress, and a panel per agent with its position and its text in flight."""
+"""The live view of a debate: its progress, and a panel for each agent of the present phase with its position and its text."""
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from parley.cli.terminal.agent_text import latest_words, progress_text, text_lines
 from parley.cli.terminal.event_lines import status_line
-from parley.cli.terminal.progress import AgentProgress, AgentsProgress, DebateProgress, StepProgress
+from parley.cli.terminal.progress import AgentProgress, AgentsProgress, DebateProgress, PhaseProgress
 from parley.cli.terminal.words import work_text
 from parley.runtime.clock import Clock
 from parley.runtime.printable import picture_text
 
 if TYPE_CHECKING:  # heavy: only a terminal needs it
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
     from rich.text import Text
 
-_HEADER: Final = 2
 _MIN_COLUMN: Final = 60
-"""Columns of a panel at least, if several are side by side."""
+_MAX_COLUMN: Final = 104
+"""Columns of a panel at least, if several are side by side, and at most: longer lines are hard to read."""
 _MIN_PANEL: Final = 4
-_GOOD_PANEL: Final = 7
-_MAX_PANEL: Final = 12
-"""Lines of a panel, its border counted."""
+"""Lines of a panel at least, its border counted."""
+_MIN_HEIGHT: Final = 12
+"""Lines of a terminal at least for the question to be shown."""
 _NAME_WIDTH: Final = 16
 
 
@@ -39,13 +39,10 @@ class PanelGrid:
 
 
 def arrange_panels(agents: int, width: int, height: int) -> PanelGrid:
-    """Return the arrangement for a number of agents, columns and lines; panels are side by side only if they must and fit."""
-    most = max(width // _MIN_COLUMN, 1)
-    for columns in range(1, most + 1):
-        each = height // -(-agents // columns) if agents else height
-        if each >= _GOOD_PANEL or (columns == most and each >= _MIN_PANEL):
-            return PanelGrid(columns, min(each, _MAX_PANEL))
-    return PanelGrid(1, 1)
+    """Return the arrangement for a number of agents, columns and lines: as many panels side by side as fit."""
+    columns = max(min(width // _MIN_COLUMN, agents), 1)
+    each = height // -(-agents // columns) if agents else height
+    return PanelGrid(columns, each) if each >= _MIN_PANEL else PanelGrid(1, 1)
 
 
 class LiveView:
@@ -62,38 +59,40 @@ class LiveView:
     def render(
         self, progress: DebateProgress, agents: AgentsProgress, width: int, height: int
     ) -> "RenderableType":
-        """Return the picture for a terminal of this width and height."""
+        """Return the picture for a terminal of this width and height, which leaves the last line free."""
         from rich.console import Group
 
-        shown = [each for each in agents.values() if each.debates or each.steps]
-        room = height - 1 - _HEADER
-        grid = arrange_panels(len(shown), width, room)
-        lines: list[RenderableType] = [self._status(progress), self._phases(progress)]
+        lines: list[RenderableType] = [*self._header(progress, height)]
+        room = height - 1 - len(lines)
+        now, others = _split_by_phase(progress, agents)
+        grid = arrange_panels(len(now), width, room - len(others))
         if grid.height > 1:
-            lines += self._panels(shown, grid, width)
+            lines += self._panels(now, grid, width)
+            lines += self._agent_lines(others, len(others))
         else:
-            lines += self._compact_lines(shown, room)
+            lines += self._agent_lines([*now, *others], room)
         return Group(*lines[: max(height - 1, 1)] if grid.height == 1 else lines)
 
-    def _status(self, progress: DebateProgress) -> "Text":
-        return _cut(status_line(progress, self._clock.monotonic() - self._began), "bold")
-
-    def _phases(self, progress: DebateProgress) -> "Text":
-        parts = [f"{each.name} {each.done}/{each.expected}" for each in progress.phases]
+    def _header(self, progress: DebateProgress, height: int) -> "Sequence[Text]":
+        status = _cut(status_line(progress, self._clock.monotonic() - self._began), "bold")
+        parts = [f"{each.name} {each.done}/{each.expected}" for each in _latest_first(progress)]
         # Work of no agent has no panel.
         parts += [work_text(each.work) for each in progress.working.values() if not each.work.agent_id]
-        return _cut(f"  {' · '.join(parts)}")
+        lines = (status, _cut(f"  {' · '.join(parts)}"))
+        if not progress.question or height < _MIN_HEIGHT:
+            return lines
+        return (_cut(progress.question, "italic"), *lines)
 
     def _panels(self, agents: Sequence[AgentProgress], grid: PanelGrid, width: int) -> "list[RenderableType]":
         from rich.table import Table
 
-        each_width = width // grid.columns
+        each_width = min(width // grid.columns, _MAX_COLUMN)
         rows: list[RenderableType] = []
         for first in range(0, len(agents), grid.columns):
-            row = Table.grid(expand=True)
-            for _ in range(grid.columns):
-                row.add_column(width=each_width)
+            row = Table.grid()
             in_row = agents[first : first + grid.columns]
+            for _ in in_row:
+                row.add_column(width=each_width)
             row.add_row(*(self._panel(each, each_width, grid.height) for each in in_row))
             rows.append(row)
         return rows
@@ -101,15 +100,15 @@ class LiveView:
     def _panel(self, agent: AgentProgress, width: int, height: int) -> "RenderableType":
         from rich.console import Group
         from rich.panel import Panel
+        from rich.segment import SegmentLines
 
         inside, room = max(width - 4, 1), height - 2
-        lines: list[RenderableType] = []
-        if agent.position and room > 1:
-            lines.append(_cut(f"→ {agent.position}", "italic"))
-            room -= 1
-        lines += _text_lines(agent, inside, room)
+        head = [_cut(f"→ {agent.position}", "italic")] if agent.position and room > 1 else []
+        coming = progress_text(agent)
+        head += [_cut(coming, "dim")] if coming else []
+        lines = text_lines(agent, inside, room - len(head)) if room > len(head) else ()
         return Panel(
-            Group(*lines),
+            Group(*head, SegmentLines(lines, new_lines=True)),
             title=self._title(agent),
             title_align="left",
             height=height,
@@ -130,7 +129,7 @@ class LiveView:
     def _spinner_frame(self) -> str:
         return str(self._spinner.render(self._clock.monotonic()))
 
-    def _compact_lines(self, agents: Sequence[AgentProgress], room: int) -> "list[RenderableType]":
+    def _agent_lines(self, agents: Sequence[AgentProgress], room: int) -> "list[RenderableType]":
         ordered = sorted(agents, key=lambda each: not each.steps)
         fits = len(ordered) <= room
         shown = ordered if fits else ordered[: max(room - 1, 1)]
@@ -142,9 +141,32 @@ class LiveView:
 
     def _agent_line(self, agent: AgentProgress, width: int) -> "Text":
         sign = self._spinner_frame() if agent.steps else " "
-        text = (agent.position or agent.latest_text)[:400]
-        parts = [part for part in (_activity_text(agent), text) if part]
+        parts = [part for part in (_activity_text(agent), latest_words(agent)) if part]
         return _cut(f"{sign} {agent.id[:width].ljust(width)}  {' · '.join(parts)}")
+
+
+def _split_by_phase(
+    progress: DebateProgress, agents: AgentsProgress
+) -> tuple[Sequence[AgentProgress], Sequence[AgentProgress]]:
+    """Return the agents of the present phases, which get panels, and the others; all of them are the former if no phase has any."""
+    shown = [each for each in agents.values() if each.debates or each.steps]
+    now = [each for each in shown if each.steps or _is_in_open_phase(progress, each)]
+    return (now, [each for each in shown if each not in now]) if now else (shown, ())
+
+
+def _is_in_open_phase(progress: DebateProgress, agent: AgentProgress) -> bool:
+    work = agent.latest_work
+    return any(each.is_of(work.activity, work.round) for each in progress.phases)
+
+
+def _latest_first(progress: DebateProgress) -> Sequence[PhaseProgress]:
+    """Return the open phases, those that are worked at first, and of these the latest."""
+    works = [each.work for each in progress.working.values()]
+
+    def is_active(phase: PhaseProgress) -> bool:
+        return any(phase.is_of(work.activity, work.round) for work in works)
+
+    return sorted(progress.phases, key=is_active)[::-1]
 
 
 def _activity_text(agent: AgentProgress) -> str:
@@ -154,40 +176,7 @@ def _activity_text(agent: AgentProgress) -> str:
     targets: dict[str, list[str]] = {}
     for step in agent.steps.values():
         targets.setdefault(step.work.doing or step.work.activity, []).append(step.work.target_agent_id)
-    return ", ".join(f"{doing} {', '.join(filter(None, whom))}".rstrip() for doing, whom in targets.items())
-
-
-def _text_lines(agent: AgentProgress, width: int, room: int) -> "Sequence[Text]":
-    """Return the end of the text in flight, or the beginning of the latest text."""
-    coming = next((each for each in reversed([*agent.steps.values()]) if each.length), None)
-    if coming is None:
-        text = picture_text(agent.latest_text).strip()[: 2 * width * room]
-        return _wrap(text, width, "dim" if agent.steps else "")[:room]
-    if coming.is_structured:
-        return [_cut(_length_text(coming), "dim")]
-    return _wrap(picture_text(coming.text[-2 * width * room :]).rstrip(), width)[-room:]
-
-
-def _length_text(step: StepProgress) -> str:
-    return f"{step.length:,} characters so far"
-
-
-def _wrap(text: str, width: int, style: str = "") -> "Sequence[Text]":
-    """Return the text in lines of a width; successive blank lines become one."""
-    from rich.text import Text
-
-    lines: list[Text] = []
-    for line in text.split("\n"):
-        if line.strip() or (lines and lines[-1].plain):
-            lines += Text(line.expandtabs(4), style).wrap(_console(), width)
-    return lines
-
-
-@functools.cache
-def _console() -> "Console":
-    from rich.console import Console
-
-    return Console(stderr=True)
+    return "; ".join(f"{doing} {', '.join(filter(None, whom))}".rstrip() for doing, whom in targets.items())
 
 
 def _cut(text: str, style: str = "") -> "Text":

@@ -1,7 +1,9 @@
 """Markdown, rendered on a terminal and unchanged elsewhere."""
 
+import functools
 import sys
 import textwrap
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TextIO
 
 from parley.cli.person import can_redraw
@@ -9,6 +11,7 @@ from parley.cli.printing import print_text, say, say_text
 from parley.runtime.printable import printable, printable_line
 
 if TYPE_CHECKING:  # heavy: only a terminal needs it
+    from markdown_it import MarkdownIt
     from markdown_it.token import Token
     from rich.console import Console
     from rich.markdown import Markdown
@@ -24,7 +27,7 @@ def print_markdown(text: str) -> None:
         print_text(text)
     else:
         console = _console()
-        console.print(_markdown(printable(text)), width=_width(console))
+        console.print(to_rich(text), width=_width(console))
 
 
 def show_markdown(text: str) -> None:
@@ -34,7 +37,7 @@ def show_markdown(text: str) -> None:
         say_text(f"\n{plain}\n\n")
     else:
         console = _console(sys.stderr)
-        console.print("", _markdown(plain), "", width=_width(console))
+        console.print("", to_rich(plain), "", width=_width(console))
     sys.stderr.flush()
 
 
@@ -46,9 +49,7 @@ def print_indented(text: str) -> None:
     from rich.padding import Padding
 
     console = _console()
-    console.print(
-        Padding(_markdown(printable(text)), (0, 0, 1, _INDENT), expand=False), width=_width(console)
-    )
+    console.print(Padding(to_rich(text), (0, 0, 1, _INDENT), expand=False), width=_width(console))
 
 
 def print_footer(text: str) -> None:
@@ -75,8 +76,23 @@ def _width(console: "Console") -> int:
     return min(console.width, _MAX_WIDTH)
 
 
-def _markdown(text: str) -> "Markdown":
+def to_rich(text: str, clean: Callable[[str], str] = printable) -> "Markdown":
+    """Return CommonMark as rich draws it; `clean` removes from every text in it what must not reach a terminal."""
+    rendered = _left_markdown()("", code_theme="ansi_dark", hyperlinks=False)
+    rendered.parsed = _clean_tokens(_parser().parse(clean(text)), clean)
+    return rendered
+
+
+@functools.cache
+def _parser() -> "MarkdownIt":
+    """Return a parser without HTML, since tags in an answer are part of its text and would not be shown."""
     from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+
+
+@functools.cache
+def _left_markdown() -> "type[Markdown]":
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.markdown import Heading, Markdown
 
@@ -92,19 +108,15 @@ def _markdown(text: str) -> "Markdown":
     class LeftMarkdown(Markdown):
         elements = {**Markdown.elements, "heading_open": LeftHeading}  # noqa: RUF012 (as in the class above it)
 
-    rendered = LeftMarkdown(text, code_theme="ansi_dark", hyperlinks=False)
-    # Parsed again without HTML, since tags in an answer are part of its text and would not be shown.
-    reading = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
-    rendered.parsed = _clean(reading.parse(text))
-    return rendered
+    return LeftMarkdown
 
 
-def _clean(tokens: "list[Token]") -> "list[Token]":
-    """Remove characters that must not reach a terminal; an entity such as `&#x202e;` becomes one only when it is parsed."""
+def _clean_tokens(tokens: "list[Token]", clean: Callable[[str], str]) -> "list[Token]":
+    """Clean the texts in tokens; an entity such as `&#x202e;` becomes a character only when it is parsed."""
     for token in tokens:
-        token.content = printable(token.content)
+        token.content = clean(token.content)
         token.attrs = {
-            name: printable(value) if isinstance(value, str) else value for name, value in token.attrs.items()
+            name: clean(value) if isinstance(value, str) else value for name, value in token.attrs.items()
         }
-        _clean(token.children or [])
+        _clean_tokens(token.children or [], clean)
     return tokens

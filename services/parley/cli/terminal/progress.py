@@ -67,6 +67,7 @@ class DebateProgress:
     """The progress of a debate at one event.
 
     Attributes:
+        question: What is debated; empty before the first event.
         state: `waiting`, `running`, `paused`, `failed`, `completed` or `cancelled`.
         round: The latest round begun; 0 before the first.
         rounds: Rounds at most; 0 before the first.
@@ -80,6 +81,7 @@ class DebateProgress:
         cut_routes: Routes for whose context a prompt was cut.
     """
 
+    question: str = ""
     state: str = "waiting"
     round: int = 0
     rounds: int = 0
@@ -100,6 +102,8 @@ def advance(progress: DebateProgress, event: Event) -> DebateProgress:
     """Return the progress after an event. Kinds that change nothing are ignored."""
     payload = event_payload(event)
     match payload:
+        case DebateCreated(spec=spec):
+            return replace(progress, question=spec.question)
         case StepStarted() as started:
             return replace(progress, working={**progress.working, event.key: started})
         case StepSucceeded(work=work) as succeeded:
@@ -188,8 +192,10 @@ def _add_cost(before: int | None, usage: Usage) -> int | None:
     return before + usage.cost_micros if before is not None and is_priced else None
 
 
-MAX_TEXT: Final = 4000
-"""Characters kept of a text: more than any panel shows, and little enough to be drawn often."""
+MAX_TEXT: Final = 64 * 1024
+"""Characters kept of a text in flight."""
+_MAX_LATEST: Final = 8000
+"""Characters kept of a contribution: more than any panel shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +203,10 @@ class StepProgress:
     """A step in flight.
 
     Attributes:
-        is_structured: Whether its text is JSON, which is not for people.
+        is_structured: Whether its text is JSON.
         attempt: The attempt at the step and at the route that the text is of.
         length: Characters of the attempt's text so far.
-        text: The end of it.
+        text: The beginning of it if it is JSON, else the end.
     """
 
     work: Work
@@ -220,6 +226,7 @@ class AgentProgress:
         steps: Its steps in flight by key, in the order they began.
         latest_text: The beginning of its latest contribution, as people read it.
         latest_phase: The phase of that, such as `round 1 proposal`; or how it failed.
+        latest_work: The step that this was.
     """
 
     id: str
@@ -229,6 +236,7 @@ class AgentProgress:
     steps: Mapping[str, StepProgress] = field(default_factory=dict)
     latest_text: str = ""
     latest_phase: str = ""
+    latest_work: Work = field(default_factory=Work)
 
 
 AgentsProgress = Mapping[str, AgentProgress]
@@ -259,7 +267,10 @@ def apply_event(agents: AgentsProgress, event: Event) -> AgentsProgress:  # noqa
             return {
                 **agents,
                 agent.id: replace(
-                    agent, latest_text="", latest_phase=f"{work_phase_text(work)} failed: {reason}"
+                    agent,
+                    latest_text="",
+                    latest_phase=f"{work_phase_text(work)} failed: {reason}",
+                    latest_work=work,
                 ),
             }
         case Claimed() | Resumed() | WaitStarted() | Paused() | DebateFailed() | Concluded():
@@ -298,8 +309,9 @@ def _set_reply(agent: AgentProgress, work: Work, reply: Reply) -> AgentProgress:
     return replace(
         agent,
         position=reply.position or agent.position,
-        latest_text=(reply.rendered or reply.text)[:MAX_TEXT],
+        latest_text=(reply.rendered or reply.text)[:_MAX_LATEST],
         latest_phase=f"{work_phase_text(work)}{of_whom}",
+        latest_work=work,
     )
 
 
@@ -311,4 +323,5 @@ def _append_text(step: StepProgress, piece: TextPiece) -> StepProgress:
         step = replace(step, attempt=attempt, length=0, text="")
     new = piece.text[max(step.length - piece.offset, 0) :]
     length = max(step.length, piece.offset + len(piece.text))
-    return replace(step, length=length, text=(step.text + new)[-MAX_TEXT:])
+    text = step.text + new
+    return replace(step, length=length, text=text[:MAX_TEXT] if step.is_structured else text[-MAX_TEXT:])
