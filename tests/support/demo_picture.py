@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import click
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from parley.cli.commands.demo import introduction, timed_items
+from parley.cli.commands.demo import timed_items
 from parley.cli.terminal.display import DisplayState, _LiveDisplay
 from parley.client import Event
 from parley.example import read_example
@@ -23,11 +22,11 @@ from tests.support.manual_clock import ManualClock
 __all__ = ["PICTURE", "draw_demo"]
 
 PICTURE: Final = Path(__file__).parent.parent.parent / "docs" / "demo.svg"
-_SECONDS: Final = 2.0
+_SECONDS: Final = 2.8
 """The moment, from the beginning: the agents criticize each other's proposals."""
 _COLUMNS: Final = 122
 _LINES: Final = 24
-"""The size of the terminal. The lines above the frame have scrolled out of it, and are in the picture all the same."""
+"""The size of the terminal. The command line stands on its first screen, and is in the picture all the same."""
 _FONTS: Final = 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace'
 """Fonts that are there: GitHub loads none for a picture."""
 
@@ -53,8 +52,6 @@ def _screen() -> Iterator[RenderableType]:
     """Yield what the terminal shows, from top to bottom."""
     example = read_example()
     yield Text("$ parley demo", "bold")
-    for text in introduction(example.debate):
-        yield Text(click.wrap_text(text, _COLUMNS))
     clock = ManualClock()
     display = _LiveDisplay(DisplayState(), clock)
     clock.advance(_SECONDS)

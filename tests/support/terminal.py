@@ -1,5 +1,6 @@
 """The `parley` command on a terminal of its own, as a person sees it."""
 
+import copy
 import fcntl
 import os
 import pty
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pyte
 
@@ -34,12 +35,37 @@ _WRAPS = 7 << 5
 """How pyte keeps the private mode DECAWM."""
 
 
+_SECOND_SCREEN = 1049
+"""The private mode in which a terminal shows its second screen."""
+
+
+class _Screen(pyte.Screen):
+    """A screen with a second one, which is empty whenever it is shown."""
+
+    def set_mode(self, *modes: int, **given: Any) -> None:
+        if _SECOND_SCREEN in modes:
+            self._first = (copy.deepcopy(self.buffer), self.cursor.x, self.cursor.y)
+            self.erase_in_display(2)
+        super().set_mode(*modes, **given)
+
+    def reset_mode(self, *modes: int, **given: Any) -> None:
+        super().reset_mode(*modes, **given)
+        if _SECOND_SCREEN in modes:
+            buffer, self.cursor.x, y = self._first
+            gone = max(y - self.lines + 1, 0)  # the terminal has fewer lines by now
+            self.buffer.clear()
+            self.buffer.update({row - gone: line for row, line in buffer.items() if row >= gone})
+            self.cursor.y = y - gone
+            self.dirty.update(range(self.lines))
+
+
 class Terminal(AbstractContextManager["Terminal"]):
     """The command in `folder`, with a terminal as stdin, stdout and stderr; it is killed when the block ends.
 
     Ctrl-C works as on any terminal.
 
     Attributes:
+        theirs: The terminal as the command has it.
         shown: All that was written to the terminal, word for word.
         screen: What it looks like now.
     """
@@ -55,13 +81,13 @@ class Terminal(AbstractContextManager["Terminal"]):
         new_python: bool = False,
     ) -> None:
         """Start the command; `new_python`, by starting Python, which takes a second of the processor."""
-        self._ours, self._theirs = pty.openpty()
+        self._ours, self.theirs = pty.openpty()
         self.shown = b""
         self._undrawn = b""
-        self.screen = pyte.Screen(columns, lines)
+        self.screen = _Screen(columns, lines)
         self._stream = pyte.ByteStream(self.screen)
         self._set_size(columns, lines)
-        self.settings = termios.tcgetattr(self._theirs)
+        self.settings = termios.tcgetattr(self.theirs)
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -80,14 +106,14 @@ class Terminal(AbstractContextManager["Terminal"]):
                 [sys.executable, "-c", _ON_ITS_TERMINAL, *arguments],
                 cwd=folder,
                 env=variables,
-                stdin=self._theirs,
-                stdout=self._theirs,
-                stderr=self._theirs,
+                stdin=self.theirs,
+                stdout=self.theirs,
+                stderr=self.theirs,
                 start_new_session=True,
             )
         else:
             job = Job(COMMAND, [*arguments], variables, str(folder), on_terminal=True)
-            self.process = WarmStart(job, [self._theirs] * 3)
+            self.process = WarmStart(job, [self.theirs] * 3)
 
     def __enter__(self) -> Self:
         return self
@@ -96,7 +122,7 @@ class Terminal(AbstractContextManager["Terminal"]):
         self.process.kill()
         self.process.wait()
         os.close(self._ours)
-        os.close(self._theirs)
+        os.close(self.theirs)
 
     @property
     def text(self) -> str:
@@ -162,7 +188,7 @@ class Terminal(AbstractContextManager["Terminal"]):
         now = {
             "the cursor is hidden": self.screen.cursor.hidden,
             "lines are not wrapped": _WRAPS not in self.screen.mode,
-            "the settings differ": termios.tcgetattr(self._theirs) != self.settings,
+            "the settings differ": termios.tcgetattr(self.theirs) != self.settings,
         }
         return [what for what, is_so in now.items() if is_so]
 
@@ -190,7 +216,7 @@ class Terminal(AbstractContextManager["Terminal"]):
         self._undrawn = self._undrawn[ready:]
 
     def _set_size(self, columns: int, lines: int) -> None:
-        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
 
 def on_terminal(

@@ -24,8 +24,9 @@ def can_ask() -> bool:
 
 
 def discard_input() -> None:
-    """Discard what was typed before the prompt."""
-    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    """Discard what was typed so far, unless the terminal is that of another process, which would stop this one."""
+    if is_terminal(sys.stdin) and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp():
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 async def read_input() -> str | None:

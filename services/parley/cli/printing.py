@@ -3,9 +3,14 @@
 Most output contains text of models, clients, endpoints and files, so no other module writes to a stream directly.
 """
 
+import os
+import re
 import sys
+import textwrap
+from collections.abc import Sequence
 from typing import Final, Literal, get_args
 
+from parley.cli.command_name import command_name
 from parley.runtime.printable import printable, printable_line
 
 
@@ -19,10 +24,39 @@ def print_text(text: str) -> None:
     sys.stdout.write(printable(text))
 
 
-def say(text: str, indent: str = "") -> None:
-    """Write one line to stderr."""
-    sys.stderr.write(f"{indent}{printable_line(text)}\n")
+def say(text: str) -> None:
+    """Write one line to stderr, with the spaces that it begins with; a terminal gets it wrapped between words."""
+    for line in wrap_line(text, _terminal_width()):
+        sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
+
+
+_MIN_WIDTH: Final = 20
+
+
+def wrap_line(text: str, width: int) -> Sequence[str]:
+    """Return one line in lines of a width, wrapped between words; 0: unchanged.
+
+    A command at its end stays whole, so that it can be copied.
+    """
+    indent = text[: len(text) - len(text.lstrip(" "))]
+    line = f"{indent}{printable_line(text)}"
+    if len(line) <= width or width < _MIN_WIDTH:
+        return [line]
+    command = re.search(rf"(?<=[:;]) {re.escape(command_name())} .*", line)
+    words = line[: command.start()] if command else line
+    lines = textwrap.wrap(
+        words, width, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False
+    )
+    return [*lines[:-1], lines[-1] + command[0]] if command else lines
+
+
+def _terminal_width() -> int:
+    """Return the columns of the terminal that stderr is; 0: it is none."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        return 0
 
 
 def say_text(text: str) -> None:

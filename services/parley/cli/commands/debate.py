@@ -37,7 +37,7 @@ from parley.cli.input.evaluation_request import (
 )
 from parley.cli.input.question import read_question
 from parley.cli.input.refusals import locate_refusal
-from parley.cli.printing import Style, say, say_line
+from parley.cli.printing import Style, say
 from parley.cli.terminal.account import account_lines
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.display import choose_style
@@ -315,7 +315,7 @@ class DebateCommand:
     def _finish(self, state: Debate) -> int:
         if self._options.verbose:
             for line in account_lines(state):
-                say_line(line)
+                say(line)
         if state.status == DEBATE_STATUS_FAILED:
             say(f"Saved debate {state.id}; go on with: {command_name()} debate --resume {state.id}")
             raise debate_failure(state, self._config, self._default_routes, self._log, own=self._own)

@@ -1,12 +1,9 @@
 """The command that plays an example debate: its events, and between them the text of steps in flight, piece by piece."""
 
 import asyncio
-import shutil
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Final
-
-import click
 
 from parley.cli.command_name import command_name
 from parley.cli.commands.interrupts import cancel_on_interrupt
@@ -14,7 +11,7 @@ from parley.cli.printing import say
 from parley.cli.terminal.display import DisplayState, choose_style, open_display
 from parley.cli.terminal.markdown import print_markdown
 from parley.cli.terminal.results import write_answer
-from parley.client import Debate, Event, TextPiece, event_payload
+from parley.client import Event, TextPiece, event_payload
 from parley.example import read_example
 from parley.runtime.clock import Clock, SystemClock
 from parley.v1.event_pb2 import StepStarted, StepSucceeded
@@ -23,20 +20,12 @@ from parley.v1.event_pb2 import StepStarted, StepSucceeded
 def play(speed: float) -> None:
     """Play the example like a live debate, then print its answer; pause only on a terminal."""
     example = read_example()
-    for text in introduction(example.debate):
-        _say_wrapped(text)
+    say("An example. People wrote its texts; no model is asked, and nothing is stored.")
+    say(f"Question: {example.debate.spec.question}")
     asyncio.run(_show_events(example.events, speed))
     write_answer(example.debate, None)
-    _say_wrapped(f"The whole debate: {command_name()} demo --report")
-    _say_wrapped(f"A debate of your own: {command_name()} debate QUESTION")
-
-
-def introduction(example: Debate) -> tuple[str, ...]:
-    """Return the paragraphs that come before the debate."""
-    return (
-        "An example. People wrote its texts; no model is asked, and nothing is stored.",
-        f"Question: {example.spec.question}",
-    )
+    say(f"The whole debate: {command_name()} demo --report")
+    say(f"A debate of your own: {command_name()} debate QUESTION")
 
 
 async def _show_events(events: Sequence[Event], speed: float) -> None:
@@ -59,15 +48,6 @@ def print_report() -> None:
 def is_on_terminal() -> bool:
     """Return whether all output goes to a terminal."""
     return sys.stdout.isatty() and sys.stderr.isatty()
-
-
-def _say_wrapped(text: str) -> None:
-    """Print a line; on a terminal, wrap it between words."""
-    if not is_on_terminal():
-        say(text)
-        return
-    for line in click.wrap_text(text, shutil.get_terminal_size().columns).splitlines():
-        say(line)
 
 
 _PIECES_A_SECOND: Final = 10

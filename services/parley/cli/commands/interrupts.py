@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final, Self
 
 from parley.cli.errors import INTERRUPTED
-from parley.cli.terminal.painter import restore_terminal
+from parley.cli.terminal.painter import Painter
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -32,7 +32,7 @@ class Interrupts:
 
     def _interrupt(self) -> None:
         if self.first.is_set():
-            restore_terminal()
+            Painter.restore_terminal()
             os._exit(INTERRUPTED)  # recorded events are durable; nothing is left to write
         self.first.set()
 

@@ -90,8 +90,7 @@ class _LineDisplay:
         line = None if quiet or not self._tells else progress_line(self.state.progress, event)
         self.state = DisplayState(advance(self.state.progress, event))
         if line is not None:
-            indent = "  " if line.startswith("  ") else ""
-            say(line, indent)
+            say(line)
 
     def show_text(self, piece: TextPiece) -> None:
         pass

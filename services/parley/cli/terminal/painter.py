@@ -1,4 +1,4 @@
-"""Draws a frame in place on a terminal, below lines that stay."""
+"""Draws a picture on the terminal's second screen, which leaves no trace; lines that stay come on the first one afterwards."""
 
 import asyncio
 import os
@@ -7,46 +7,48 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, Self
+from itertools import zip_longest
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-from parley.cli.person import can_redraw
-from parley.runtime.printable import printable_line
+from parley.cli.person import discard_input
+from parley.cli.printing import say
+from parley.runtime.printable import picture_text
 
 if TYPE_CHECKING:  # heavy: only a terminal needs it
     from rich.console import RenderableType
-    from rich.live import Live
 
 Frame = Callable[[int, int], "RenderableType"]
-"""Returns the picture for a terminal of this width and height."""
+"""Returns the picture for a terminal of this width and height; it leaves the last line free."""
 
 _SECONDS: Final = 1 / 8
 """From one picture to the next, at least."""
+_MAX_NOTICES: Final = 3
+"""Lines of the picture for what was said last."""
+_HEIGHT_OF_A_NOTICE: Final = 8
+"""Lines of the terminal for each of them."""
 
-_BEGIN_UPDATE: Final = b"\x1b[?2026h"
-_END_UPDATE: Final = b"\x1b[?2026l"
+_BEGIN_UPDATE: Final = "\x1b[?2026h"
+_END_UPDATE: Final = "\x1b[?2026l"
 """Terminals that know them show the output between them at once; others ignore them."""
-_WRAP_OFF: Final = b"\x1b[?7l"
-_WRAP_ON: Final = b"\x1b[?7h"
-_CURSOR_ON: Final = b"\x1b[?25h"
-
-
-def restore_terminal() -> None:
-    """Restore the terminal, for an exit that does not leave the blocks that do."""
-    if sys.__stderr__ is not None and can_redraw(sys.__stderr__):
-        _write(_END_UPDATE + _WRAP_ON + _CURSOR_ON + b"\r\n")
+_ENTER: Final = "\x1b[?1049h\x1b[H\x1b[2J\x1b[?25l\x1b[?7l"
+"""The second screen, empty, without a cursor. Without line wrap, a character wider than expected cuts its line and moves no other."""
+_LEAVE: Final = "\x1b[H\x1b[2J\x1b[?7h\x1b[?1049l"
+"""The same the other way round; a terminal without a second screen is empty afterwards."""
+_CURSOR_ON: Final = "\x1b[?25h"
+_HOME: Final = "\x1b[H"
 
 
 class Painter:
     """Draws in a thread of its own, so that a blocked terminal, as after Ctrl-S, blocks nothing else.
 
-    Line wrap is off while it draws: if the terminal shows a character wider than expected, a line is cut rather than
-    wrapped, and the frame keeps its height.
-
     Attributes:
         frame: What it draws.
     """
+
+    _active: ClassVar["Painter | None"] = None
+    """The one that has the terminal."""
 
     def __init__(self, frame: Frame) -> None:
         """Draw this once the block is entered."""
@@ -54,16 +56,15 @@ class Painter:
 
         self.frame = frame
         self._console: Console = Console(stderr=True)
-        self._live: Live
-        self._lines: deque[str] = deque()
-        self._drawn: list[int] = []
+        self._unprinted: deque[str] = deque()
+        self._latest: deque[str] = deque(maxlen=_MAX_NOTICES)
         self._lock = threading.Lock()
         self._aside = False
         self._leaving = threading.Event()
         self._thread = threading.Thread(target=self._run, name="painter", daemon=True)
 
     def __enter__(self) -> Self:
-        self._start_live()
+        self._take_terminal()
         with suppress(
             NotImplementedError, RuntimeError, ValueError
         ):  # no loop runs, or not in the main thread
@@ -77,105 +78,97 @@ class Painter:
         self._leaving.set()
         self._thread.join()
         with suppress(OSError):  # the terminal is gone
-            self._print_lines()
-        with suppress(OSError):
-            self._stop_live()
+            self._return_terminal()
 
     def say(self, text: str) -> None:
-        """Print one line above the frame; it stays."""
-        self._lines.append(text)
+        """Show one line below the picture, and print it once the picture is gone."""
+        self._latest.append(text)
+        self._unprinted.append(text)
 
     @contextmanager
     def release_terminal(self) -> Iterator[None]:
-        """Leave the terminal to the block; lines printed while it runs appear after it."""
+        """Leave the terminal to the block; lines that are said while it runs appear after it."""
         with self._lock:
-            self._print_lines()
-            self._stop_live()
+            self._return_terminal()
             self._aside = True
         try:
             yield
         finally:
             with self._lock:
                 self._aside = False
-                self._start_live()
+                self._take_terminal()
 
     def _run(self) -> None:
         while not self._leaving.wait(_SECONDS):
             try:
                 with self._lock:
                     if not self._aside:
-                        self._clear_after_resize()
-                        self._print_lines()
                         self._draw()
             except OSError:  # the terminal is gone; the debate is not
                 return
 
     def _draw(self) -> None:
-        _write(_BEGIN_UPDATE)
-        try:
-            self._live.refresh()
-        finally:
-            _write(_END_UPDATE)
+        width, height = self._console.size
+        lines = self._picture(width, height)
+        rows = zip_longest(range(1, height + 1), lines[:height], fillvalue="")
+        drawn = "".join(f"\x1b[{row};1H\x1b[2K{line}" for row, line in rows)
+        _write(f"{_BEGIN_UPDATE}{drawn}{_HOME}{_END_UPDATE}")
 
-    def _start_live(self) -> None:
-        from rich.live import Live
+    def _picture(self, width: int, height: int) -> Sequence[str]:
+        """Return the frame, and below it the lines that were said last, in rows as the terminal takes them."""
+        from rich.segment import SegmentLines
 
-        _write(_WRAP_OFF)
-        self._live = Live(
-            get_renderable=self._render,
-            console=self._console,
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=False,
-            vertical_overflow="crop",
-        )
-        self._live.start()
+        notices = self._notices(width, height)
+        room = height - max(len(notices) - 1, 0)
+        options = self._console.options.update(width=width)
+        lines = self._console.render_lines(self.frame(width, room), options, pad=False)
+        with self._console.capture() as caught:
+            self._console.print(SegmentLines(lines, new_lines=True), end="", crop=False, soft_wrap=True)
+        return [*caught.get().split("\n")[: room - 1], *notices]
 
-    def _stop_live(self) -> None:
-        self._live.stop()
-        _write(_WRAP_ON)
-
-    def _print_lines(self) -> None:
+    def _notices(self, width: int, height: int) -> Sequence[str]:
+        """Return what was said last, the end of it where there is no room."""
         from rich.text import Text
 
-        if not self._lines:
-            return
-        _write(_WRAP_ON)  # a command in a wrapped line can be copied whole
-        while self._lines:
-            self._console.print(Text(printable_line(self._lines.popleft())), soft_wrap=True)
-        _write(_WRAP_OFF)
+        texts = [Text(" ".join(picture_text(each).split())) for each in tuple(self._latest)]
+        rows = [row.plain for text in texts for row in text.wrap(self._console, width)]
+        room = min(_MAX_NOTICES, height // _HEIGHT_OF_A_NOTICE)
+        return rows[-room:] if room else ()
 
-    def _render(self) -> "RenderableType":
-        from rich.segment import Segment, SegmentLines
+    def _take_terminal(self) -> None:
+        Painter._active = self
+        _write(_ENTER)
 
-        size = self._console.size
-        options = self._console.options.update(width=size.width)
-        lines = self._console.render_lines(self.frame(size.width, size.height), options, pad=False)
-        lines = lines[: max(size.height - 1, 1)]
-        self._drawn = [Segment.get_line_length(line) for line in lines]
-        return SegmentLines(lines, new_lines=True)
-
-    def _clear_after_resize(self) -> None:
-        """Erase lines that wrapped because the terminal became narrower."""
-        width = self._console.size.width
-        added = sum(max(-(-each // width) - 1, 0) for each in self._drawn)
-        if added:
-            self._stop_live()
-            _write(f"\x1b[{added}A\r\x1b[J".encode())
-            self._start_live()
+    def _return_terminal(self) -> None:
+        """Show the first screen, with the lines that were said meanwhile."""
+        discard_input()  # keys that were pressed at the picture are no answer to what comes next
+        _write(f"{_END_UPDATE}{_LEAVE}")
+        Painter._active = None
+        while self._unprinted:
+            say(self._unprinted.popleft())
+        _write(_CURSOR_ON)
 
     def _suspend(self) -> None:
         """Restore the terminal while the process is stopped by Ctrl-Z."""
         with self._lock:
             if not self._aside:
-                self._stop_live()
+                self._return_terminal()
             os.kill(os.getpid(), signal.SIGSTOP)
             time.sleep(0)  # the signal is taken here; what follows comes after `fg`
             if not self._aside:
-                self._start_live()
+                self._take_terminal()
+
+    @classmethod
+    def restore_terminal(cls) -> None:
+        """Restore the terminal, for an exit that does not leave the blocks that do."""
+        active = cls._active
+        if active is not None:
+            active._lock.acquire(timeout=_SECONDS)  # noqa: SLF001 (its own class), so that no picture comes afterwards
+            with suppress(OSError):
+                active._return_terminal()  # noqa: SLF001
 
 
-def _write(codes: bytes) -> None:
+def _write(codes: str) -> None:
     with suppress(OSError):
         sys.stderr.flush()
-        os.write(2, codes)
+        os.write(2, codes.encode())

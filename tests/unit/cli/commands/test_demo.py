@@ -89,7 +89,13 @@ def test_on_a_terminal_it_looks_like_a_debate(tmp_path: Path) -> None:
     plain = STYLE.sub("", shown)
     assert HAND in plain
     assert " criticizes " in plain
-    assert "What stops the shop is arithmetic." in plain, "text is shown as it comes"
+    coming = (
+        "What stops the shop is",
+        "Only webhooks complete",
+        " • Where only webhooks",
+        "The request hands its row over",
+    )
+    assert any(text in plain for text in coming), "text is shown as it comes"
     assert "1 Freeze the checkout. Before" in plain
     assert " ".join(plain.split()).endswith("debate QUESTION")
     answer = plain[plain.rindex("Record the payment before you make it") :]

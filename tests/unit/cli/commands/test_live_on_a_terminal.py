@@ -1,8 +1,10 @@
 """`parley debate` while it runs on a terminal: what is seen in place, and what is left of it."""
 
+import select
 import signal
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -35,10 +37,17 @@ def created() -> DebateCreated:
 class Held:
     """A debate in which ada's text comes, until the test lets it go on."""
 
-    def __init__(self, *, structured: bool = False, text: str = "Use one, since it is") -> None:
+    def __init__(
+        self,
+        *,
+        structured: bool = False,
+        text: str = "Use one, since it is",
+        warning: str = "it is late",
+    ) -> None:
         self.go_on = threading.Event()
         self._structured = structured
         self._text = text
+        self._warning = warning
 
     def __call__(self, debate: ScriptedDebate) -> None:
         debate.add(created())
@@ -47,7 +56,7 @@ class Held:
         debate.add(
             StepFailed(work=Work(activity="proposal", agent_id="bo", round=1), reason="X", message="no")
         )
-        debate.add(Warned(message="it is late"))
+        debate.add(Warned(message=self._warning))
         work = Work(activity="proposal", doing="proposes", agent_id="ada", round=1)
         debate.add(StepStarted(work=work, is_structured=self._structured), key=KEY, attempt=1)
         debate.stream(KEY, self._text)
@@ -83,13 +92,45 @@ def test_agents_are_watched_in_panels_that_are_gone_when_the_result_comes(
         assert not any(sign in terminal.text for sign in ("╭", "│", "Round 1/1", "proposes"))
 
 
-def test_json_is_never_seen(arguments: list[str], orchestrator: ScriptedOrchestrator, tmp_path: Path) -> None:
-    orchestrator.script = held = Held(structured=True, text='{"issues": [{"severity": "major"')
+def test_json_is_read_as_words(
+    arguments: list[str], orchestrator: ScriptedOrchestrator, tmp_path: Path
+) -> None:
+    orchestrator.script = held = Held(structured=True, text='{"issues": [{"text": "It **loses** writ')
     with Terminal(arguments, tmp_path, XTERM) as terminal:
-        terminal.wait_for("─ ada ", "proposes", "32 characters so far")
+        terminal.wait_for("─ ada ", "proposes", " • It loses writ")
         held.go_on.set()
         assert terminal.end() == 0
-        assert "severity" not in terminal.written
+        assert '"' not in terminal.written
+
+
+def test_what_is_said_meanwhile_stands_below_the_picture_and_afterwards_in_its_place(
+    arguments: list[str], held: Held, tmp_path: Path
+) -> None:
+    with Terminal(arguments, tmp_path, XTERM) as terminal:
+        terminal.wait_for("─ ada ", "warning: it is late")
+        assert terminal.text.splitlines()[-2:] == [
+            "bo: round 1 proposal failed: X: no",
+            "warning: it is late",
+        ]
+        held.go_on.set()
+        assert terminal.end() == 0
+        lines = terminal.text.splitlines()
+        assert lines.index("  bo: round 1 proposal failed: X: no") + 1 == lines.index("warning: it is late")
+
+
+def test_long_warnings_are_wrapped_between_words_wherever_they_stand(
+    arguments: list[str], orchestrator: ScriptedOrchestrator, tmp_path: Path
+) -> None:
+    orchestrator.script = held = Held(warning=f"it is {'rather ' * 20}late")
+    with Terminal(arguments, tmp_path, XTERM, columns=60) as terminal:
+        terminal.wait_for("─ ada ", " late")
+        held.go_on.set()
+        shown = terminal.text
+        assert terminal.end() == 0
+        for text in (shown, terminal.text):
+            rows = [line.split() for line in text.splitlines() if "rather" in line]
+            assert len(rows) == 3
+            assert {*rows[1]} == {"rather"}, "no word is cut"
 
 
 @pytest.mark.parametrize(
@@ -109,21 +150,45 @@ def test_no_text_breaks_the_terminal(
         assert not any(sign in terminal.text for sign in ("╭", "│"))
 
 
-@pytest.mark.parametrize(("columns", "lines"), [(50, 40), (40, 10), (120, 50), (30, 4)])
-def test_the_picture_follows_the_size_of_the_terminal(
-    columns: int, lines: int, arguments: list[str], held: Held, tmp_path: Path
+def is_one_picture(screen: str, lines: int) -> bool:
+    boxes = screen.count("╭")
+    return (
+        screen.startswith("Round 1/1")
+        and screen.count("Round 1/1") == 1
+        and boxes == screen.count("╰") <= 2
+        and screen.count("warning: it is late") == (lines > 4)
+    )
+
+
+@pytest.mark.parametrize(
+    "sizes", [[(50, 40)], [(40, 10)], [(120, 50)], [(30, 4)], [(40, 10), (120, 50), (60, 20)]]
+)
+def test_the_picture_follows_the_size_of_the_terminal_and_leaves_nothing_behind(
+    sizes: list[tuple[int, int]], arguments: list[str], held: Held, tmp_path: Path
 ) -> None:
     with Terminal(arguments, tmp_path, XTERM) as terminal:
         terminal.wait_for("─ ada ", "Use one, since it is")
-        terminal.resize(columns, lines)
-        before = len(terminal.shown)
-        while len(terminal.shown) < before + 1000:
-            terminal.wait_for("Round 1/1")
-            terminal.read()
-        terminal.wait_until(lambda screen: "ada" in screen and screen.count("Round 1/1") == 1)
+        for columns, lines in sizes:
+            terminal.resize(columns, lines)
+            before = len(terminal.shown)
+            while len(terminal.shown) < before + 1000:
+                terminal.wait_for("Round 1/1")
+                terminal.read()
+            terminal.wait_until(partial(is_one_picture, lines=lines))
         held.go_on.set()
         assert terminal.end() == 0
         terminal.assert_sane()
+        assert not any(sign in terminal.text for sign in ("╭", "│", "╰", "Round 1/1"))
+
+
+def test_keys_pressed_at_the_picture_leave_no_trace(arguments: list[str], held: Held, tmp_path: Path) -> None:
+    with Terminal(arguments, tmp_path, XTERM) as terminal:
+        terminal.wait_for("─ ada ", "Use one, since it is")
+        terminal.type(b"\x1b[A\x1b[A\r\r\rhallo")
+        terminal.wait_until(lambda screen: "hallo" not in screen and screen.startswith("Round 1/1"))
+        held.go_on.set()
+        assert terminal.end() == 0
+        assert not select.select([terminal.theirs], [], [], 0)[0], "the shell gets none of them"
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ def test_a_person_guides_leaves_comes_back_elsewhere_ends_early_and_approves(
         terminal.wait_until_written(CHOICES)
         assert "Round 1 is complete" in terminal.written
         assert "They differ on" in terminal.written
+        assert "tokens" not in terminal.text, "no picture is left at the checkpoint"
         terminal.type(b"g\n")
         terminal.wait_until_written(GUIDANCE)
         terminal.type("Mind our team: Größe 3\n".encode())

@@ -1,0 +1,35 @@
+"""Lines on stderr: wrapped between words for a terminal, whole elsewhere."""
+
+import pytest
+
+from parley.cli.printing import say, wrap_line
+
+WARNING = "warning: the context size of open/a is unknown: 32,768 tokens are assumed"
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        (WARNING, 40, ["warning: the context size of open/a is", "  unknown: 32,768 tokens are assumed"]),
+        (f"  {WARNING[:32]}", 20, ["  warning: the", "    context size of", "    ope"]),
+        (WARNING, 200, [WARNING]),
+        (WARNING, 0, [WARNING]),
+        (WARNING, 5, [WARNING]),
+        ("a  b\nc \x1b[2Jd", 80, ["a b c d"]),
+        ("see " + "x" * 40, 30, ["see", "  " + "x" * 40]),
+        (
+            "Not answered; the debate waits. Go on with: parley debate --resume deb-1",
+            30,
+            ["Not answered; the debate", "  waits. Go on with: parley debate --resume deb-1"],
+        ),
+    ],
+)
+def test_a_line_is_wrapped_between_words_and_a_command_stays_whole(
+    text: str, width: int, lines: list[str]
+) -> None:
+    assert list(wrap_line(text, width)) == lines
+
+
+def test_elsewhere_than_on_a_terminal_a_line_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    say(f"  {WARNING * 3}")
+    assert capsys.readouterr().err == f"  {WARNING * 3}\n"
