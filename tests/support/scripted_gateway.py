@@ -208,6 +208,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         ) = None
         self.weights: dict[str, float] | None = {}
         self.ratings: dict[str, ratings_pb2.Rating] = {}
+        self.default_routes: Sequence[str] = ("p/m",)
         self.team: Sequence[str] | None = None
         self.matches: list[ratings_pb2.RecordMatchRequest] = []
         self.forgotten: list[str] = []
@@ -415,7 +416,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             for each in (route, *others):
                 each.input_price_micros, each.output_price_micros = self.prices
         return gateway_pb2.ListRoutesResponse(
-            routes=[route, *others], default_routes=["p/m"], open_providers=["open"]
+            routes=[route, *others], default_routes=self.default_routes, open_providers=["open"]
         )
 
     async def GetAgent(  # noqa: N802

@@ -110,6 +110,13 @@ class JudgeEntry(ModelEntry):
 
     role: Annotated[Line, Field(description="Its role. Default: `generalist`.")] = "generalist"
     id: Annotated[Id, Field(description="Not an agent's. Default: `judge`.")] = "judge"
+    stronger: Annotated[
+        bool,
+        Field(
+            description="Whether its model is stronger than the agents': it may then overrule a narrow majority of them. "
+            "Default: false."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,6 +276,12 @@ class RouteEntry:
     ] = None
     input_price: Annotated[Price | None, Field(description="US dollars a million tokens read.")] = None
     output_price: Annotated[Price | None, Field(description="US dollars a million tokens written.")] = None
+    stronger: Annotated[
+        bool,
+        Field(
+            description="Whether its model is stronger than those of other routes: it is preferred for the judge. Default: false."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True)

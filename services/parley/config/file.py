@@ -23,6 +23,7 @@ class Agent:
         path: Its place in the file, such as `agents[1]`. Empty: it is not in a file.
         evaluation_prompt: How it judges in an evaluation. None: as its role does.
         timeout_seconds: What its call in an evaluation may take. None: what any call may.
+        stronger: Of the judge, whether its model is stronger than the agents'.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Agent:
     own_role: OwnRole | None = None
     evaluation_prompt: Prompt | None = None
     timeout_seconds: float | None = None
+    stronger: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class Route:
         concurrency: Calls at a time. None: no bound; so with requests and tokens a minute.
         input_price: US dollars a million tokens read. None: unknown.
         output_price: US dollars a million tokens written. None: unknown.
+        stronger: Whether its model is stronger than those of other routes.
     """
 
     name: str
@@ -94,6 +97,7 @@ class Route:
     concurrency: int | None = None
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
+    stronger: bool = False
 
 
 @dataclass(frozen=True, slots=True)

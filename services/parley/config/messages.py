@@ -19,6 +19,7 @@ def agent_message(agent: Agent) -> agent_pb2.Agent:
         temperature=agent.temperature,
         tools=[agent_pb2.Tool.Value(f"TOOL_{each.upper()}") for each in agent.tools],
         tool_call_limit=agent.tool_call_limit,
+        stronger=agent.stronger,
     )
     if agent.own_role is not None:
         message.own_role.sections.update(agent.own_role.sections)

@@ -192,4 +192,5 @@ def _build_route(entry: RouteEntry) -> Route:
         entry.concurrency,
         entry.requests_per_minute,
         entry.tokens_per_minute,
+        entry.stronger,
     )

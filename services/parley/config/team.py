@@ -54,7 +54,11 @@ class Team:
             return self._build_agent(JudgeEntry(), "judge", "")
         if not entry.enabled:
             self._findings.add_problem("judge.enabled", "the judge cannot be disabled")
-        return self._build_agent(entry, entry.id, "judge")
+        if entry.stronger and not (entry.model or entry.routes or entry.provider):
+            self._findings.add_problem(
+                "judge.stronger", "needs the judge's model or routes; say `stronger` of a route otherwise"
+            )
+        return dataclasses.replace(self._build_agent(entry, entry.id, "judge"), stronger=entry.stronger)
 
     def build_evaluators(self) -> tuple[Agent, ...]:
         """Return the enabled evaluators, in order."""

@@ -122,6 +122,7 @@ def plan(
             ),
             input_price=route.input_price,  # dollars a million tokens are micro-dollars a token
             output_price=route.output_price,
+            stronger=route.stronger,
         )
         for route in config.routes
         if route.provider in names

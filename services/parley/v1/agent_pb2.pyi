@@ -69,6 +69,8 @@ class Agent(_message.Message):
     EVALUATION_PROMPT_FIELD_NUMBER: _builtins.int
     INPUT_PRICE_MICROS_FIELD_NUMBER: _builtins.int
     OUTPUT_PRICE_MICROS_FIELD_NUMBER: _builtins.int
+    STRONGER_FIELD_NUMBER: _builtins.int
+    MODEL_FAMILY_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Matches `[a-z0-9][a-z0-9-]{0,31}`, unique in a debate. Required."""
     name: _builtins.str
@@ -89,6 +91,15 @@ class Agent(_message.Message):
     """
     output_price_micros: _builtins.int
     """The same for tokens written."""
+    stronger: _builtins.bool
+    """Of a judge with routes, whether its model is stronger than those that debate: its ballot then weighs in a decision without a
+    record too. The judge also is if the gateway calls the first of its routes stronger, and the first of no agent that debates; it is
+    not if an agent has the same first route. What an agent that debates says is overwritten.
+    """
+    model_family: _builtins.str
+    """The family of the model that the first of its routes leads to, such as `openai`, as the gateway knew it when the debate was
+    accepted. What a client gives is overwritten. Empty: its name shows none, or it is not known.
+    """
     @_builtins.property
     def routes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names of gateway routes in the order they are tried. Empty: the gateway's default routes."""
@@ -146,10 +157,12 @@ class Agent(_message.Message):
         evaluation_prompt: Global___PromptText | None = ...,
         input_price_micros: _builtins.int | None = ...,
         output_price_micros: _builtins.int | None = ...,
+        stronger: _builtins.bool = ...,
+        model_family: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_clarification_prompt", b"_clarification_prompt", "_evaluation_prompt", b"_evaluation_prompt", "_input_price_micros", b"_input_price_micros", "_output_price_micros", b"_output_price_micros", "_own_role", b"_own_role", "_summaries", b"_summaries", "_summary_prompt", b"_summary_prompt", "_system_prompt", b"_system_prompt", "_temperature", b"_temperature", "clarification_prompt", b"clarification_prompt", "evaluation_prompt", b"evaluation_prompt", "input_price_micros", b"input_price_micros", "output_price_micros", b"output_price_micros", "own_role", b"own_role", "summaries", b"summaries", "summary_prompt", b"summary_prompt", "system_prompt", b"system_prompt", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_clarification_prompt", b"_clarification_prompt", "_evaluation_prompt", b"_evaluation_prompt", "_input_price_micros", b"_input_price_micros", "_output_price_micros", b"_output_price_micros", "_own_role", b"_own_role", "_summaries", b"_summaries", "_summary_prompt", b"_summary_prompt", "_system_prompt", b"_system_prompt", "_temperature", b"_temperature", "clarification_prompt", b"clarification_prompt", "context_tokens", b"context_tokens", "evaluation_prompt", b"evaluation_prompt", "id", b"id", "input_price_micros", b"input_price_micros", "name", b"name", "output_price_micros", b"output_price_micros", "own_role", b"own_role", "role", b"role", "routes", b"routes", "summaries", b"summaries", "summary_prompt", b"summary_prompt", "system_prompt", b"system_prompt", "temperature", b"temperature", "tool_call_limit", b"tool_call_limit", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_clarification_prompt", b"_clarification_prompt", "_evaluation_prompt", b"_evaluation_prompt", "_input_price_micros", b"_input_price_micros", "_output_price_micros", b"_output_price_micros", "_own_role", b"_own_role", "_summaries", b"_summaries", "_summary_prompt", b"_summary_prompt", "_system_prompt", b"_system_prompt", "_temperature", b"_temperature", "clarification_prompt", b"clarification_prompt", "context_tokens", b"context_tokens", "evaluation_prompt", b"evaluation_prompt", "id", b"id", "input_price_micros", b"input_price_micros", "model_family", b"model_family", "name", b"name", "output_price_micros", b"output_price_micros", "own_role", b"own_role", "role", b"role", "routes", b"routes", "stronger", b"stronger", "summaries", b"summaries", "summary_prompt", b"summary_prompt", "system_prompt", b"system_prompt", "temperature", b"temperature", "tool_call_limit", b"tool_call_limit", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__clarification_prompt: _TypeAlias = _typing.Literal["clarification_prompt"]  # noqa: Y015
     _WhichOneofArgType__clarification_prompt: _TypeAlias = _typing.Literal["_clarification_prompt", b"_clarification_prompt"]  # noqa: Y015

@@ -513,6 +513,7 @@ class Debate(_message.Message):
     END_TIME_FIELD_NUMBER: _builtins.int
     INTERVENTIONS_FIELD_NUMBER: _builtins.int
     BEGUN_ROUNDS_FIELD_NUMBER: _builtins.int
+    JUDGE_REASON_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The id, `deb-YYYYMMDD-HHMMSS-` and 8 characters."""
     status: Global___DebateStatus.ValueType
@@ -543,6 +544,10 @@ class Debate(_message.Message):
     """
     only_joined_debate: _builtins.bool
     """Whether its specification's agents only lend their routes, and those alone debate who joined."""
+    judge_reason: _builtins.str
+    """Why the judge answers by its routes, and how its model is related to those that debate, in one line. Empty: the format has no
+    judge.
+    """
     @_builtins.property
     def spec(self) -> Global___DebateSpec:
         """What is debated, agents resolved, defaults filled in."""
@@ -674,10 +679,11 @@ class Debate(_message.Message):
         end_time: _timestamp_pb2.Timestamp | None = ...,
         interventions: _abc.Iterable[Global___Intervention] | None = ...,
         begun_rounds: _abc.Iterable[_builtins.int] | None = ...,
+        judge_reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_end_time", b"_end_time", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "create_time", b"create_time", "end_time", b"end_time", "failure", b"failure", "feedback", b"feedback", "first_drafts", b"first_drafts", "outcome", b"outcome", "spec", b"spec", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_time", b"_end_time", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "answer", b"answer", "begun_rounds", b"begun_rounds", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "current_round", b"current_round", "demonstration", b"demonstration", "end_time", b"end_time", "ended_by", b"ended_by", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "interventions", b"interventions", "joined", b"joined", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_time", b"_end_time", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "answer", b"answer", "begun_rounds", b"begun_rounds", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "current_round", b"current_round", "demonstration", b"demonstration", "end_time", b"end_time", "ended_by", b"ended_by", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "interventions", b"interventions", "joined", b"joined", "judge_reason", b"judge_reason", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__end_time: _TypeAlias = _typing.Literal["end_time"]  # noqa: Y015
     _WhichOneofArgType__end_time: _TypeAlias = _typing.Literal["_end_time", b"_end_time"]  # noqa: Y015

@@ -374,6 +374,7 @@ class DebateCreated(_message.Message):
     DEMONSTRATION_FIELD_NUMBER: _builtins.int
     REQUESTED_BY_FIELD_NUMBER: _builtins.int
     BUDGET_KEY_ID_FIELD_NUMBER: _builtins.int
+    JUDGE_REASON_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The id of the request that asked for it."""
     traceparent: _builtins.str
@@ -388,6 +389,10 @@ class DebateCreated(_message.Message):
     """
     budget_key_id: _builtins.str
     """The id of the key whose budget its calls count against. Empty: none has one."""
+    judge_reason: _builtins.str
+    """Why the judge answers by its routes, and how its model is related to those that debate, in one line. Empty: the format has no
+    judge.
+    """
     @_builtins.property
     def spec(self) -> _debate_pb2.DebateSpec:
         """What is debated, agents resolved, defaults filled in."""
@@ -411,10 +416,11 @@ class DebateCreated(_message.Message):
         demonstration: _builtins.bool = ...,
         requested_by: _builtins.str = ...,
         budget_key_id: _builtins.str = ...,
+        judge_reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_key_id", b"budget_key_id", "demonstration", b"demonstration", "request_id", b"request_id", "requested_by", b"requested_by", "roles", b"roles", "spec", b"spec", "traceparent", b"traceparent", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_key_id", b"budget_key_id", "demonstration", b"demonstration", "judge_reason", b"judge_reason", "request_id", b"request_id", "requested_by", b"requested_by", "roles", b"roles", "spec", b"spec", "traceparent", b"traceparent", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

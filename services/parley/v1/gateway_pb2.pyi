@@ -721,6 +721,7 @@ class RouteStatus(_message.Message):
     DEMONSTRATION_FIELD_NUMBER: _builtins.int
     INPUT_PRICE_MICROS_FIELD_NUMBER: _builtins.int
     OUTPUT_PRICE_MICROS_FIELD_NUMBER: _builtins.int
+    STRONGER_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The route's name, `provider/model`."""
     provider: _builtins.str
@@ -751,6 +752,8 @@ class RouteStatus(_message.Message):
     """What tokens read cost there, in millionths of a US dollar a million tokens, rounded up. Set if `priced`."""
     output_price_micros: _builtins.int
     """The same for tokens written."""
+    stronger: _builtins.bool
+    """Whether the gateway's settings call its model stronger than those of other routes."""
     @_builtins.property
     def retry_at(self) -> _timestamp_pb2.Timestamp:
         """When an open breaker lets a trial through. Unset while closed."""
@@ -773,10 +776,11 @@ class RouteStatus(_message.Message):
         demonstration: _builtins.bool = ...,
         input_price_micros: _builtins.int | None = ...,
         output_price_micros: _builtins.int | None = ...,
+        stronger: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_input_price_micros", b"_input_price_micros", "_output_price_micros", b"_output_price_micros", "input_price_micros", b"input_price_micros", "output_price_micros", b"output_price_micros", "retry_at", b"retry_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_input_price_micros", b"_input_price_micros", "_output_price_micros", b"_output_price_micros", "breaker", b"breaker", "context_tokens", b"context_tokens", "demonstration", b"demonstration", "failures_in_a_row", b"failures_in_a_row", "in_flight", b"in_flight", "input_price_micros", b"input_price_micros", "last_failure", b"last_failure", "local", b"local", "model", b"model", "name", b"name", "output_price_micros", b"output_price_micros", "priced", b"priced", "provider", b"provider", "queued", b"queued", "retry_at", b"retry_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_input_price_micros", b"_input_price_micros", "_output_price_micros", b"_output_price_micros", "breaker", b"breaker", "context_tokens", b"context_tokens", "demonstration", b"demonstration", "failures_in_a_row", b"failures_in_a_row", "in_flight", b"in_flight", "input_price_micros", b"input_price_micros", "last_failure", b"last_failure", "local", b"local", "model", b"model", "name", b"name", "output_price_micros", b"output_price_micros", "priced", b"priced", "provider", b"provider", "queued", b"queued", "retry_at", b"retry_at", "stronger", b"stronger"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__input_price_micros: _TypeAlias = _typing.Literal["input_price_micros"]  # noqa: Y015
     _WhichOneofArgType__input_price_micros: _TypeAlias = _typing.Literal["_input_price_micros", b"_input_price_micros"]  # noqa: Y015

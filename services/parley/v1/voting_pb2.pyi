@@ -47,6 +47,34 @@ VOTE_BALLOTS_LAST_VOTE: VoteBallots.ValueType  # 2
 """The ballots of the last vote, over the final proposals."""
 Global___VoteBallots: _TypeAlias = VoteBallots  # noqa: Y015
 
+class _JudgeStanding:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _JudgeStandingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JudgeStanding.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    JUDGE_STANDING_UNSPECIFIED: _JudgeStanding.ValueType  # 0
+    """It has cast none."""
+    JUDGE_STANDING_TIES_ONLY: _JudgeStanding.ValueType  # 1
+    """Nothing shows that it is right more often than not: it breaks ties, and overrules no agent."""
+    JUDGE_STANDING_RECORD: _JudgeStanding.ValueType  # 2
+    """How often it was right: `log2((right + 12) / (wrong + 12))` of its judged answers, where votes are weighted."""
+    JUDGE_STANDING_STRONGER: _JudgeStanding.ValueType  # 3
+    """The configuration calls it stronger: `log2((right + 20) / (wrong + 4))`, or 1 where votes are not weighted."""
+
+class JudgeStanding(_JudgeStanding, metaclass=_JudgeStandingEnumTypeWrapper):
+    """What a judge's ballot weighs by."""
+
+JUDGE_STANDING_UNSPECIFIED: JudgeStanding.ValueType  # 0
+"""It has cast none."""
+JUDGE_STANDING_TIES_ONLY: JudgeStanding.ValueType  # 1
+"""Nothing shows that it is right more often than not: it breaks ties, and overrules no agent."""
+JUDGE_STANDING_RECORD: JudgeStanding.ValueType  # 2
+"""How often it was right: `log2((right + 12) / (wrong + 12))` of its judged answers, where votes are weighted."""
+JUDGE_STANDING_STRONGER: JudgeStanding.ValueType  # 3
+"""The configuration calls it stronger: `log2((right + 20) / (wrong + 4))`, or 1 where votes are not weighted."""
+Global___JudgeStanding: _TypeAlias = JudgeStanding  # noqa: Y015
+
 class _VotingMethod:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -308,7 +336,8 @@ class VotingSettings(_message.Message):
     ballots: Global___VoteBallots.ValueType
     """Which ballots decide."""
     judge_ballot: _builtins.bool
-    """Whether the judge's own choice is one more ballot of the decision; an agent that has a ballot already gets no second one.
+    """Whether the judge's own choice counts in the decision: it breaks ties, and with a record, or if it is called stronger, it is one
+    more ballot. An agent that has a ballot already gets no second one.
     With the ballots of the last vote all of them are waited for then, whatever `early_end` is.
     """
     def __init__(
@@ -353,25 +382,26 @@ class Decision(_message.Message):
 
     BALLOTS_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
-    JUDGE_AGENT_ID_FIELD_NUMBER: _builtins.int
     POSITIONS_FIELD_NUMBER: _builtins.int
     CORE_AGENT_ID_FIELD_NUMBER: _builtins.int
     CORE_IS_FIRST_DRAFT_FIELD_NUMBER: _builtins.int
     LAST_VOTE_REASON_FIELD_NUMBER: _builtins.int
+    JUDGE_BALLOT_FIELD_NUMBER: _builtins.int
+    JUDGE_STANDING_FIELD_NUMBER: _builtins.int
     ballots: Global___VoteBallots.ValueType
     """The ballots that were counted."""
-    judge_agent_id: _builtins.str
-    """The judge whose ballot is among them. Empty: it has cast none."""
     core_agent_id: _builtins.str
     """The agent whose text is the core of the answer."""
     core_is_first_draft: _builtins.bool
     """Whether that text is its first draft, since no final proposal is known to take the position any more."""
     last_vote_reason: _builtins.str
     """Why the last vote was counted though the settings have the first drafts count. Empty: they do not, or these were counted."""
+    judge_standing: Global___JudgeStanding.ValueType
+    """What the judge's ballot weighs by. Unspecified: it chose nothing."""
     @_builtins.property
     def count(self) -> Global___Vote:
-        """What they come to, with the judge's among them. If the first drafts are counted, each ballot is for the voter's own, its
-        confidence is 0 since drafts state none, and drafts of one position are a group.
+        """What they come to, with the judge's among them if it has a weight. If the first drafts are counted, each ballot is for the
+        voter's own, its confidence is 0 since drafts state none, and drafts of one position are a group.
         """
 
     @_builtins.property
@@ -380,22 +410,31 @@ class Decision(_message.Message):
         last vote was counted.
         """
 
+    @_builtins.property
+    def judge_ballot(self) -> Global___Ballot:
+        """What the judge chose. Its weight is 0 if it only breaks ties: it decides between options with equal shares, and is not counted.
+        Unset: it chose nothing.
+        """
+
     def __init__(
         self,
         *,
         ballots: Global___VoteBallots.ValueType = ...,
         count: Global___Vote | None = ...,
-        judge_agent_id: _builtins.str = ...,
         positions: _abc.Iterable[Global___PositionSupport] | None = ...,
         core_agent_id: _builtins.str = ...,
         core_is_first_draft: _builtins.bool = ...,
         last_vote_reason: _builtins.str = ...,
+        judge_ballot: Global___Ballot | None = ...,
+        judge_standing: Global___JudgeStanding.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["count", b"count"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_judge_ballot", b"_judge_ballot", "count", b"count", "judge_ballot", b"judge_ballot"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ballots", b"ballots", "core_agent_id", b"core_agent_id", "core_is_first_draft", b"core_is_first_draft", "count", b"count", "judge_agent_id", b"judge_agent_id", "last_vote_reason", b"last_vote_reason", "positions", b"positions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_judge_ballot", b"_judge_ballot", "ballots", b"ballots", "core_agent_id", b"core_agent_id", "core_is_first_draft", b"core_is_first_draft", "count", b"count", "judge_ballot", b"judge_ballot", "judge_standing", b"judge_standing", "last_vote_reason", b"last_vote_reason", "positions", b"positions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__judge_ballot: _TypeAlias = _typing.Literal["judge_ballot"]  # noqa: Y015
+    _WhichOneofArgType__judge_ballot: _TypeAlias = _typing.Literal["_judge_ballot", b"_judge_ballot"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__judge_ballot) -> _WhichOneofReturnType__judge_ballot | None: ...
 
 Global___Decision: _TypeAlias = Decision  # noqa: Y015
 

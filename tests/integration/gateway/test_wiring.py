@@ -84,10 +84,14 @@ async def test_a_prompt_is_fitted_to_its_route_and_says_what_was_left_out(tmp_pa
 
 async def test_cost_is_counted_where_prices_are_known(tmp_path: Path) -> None:
     async with ModelServer() as server:
-        settings = routes_file(tmp_path, server, extra="    input_price: 2\n    output_price: 8\n")
+        settings = routes_file(
+            tmp_path, server, extra="    input_price: 2\n    output_price: 8\n    stronger: true\n"
+        )
         async with running(settings, environment={"KEY_1": "a"}) as gateway:
             usage = (await gateway.ask()).answer.usage
             assert usage.cost_micros == 2 * usage.input_tokens + 8 * usage.output_tokens > 0
+            listed = await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest())
+            assert all(each.stronger for each in listed.routes)
 
 
 async def test_every_http_request_has_its_span_under_the_call() -> None:

@@ -15,10 +15,15 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import DUTY_CRITIC, DUTY_VOTER, AgentDuties, ArenaOutcome, TeamSettings
 from parley.v1.convergence_pb2 import GroupPositionsRequest, GroupPositionsResponse, PositionGroup, UnsurePair
 from parley.v1.event_pb2 import Warned
+from parley.v1.ratings_pb2 import Rating
 from parley.v1.voting_pb2 import (
+    JUDGE_STANDING_RECORD,
+    JUDGE_STANDING_STRONGER,
+    JUDGE_STANDING_TIES_ONLY,
     VOTE_BALLOTS_FIRST_DRAFTS,
     VOTE_BALLOTS_LAST_VOTE,
     VOTING_METHOD_MAJORITY,
+    JudgeStanding,
     PositionSupport,
     VotingSettings,
 )
@@ -29,6 +34,7 @@ from tests.support.scripted_gateway import ScriptedGateway, unsure_until_settled
 
 LAST = VOTE_BALLOTS_LAST_VOTE
 RED_THEN_ALL_RED = {"ada": "red", "bo": "blue", "cy": "blue"}, dict.fromkeys(("ada", "bo", "cy"), "red")
+STRONGER = agent("judge", "judge", stronger=True)
 
 
 def taking(
@@ -54,21 +60,25 @@ def taking(
 
 
 async def decided(
-    folder: Path, gateway: ScriptedGateway, agents: int = 3, **settings: object
+    folder: Path, gateway: ScriptedGateway, agents: int = 3, judge: Agent | None = None, **settings: object
 ) -> ArenaOutcome:
     rounds = arena_settings(revision_rounds=1, **settings)
-    return outcome(await held(folder, gateway, rounds, agents)).arena
+    spec = arena_spec(agents, rounds, **({"judge": judge} if judge else {}))
+    async with backstage(folder, gateway) as stage, stage.replica() as replica:
+        debate = await replica.create(spec)
+        return outcome(await stage.comes_to(debate, "COMPLETED")).arena
 
 
 async def test_first_drafts_and_the_judge_decide_and_it_is_told_what_the_debate_has_changed(
     tmp_path: Path,
 ) -> None:
     gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
-    gateway.weights = {"ada": 1.5, "bo": 1.0, "cy": 0.5, "judge": 1.0}
+    gateway.weights = {"ada": 1.5, "bo": 1.0, "cy": 0.5}
+    gateway.ratings = {"judge": Rating(agent_id="judge", judged_answers=36, right_answers=28)}
     events = await held(tmp_path, gateway, arena_settings(revision_rounds=1))
     arena = outcome(events).arena
     decision = arena.decision
-    assert (decision.ballots, decision.judge_agent_id) == (VOTE_BALLOTS_FIRST_DRAFTS, "judge")
+    assert (decision.ballots, decision.judge_ballot.agent_id) == (VOTE_BALLOTS_FIRST_DRAFTS, "judge")
     assert [(each.agent_id, each.choice_agent_id, each.weight) for each in decision.count.ballots] == [
         ("ada", "ada", 1.5),
         ("bo", "bo", 1.0),
@@ -116,9 +126,60 @@ async def test_the_judge_breaks_a_tie_and_one_that_holds_nothing_right_leaves_it
     first = {"ada": "red", "bo": "blue"}
     gateway = taking(first, first, ArenaScript(choice="ada", holds=holds))
     arena = await decided(tmp_path, gateway, agents=2)
-    assert arena.winner_agent_id == winner
-    assert arena.decision.count.tied_agent_ids == ([] if winner else ["ada", "bo"])
-    assert arena.decision.judge_agent_id == ("judge" if holds else "")
+    assert arena.decision.count.tied_agent_ids == ["ada", "bo"]
+    assert arena.decision.core_agent_id == (winner or "ada"), "the last vote went to ada"
+    assert arena.decision.judge_ballot.agent_id == ("judge" if holds else "")
+    told = "\n".join(decision_lines(arena.decision, arena.votes[-1], Names((), Agent())))
+    assert ("the one stands that the judge chose" in told) == bool(winner)
+    assert ("which broke the tie" in gateway.asked("synthesis").prompt) == bool(winner)
+
+
+JUDGED = {"judge": Rating(agent_id="judge", judged_answers=60, right_answers=54)}
+BAD = {"judge": Rating(agent_id="judge", judged_answers=60, right_answers=20)}
+
+
+@pytest.mark.parametrize(
+    ("judge", "ratings", "standing", "winner"),
+    [
+        (agent("judge", "judge"), {}, JUDGE_STANDING_TIES_ONLY, "bo"),
+        (agent("judge", "judge"), BAD, JUDGE_STANDING_TIES_ONLY, "bo"),
+        (agent("judge", "judge"), JUDGED, JUDGE_STANDING_RECORD, "ada"),
+        (STRONGER, {}, JUDGE_STANDING_STRONGER, "ada"),
+    ],
+)
+@pytest.mark.parametrize("certain", [True, False])
+async def test_a_judge_overrules_two_of_three_only_if_it_was_often_right_or_is_called_stronger(
+    judge: Agent,
+    ratings: dict[str, Rating],
+    standing: JudgeStanding.ValueType,
+    winner: str,
+    certain: bool,
+    tmp_path: Path,
+) -> None:
+    """`certain`: whether drafts decide; else the last vote does, and the proposal that the judge scored best is its choice."""
+    first = {"ada": "red", "bo": "blue", "cy": "blue"}
+    gateway = taking(first, first, ArenaScript(choice="bo", holds="red"), certain=certain)
+    gateway.ratings = ratings
+    decision = (await decided(tmp_path, gateway, judge=judge)).decision
+    assert (decision.judge_standing, decision.judge_ballot.choice_agent_id) == (standing, "ada")
+    if certain:
+        assert decision.core_agent_id == winner
+    voted = "judge" in {each.agent_id for each in decision.count.ballots}
+    assert voted == (standing != JUDGE_STANDING_TIES_ONLY) == (decision.judge_ballot.weight > 0)
+    told = "\n".join(decision_lines(decision, None, Names((), Agent())))
+    assert ("it breaks ties and overrules nobody" in told) == (not voted)
+
+
+async def test_where_ratings_are_away_a_judge_breaks_ties_and_a_stronger_one_has_its_weight(
+    tmp_path: Path,
+) -> None:
+    first = {"ada": "red", "bo": "blue", "cy": "blue"}
+    for judge, core in ((agent("judge", "judge"), "bo"), (STRONGER, "ada")):
+        gateway = taking(first, first, ArenaScript(choice="bo", holds="red"))
+        gateway.weights = None
+        assert (
+            await decided(tmp_path / judge.id / core, gateway, judge=judge)
+        ).decision.core_agent_id == core
 
 
 @pytest.mark.parametrize("choice", ["ada", "bo"])
@@ -146,8 +207,8 @@ async def test_where_it_cannot_be_told_how_drafts_group_the_last_vote_and_the_ju
         ("ada", "cy"),
         ("bo", "cy"),
         ("cy", "cy"),
-        ("judge", "ada"),
     ]
+    assert (decision.judge_ballot.choice_agent_id, decision.core_agent_id) == ("ada", "cy")
     assert not decision.positions
     assert "Positions that were taken" not in gateway.asked("round/6/judge").prompt
 
@@ -186,7 +247,7 @@ async def test_settings_say_that_the_last_vote_decides_and_that_the_judge_does_n
     voting = VotingSettings(method=VOTING_METHOD_MAJORITY, ballots=LAST, judge_ballot=False)
     arena = await decided(tmp_path, gateway, voting=voting)
     assert arena.decision.count == arena.votes[0]
-    assert not arena.decision.judge_agent_id
+    assert not arena.decision.HasField("judge_ballot")
     assert arena.votes[0].left_out_agent_ids == ["cy"], "such a vote ends early"
 
 

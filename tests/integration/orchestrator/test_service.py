@@ -47,6 +47,33 @@ async def test_a_debate_is_held_and_told_in_full(
     assert "The answer." in report.markdown
 
 
+@pytest.mark.parametrize(
+    ("offered", "judged_by", "said"),
+    [
+        (("p/gpt-5-mini", "p/claude-9"), ["p/claude-9", "p/gpt-5-mini"], "no agent's model is of its family"),
+        (("p/gpt-5-mini", "p/gpt-5"), [], "all models are of one family (openai)"),
+    ],
+)
+async def test_the_judge_is_of_another_family_where_a_route_is_and_the_result_says_who_judged_and_why(
+    offered: tuple[str, ...],
+    judged_by: list[str],
+    said: str,
+    orchestrator: Orchestrator,
+    gateway: ScriptedGateway,
+) -> None:
+    gateway.default_routes = offered
+    debate = await orchestrator.create(rounds=1)
+    await orchestrator.watch(debate)
+    found = await orchestrator.get(debate)
+    assert list(found.spec.judge.agent.routes) == judged_by
+    assert {each.agent.model_family for each in found.spec.agents} == {"openai"}
+    assert said in found.judge_reason
+    report = await orchestrator.stub.GetReport(
+        orchestrator_pb2.GetReportRequest(debate_id=debate), timeout=10
+    )
+    assert said in report.markdown
+
+
 async def test_the_same_request_is_the_same_debate_and_other_content_is_refused(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:

@@ -120,6 +120,12 @@ def test_snake_case_in_yaml_says_the_same() -> None:
     assert debate_message(found.debate).panel.rounds == 1
 
 
+def test_the_judge_and_routes_may_be_called_stronger() -> None:
+    text = "judge: {model: large, stronger: true}\nroutes: [{provider: openai, model: m, stronger: true}]\n"
+    found = config.loads(text, "parley.yaml", Path())
+    assert (agent_message(found.judge).stronger, found.routes[0].stronger) == (True, True)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -136,6 +142,10 @@ def test_snake_case_in_yaml_says_the_same() -> None:
         ("debate:\n  carryForward: 1\n", "debate.yaml:2: debate.carryForward: must be true or false"),
         ("agents: architect\n", "debate.yaml:1: agents: must be a list, not text"),
         ("judge: [x]\n", "debate.yaml:1: judge: must be a mapping, not a list"),
+        (
+            "judge:\n  stronger: true\n",
+            "debate.yaml:2: judge.stronger: needs the judge's model or routes; say `stronger` of a route otherwise",
+        ),
         (
             "judge:\n  role: 3\n",
             "debate.yaml:2: judge.role: must be text (in quotes, if it looks like a number or a yes)",

@@ -98,12 +98,13 @@ providers:
   - {name: keyless, base_url: "http://localhost:2/v1"}
 routes:
   - {provider: mine, model: m, context_tokens: 4096, input_price: 0.5, output_price: 2}
-  - {provider: keyless, model: n, name: fast}
+  - {provider: keyless, model: n, name: fast, stronger: true}
 """
     found = planned(text, {"MY_KEY": "s3cret"})
     assert found.defaults == ("mine/m", "fast")
     assert found.routes[0].context_tokens == 4096
     assert (found.routes[0].input_price, found.routes[1].input_price) == (0.5, None)
+    assert [route.stronger for route in found.routes] == [False, True]
     assert found.open_providers == ("mine", "keyless")
     assert "s3cret" not in repr(found)
     assert planned(text).open_providers == ("keyless",)

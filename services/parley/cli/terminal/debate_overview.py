@@ -57,7 +57,8 @@ def _head_lines(debate: Debate, *, alone: bool) -> Iterable[str]:
     if debate.spec.HasField("evaluation"):
         yield f"Evaluates  {debate.spec.evaluation.debate_id}"
     else:
-        yield f"Judge      {debate.spec.judge.agent.id}"
+        why = f" ({debate.judge_reason})" if debate.judge_reason else ""
+        yield f"Judge      {debate.spec.judge.agent.id}{why}"
         yield f"Rounds     {_rounds_text(debate)}"
     if debate.demonstration:
         yield "Note       a demonstration by a very small model; neither remembered nor rated"

@@ -32,6 +32,7 @@ class Route:
         local: whether it runs in a process of ours.
         demonstration: whether its model is too small for its answers to be relied on.
         continues_answers: whether it goes on from an answer that was begun for it.
+        stronger: whether the settings call its model stronger than those of other routes.
         listed_context_tokens: the context in the endpoint's list of models, if it is not set; 0: nothing.
         published_context_tokens: what is published of the model's context, if it is not set; 0: nothing. It is reported, and no
             prompt is shortened for it.
@@ -48,6 +49,7 @@ class Route:
     local: bool = False
     demonstration: bool = False
     continues_answers: bool = False
+    stronger: bool = False
     listed_context_tokens: int = 0
     published_context_tokens: int = 0
 
@@ -128,6 +130,7 @@ class LiveRoute:
             local=route.local,
             priced=route.is_priced,
             demonstration=route.demonstration,
+            stronger=route.stronger,
         )
         if route.input_price is not None and route.output_price is not None:
             status.input_price_micros = ceil(route.input_price * 1_000_000)  # of a million tokens

@@ -86,6 +86,7 @@ class DebateFold:
             status=DEBATE_STATUS_PENDING,
             spec=created.spec,
             demonstration=created.demonstration,
+            judge_reason=created.judge_reason,
             create_time=events[0].message.time,
             usage=Usage(),
         )

@@ -22,6 +22,8 @@ def agents_section(debate: Debate, debate_format: Format | None) -> Iterator[str
     if debate.spec.HasField("clarifications"):
         head.append("Clarification prompt")
     yield table(head, [row[: len(head)] for row in rows])
+    if debate.judge_reason:
+        yield f"The judge {inline(debate.spec.judge.agent.id)}: {inline(debate.judge_reason)}."
 
 
 def _agent_cells(debate: Debate, agent: Agent) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
+from parley.orchestrator.api.judge_route import set_judge_route, set_model_families
 from parley.orchestrator.api.participants import ParticipantResolver, ValidationContext
 from parley.orchestrator.engine.format import Format, Formats, Settings, UnknownFormatError
 from parley.orchestrator.model.labels import check_labels
@@ -86,6 +87,9 @@ def resolve_request(
         demonstration=any(map(known.roster.is_demonstration, (*team, judge))),
     )
     _fill_in(created, debate_format, team, judge)
+    set_model_families(created.spec, known.roster)
+    if debate_format.is_judged:
+        set_judge_route(created, known.roster)
     return created
 
 

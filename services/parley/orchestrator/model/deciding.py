@@ -1,8 +1,45 @@
-"""The material of a decision: the sides of the first drafts, and the judge's choice. Pure functions."""
+"""The material of a decision: the sides of the first drafts, the judge's choice and what it weighs. Pure functions."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from parley.orchestrator.model.voting import Group
+from parley.v1.voting_pb2 import (
+    JUDGE_STANDING_RECORD,
+    JUDGE_STANDING_STRONGER,
+    JUDGE_STANDING_TIES_ONLY,
+    JudgeStanding,
+)
+
+_UNKNOWN: Final = (12, 12)
+"""Right and wrong answers that a judge is assumed to have given before its first: as often wrong as right, it weighs nothing."""
+_STRONGER: Final = (20, 4)
+"""The same of one that is called stronger: right five times in six, it weighs 2.3, a panel's agent without a record 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeWeight:
+    """What a judge's ballot weighs, and by what; 0: it only breaks ties."""
+
+    weight: float
+    standing: JudgeStanding.ValueType
+
+
+def weigh_judge(right: int, wrong: int, *, stronger: bool, weighted: bool = True) -> JudgeWeight:
+    """Return what the ballot of a judge weighs whose answers were found right or wrong so often.
+
+    It is the log-odds of being right, in bits, as those of agents are (`ratings/weights.py`), but shrunk towards nothing: an
+    agent is weighed against its like, and a judge of which nothing is known would overrule the majority of three by itself.
+    `weighted` says whether ballots are; otherwise one of a stronger judge counts 1.
+    """
+    before = _STRONGER if stronger else _UNKNOWN
+    odds = (right + before[0]) / (wrong + before[1])
+    weight = round(math.log2(odds), 6) if weighted else float(stronger)
+    if weight <= 0:
+        return JudgeWeight(0.0, JUDGE_STANDING_TIES_ONLY)
+    return JudgeWeight(weight, JUDGE_STANDING_STRONGER if stronger else JUDGE_STANDING_RECORD)
 
 
 def sides(groups: Iterable[Collection[str]], voters: Collection[str]) -> tuple[Group, ...]:

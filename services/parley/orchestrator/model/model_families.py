@@ -57,16 +57,20 @@ def family_of(model: str) -> str:
     return ""
 
 
+def family_of_agent(agent: Agent) -> str:
+    """Return the family of an agent's model, by the first of its routes, which is the one that answers unless it fails."""
+    return agent.model_family or (family_of(agent.routes[0]) if agent.routes else "")
+
+
 def shared_family(agents: Sequence[Agent]) -> str:
     """Return the family that the models of all agents share; empty if they share none, or it is unknown.
 
-    An agent counts by the first of its routes, which is the one that answers unless it fails. Agents that name the same
-    routes are answered by the same model, so that they share it whatever its family: the route is returned if that is
-    not known. One agent alone shares nothing.
+    Agents that name the same routes are answered by the same model, so that they share it whatever its family: the route
+    is returned if that is not known. One agent alone shares nothing.
     """
     if len(agents) < 2:
         return ""
-    families = {family_of(agent.routes[0]) if agent.routes else "" for agent in agents}
+    families = {family_of_agent(agent) for agent in agents}
     if len(families) == 1 and (family := families.pop()):
         return family
     if len({tuple(agent.routes) for agent in agents}) == 1:

@@ -1,10 +1,11 @@
 """The agents and routes that the gateway knows; new debates are checked against them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import grpc
 
+from parley.orchestrator.model.model_families import family_of
 from parley.orchestrator.model.spec import Price, agents_of, dearest
 from parley.runtime.errors import is_transport, unavailable
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
@@ -23,6 +24,8 @@ class Roster:
         open_providers: Providers of which any model can be named as a route.
         default_routes: Those of agents that name none, as far as they are known.
         demonstrations: Routes to models that are too small to be relied on.
+        stronger: Routes that the gateway's settings call stronger than others.
+        models: Of each route, its provider and model, as `provider/model`.
     """
 
     agents: Mapping[str, Agent]
@@ -32,6 +35,8 @@ class Roster:
     open_providers: frozenset[str]
     default_routes: tuple[str, ...] = ()
     demonstrations: frozenset[str] = frozenset()
+    stronger: frozenset[str] = frozenset()
+    models: Mapping[str, str] = field(default_factory=dict)
 
     def has_route(self, name: str) -> bool:
         """Whether a route of this name serves."""
@@ -41,6 +46,10 @@ class Roster:
     def routes_of(self, agent: Agent) -> tuple[str, ...]:
         """Return the routes that an agent's calls may take; empty if its provider has not named a model yet."""
         return tuple(agent.routes) or self.default_routes
+
+    def family_of(self, route: str) -> str:
+        """Return the family of a route's model; empty if it is not known."""
+        return family_of(self.models.get(route, route))
 
     def is_demonstration(self, agent: Agent) -> bool:
         """Whether an agent may be answered by a model that is too small to be relied on."""
@@ -88,6 +97,8 @@ async def fetch_roster(channel: grpc.aio.Channel) -> Roster:
         open_providers=frozenset(routes.open_providers),
         default_routes=tuple(routes.default_routes),
         demonstrations=frozenset(each.name for each in routes.routes if each.demonstration),
+        stronger=frozenset(each.name for each in routes.routes if each.stronger),
+        models={each.name: f"{each.provider}/{each.model}" for each in routes.routes},
     )
 
 

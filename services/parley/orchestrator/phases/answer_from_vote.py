@@ -13,7 +13,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
-from parley.orchestrator.phases.count_votes import strength_name
+from parley.orchestrator.phases.count_votes import strength_name, tied_option
 from parley.orchestrator.phases.prompting import FOR_READERS, guidance_of, preamble, quotation
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.schemas import StrippedText, prompt_schema, schema_text
@@ -36,9 +36,10 @@ _CORE_IS_FIRST: Final = " Its core is the first proposal of agent {letter}: its 
 
 def describe_decision(debate: Debate, decision: Decision) -> str:
     """Return what was decided from which ballots, for the agent that writes the answer."""
-    count, judge = decision.count, decision.judge_agent_id
-    own = next((each for each in count.ballots if each.agent_id == judge), None)
-    own_choice = f"; you chose that of agent {debate.letter(own.choice_agent_id)}" if own else ""
+    count, chosen = decision.count, decision.judge_ballot.choice_agent_id
+    own_choice = f"; you chose that of agent {debate.letter(chosen)}" if chosen else ""
+    if tied_option(count, chosen):
+        own_choice += ", which broke the tie"
     if decision.ballots == VOTE_BALLOTS_LAST_VOTE:
         has_won = _describe_result(
             debate, count, "The proposal of agent {letter} has won", "No proposal has won"

@@ -214,6 +214,13 @@ def most_confident_choice(vote: Vote) -> str:
     )
 
 
+def tied_option(vote: Vote, chosen: str) -> str:
+    """Return the tied option that a choice is for, by itself or as one with it; empty for none."""
+    groups = {agent: tuple(each.agent_ids) for each in vote.groups for agent in each.agent_ids}
+    alike = groups.get(chosen, (chosen,))
+    return next((each for each in vote.tied_agent_ids if each in alike), "")
+
+
 def _to_proto(strength: voting.Strength) -> VoteStrength.ValueType:
     return VoteStrength.Value(f"VOTE_STRENGTH_{strength.name}")
 

@@ -90,10 +90,8 @@ def _drafts_as_answers(
 
     How sure its author was is known if it voted for a proposal that takes the same position. Otherwise, the ballots.
     """
-    chosen = {each.agent_id: each.choice_agent_id for each in decision.count.ballots}.get(
-        decision.judge_agent_id
-    )
-    if chosen is None or decision.ballots != VOTE_BALLOTS_FIRST_DRAFTS:
+    chosen = decision.judge_ballot.choice_agent_id
+    if not chosen or decision.ballots != VOTE_BALLOTS_FIRST_DRAFTS:
         return ballots
     cast = {each.agent_id: each for each in vote.ballots}
     judged = []

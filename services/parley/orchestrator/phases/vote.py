@@ -26,6 +26,7 @@ from parley.v1.ratings_pb2 import (
     WEIGHT_RULE_ACCURACY,
     WEIGHT_RULE_ELO,
     WEIGHT_RULE_UNSPECIFIED,
+    AgentWeight,
     GetWeightsRequest,
 )
 from parley.v1.voting_pb2 import (
@@ -51,7 +52,14 @@ async def fetch_vote_weights(
     debate: Debate, voters: Sequence[Agent], terms: VoteTerms
 ) -> Mapping[str, float]:
     """Return what each voter's ballot weighs: 1 each if votes are not weighted, or the ratings are away."""
-    equal = {each.id: 1.0 for each in voters}
+    return {agent: each.weight for agent, each in (await fetch_records(debate, voters, terms)).items()}
+
+
+async def fetch_records(
+    debate: Debate, voters: Sequence[Agent], terms: VoteTerms
+) -> Mapping[str, AgentWeight]:
+    """Return what each voter's ballot weighs, with the record that it follows from; no record in the cases above."""
+    equal = {each.id: AgentWeight(agent_id=each.id, weight=1.0) for each in voters}
     if terms.weighted_by == VOTE_WEIGHTS_UNSPECIFIED:
         return equal
     key = f"{terms.key}-weights"
@@ -66,7 +74,7 @@ async def fetch_vote_weights(
         message = f"every vote weighs the same, since its weight could not be looked up: {found.message}"
         debate.warn(key, message)
         return equal
-    return equal | {each.agent_id: each.weight for each in found.weights}
+    return equal | {each.agent_id: each for each in found.weights}
 
 
 async def group_similar_choices(

@@ -392,3 +392,65 @@ def test_a_debate_whose_agents_a_demonstration_answers_is_one() -> None:
     assert created(described(), roster=demonstrating("local/small")).demonstration
     assert created(described(routes=["local/small"]), roster=demonstrating("openai/m")).demonstration
     assert not created(described(), roster=demonstrating("openai/m")).demonstration
+
+
+OFFERS = replace(
+    ROSTER,
+    routes=frozenset({"main", "x/claude", "y/gemini"}),
+    models={"main": "openai/gpt-5-mini", "x/claude": "x/claude", "y/gemini": "y/gemini"},
+    default_routes=("main", "x/claude", "y/gemini"),
+)
+CLAUDE, GEMINI = (
+    agent_pb2.Agent(id="cy", role="security", routes=["x/claude"]),
+    agent_pb2.Agent(id="dee", role="security", routes=["y/gemini"]),
+)
+
+
+def judge_of(made: DebateCreated) -> agent_pb2.Agent:
+    return made.spec.judge.agent
+
+
+def test_a_judge_that_names_no_route_answers_by_one_of_another_family_with_the_others_behind_it() -> None:
+    made = created(described(), CLAUDE, roster=OFFERS)
+    assert list(judge_of(made).routes) == ["y/gemini", "main", "x/claude"]
+    assert [each.agent.model_family for each in made.spec.agents] == ["openai", "anthropic"]
+    assert judge_of(made).model_family == "google"
+    assert "y/gemini is of another family than the agents' models" in made.judge_reason
+    assert "no agent's model is of its family (google)" in made.judge_reason
+    assert not judge_of(made).stronger
+
+
+def test_a_route_that_the_gateway_calls_stronger_judges_and_makes_the_judge_stronger() -> None:
+    roster = replace(OFFERS, stronger=frozenset({"y/gemini"}))
+    made = created(described(), roster=roster)
+    assert (judge_of(made).routes[0], judge_of(made).stronger) == ("y/gemini", True)
+    assert "it counts as stronger than the agents" in made.judge_reason
+    beside = created(described(), GEMINI, roster=roster)
+    assert (judge_of(beside).routes[0], judge_of(beside).stronger) == ("x/claude", False)
+
+
+@pytest.mark.parametrize(("debater", "stronger"), [("x/claude", True), ("y/gemini", False)])
+def test_the_routes_of_a_judge_stand_and_it_is_called_stronger_than_agents_with_other_routes(
+    debater: str, stronger: bool
+) -> None:
+    judge = agent_pb2.Agent(id="judge", role="judge", routes=["y/gemini"], stronger=True)
+    boaster = described(routes=[debater], stronger=True, model_family="mine")
+    made = created(boaster, roster=OFFERS, judge=debate_pb2.Participant(agent=judge))
+    assert (list(judge_of(made).routes), judge_of(made).stronger) == (["y/gemini"], stronger)
+    (team,) = made.spec.agents
+    assert (team.agent.stronger, team.agent.model_family) == (
+        False,
+        "google" if not stronger else "anthropic",
+    )
+    assert made.judge_reason.startswith("its routes are given; ")
+    assert ("all models are of one family (google)" in made.judge_reason) == (not stronger)
+
+
+def test_where_all_routes_are_of_one_family_the_judge_has_the_default_ones() -> None:
+    made = created(described(), roster=replace(OFFERS, default_routes=("main",)))
+    assert (list(judge_of(made).routes), judge_of(made).model_family) == ([], "openai")
+    assert "it has the default routes; all models are of one family (openai)" in made.judge_reason
+    boaster = agent_pb2.Agent(id="judge", role="judge", stronger=True)
+    assert not judge_of(created(described(), judge=debate_pb2.Participant(agent=boaster))).stronger
+    small = replace(OFFERS, default_routes=("main", "x/claude"), demonstrations=frozenset({"x/claude"}))
+    assert not judge_of(created(described(), roster=small)).routes, "a demonstration judges nothing by choice"

@@ -3,11 +3,13 @@
 from itertools import chain, combinations
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.orchestrator.model.deciding import positions_taken, sides, single_best
+from parley.orchestrator.model.deciding import positions_taken, sides, single_best, weigh_judge
 from parley.orchestrator.model.voting import Ballot, count_votes
+from parley.v1.voting_pb2 import JUDGE_STANDING_RECORD, JUDGE_STANDING_STRONGER, JUDGE_STANDING_TIES_ONLY
 
 AGENTS = "abcdefg"
 voters = st.sets(st.sampled_from(AGENTS))
@@ -79,3 +81,29 @@ def test_who_takes_a_position_in_the_end_takes_one_and_who_cannot_be_told_takes_
 def test_who_agrees_with_a_first_position_takes_it_whatever_it_has_to_do_with_others() -> None:
     unlike = [("ada", "first/2"), ("bo", "first/2"), ("ada", "bo")]
     assert positions_taken(unlike, ["first/1", "first/2"], {"ada", "bo"}) == [["ada", "bo"], []]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "weight"),
+    [(0, 0, 0.0), (20, 40, 0.0), (5, 0, 0.5025), (12, 0, 1.0), (36, 12, 1.0), (54, 6, 1.874469)],
+)
+def test_a_judge_weighs_the_log_odds_of_its_record_and_nothing_without_one(
+    right: int, wrong: int, weight: float
+) -> None:
+    found = weigh_judge(right, wrong, stronger=False)
+    assert found.weight == pytest.approx(weight, abs=1e-5)
+    assert found.standing == (JUDGE_STANDING_RECORD if weight else JUDGE_STANDING_TIES_ONLY)
+
+
+def test_a_stronger_judge_overrules_a_majority_by_two_and_less_the_more_it_was_wrong() -> None:
+    assert 2 < weigh_judge(0, 0, stronger=True).weight < 3
+    assert weigh_judge(0, 0, stronger=True).standing == JUDGE_STANDING_STRONGER
+    assert weigh_judge(10, 20, stronger=True).weight < 1
+    assert weigh_judge(0, 16, stronger=True).standing == JUDGE_STANDING_TIES_ONLY
+
+
+@given(st.integers(0, 1000), st.integers(0, 1000), st.booleans())
+def test_where_ballots_are_not_weighted_a_judge_has_one_ballot_if_it_is_stronger_and_none_otherwise(
+    right: int, wrong: int, stronger: bool
+) -> None:
+    assert weigh_judge(right, wrong, stronger=stronger, weighted=False).weight == float(stronger)

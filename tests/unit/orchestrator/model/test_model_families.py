@@ -2,7 +2,13 @@
 
 import pytest
 
-from parley.orchestrator.model.judge_choice import Distance, choose_judge
+from parley.orchestrator.model.judge_choice import (
+    Distance,
+    Offer,
+    choose_judge,
+    choose_route,
+    describe_relation,
+)
 from parley.orchestrator.model.model_families import FAMILIES, family_of, shared_family
 from parley.v1.agent_pb2 import Agent
 
@@ -89,3 +95,54 @@ def test_of_those_who_may_judge_the_farthest_does_and_of_several_the_first(
     chosen = choose_judge(candidates, authors)
     assert (chosen.agent.id, chosen.distance) == (judge, distance)
     assert chosen.reason
+
+
+GPT_MINI, GPT_LARGE = Offer("openai/gpt-5-mini", "openai"), Offer("openai/gpt-5", "openai", stronger=True)
+HAIKU, OPUS = Offer("x/claude-haiku", "anthropic"), Offer("x/claude-opus", "anthropic", stronger=True)
+MYSTERY = Offer("mystery", "")
+
+
+@pytest.mark.parametrize(
+    ("panel", "offered", "route"),
+    [
+        ([GPT_MINI], [GPT_MINI, HAIKU, OPUS], "x/claude-opus"),
+        ([GPT_MINI], [GPT_LARGE, GPT_MINI, HAIKU], "x/claude-haiku"),
+        ([GPT_MINI], [GPT_MINI, Offer("g/gemini", "google"), HAIKU], "g/gemini"),
+        ([GPT_MINI, HAIKU], [GPT_MINI, HAIKU, GPT_LARGE], "openai/gpt-5"),
+        ([GPT_MINI, GPT_LARGE], [GPT_MINI, GPT_LARGE], ""),
+        ([GPT_LARGE], [GPT_LARGE, HAIKU], "x/claude-haiku"),
+        ([GPT_MINI, MYSTERY], [GPT_MINI, HAIKU], ""),
+        ([GPT_MINI], [GPT_MINI, MYSTERY], ""),
+        ([GPT_MINI], [GPT_MINI], ""),
+        ([GPT_MINI], [], ""),
+    ],
+)
+def test_a_judge_without_a_route_gets_the_strongest_of_another_family_or_else_a_stronger_one(
+    panel: list[Offer], offered: list[Offer], route: str
+) -> None:
+    chosen = choose_route(panel, offered)
+    assert (chosen.route if chosen else "") == route
+    assert chosen is None or route in chosen.reason
+
+
+@pytest.mark.parametrize(
+    ("judge", "team", "said"),
+    [
+        (GEMINI, [GPT, CLAUDE], "no agent's model is of its family (google)"),
+        (GPT, [agent("dee", "openai/o3")], "all models are of one family (openai)"),
+        (GPT, [agent("dee", "openai/o3"), CLAUDE], "an agent's model is of its family too"),
+        (GEMINI, [agent("dee", "mystery")], "is not known"),
+        (agent("judge"), [agent("dee")], "all models are of one family (the default route)"),
+    ],
+)
+def test_it_is_said_how_the_judges_model_is_related_to_the_agents(
+    judge: Agent, team: list[Agent], said: str
+) -> None:
+    assert said in describe_relation(judge, team)
+
+
+def test_the_family_that_a_debate_has_recorded_counts_before_the_name_of_a_route() -> None:
+    assert shared_family([agent("ada", "fast"), GPT]) == ""
+    named = agent("ada", "fast")
+    named.model_family = "openai"
+    assert shared_family([named, GPT]) == "openai"

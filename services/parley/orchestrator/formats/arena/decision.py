@@ -1,10 +1,11 @@
 """What an arena decides, from which ballots, and whose text the answer is written around.
 
 The first drafts are independent of each other, and the last ballots are not: agents that have read each other vote
-alike. So by default the drafts decide, with the judge's choice among their positions as one more ballot.
+alike. So by default the drafts decide. The judge's choice among their positions breaks ties, and is one more ballot if something
+shows that it is right more often than not.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -12,24 +13,32 @@ from typing import Final
 from parley.orchestrator.formats.arena.discussion import Discussion
 from parley.orchestrator.formats.arena.judge import grouping_agent
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.deciding import positions_taken, sides, single_best
+from parley.orchestrator.model.deciding import positions_taken, sides, single_best, weigh_judge
 from parley.orchestrator.model.model_families import shared_family
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.model.voting import Group, group_options
 from parley.orchestrator.peers.services import truncate_text
 from parley.orchestrator.phases.agreement import agent_positions, group_positions
-from parley.orchestrator.phases.count_votes import Electorate, VoteTerms, most_confident_choice, vote_terms
+from parley.orchestrator.phases.count_votes import (
+    Electorate,
+    VoteTerms,
+    most_confident_choice,
+    tied_option,
+    vote_terms,
+)
 from parley.orchestrator.phases.judge_proposals import Judgement
-from parley.orchestrator.phases.vote import fetch_vote_weights
+from parley.orchestrator.phases.vote import fetch_records
 from parley.runtime.contract_settings import with_defaults
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import DUTY_PROPOSER, DUTY_VOTER, RankedProposal
 from parley.v1.convergence_pb2 import AgentPosition
 from parley.v1.debate_pb2 import DraftGroup
 from parley.v1.event_pb2 import StepFailed
+from parley.v1.ratings_pb2 import AgentWeight
 from parley.v1.voting_pb2 import (
     VOTE_BALLOTS_FIRST_DRAFTS,
     VOTE_BALLOTS_LAST_VOTE,
+    VOTE_WEIGHTS_UNSPECIFIED,
     Ballot,
     Decision,
     PositionSupport,
@@ -137,7 +146,8 @@ async def make_decision(
     else:
         decision = await _decide_by_last_vote(arena, _terms(arena, basis), vote, judged, ranking)
         decision.last_vote_reason = basis.last_vote_reason
-    decision.core_agent_id = most_confident_choice(decision.count)
+    chosen = decision.judge_ballot.choice_agent_id
+    decision.core_agent_id = tied_option(decision.count, chosen) or most_confident_choice(decision.count)
     return decision
 
 
@@ -164,12 +174,27 @@ async def _decide_by_last_vote(
     judge = judged.judge
     if best is None or judge.id in voters or not with_defaults(arena.settings.voting).judge_ballot:
         return Decision(ballots=VOTE_BALLOTS_LAST_VOTE, count=vote)
-    weights = await fetch_vote_weights(arena.debate, [judge], terms)
+    records = await fetch_records(arena.debate, [judge], terms)
     reason = next(each.reason for each in ranking if each.agent_id == best)
-    own = Ballot(agent_id=judge.id, choice_agent_id=best, reason=reason, weight=weights[judge.id])
-    ballots = sorted([*vote.ballots, own], key=lambda each: each.agent_id)
-    count = Electorate([*voters, judge.id], options, terms).create_result(ballots, groups)
-    return Decision(ballots=VOTE_BALLOTS_LAST_VOTE, count=count, judge_agent_id=judge.id)
+    decision = Decision(ballots=VOTE_BALLOTS_LAST_VOTE, count=vote)
+    own = Ballot(agent_id=judge.id, choice_agent_id=best, reason=reason)
+    _set_judge_ballot(decision, own, judge, records[judge.id], terms)
+    if decision.judge_ballot.weight:
+        ballots = sorted([*vote.ballots, decision.judge_ballot], key=lambda each: each.agent_id)
+        electorate = Electorate([*voters, judge.id], options, terms)
+        decision.count.CopyFrom(electorate.create_result(ballots, groups))
+    return decision
+
+
+def _set_judge_ballot(
+    decision: Decision, ballot: Ballot, judge: Agent, record: AgentWeight, terms: VoteTerms
+) -> None:
+    """Set in a decision what the judge chose, with what that weighs by its record."""
+    right, answers = record.rating.right_answers, record.rating.judged_answers
+    weighted = terms.weighted_by != VOTE_WEIGHTS_UNSPECIFIED
+    found = weigh_judge(right, answers - right, stronger=judge.stronger, weighted=weighted)
+    decision.judge_ballot.CopyFrom(ballot)
+    decision.judge_ballot.weight, decision.judge_standing = found.weight, found.standing
 
 
 async def _decide_by_drafts(
@@ -185,34 +210,32 @@ async def _decide_by_drafts(
     judge = judged.judge
     # A judge that was muted when it chose, and is heard again, has the ballot of its own draft.
     choice = () if judge.id in {each.id for each in voters} else _choice_of_judge(judged, groups)
-    asked = [*voters, judge] if choice else voters
     # A draft is its author's own choice, and drafts are counted apart in any case.
-    terms = replace(
-        _terms(arena, basis), self_votes=True, group_choices=True, shared_family=shared_family(asked)
-    )
-    weights = await fetch_vote_weights(arena.debate, asked, terms)
+    terms = replace(_terms(arena, basis), self_votes=True, group_choices=True)
+    records = await fetch_records(arena.debate, [*voters, judge] if choice else voters, terms)
     options = [each for group in groups for each in group]
-    ballots = [Ballot(agent_id=each, choice_agent_id=each, weight=weights[each]) for each in options]
+    ballots = [Ballot(agent_id=each, choice_agent_id=each, weight=records[each].weight) for each in options]
+    decision = Decision(ballots=VOTE_BALLOTS_FIRST_DRAFTS)
     if choice:
-        ballots.append(
-            _ballot_of_judge(judged, min(choice, key=lambda each: (-weights[each], each)), weights)
-        )
+        chosen = min(choice, key=lambda each: (-records[each].weight, each))
+        _set_judge_ballot(decision, _ballot_of_judge(judged, chosen), judge, records[judge.id], terms)
+    asked = [*voters, judge] if decision.judge_ballot.weight else voters
+    ballots += [decision.judge_ballot] if decision.judge_ballot.weight else []
     ballots.sort(key=lambda each: each.agent_id)
-    alike = group_options(options, groups, ())
-    count = Electorate([each.id for each in asked], options, terms).create_result(ballots, alike)
-    standing, holders = _find_leading_draft(count, basis.drafts, last, vote, ranking)
-    return Decision(
-        ballots=VOTE_BALLOTS_FIRST_DRAFTS,
-        count=count,
-        judge_agent_id=judge.id if choice else "",
-        positions=_positions_to_proto(basis.drafts, last, count, [each.id for each in voters]),
-        core_agent_id=_best_agent(holders, vote, ranking) if holders else standing,
-        core_is_first_draft=not holders,
+    electorate = Electorate(
+        [each.id for each in asked], options, replace(terms, shared_family=shared_family(asked))
     )
+    decision.count.CopyFrom(electorate.create_result(ballots, group_options(options, groups, ())))
+    standing, holders = _find_leading_draft(decision, basis.drafts, last, vote, ranking)
+    positions = _positions_to_proto(basis.drafts, last, decision.count, [each.id for each in voters])
+    decision.positions.extend(positions)
+    decision.core_agent_id = _best_agent(holders, vote, ranking) if holders else standing
+    decision.core_is_first_draft = not holders
+    return decision
 
 
 def _find_leading_draft(
-    count: Vote,
+    decision: Decision,
     drafts: Sequence[DraftGroup],
     last: Sequence[Sequence[str]],
     vote: Vote,
@@ -225,31 +248,30 @@ def _find_leading_draft(
     """
     shares = {each.agent_id: each.share for each in vote.options}
     scores = {each.agent_id: each.score for each in ranking}
-    drafted = {agent for each in drafts for agent in each.agent_ids}
-    chosen = {each.choice_agent_id for each in count.ballots if each.agent_id not in drafted}
 
     def place(agent: str) -> tuple[Sequence[str], Sequence[str]]:
         pairs = zip(drafts, last, strict=True)
         return next((each.agent_ids, holders) for each, holders in pairs if agent in each.agent_ids)
 
-    def rank(agent: str) -> tuple[bool, float, float, str]:
-        first, holders = place(agent)
+    def rank(agent: str) -> tuple[float, float, str]:
+        _, holders = place(agent)
         voted = sum(shares.get(each, 0.0) for each in holders)
         score = max((scores.get(each, 0.0) for each in holders), default=0.0)
-        return (chosen.isdisjoint(first), -voted, -score, agent)
+        return (-voted, -score, agent)
 
-    standing = min(count.tied_agent_ids, key=rank) if count.tied_agent_ids else most_confident_choice(count)
+    count, chosen = decision.count, tied_option(decision.count, decision.judge_ballot.choice_agent_id)
+    tied = [chosen] if chosen else count.tied_agent_ids
+    standing = min(tied, key=rank) if tied else most_confident_choice(count)
     return standing, place(standing)[1]
 
 
-def _ballot_of_judge(judged: JudgeResult, chosen: str, weights: Mapping[str, float]) -> Ballot:
+def _ballot_of_judge(judged: JudgeResult, chosen: str) -> Ballot:
     said = judged.judgement
     return Ballot(
         agent_id=judged.judge.id,
         choice_agent_id=chosen,
         confidence=said.position_confidence,
         reason=said.position_reason,
-        weight=weights[judged.judge.id],
     )
 
 

@@ -8,19 +8,37 @@ from parley.orchestrator.formats.arena.decision import JudgeResult
 from parley.orchestrator.model.names import Names, names_of
 from parley.orchestrator.phases.answer_details import detail_parts
 from parley.orchestrator.phases.answer_from_vote import VerificationResult
-from parley.orchestrator.phases.count_votes import most_confident_choice, strength_name, vote_lines
+from parley.orchestrator.phases.count_votes import (
+    most_confident_choice,
+    strength_name,
+    tied_option,
+    vote_lines,
+)
 from parley.v1.arena_pb2 import ArenaOutcome, RankedProposal
 from parley.v1.debate_pb2 import AgentScore, Debate, Outcome
-from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, Vote, VoteStrength
+from parley.v1.voting_pb2 import (
+    JUDGE_STANDING_RECORD,
+    JUDGE_STANDING_STRONGER,
+    JUDGE_STANDING_TIES_ONLY,
+    VOTE_BALLOTS_FIRST_DRAFTS,
+    Decision,
+    Vote,
+    VoteStrength,
+)
+
+_STANDINGS: Final = {
+    JUDGE_STANDING_TIES_ONLY: "it breaks ties and overrules nobody, as nothing shows that it is right more often than not",
+    JUDGE_STANDING_RECORD: "by how often it was right",
+    JUDGE_STANDING_STRONGER: "the configuration calls it stronger",
+}
 
 
 def decision_lines(decision: Decision, last: Vote | None, names: Names) -> Iterator[str]:
     """Yield what was decided, line by line, by the names of agents. `last`: the last vote; None: too few have voted."""
     count, by_drafts = decision.count, decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS
     drafts = "the first drafts, written before anyone had read another's"
-    judge = (
-        f", and the choice of {names.of_judge(decision.judge_agent_id)}" if decision.judge_agent_id else ""
-    )
+    ballot = decision.judge_ballot
+    judge = f", and the choice of {names.of_judge(ballot.agent_id)}" if ballot.weight else ""
     yield f"counted: {drafts if by_drafts else 'the ballots of the last vote'}{judge}"
     if decision.last_vote_reason:
         yield f"the first drafts were not counted: {decision.last_vote_reason}"
@@ -53,21 +71,25 @@ def _describe_winner(decision: Decision, what: str, names: Names) -> str:
 
 def _describe_positions(decision: Decision) -> str:
     """Return what stands if nothing has won. No agent was asked how sure of its first draft it is."""
+    if tied_option(decision.count, decision.judge_ballot.choice_agent_id):
+        return "of those with the largest share the one stands that the judge chose"
     if decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS:
-        judge = "that the judge chose" if decision.judge_agent_id else "that the last vote went to most"
-        return f"of those with the largest share the one stands {judge}"
+        return "of those with the largest share the one stands that the last vote went to most"
     return "of those with the largest share the one whose voters are surest stands"
 
 
 def _describe_ballots(decision: Decision, names: Names) -> Iterator[str]:
     """Yield the judge's choice, and what first drafts weigh; the ballots of a vote are shown with it."""
+    own = decision.judge_ballot
     for ballot in decision.count.ballots:
-        if ballot.agent_id == decision.judge_agent_id:
-            reason = f": {names.put_in(ballot.reason)}" if ballot.reason else ""
-            chosen = _describe_choice(decision, names.of(ballot.choice_agent_id))
-            yield f"the judge chose {chosen}, weight {ballot.weight:.2f}{reason}"
-        elif decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS and ballot.weight != 1:
+        is_draft = decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS and ballot.agent_id != own.agent_id
+        if is_draft and ballot.weight != 1:
             yield f"the draft of {names.of(ballot.agent_id)} weighs {ballot.weight:.2f}"
+    if decision.HasField("judge_ballot"):
+        weight = f"weight {own.weight:.2f}, " if own.weight else ""
+        chosen = _describe_choice(decision, names.of(own.choice_agent_id))
+        reason = f": {names.put_in(own.reason)}" if own.reason else ""
+        yield f"the judge chose {chosen} ({weight}{_STANDINGS[decision.judge_standing]}){reason}"
 
 
 def _describe_choice(decision: Decision, agent: str) -> str:
