@@ -235,7 +235,7 @@ protos: $(VENV)/.all ## Make services/parley/v1, schema.json, docs/reference, an
 	$(BIN)/python -m tests.support.made_parts
 
 .PHONY: agreement-head
-agreement-head: $(VENV)/.all ## Train the agreement model's head (ARGS for another encoder's)
+agreement-head: $(VENV)/.all ## Train the head of an agreement encoder (ARGS="--encoder FILE …")
 	$(BIN)/python -m tests.bench.train_agreement_head $(ARGS)
 
 .PHONY: format

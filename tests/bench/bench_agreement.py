@@ -1,6 +1,7 @@
-"""How well the agreement model tells the same answer from another one, on topics that no training read.
+"""How well an agreement encoder tells the same answer from another one, on topics that no training read.
 
-With PARLEY_BENCH_AGREEMENT_MODEL, the model of that name at OPENAI_BASE_URL is asked about the same pairs, too.
+PARLEY_TEST_ENCODER names the folder of the encoder: `model.onnx`, `tokenizer.json` and `head.json`. With
+PARLEY_BENCH_AGREEMENT_MODEL, the model of that name at OPENAI_BASE_URL is asked about the same pairs, too.
 """
 
 import asyncio
@@ -9,14 +10,15 @@ import resource
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 import openai
 from sklearn.metrics import f1_score, roc_auc_score
 
-from parley.convergence.encoder import CrossEncoder, default_encoder
-from parley.convergence.head import DEFAULT_HEAD, AgreementHead
+from parley.convergence.encoder import CrossEncoder, EncoderFiles
+from parley.convergence.head import AgreementHead
 from parley.convergence.models import MiniLm
 from parley.convergence.vectors import cosine
 from tests.bench.figures import main, table
@@ -82,9 +84,12 @@ def resident() -> float:
 
 
 def by_model(pairs: Sequence[LabelledPair]) -> list[list[str]]:
-    """The shipped model, on the language it knows and on the others."""
-    before = resident()
-    encoder, head = CrossEncoder(default_encoder()), AgreementHead.read(DEFAULT_HEAD)
+    """The encoder, on the language it knows and on the others; nothing without one."""
+    if not (folder := os.environ.get("PARLEY_TEST_ENCODER")):
+        return []
+    before, files = resident(), Path(folder)
+    head = AgreementHead.read(files / "head.json")
+    encoder = CrossEncoder(EncoderFiles(files / "model.onnx", head.encoder_sha256, files / "tokenizer.json"))
     encoder.read("The first one is slow.", "As it makes room for all that follows.")
     rows = []
     for name, known in (("English", True), ("other languages", False)):

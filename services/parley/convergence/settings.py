@@ -37,13 +37,13 @@ class ConvergenceSettings(ServiceSettings):
 
     agreement_encoder: Path | None = Field(
         default=None,
-        description="ONNX file of an NLI cross-encoder that tells whether two positions are the same answer; empty: the one installed.",
+        description="ONNX file of an NLI cross-encoder that tells whether two positions are the same answer; empty: an agent is asked.",
     )
     agreement_encoder_sha256: str = Field(default="", description="SHA-256 of that file, in hexadecimal.")
     agreement_tokenizer: Path | None = Field(default=None, description="Its tokenizer.json.")
     agreement_head: Path | None = Field(
         default=None,
-        description="Its head, as `make agreement-head` writes it; empty: that of the one installed.",
+        description="Its head, as `make agreement-head` writes it.",
     )
     agreement_threads: int = Field(
         default=2, ge=1, le=64, description="Pairs of positions that are read at a time."
@@ -62,7 +62,7 @@ class ConvergenceSettings(ServiceSettings):
         }
         missing = [name for name, value in parts.items() if not value]
         if missing and len(missing) < len(parts):
-            raise ValueError(f"{missing[0]}: must be set, as another agreement encoder is asked for")
+            raise ValueError(f"{missing[0]}: must be set, as an agreement encoder is asked for")
         return self
 
     @model_validator(mode="after")

@@ -262,7 +262,7 @@ Global___AssessRequest: _TypeAlias = AssessRequest  # noqa: Y015
 
 @_typing.final
 class SettledPair(_message.Message):
-    """Two different positions, and whether they are the same answer."""
+    """Two positions of different words, and whether they are the same answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

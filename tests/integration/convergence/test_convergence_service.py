@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import grpc
 import numpy as np
@@ -17,6 +18,7 @@ from parley.v1 import convergence_pb2 as pb
 from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
 from tests.support.loop_holds import longest_hold_allowed, loop_holds
 from tests.support.model_server import ModelServer
+from tests.support.small_encoder import write_encoder, write_head
 
 QUESTION = "Should we split our monolith into microservices?"
 
@@ -115,12 +117,15 @@ async def test_first_drafts_are_grouped_by_the_position_they_take(
         pb.GroupPositionsRequest(
             question=QUESTION,
             positions=[
-                pb.AgentPosition(
-                    agent_id="ada",
-                    position="We should keep the monolith and not split it into microservices.",
-                ),
+                pb.AgentPosition(agent_id="ada", position="Keep the monolith."),
                 pb.AgentPosition(agent_id="bo", position="We should split the monolith into microservices."),
-                pb.AgentPosition(agent_id="cy", position="Keep the monolith and do not split it."),
+                pb.AgentPosition(agent_id="cy", position="**keep** the  monolith"),
+            ],
+            settled=[
+                pb.SettledPair(
+                    position="We should split the monolith into microservices.",
+                    other_position="Keep the monolith.",
+                )
             ],
         )
     )
@@ -135,7 +140,7 @@ async def test_first_drafts_are_grouped_by_the_position_they_take(
     assert not response.unsure
 
 
-async def test_who_states_no_position_or_writes_another_language_is_unsure(
+async def test_positions_of_other_words_are_unsure_and_so_is_who_states_none(
     convergence: ConvergenceServiceStub,
 ) -> None:
     response = await convergence.GroupPositions(
@@ -215,8 +220,9 @@ async def test_opposed_agents_that_repeat_themselves_are_not_called_converged(
             text="Teams block each other in one code base today.",
         ),
     ]
+    settled = [pb.SettledPair(position=stands[0].position, other_position=stands[1].position)]
     response = await convergence.Assess(
-        pb.AssessRequest(question=QUESTION, positions=stands, previous=stands)
+        pb.AssessRequest(question=QUESTION, positions=stands, previous=stands, settled=settled)
     )
     assert response.verdict == pb.CONVERGENCE_VERDICT_STABLE_DISAGREEMENT
     assert response.agreement_percent == 0
@@ -233,7 +239,7 @@ async def test_agents_that_agree_have_converged_and_critics_have_a_say(
         question=QUESTION,
         positions=[
             pb.AgentPosition(agent_id="ada", position="Keep the monolith."),
-            pb.AgentPosition(agent_id="bo", position="We should keep the monolith."),
+            pb.AgentPosition(agent_id="bo", position="keep the monolith"),
         ],
     )
     response = await convergence.Assess(request)
@@ -293,3 +299,25 @@ async def test_any_compatible_endpoint_can_embed_and_its_absence_is_said() -> No
             [each async for each in ConvergenceServiceStub(opened).Embed(requests("a text"))]
     error = from_rpc_error(raised.value)
     assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "EMBEDDINGS_UNAVAILABLE")
+
+
+async def test_an_encoder_that_the_settings_name_says_how_probable_the_same_answer_is(tmp_path: Path) -> None:
+    files = write_encoder(tmp_path)
+    settings = ConvergenceSettings(
+        agreement_encoder=files.model,
+        agreement_encoder_sha256=files.sha256,
+        agreement_tokenizer=files.tokenizer,
+        agreement_head=write_head(tmp_path, files),
+    )
+    positions = [
+        pb.AgentPosition(agent_id="ada", position="keep the monolith"),
+        pb.AgentPosition(agent_id="bo", position="split it into services"),
+    ]
+    async with (
+        build(settings) as service,
+        start_server([service]) as server,
+        channel(server.address) as opened,
+    ):
+        request = pb.GroupPositionsRequest(question=QUESTION, positions=positions)
+        found = await ConvergenceServiceStub(opened).GroupPositions(request)
+    assert found.contradictions or all(each.HasField("same_probability") for each in found.unsure)

@@ -6,6 +6,7 @@ from hashlib import blake2b
 from random import Random
 from time import time
 
+from tests.support.grouping_answers import asks_for_groups, group_alike
 from tests.support.model_server.faults import Fault, FaultKind
 from tests.support.model_server.rules import Answer, Call, Reasoned, ToolCall, ToolCalls
 from tests.support.model_server.schema_instance import instance
@@ -35,10 +36,11 @@ def made_up(call: Call, words: int, *, states_position: bool = False) -> str:
     seed = int(call.digest, 16)
     schema = wanted_schema(call.body)
     if schema is not None:
-        return json.dumps(instance(schema, seed))
+        is_grouping = asks_for_groups(schema)
+        return json.dumps(group_alike(call.prompt) if is_grouping else instance(schema, seed))
     answer = f"Answer {call.digest[:8]}: {sentence(Random(seed), words)}."
     if states_position and _ASKED_FOR_POSITION in call.prompt:
-        # Known words and a number: the model of agreement reads it, and takes two of them for different answers.
+        # The numbers differ, so that no two of them are the same answer.
         return f"{answer}\nPosition: Take plan {int(call.digest[:5], 16)} for the orders of all regions."
     return answer
 

@@ -1,8 +1,12 @@
+import os
+from pathlib import Path
+
 import pytest
 
-from parley.convergence.encoder import CrossEncoder, default_encoder
-from parley.convergence.encoder_graph import load_pooled_graph
+from parley.convergence.encoder import CrossEncoder, EncoderFiles
+from parley.convergence.head import AgreementHead
 from parley.convergence.models import MiniLm, StaticWords
+from tests.support.small_encoder import write_encoder, write_head
 
 
 @pytest.fixture(scope="session")
@@ -16,11 +20,28 @@ def static_words() -> StaticWords:
 
 
 @pytest.fixture(scope="session")
-def cross_encoder() -> CrossEncoder:
-    return CrossEncoder(default_encoder())
+def small_encoder(tmp_path_factory: pytest.TempPathFactory) -> EncoderFiles:
+    """An encoder that is made for tests: it says nothing sensible."""
+    return write_encoder(tmp_path_factory.mktemp("encoder"))
 
 
 @pytest.fixture(scope="session")
-def pooled_graph() -> bytes:
-    """The encoder's graph as it is loaded: it takes a second to make."""
-    return load_pooled_graph(default_encoder().model)
+def small_head(small_encoder: EncoderFiles) -> AgreementHead:
+    return AgreementHead.read(write_head(small_encoder.model.parent, small_encoder))
+
+
+@pytest.fixture(scope="session")
+def real_head() -> AgreementHead:
+    """The head of a real encoder: its folder holds `model.onnx`, `tokenizer.json`, and `head.json` of `make agreement-head`."""
+    folder = os.environ.get("PARLEY_TEST_ENCODER")
+    if not folder:
+        pytest.skip("no encoder with a licence comes along: PARLEY_TEST_ENCODER names the folder of one")
+    return AgreementHead.read(Path(folder) / "head.json")
+
+
+@pytest.fixture(scope="session")
+def real_encoder(real_head: AgreementHead) -> CrossEncoder:
+    folder = Path(os.environ["PARLEY_TEST_ENCODER"])
+    return CrossEncoder(
+        EncoderFiles(folder / "model.onnx", real_head.encoder_sha256, folder / "tokenizer.json")
+    )

@@ -1,4 +1,4 @@
-"""How well the shipped model tells the same answer from another one, on topics that its head has not read.
+"""How well an encoder that the settings name tells the same answer from another one, on topics that its head has not read.
 
 `make bench ARGS=agreement` prints all figures.
 """
@@ -9,7 +9,7 @@ import pytest
 
 from parley.convergence.agreement import Relation, pair_relation, relation
 from parley.convergence.encoder import CrossEncoder
-from parley.convergence.head import DEFAULT_HEAD, AgreementHead
+from parley.convergence.head import AgreementHead
 from tests.support.labelled_stands import LabelledPair, held_out_topics, pairs_of
 
 EACH = 3
@@ -17,9 +17,9 @@ EACH = 3
 
 
 class Reader:
-    def __init__(self, encoder: CrossEncoder) -> None:
+    def __init__(self, encoder: CrossEncoder, head: AgreementHead) -> None:
         self._encoder = encoder
-        self._head = AgreementHead.read(DEFAULT_HEAD)
+        self._head = head
 
     def knows(self, pair: LabelledPair) -> bool:
         return all(
@@ -31,8 +31,8 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def reader(cross_encoder: CrossEncoder) -> Reader:
-    return Reader(cross_encoder)
+def reader(real_encoder: CrossEncoder, real_head: AgreementHead) -> Reader:
+    return Reader(real_encoder, real_head)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_hardly_any_pair_in_another_language_is_known(reader: Reader) -> None:
     foreign = [pair for pair in pairs if pair.language != "en"]
     assert sum(reader.knows(pair) for pair in foreign) / len(foreign) <= 0.02
     english = [pair for pair in pairs if pair.language == "en"]
-    assert sum(reader.knows(pair) for pair in english) / len(english) >= 0.9
+    assert sum(reader.knows(pair) for pair in english) / len(english) >= 0.99
 
 
 def test_nearly_the_same_words_can_be_opposed(reader: Reader) -> None:

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from parley.convergence.agreement import Agreements, Relation, pair_key
+from parley.convergence.agreement import Agreements, Relation, words_key
 from parley.convergence.assessment import Assessment, Critic, Round, Thresholds, Verdict
 from parley.convergence.assessment import assess as judged
 from parley.convergence.embeddings import open_embeddings
@@ -18,7 +18,7 @@ QUESTION = "Should the order pipeline use Kafka or RabbitMQ?"
 KAFKA = "Use Kafka for the order pipeline."
 RABBIT = "Use RabbitMQ for the order pipeline."
 NEITHER = "Use whatever the team knows best."
-DECIDED = pair_key(KAFKA, NEITHER)
+DECIDED = words_key(KAFKA, NEITHER)
 KAFKA_TEXT = "Orders have to be replayed after an incident. Three teams read the same stream of orders."
 RABBIT_TEXT = "Routing by region is needed more than replay. The team has run queues for ten years already."
 
@@ -135,11 +135,11 @@ async def test_whether_opposed_agents_still_move_cannot_be_told_until_it_is_sett
     found = await assess(now, before)
     assert (found.verdict, found.kept) == (Verdict.UNDETERMINED, {"a": True, "b": None})
     for same, verdict in ((True, Verdict.STABLE_DISAGREEMENT), (False, Verdict.CONTINUING)):
-        assert (await assess(now, before, settled={pair_key(NEITHER, RABBIT): same})).verdict is verdict
+        assert (await assess(now, before, settled={words_key(NEITHER, RABBIT): same})).verdict is verdict
 
 
 async def test_what_the_model_is_sure_of_cannot_be_settled_otherwise() -> None:
-    assert (await assess(stands(KAFKA, RABBIT), settled={pair_key(KAFKA, RABBIT): True})).agreement == 0
+    assert (await assess(stands(KAFKA, RABBIT), settled={words_key(KAFKA, RABBIT): True})).agreement == 0
 
 
 async def test_agents_without_a_position_have_not_agreed_however_alike_their_texts() -> None:

@@ -5,25 +5,25 @@ from pathlib import Path
 from threading import Event, Semaphore
 
 import numpy as np
-import onnx
 import pytest
 
-from parley.convergence import agreement, encoder, encoder_graph
-from parley.convergence import head as head_module
+from parley.convergence import agreement
 from parley.convergence.agreement import Agreements, NliAgreement
-from parley.convergence.encoder import CrossEncoder, EncoderFiles, default_encoder
-from parley.convergence.encoder_graph import load_pooled_graph
-from parley.convergence.head import DEFAULT_HEAD, AgreementHead, default_head
+from parley.convergence.encoder import CrossEncoder, EncoderFiles
+from parley.convergence.head import AgreementHead
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError, ParleyError
+from tests.support.small_encoder import HEAD_NUMBERS
 
-ONE, OTHER = "Keep the monolith.", "Split the monolith into services, one for each team that works on it."
+ONE, OTHER = "keep the monolith", "split the monolith into services"
 
 
-def test_the_order_of_two_texts_does_not_matter(cross_encoder: CrossEncoder) -> None:
-    head = default_head()
-    assert head.probability(cross_encoder.read, ONE, OTHER) == head.probability(
-        cross_encoder.read, OTHER, ONE
+def test_the_order_of_two_texts_does_not_matter(
+    small_encoder: EncoderFiles, small_head: AgreementHead
+) -> None:
+    encoder = CrossEncoder(small_encoder)
+    assert small_head.probability(encoder.read, ONE, OTHER) == small_head.probability(
+        encoder.read, OTHER, ONE
     )
 
 
@@ -45,27 +45,18 @@ def test_a_pair_that_one_order_leaves_open_is_read_in_the_other_one_too(
     assert read == [("a", "b"), ("b", "a")][:reads]
 
 
-def test_the_vector_has_a_weight_for_each_number(cross_encoder: CrossEncoder) -> None:
-    assert cross_encoder.read(ONE, OTHER).shape == AgreementHead.read(DEFAULT_HEAD).weights.shape
-
-
-def test_long_texts_are_read_as_far_as_the_model_reads(cross_encoder: CrossEncoder) -> None:
-    long = OTHER * 200
-    assert np.isfinite(cross_encoder.read(long, ONE)).all()
-
-
 @pytest.mark.parametrize("text", ["", "42 %", "用Kafka。", "日曜日に店を開けるべきだ。"])
 def test_a_text_without_words_that_the_model_knows_is_in_no_language(
-    cross_encoder: CrossEncoder, text: str
+    real_encoder: CrossEncoder, text: str
 ) -> None:
-    assert cross_encoder.share_of_known_words(text) == 0
+    assert real_encoder.share_of_known_words(text) == 0
 
 
 @pytest.mark.parametrize("text", ["Use PostgreSQL.", "Split it: one service, one team, 3 replicas!"])
 def test_numbers_marks_and_product_names_do_not_make_a_text_foreign(
-    cross_encoder: CrossEncoder, text: str
+    real_encoder: CrossEncoder, text: str
 ) -> None:
-    assert cross_encoder.share_of_known_words(text) == 1
+    assert real_encoder.share_of_known_words(text) == 1
 
 
 @pytest.mark.parametrize(
@@ -80,48 +71,49 @@ def test_numbers_marks_and_product_names_do_not_make_a_text_foreign(
         "Backend by měl zůstat monolit, without exceptions.",
     ],
 )
-def test_words_of_the_trade_do_not_make_a_foreign_text_known(cross_encoder: CrossEncoder, text: str) -> None:
-    assert not cross_encoder.knows_language(text, AgreementHead.read(DEFAULT_HEAD).known_words)
+def test_words_of_the_trade_do_not_make_a_foreign_text_known(
+    real_encoder: CrossEncoder, real_head: AgreementHead, text: str
+) -> None:
+    assert not real_encoder.knows_language(text, real_head.known_words)
 
 
-def test_rare_words_do_not_make_an_english_text_foreign(cross_encoder: CrossEncoder) -> None:
-    text, least = "Zoos should continue to keep elephants.", AgreementHead.read(DEFAULT_HEAD).known_words
-    assert cross_encoder.share_of_known_words(text) < least
-    assert cross_encoder.knows_language(text, least)
+@pytest.mark.parametrize(
+    ("text", "share", "known"),
+    [
+        ("split-it and throw the rest away, says zoo", 3 / 9, False),
+        ("keep the monolith, it/services", 1, True),
+        ("keep it; split the zoo.", 0.8, True),
+        ("split zoo services", 2 / 3, False),
+        ("62", 0, False),
+        ("日曜日に店", 0, False),
+    ],
+)
+def test_the_words_of_a_text_tell_whether_it_is_in_the_language_of_the_encoder(
+    small_encoder: EncoderFiles, text: str, share: float, known: bool
+) -> None:
+    encoder = CrossEncoder(small_encoder)
+    assert encoder.share_of_known_words(text) == pytest.approx(share)
+    assert encoder.knows_language(text, 0.85) is known
 
 
-def test_another_file_than_the_one_expected_is_refused(tmp_path: Path) -> None:
+def test_another_file_than_the_one_expected_is_refused(tmp_path: Path, small_encoder: EncoderFiles) -> None:
     other = tmp_path / "model.onnx"
     other.write_bytes(b"something else")
-    files = default_encoder()
     with pytest.raises(ConfigurationError, match="is not the agreement model expected"):
-        CrossEncoder(EncoderFiles(other, files.sha256, files.tokenizer))
-    with pytest.raises(ConfigurationError, match=r"model\.onnx: is not the agreement model expected"):
-        CrossEncoder(replace(files, tokenizer=other))
+        CrossEncoder(replace(small_encoder, model=other))
 
 
-def test_another_head_than_the_one_expected_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_missing_file_is_refused_before_anything_is_loaded(
+    tmp_path: Path, small_encoder: EncoderFiles, small_head: AgreementHead
 ) -> None:
-    assert default_head().bias == AgreementHead.read(DEFAULT_HEAD).bias
-    other = tmp_path / "head.json"
-    other.write_text(DEFAULT_HEAD.read_text("utf-8").replace('"bias"', '"more": 1, "bias"'), "utf-8")
-    monkeypatch.setattr(head_module, "DEFAULT_HEAD", other)
-    with pytest.raises(ConfigurationError, match=r"head\.json: is not the file expected"):
-        default_head()
-
-
-def test_a_missing_file_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
     missing = tmp_path / "none.onnx"
-    files = EncoderFiles(missing, default_encoder().sha256, default_encoder().tokenizer)
     with pytest.raises(ConfigurationError, match=re.escape(str(missing))):
-        NliAgreement(files, AgreementHead.read(DEFAULT_HEAD))
+        NliAgreement(replace(small_encoder, model=missing), small_head)
 
 
-def test_a_head_of_another_encoder_is_refused() -> None:
-    files = default_encoder()
+def test_a_head_of_another_encoder_is_refused(small_encoder: EncoderFiles, small_head: AgreementHead) -> None:
     with pytest.raises(ConfigurationError, match="trained for another encoder"):
-        NliAgreement(EncoderFiles(files.model, "0" * 64, files.tokenizer), AgreementHead.read(DEFAULT_HEAD))
+        NliAgreement(replace(small_encoder, sha256="0" * 64), small_head)
 
 
 def test_what_is_no_head_is_refused(tmp_path: Path) -> None:
@@ -131,15 +123,16 @@ def test_what_is_no_head_is_refused(tmp_path: Path) -> None:
         AgreementHead.read(file)
 
 
-def test_a_head_of_another_release_is_refused(tmp_path: Path) -> None:
+def test_a_head_of_another_release_is_refused(tmp_path: Path, small_head: AgreementHead) -> None:
     file = tmp_path / "head.json"
-    file.write_text(DEFAULT_HEAD.read_text("utf-8").replace('"version": 2', '"version": 1'), "utf-8")
+    small_head.write(file)
+    file.write_text(file.read_text("utf-8").replace('"version": 2', '"version": 1'), "utf-8")
     with pytest.raises(ConfigurationError, match="trained for another release; train one"):
         AgreementHead.read(file)
 
 
-def test_a_head_is_read_as_it_was_written(tmp_path: Path) -> None:
-    head = AgreementHead.read(DEFAULT_HEAD)
+def test_a_head_is_read_as_it_was_written(tmp_path: Path, small_head: AgreementHead) -> None:
+    head = small_head
     head.write(tmp_path / "head.json")
     again = AgreementHead.read(tmp_path / "head.json")
     assert (again.bias, again.known_words, again.encoder_sha256) == (
@@ -150,28 +143,22 @@ def test_a_head_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert np.array_equal(again.weights, head.weights)
 
 
-async def test_a_file_that_changed_since_the_start_is_said_in_the_answer(tmp_path: Path) -> None:
+async def test_a_file_that_changed_since_the_start_is_said_in_the_answer(
+    tmp_path: Path, small_encoder: EncoderFiles, small_head: AgreementHead
+) -> None:
     changed = tmp_path / "model.onnx"
     changed.write_bytes(b"something else")
-    installed = default_encoder()
-    model = NliAgreement(
-        EncoderFiles(changed, installed.sha256, installed.tokenizer), AgreementHead.read(DEFAULT_HEAD)
-    )
+    model = NliAgreement(replace(small_encoder, model=changed), small_head)
     with pytest.raises(ParleyError) as raised:
         await model.probability(ONE, OTHER)
     assert raised.value.reason == "AGREEMENT_MODEL_UNAVAILABLE"
     await model.close()
 
 
-@pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch, cross_encoder: CrossEncoder) -> None:
-    """Agreement models use the encoder that is loaded, on all their threads."""
-    monkeypatch.setattr(agreement, "CrossEncoder", lambda _: cross_encoder)
-
-
-@pytest.mark.usefixtures("loaded")
-async def test_what_is_not_in_a_language_it_knows_cannot_be_told() -> None:
-    model = NliAgreement(default_encoder(), AgreementHead.read(DEFAULT_HEAD))
+async def test_what_is_not_in_a_language_it_knows_cannot_be_told(
+    small_encoder: EncoderFiles, small_head: AgreementHead
+) -> None:
+    model = NliAgreement(small_encoder, small_head)
     german = "Läden sollen sonntags öffnen dürfen.", "Läden sollen sonntags geschlossen bleiben."
     told = await asyncio.gather(model.probability(ONE, OTHER), model.probability(*german))
     await model.close()
@@ -179,47 +166,23 @@ async def test_what_is_not_in_a_language_it_knows_cannot_be_told() -> None:
     assert told[1] is None
 
 
-@pytest.mark.usefixtures("loaded")
-async def test_what_is_read_on_two_threads_is_what_one_reads(cross_encoder: CrossEncoder) -> None:
-    head = AgreementHead.read(DEFAULT_HEAD)
-    model = NliAgreement(default_encoder(), head, threads=2)
-    pairs = [(ONE, OTHER), (ONE, "Shops may open on Sundays."), ("Shops may open.", OTHER)]
+async def test_what_is_read_on_two_threads_is_what_one_reads(
+    small_encoder: EncoderFiles, small_head: AgreementHead
+) -> None:
+    model, encoder = NliAgreement(small_encoder, small_head, threads=2), CrossEncoder(small_encoder)
+    pairs = [(ONE, OTHER), (ONE, "split the services"), ("split it", OTHER)]
     told = await asyncio.gather(*(model.probability(*pair) for pair in pairs))
     await model.close()
-    assert told == [head.probability(cross_encoder.read, *pair) for pair in pairs]
+    assert told == [small_head.probability(encoder.read, *pair) for pair in pairs]
 
 
-def test_only_the_distances_that_occur_are_computed_and_nothing_else_changes(
-    monkeypatch: pytest.MonkeyPatch, cross_encoder: CrossEncoder, pooled_graph: bytes
+def test_the_vector_is_what_goes_into_the_last_layer_whatever_the_length(
+    small_encoder: EncoderFiles,
 ) -> None:
-    nodes = onnx.load_from_string(pooled_graph).graph.node
-    assert sum(node.op_type == "ReduceMin" for node in nodes) == 2  # both the same in all layers
-    monkeypatch.setattr(encoder_graph, "_drop_unread_positions", lambda _: None)
-    whole = CrossEncoder(default_encoder())
-    for text in ("Yes.", OTHER, OTHER * 40):
-        assert np.array_equal(cross_encoder.read(ONE, text), whole.read(ONE, text))
-
-
-def test_what_layers_compute_alike_is_computed_once_and_nothing_else_changes(
-    monkeypatch: pytest.MonkeyPatch, cross_encoder: CrossEncoder, pooled_graph: bytes
-) -> None:
-    merged = len(onnx.load_from_string(pooled_graph).graph.node)
-    monkeypatch.setattr(encoder_graph, "merge_equal_nodes", lambda _: None)
-    whole_graph = load_pooled_graph(default_encoder().model)
-    assert merged < 0.3 * len(onnx.load_from_string(whole_graph).graph.node)
-    monkeypatch.setattr(encoder, "load_pooled_graph", lambda _: whole_graph)
-    whole = CrossEncoder(default_encoder())
-    for text in ("Yes.", OTHER, OTHER * 10, OTHER * 40):
-        assert np.array_equal(cross_encoder.read(ONE, text), whole.read(ONE, text))
-
-
-def test_the_encoder_reads_the_same_where_products_are_cut_off(
-    monkeypatch: pytest.MonkeyPatch, cross_encoder: CrossEncoder
-) -> None:
-    monkeypatch.setattr(encoder_graph, "clips_products", lambda: True)
-    other = CrossEncoder(default_encoder())
-    for text in ("Yes.", OTHER, OTHER * 10):
-        assert np.array_equal(cross_encoder.read(ONE, text), other.read(ONE, text))
+    encoder = CrossEncoder(small_encoder)
+    for other in ("it", OTHER, OTHER * 30):
+        assert encoder.read(ONE, other).shape == (HEAD_NUMBERS,)
+    assert not np.array_equal(encoder.read(ONE, OTHER), encoder.read(OTHER, ONE))
 
 
 class Waiting:
@@ -237,7 +200,7 @@ class Waiting:
         self.begun.append((first, second))
         self._beginning.release()
         assert self.may_end.wait(10)
-        return 100 * AgreementHead.read(DEFAULT_HEAD).weights
+        return np.full(HEAD_NUMBERS, 100, np.float32)
 
     async def has_begun(self, readings: int) -> None:
         for _ in range(readings):
@@ -251,11 +214,13 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
     return encoder
 
 
-THIRD = "Throw it away."
+THIRD = "throw it away"
 
 
-async def test_pairs_are_read_at_the_same_time_on_as_many_threads(waiting: Waiting) -> None:
-    model = NliAgreement(default_encoder(), AgreementHead.read(DEFAULT_HEAD), threads=2)
+async def test_pairs_are_read_at_the_same_time_on_as_many_threads(
+    waiting: Waiting, small_encoder: EncoderFiles, small_head: AgreementHead
+) -> None:
+    model = NliAgreement(small_encoder, small_head, threads=2)
     told = [asyncio.create_task(model.probability(ONE, other)) for other in (OTHER, THIRD)]
     await waiting.has_begun(2)
     waiting.may_end.set()
@@ -264,8 +229,10 @@ async def test_pairs_are_read_at_the_same_time_on_as_many_threads(waiting: Waiti
     assert sorted(waiting.begun) == sorted([(ONE, OTHER), (ONE, THIRD)])
 
 
-async def test_what_nobody_waits_for_any_more_is_not_read(waiting: Waiting) -> None:
-    model = NliAgreement(default_encoder(), AgreementHead.read(DEFAULT_HEAD), threads=1)
+async def test_what_nobody_waits_for_any_more_is_not_read(
+    waiting: Waiting, small_encoder: EncoderFiles, small_head: AgreementHead
+) -> None:
+    model = NliAgreement(small_encoder, small_head, threads=1)
     told = [asyncio.create_task(model.probability(ONE, OTHER))]
     await waiting.has_begun(1)
     told.append(asyncio.create_task(model.probability(ONE, THIRD)))
@@ -278,8 +245,10 @@ async def test_what_nobody_waits_for_any_more_is_not_read(waiting: Waiting) -> N
     assert waiting.begun == [(ONE, OTHER)]
 
 
-async def test_what_waits_when_the_service_stops_is_refused(waiting: Waiting) -> None:
-    model = NliAgreement(default_encoder(), AgreementHead.read(DEFAULT_HEAD), threads=1)
+async def test_what_waits_when_the_service_stops_is_refused(
+    waiting: Waiting, small_encoder: EncoderFiles, small_head: AgreementHead
+) -> None:
+    model = NliAgreement(small_encoder, small_head, threads=1)
     told = asyncio.create_task(model.probability(ONE, OTHER))
     await waiting.has_begun(1)
     behind = asyncio.create_task(model.probability(ONE, THIRD))
@@ -295,7 +264,7 @@ async def test_what_waits_when_the_service_stops_is_refused(waiting: Waiting) ->
 
 
 async def test_a_model_that_cannot_be_loaded_is_not_tried_for_every_pair(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, small_encoder: EncoderFiles, small_head: AgreementHead
 ) -> None:
     tries: list[EncoderFiles] = []
     may_end = Event()
@@ -306,7 +275,7 @@ async def test_a_model_that_cannot_be_loaded_is_not_tried_for_every_pair(
         raise ConfigurationError("another file")
 
     monkeypatch.setattr(agreement, "CrossEncoder", load)
-    model = NliAgreement(default_encoder(), AgreementHead.read(DEFAULT_HEAD), threads=1)
+    model = NliAgreement(small_encoder, small_head, threads=1)
     with pytest.raises(ParleyError, match="another file"):
         await Agreements(model, cache=0).probabilities([(ONE, str(number)) for number in range(5)])
     for _ in range(10):  # the loop passes the cancelling on to the threads

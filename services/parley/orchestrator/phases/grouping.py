@@ -92,7 +92,7 @@ async def ask_groups(
 
     Nobody is asked about fewer than two different positions.
     """
-    shown = list({" ".join(each.split()): each for each in positions}.values())
+    shown = list({" ".join(each.casefold().split()).strip("."): each for each in positions}.values())
     if len(shown) < 2:
         return []
     agent = asked()
