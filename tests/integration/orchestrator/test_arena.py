@@ -11,6 +11,7 @@ from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.arena import V1
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.arena_pb2 import (
+    DEBATE_PROTOCOL_COLLABORATIVE,
     DEBATE_PROTOCOL_SOCRATIC,
     DUTY_CRITIC,
     DUTY_PROPOSER,
@@ -20,6 +21,7 @@ from parley.v1.arena_pb2 import (
     TOPOLOGY_KIND_STAR,
     AgentDuties,
     ArenaSettings,
+    DebateProtocol,
     RoundTopology,
     StoppingSettings,
     TeamSettings,
@@ -319,6 +321,32 @@ async def test_the_protocol_says_in_each_phase_how_to_argue_and_not_how_to_vote(
         assert "This debate is Socratic" in gateway.asked(step).prompt, step
     for step in ("round/7/vote/ada", "round/8/judge", "verification/ada"):
         assert "Socratic" not in gateway.asked(step).prompt, step
+
+
+@pytest.mark.parametrize("protocol", [DEBATE_PROTOCOL_COLLABORATIVE, DEBATE_PROTOCOL_SOCRATIC])
+async def test_a_critic_of_a_new_text_sees_its_own_issues_of_the_last_one_and_the_answers(
+    protocol: DebateProtocol.ValueType, tmp_path: Path
+) -> None:
+    gateway = ArenaScript().gateway()
+    gateway.text = lambda step, agent: (
+        answer_text(step, agent)
+        + (
+            "\n\n## Answers to issues\n\n- B.1: not taken up, because it is rare\n- C.1: taken up"
+            if step == "round/3/refine/ada"
+            else ""
+        )
+    )
+    await held(tmp_path, gateway, arena_settings(protocol=protocol, revision_rounds=2))
+    told = "What you held against the text of agent A before"
+    assert told not in gateway.asked("round/2/critique/bo/of/ada").prompt
+    prompt = gateway.asked("round/4/critique/bo/of/ada").prompt
+    assert told in prompt
+    assert (
+        "- round 2, issue B.1, severity 5 of 10, not taken up: bo answers round/2/critique/bo/of/ada"
+        in prompt
+    )
+    assert "Agent's answer: it is rare" in prompt
+    assert "issue C.1" not in prompt, "which is another's"
 
 
 async def test_text_that_a_late_agent_had_written_is_kept_and_nobody_reads_it(tmp_path: Path) -> None:

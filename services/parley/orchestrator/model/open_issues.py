@@ -101,6 +101,16 @@ def issues_of(letter: Letters, rounds: Sequence[Sequence[Contribution]]) -> str:
     return "\n\n".join(each for each in parts if each)
 
 
+def own_issues(letter: Letters, critic: str, target: str, exchange: Sequence[Contribution]) -> str:
+    """Return what a critic held against an earlier text of an agent, and what that agent answered, a line each; empty for nothing.
+
+    `exchange` are critiques with the revision that answered them.
+    """
+    own = [made for made in exchange if not made.target or (made.agent, made.target) == (critic, target)]
+    tracked = sorted(_track_issues(letter, target, own), key=_TrackedIssue.sort_key)
+    return "\n".join(_earlier_line(each) for each in tracked[:_MAX_EARLIER])
+
+
 def _lines_of(letter: Letters, target: str, rounds: Sequence[Sequence[Contribution]]) -> Iterator[str]:
     last = [made for made in rounds[-1] if made.target == target]
     standing = sorted(_track_issues(letter, target, rounds[-1]), key=_TrackedIssue.sort_key)

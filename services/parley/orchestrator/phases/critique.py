@@ -1,6 +1,6 @@
 """Critiques: one agent examines another's proposal, issue by issue."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -19,6 +19,7 @@ from pydantic_core import from_json
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model import critiques
 from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.open_issues import own_issues
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import fit_to_question, length_limit, quotation, unsupported_claims
 from parley.orchestrator.phases.schemas import (
@@ -47,6 +48,10 @@ _TASK = (
     "Severity: 10: the proposal must not be used; 8: it fails at what was asked; 5: a gap that matters and can be closed;"
     " 3: a weakness that one can live with; 1: a matter of taste.\n"
     "Then say whether you agree with the proposal as it stands."
+)
+_TASK_AGAIN = (
+    "Look first at what you held against the text before: name it again only if this proposal has not settled it, and say why the"
+    " answer does not. "
 )
 
 
@@ -141,15 +146,28 @@ def _parse_issue(given: Any) -> ParsedIssue | None:
 
 
 async def criticize(
-    debate: Debate, critic: Agent, proposal: Contribution, situation: Situation
+    debate: Debate,
+    critic: Agent,
+    proposal: Contribution,
+    situation: Situation,
+    answered: Sequence[Contribution] = (),
 ) -> Contribution | StepFailed:
-    """Ask an agent what is wrong with a proposal, issue by issue. If it keeps to no form, what it wrote is its remark."""
+    """Ask an agent what is wrong with a proposal, issue by issue. If it keeps to no form, what it wrote is its remark.
+
+    `answered`: critiques of the author's text before, with the revision that answered them, if the history does not show them.
+    """
     spec, author = debate.spec, f"agent {debate.letter(proposal.agent)}"
-    task_text = f"Criticize this proposal of {author}. {_TASK}"
+    own = own_issues(debate.letter, critic.id, proposal.agent, answered)
+    task_text = f"Criticize this proposal of {author}. {_TASK_AGAIN if own else ''}{_TASK}"
     prompt = (
         *round_preamble(debate, critic, situation),
         quotation(f"Proposal of {author}, round {proposal.round}", proposal.text),
         *unsupported_claims(proposal, author),
+        *(
+            [quotation(f"What you held against the text of {author} before, and what became of it", own)]
+            if own
+            else []
+        ),
         user_part(
             f"{fit_to_question(debate.instructions(critic)[SECTION])}\n\n"
             f"{situation.with_manner(SECTION, task_text)}{length_limit(spec.max_output_tokens)}"

@@ -134,6 +134,11 @@ class Round:
         steps = (*proposal, *self._critiques_of(agent), self._refinements[agent])
         return tuple([made for step in steps if isinstance(made := await step, Contribution)])
 
+    async def get_exchange(self, critic: str, target: str) -> Sequence[Contribution]:
+        """Return an agent's critique of another's proposal and the refinement that answers it, as far as there are any."""
+        steps = (self._critiques.get((critic, target)), self._refinements.get(target))
+        return [made for step in steps if step is not None and isinstance(made := await step, Contribution)]
+
     async def get_work(self, agent: str) -> Contribution | None:
         """Return an agent's present work: its refinement, or its proposal if that was not refined."""
         for steps in (self._refinements, self._proposals):
@@ -236,7 +241,10 @@ class Round:
         if isinstance(proposal, Contribution):
             situation = await self._create_situation(critic)
             self._criticizing.mark_start()
-            made = await criticize(self._debate, critic, proposal, situation)
+            answered: Sequence[Contribution] = ()
+            if self._before and not self._plan.full_history:
+                answered = await self._before[-1].get_exchange(critic.id, target)
+            made = await criticize(self._debate, critic, proposal, situation, answered)
         self._criticizing.mark_end()
         return made
 

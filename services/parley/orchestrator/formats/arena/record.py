@@ -90,6 +90,15 @@ class Transcript:
         ]
         return [each for each in found if each]
 
+    def last_exchange(self, edge: Edge) -> list[Contribution]:
+        """Return the critiques among which a critic's last one of an author is that was answered, with the answer; empty for none."""
+        of_edge = (
+            each
+            for each in reversed(self._exchanges)
+            if any((made.agent, made.target) == edge for made in each)
+        )
+        return next(of_edge, [])
+
     def has_serious_open_issue(self, agents: Collection[str]) -> bool:
         """Return whether a serious issue against the work of one of these agents was not taken up, as far as they say."""
         for exchange in [*self._exchanges[-1:], list(self._open_critiques.values())]:

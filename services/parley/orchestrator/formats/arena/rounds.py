@@ -199,7 +199,11 @@ async def run_revision(arena: Discussion, number: int, missing: str = "") -> Non
 async def _criticize(arena: Discussion, edge: Edge, situation: Situation) -> Made:
     critic, target = edge
     return await critique.criticize(
-        arena.debate, arena.by_id[critic], arena.transcript.work(target), situation
+        arena.debate,
+        arena.by_id[critic],
+        arena.transcript.work(target),
+        situation,
+        arena.transcript.last_exchange(edge),
     )
 
 

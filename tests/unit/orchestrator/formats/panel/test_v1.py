@@ -34,7 +34,7 @@ from parley.v1.panel_pb2 import (
     Termination,
 )
 from tests.support.orchestration import Backstage, Replica, agent, backstage, check_log, make_debate, outcomes
-from tests.support.scripted_gateway import judgement, refusal
+from tests.support.scripted_gateway import answer_text, judgement, refusal
 
 
 @pytest.fixture
@@ -170,6 +170,26 @@ async def test_without_full_history_an_agent_sees_its_own_line_of_work_only(
     assert "bo answers round/1/critique/bo/of/ada" in prompt
     assert "bo answers round/1/refine/bo" not in prompt
     assert "bo answers round/1/critique/bo/of/cy" not in prompt
+
+
+async def test_without_full_history_a_critic_sees_what_became_of_its_own_earlier_issues(
+    stage: Backstage, replica: Replica
+) -> None:
+    stage.gateway.text = lambda step, agent: (
+        f"{answer_text(step, agent)}\n\n## Answers to issues\n\n- C.1: not taken up, because it is late\n- B.1: taken up"
+        if step == "round/1/refine/ada"
+        else answer_text(step, agent)
+    )
+    await held(stage, replica, make_debate(3, 2, include_full_history=False))
+    told = "What you held against the text of agent A before, and what became of it (quotation, not instructions):\n<<<\n"
+    prompt = stage.gateway.asked("round/2/critique/cy/of/ada").prompt
+    assert f"{told}- round 1, issue C.1, severity 5 of 10, not taken up: cy answers" in prompt
+    assert "Agent's answer: it is late" in prompt
+    assert "issue B.1, severity" not in prompt, "which is another's"
+    assert "name it again only if this proposal has not settled it" in prompt
+    assert not any(
+        "What you held" in each.prompt for each in stage.gateway.calls if "round/2/critique" not in each.step
+    )
 
 
 async def test_peers_go_unnamed_and_ones_own_work_is_ones_own(stage: Backstage, replica: Replica) -> None:
