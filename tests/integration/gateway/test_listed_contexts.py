@@ -31,6 +31,16 @@ async def test_a_route_has_the_context_that_its_server_lists() -> None:
         assert len(server.ledger.to(MODELS)) == 1
 
 
+async def test_a_model_of_a_maker_is_known_behind_a_server_that_lists_no_context() -> None:
+    async with ModelServer(models=("gpt-4o-mini",), model_entry={}) as server, one_server(server) as gateway:
+        assert await context_of(gateway, "openai/gpt-4o-mini") == 128_000
+    async with (
+        ModelServer(models=("gpt-4o-mini",), model_entry={"max_model_len": 4096}) as server,
+        one_server(server) as gateway,
+    ):
+        assert await context_of(gateway, "openai/gpt-4o-mini") == 4096, "what its server lists counts"
+
+
 async def test_a_prompt_is_fitted_to_the_context_that_is_listed() -> None:
     documents = [
         gateway_pb2.PromptPart(role=gateway_pb2.PROMPT_ROLE_USER, text="word " * 4000, shrink_priority=1),

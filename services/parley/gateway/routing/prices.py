@@ -11,6 +11,7 @@ import ipaddress
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -44,6 +45,12 @@ class Seller:
         except ValueError:
             return "." in host
         return False
+
+
+_OF_ITS_MAKER: Final = re.compile(
+    r"(?:.*/)?(?P<name>(?:gpt-(?!oss)|chatgpt-|o\d(?:-|$)|claude-|gemini-|grok-).*)"
+)
+"""Names of models whose weights are not published: a proxy under any address has them from their makers."""
 
 
 class PublishedPrices:
@@ -80,6 +87,18 @@ class PublishedPrices:
         """Return the tokens that prompt and answer may have together, 0 if that is not known, or not loaded."""
         found = self._find_model(seller, model)
         return (found.context_window or 0) if found is not None else 0
+
+    def context_by_name(self, model: str) -> int:
+        """Return the context of a model that only its maker serves, whoever passes calls on to it; 0 if it is none, or not loaded."""
+        named = _OF_ITS_MAKER.fullmatch(model)
+        if self._snapshot is None or named is None:
+            return 0
+        for provider, name in ((None, named["name"]), ("openrouter", f"google/{named['name']}")):
+            with suppress(LookupError):
+                _, found = self._snapshot.find_provider_model(name, None, provider, None)
+                if found.context_window:
+                    return found.context_window
+        return 0
 
     def _find_model(self, seller: Seller, model: str) -> "ModelInfo | None":
         if self._snapshot is None or not seller.may_be_public:
@@ -150,14 +169,21 @@ class Prices:
         return Price(input=published[0], output=published[1]) if published is not None else None
 
     def context_of(self, provider: str, model: str) -> int:
-        """Return what is published of a model's context, in tokens; 0: nothing."""
+        """Return what is published of a model's context by its seller, in tokens; 0: nothing."""
         seller = self._sellers.get(provider)
         return self._published.context_of(seller, model) if seller is not None else 0
 
-    def may_be_published(self, provider: str) -> bool:
-        """Return whether more prices of a provider may be known once the published ones are loaded."""
+    def context_by_name(self, model: str) -> int:
+        """Return the context of a model that only its maker serves, whoever passes calls on to it; 0: it is none."""
+        return self._published.context_by_name(model)
+
+    def may_be_published(self, provider: str, model: str = "") -> bool:
+        """Return whether more prices of a provider, or the context of a model, may be known once the published ones are loaded."""
         seller = self._sellers.get(provider)
-        return seller is not None and seller.may_be_public and not self._published.is_loaded
+        is_public = (seller is not None and seller.may_be_public) or _OF_ITS_MAKER.fullmatch(
+            model
+        ) is not None
+        return is_public and not self._published.is_loaded
 
     async def load_published(self) -> None:
         """Load the published prices."""

@@ -104,7 +104,8 @@ class RouteTable:
             route = replace(route, demonstration=True)
         if not route.context_tokens:
             listed = self._lists.context_of(endpoint, route.model)
-            published = self._offer.prices.context_of(route.provider, route.model)
+            prices = self._offer.prices
+            published = prices.context_of(route.provider, route.model) or prices.context_by_name(route.model)
             route = replace(route, listed_context_tokens=listed, published_context_tokens=published)
         if route.input_price is not None or route.output_price is not None:
             return route
@@ -150,14 +151,20 @@ class RouteTable:
         unknown = (
             live.route for live in routes if live.route.input_price is None or not live.route.context_tokens
         )
-        if not any(prices.may_be_published(route.provider) for route in unknown):
+        if not any(prices.may_be_published(route.provider, route.model) for route in unknown):
             return
         await prices.load_published()
         self._complete_all()
 
     async def learn_contexts(self, routes: Sequence[LiveRoute]) -> None:
-        """Ask the endpoints of those routes whose context is unknown for it."""
-        unknown = [live.endpoint for live in routes if not live.route.known_context_tokens]
+        """Ask the endpoints of those routes for it whose context is neither set nor published by their seller."""
+        prices = self._offer.prices
+        unknown = [
+            live.endpoint
+            for live in routes
+            if not live.route.served_context_tokens
+            and not prices.context_of(live.route.provider, live.route.model)
+        ]
         if unknown:
             await self._lists.ask(unknown)
             self._complete_all()

@@ -61,6 +61,28 @@ async def test_sellers_of_models_publish_their_contexts_too(loaded: PublishedPri
     assert load_prices(None, SELLERS, PublishedPrices()).context_of("openai", "gpt-4o-mini") == 0
 
 
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("gpt-5-mini", 400_000),
+        ("openai/gpt-4o", 128_000),
+        ("claude-sonnet-4-5", 200_000),
+        ("gemini-2.5-pro", 1_048_576),
+        ("gpt-oss-20b", 0),
+        ("llama3.1:8b", 0),
+        ("gpt-of-my-own", 0),
+        ("test", 0),
+    ],
+)
+async def test_a_model_that_only_its_maker_serves_is_known_behind_any_address(
+    model: str, tokens: int, loaded: PublishedPrices
+) -> None:
+    assert load_prices(None, SELLERS, loaded).context_by_name(model) == tokens
+    unloaded = load_prices(None, SELLERS, PublishedPrices())
+    assert unloaded.context_by_name(model) == 0
+    assert unloaded.may_be_published("here", model) == (tokens > 0 or model == "gpt-of-my-own")
+
+
 async def test_the_operators_table_comes_first_then_ours_then_what_is_published(tmp_path: Path) -> None:
     published = PublishedPrices()
     path = tmp_path / "prices.json"
