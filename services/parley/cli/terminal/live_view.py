@@ -22,7 +22,7 @@ _MIN_PANEL: Final = 4
 """Lines of a panel at least, its border counted."""
 _MIN_HEIGHT: Final = 12
 """Lines of a terminal at least for the question to be shown."""
-_NAME_WIDTH: Final = 16
+_NAME_WIDTH: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class LiveView:
         parts = [f"{each.name} {each.done}/{each.expected}" for each in _latest_first(progress)]
         # Work of no agent has no panel.
         parts += [work_text(each.work) for each in progress.working.values() if not each.work.agent_id]
-        lines = (status, _cut(f"  {' · '.join(parts)}"))
+        lines = (status, _cut(f"  {' · '.join(parts)}")) if parts else (status,)
         if not progress.question or height < _MIN_HEIGHT:
             return lines
         return (_cut(progress.question, "italic"), *lines)
