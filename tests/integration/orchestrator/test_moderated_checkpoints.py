@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.debate_pb2 import (
     STOP_REASON_ALL_ROUNDS_COMPLETED,
@@ -62,7 +63,10 @@ async def test_after_each_round_a_person_reads_the_summary_and_what_each_choice_
     asked = opened(events)
     assert list(asked) == ["round/1/checkpoint", "round/2/checkpoint", "synthesis/approval"]
     first, last = (asked[f"round/{number}/checkpoint"].direction.text for number in (1, 2))
-    assert first.startswith("Agent A put A.1 at its strongest in round 1.")
+    assert first.startswith(
+        "**Round 1 of at most 2**\n\n**Simplicity Advocate** (A): simplicity-advocate stands by its case.\n\n- A.1: "
+    )
+    assert "\n\n**The moderator**\n\nSimplicity Advocate (A) put A.1 at its strongest in round 1." in first
     assert "The debate goes on: round 1 says so.\n\nContinue: round 2 of at most 2 is held." in first
     assert "All 2 rounds were held.\n\nContinue or End: the moderator writes the decision." in last
     states = [event.payload.name for event in events if isinstance(event.payload, PhaseEntered)]
@@ -77,6 +81,41 @@ async def test_after_each_round_a_person_reads_the_summary_and_what_each_choice_
         "complete",
     ]
     assert (outcome(events).approved, reason(events)) == (True, STOP_REASON_ALL_ROUNDS_COMPLETED)
+
+
+async def test_at_a_checkpoint_a_person_reads_who_said_what_as_briefly_as_it_can_be_read(
+    tmp_path: Path,
+) -> None:
+    script = ModeratedScript(
+        decisions=("clarify",),
+        agent="B",
+        characters=2000,
+        arguments={("security-advocate", 1): ["安全" * 400] * 5},
+    )
+    gateway = script.gateway()
+    gateway.fail("round/1/argue/user-experience")
+    events = await held(tmp_path, gateway, {}, max_rounds=1)
+    text = opened(events)["round/1/checkpoint"].direction.text
+    assert "**User Experience** (C): said nothing in this round." in text
+    assert (
+        f"**Security Advocate** (B): security-advocate stands by its case.\n\n- B.1: {'安全' * 125} …\n- B.2"
+        in text
+    )
+    assert "\n- A.3, to B.1: simplicity-advocate doubts B.1." in text
+    assert "\n- to the moderator: security-advocate answers round/1/reply" in text
+    assert "agent b" not in text.lower()
+    assert len(text) < 5000
+    waits = fold(
+        [each for each in events if each.sequence <= events_until(events, "round/1/checkpoint")]
+    ).waiting
+    assert waits.direction.text == waits.message == text
+
+
+def events_until(events: list[Envelope], checkpoint: str) -> int:
+    """The sequence of the event that opened a checkpoint."""
+    return next(
+        each.sequence for each in events if each.kind == "checkpoint_opened" and each.key == checkpoint
+    )
 
 
 async def test_guidance_reaches_all_later_prompts_and_the_decision(tmp_path: Path) -> None:

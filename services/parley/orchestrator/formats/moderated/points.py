@@ -24,6 +24,7 @@ class Point:
         name: What it is called in its round.
         key: Of the step that made it.
         number: Its place there, from 1.
+        answers: The name of the point that it answers; empty for none.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Point:
     number: int
     agent: str
     text: str
+    answers: str = ""
 
     @property
     def reference(self) -> PointReference:
@@ -95,8 +97,11 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).strip("\"'“”„«».… ").casefold()
 
 
-def number_points(letter: str, key: str, agent: str, first: int, texts: Sequence[str]) -> tuple[Point, ...]:
-    """Return the points of a step, whose names begin with this number."""
+def number_points(
+    letter: str, key: str, agent: str, first: int, texts: Sequence[str], answers: Sequence[str] = ()
+) -> tuple[Point, ...]:
+    """Return the points of a step, whose names begin with this number. `answers`: which point each answers, if they do."""
     return tuple(
-        Point(f"{letter}.{first + place}", key, place + 1, agent, text) for place, text in enumerate(texts)
+        Point(f"{letter}.{first + place}", key, place + 1, agent, text, answered)
+        for place, (text, answered) in enumerate(zip(texts, answers or [""] * len(texts), strict=True))
     )

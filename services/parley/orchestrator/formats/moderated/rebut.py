@@ -144,7 +144,14 @@ async def rebut(
     return Speech(
         key,
         Contribution(agent.id, REBUTTAL.name, number, shape.render(made), made.position),
-        number_points(letter, key, agent.id, first, [each.answer.strip() for each in made.answers]),
+        number_points(
+            letter,
+            key,
+            agent.id,
+            first,
+            [each.answer.strip() for each in made.answers],
+            [point.name if (point := find_point(each.point, others)) else "" for each in made.answers],
+        ),
         agrees_with=_find_agreement(made, letters),
         concedes=tuple(
             point.name

@@ -8,6 +8,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.formats.moderated.analysis import AnalysisResult, analyse
 from parley.orchestrator.formats.moderated.argue import CONCURRENCY
+from parley.orchestrator.formats.moderated.checkpoint import describe_checkpoint
 from parley.orchestrator.formats.moderated.decide import decide
 from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.formats.moderated.follow_up import offer_issue
@@ -53,42 +54,13 @@ async def _ask_direction(
     """
     debate, number = discussion.debate, len(discussion.rounds)
     discussion.enter_state("checkpoint", f"round/{number}")
-    text = _describe_directions(discussion, verdict, ended)
+    text = describe_checkpoint(discussion, verdict, ended)
     closed = await debate.run_checkpoint(f"round/{number}/checkpoint", Direction(text=text))
     await discussion.update_steering(f"round/{number}/directed")
     if discussion.steering.end:
         return ended or end_from_outside(discussion.steering, number)
     is_guided = closed.intervention.HasField("guide")
     return None if is_guided and number < discussion.settings.max_rounds else ended
-
-
-def _describe_directions(discussion: Discussion, verdict: Verdict, ended: RoundsEnded | None) -> str:
-    """Return where the debate stands, and what each choice leads to."""
-    number, last = len(discussion.rounds), discussion.settings.max_rounds
-    summary = discussion.rounds[-1].summary
-    following = f"round {number + 1} of at most {last}"
-    if ended is None:
-        choices = (
-            f"Continue: {following} is held. Guide: the same, with what you say before everybody."
-            " End: the moderator writes the decision now."
-        )
-    elif number < last:
-        choices = (
-            "Continue or End: the rounds end here, and the moderator writes the decision."
-            f" Guide: {following} is held all the same, with what you say before everybody."
-        )
-    else:
-        choices = (
-            "Continue or End: the moderator writes the decision. Guide: the same, with what you say before it;"
-            " this was the last round."
-        )
-    found = verdict.finding[0].upper() + verdict.finding[1:]
-    why = (
-        ""
-        if ended is None or verdict.end is not None
-        else f" {ended.explanation[0].upper()}{ended.explanation[1:]}."
-    )
-    return f"{summary}\n\n{found.rstrip('.')}.{why}\n\n{choices}"
 
 
 _ROLE: Final = "debater"
