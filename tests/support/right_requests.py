@@ -53,20 +53,19 @@ _RESULTS = [
     ratings_pb2.MatchResult(agent_id="two", score=3),
 ]
 _AGENT = agent_pb2.Agent(id="ada", name="Ada", role="architect")
+_SPEC = debate_pb2.DebateSpec(
+    question="One service or several?",
+    agents=[
+        debate_pb2.Participant(agent_id="architect"),
+        debate_pb2.Participant(agent_id="performance"),
+    ],
+    limits=debate_pb2.DebateLimits(),
+    context=[debate_pb2.ContextDocument(path="notes.md", text="Four people.")],
+    labels={"team": "payments"},
+)
 _SPECIAL: Sequence[Message] = (
-    orchestrator_pb2.CreateDebateRequest(
-        request_id="fuzz",
-        spec=debate_pb2.DebateSpec(
-            question="One service or several?",
-            agents=[
-                debate_pb2.Participant(agent_id="architect"),
-                debate_pb2.Participant(agent_id="performance"),
-            ],
-            limits=debate_pb2.DebateLimits(),
-            context=[debate_pb2.ContextDocument(path="notes.md", text="Four people.")],
-            labels={"team": "payments"},
-        ),
-    ),
+    orchestrator_pb2.CreateDebateRequest(request_id="fuzz", spec=_SPEC),
+    orchestrator_pb2.EstimateDebateRequest(spec=_SPEC),
     orchestrator_pb2.GetDebateRequest(debate_id=DEBATE, view=orchestrator_pb2.DEBATE_VIEW_SUMMARY),
     orchestrator_pb2.ListDebatesRequest(
         page_size=3, format="panel", order_by="create_time", created_from=Timestamp(seconds=1_780_000_000)

@@ -25,6 +25,7 @@ from parley.v1.debate_pb2 import (
     DEBATE_STATUS_RUNNING,
     AnswerDetails,
     Debate,
+    DebateEstimate,
     DebateFailure,
     DebateSpec,
     Feedback,
@@ -131,6 +132,7 @@ class ScriptedOrchestrator:
     after_resume: Script = lambda debate: debate.conclude()
     refusal: Callable[[pb.CreateDebateRequest], ParleyError | None] = lambda request: None
     intervention_refusal: Callable[[pb.InterveneRequest], ParleyError | None] = lambda request: None
+    estimate: DebateEstimate | None = None
     report: str = "# Report\n"
     decision: pb.GetDecisionResponse | None = None
     address: str = ""
@@ -165,6 +167,9 @@ class ScriptedOrchestrator:
         self.debate.add(event_pb2.Claimed(owner="scripted"))
         threading.Thread(target=self.script, args=(self.debate,), daemon=True).start()
         return pb.CreateDebateResponse(debate_id=DEBATE_ID)
+
+    def EstimateDebate(self, request: pb.EstimateDebateRequest, context: Any) -> pb.EstimateDebateResponse:  # noqa: N802
+        return pb.EstimateDebateResponse(estimate=self.estimate)
 
     def GetDebate(self, request: pb.GetDebateRequest, context: Any) -> pb.GetDebateResponse:  # noqa: N802
         return pb.GetDebateResponse(debate=self._found(request.debate_id, context).state)

@@ -178,6 +178,7 @@ class SyncParleyClient(SyncConnection[ParleyClient]):
 
     # made by make protos: ParleyClient
     create_debate = _blocking_call(ParleyClient.create_debate)
+    estimate_debate = _blocking_call(ParleyClient.estimate_debate)
     get = _blocking_call(ParleyClient.get)
     get_summary = _blocking_call(ParleyClient.get_summary)
     get_answer = _blocking_call(ParleyClient.get_answer)

@@ -37,6 +37,12 @@ class ParleyClient(Connection):
         )
         return (await self._call(self._stub.CreateDebate, request)).debate_id
 
+    async def estimate_debate(self, spec: debate_pb2.DebateSpec) -> debate_pb2.DebateEstimate | None:
+        """Return what a debate is expected to take, and start none; None if its format cannot say."""
+        request = orchestrator_pb2.EstimateDebateRequest(spec=spec)
+        response = await self._call(self._stub.EstimateDebate, request)
+        return response.estimate if response.HasField("estimate") else None
+
     async def get(self, debate_id: str) -> debate_pb2.Debate:
         """Return the whole debate; one that is too large for a message is fetched in parts."""
         try:

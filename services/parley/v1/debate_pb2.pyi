@@ -514,6 +514,7 @@ class Debate(_message.Message):
     INTERVENTIONS_FIELD_NUMBER: _builtins.int
     BEGUN_ROUNDS_FIELD_NUMBER: _builtins.int
     JUDGE_REASON_FIELD_NUMBER: _builtins.int
+    ESTIMATE_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The id, `deb-YYYYMMDD-HHMMSS-` and 8 characters."""
     status: Global___DebateStatus.ValueType
@@ -640,6 +641,10 @@ class Debate(_message.Message):
     def begun_rounds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The numbers of the rounds that were begun, ascending: a format may leave numbers out."""
 
+    @_builtins.property
+    def estimate(self) -> Global___DebateEstimate:
+        """What it was expected to take when it was accepted; `calls` and `usage` say what it took. Unset: its format cannot say."""
+
     def __init__(
         self,
         *,
@@ -680,13 +685,16 @@ class Debate(_message.Message):
         interventions: _abc.Iterable[Global___Intervention] | None = ...,
         begun_rounds: _abc.Iterable[_builtins.int] | None = ...,
         judge_reason: _builtins.str = ...,
+        estimate: Global___DebateEstimate | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_time", b"_end_time", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "create_time", b"create_time", "end_time", b"end_time", "failure", b"failure", "feedback", b"feedback", "first_drafts", b"first_drafts", "outcome", b"outcome", "spec", b"spec", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "create_time", b"create_time", "end_time", b"end_time", "estimate", b"estimate", "failure", b"failure", "feedback", b"feedback", "first_drafts", b"first_drafts", "outcome", b"outcome", "spec", b"spec", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_time", b"_end_time", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "answer", b"answer", "begun_rounds", b"begun_rounds", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "current_round", b"current_round", "demonstration", b"demonstration", "end_time", b"end_time", "ended_by", b"ended_by", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "interventions", b"interventions", "joined", b"joined", "judge_reason", b"judge_reason", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "answer", b"answer", "begun_rounds", b"begun_rounds", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "current_round", b"current_round", "demonstration", b"demonstration", "end_time", b"end_time", "ended_by", b"ended_by", "estimate", b"estimate", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "interventions", b"interventions", "joined", b"joined", "judge_reason", b"judge_reason", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__end_time: _TypeAlias = _typing.Literal["end_time"]  # noqa: Y015
     _WhichOneofArgType__end_time: _TypeAlias = _typing.Literal["_end_time", b"_end_time"]  # noqa: Y015
+    _WhichOneofReturnType__estimate: _TypeAlias = _typing.Literal["estimate"]  # noqa: Y015
+    _WhichOneofArgType__estimate: _TypeAlias = _typing.Literal["_estimate", b"_estimate"]  # noqa: Y015
     _WhichOneofReturnType__failure: _TypeAlias = _typing.Literal["failure"]  # noqa: Y015
     _WhichOneofArgType__failure: _TypeAlias = _typing.Literal["_failure", b"_failure"]  # noqa: Y015
     _WhichOneofReturnType__feedback: _TypeAlias = _typing.Literal["feedback"]  # noqa: Y015
@@ -700,6 +708,8 @@ class Debate(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__end_time) -> _WhichOneofReturnType__end_time | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimate) -> _WhichOneofReturnType__estimate | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__failure) -> _WhichOneofReturnType__failure | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__feedback) -> _WhichOneofReturnType__feedback | None: ...
@@ -711,6 +721,63 @@ class Debate(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__waiting) -> _WhichOneofReturnType__waiting | None: ...
 
 Global___Debate: _TypeAlias = Debate  # noqa: Y015
+
+@_typing.final
+class DebateEstimate(_message.Message):
+    """What a debate is expected to take. Summaries of long histories, answers that are asked for once more and steps that are tried
+    again come on top.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MIN_CALLS_FIELD_NUMBER: _builtins.int
+    MAX_CALLS_FIELD_NUMBER: _builtins.int
+    MIN_TOKENS_FIELD_NUMBER: _builtins.int
+    MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    MIN_COST_MICROS_FIELD_NUMBER: _builtins.int
+    MAX_COST_MICROS_FIELD_NUMBER: _builtins.int
+    PRICED_ROUTES_FIELD_NUMBER: _builtins.int
+    min_calls: _builtins.int
+    """Calls of agents if the rounds end as early as they may."""
+    max_calls: _builtins.int
+    """Calls of agents if all rounds are run."""
+    min_tokens: _builtins.int
+    """Tokens read and written, roughly, by the fewest calls with short texts."""
+    max_tokens: _builtins.int
+    """Tokens read and written, roughly, by the most calls with long texts. A model that reasons may write more."""
+    min_cost_micros: _builtins.int
+    """What `min_tokens` cost, in millionths of a US dollar. Unset: the price of an agent's routes is not known."""
+    max_cost_micros: _builtins.int
+    """What `max_tokens` cost, likewise."""
+    @_builtins.property
+    def priced_routes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The routes by whose prices the cost is computed: of several that an agent has, the dearest counts. Empty: no price is known."""
+
+    def __init__(
+        self,
+        *,
+        min_calls: _builtins.int = ...,
+        max_calls: _builtins.int = ...,
+        min_tokens: _builtins.int = ...,
+        max_tokens: _builtins.int = ...,
+        min_cost_micros: _builtins.int | None = ...,
+        max_cost_micros: _builtins.int | None = ...,
+        priced_routes: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cost_micros", b"_max_cost_micros", "_min_cost_micros", b"_min_cost_micros", "max_cost_micros", b"max_cost_micros", "min_cost_micros", b"min_cost_micros"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost_micros", b"_max_cost_micros", "_min_cost_micros", b"_min_cost_micros", "max_calls", b"max_calls", "max_cost_micros", b"max_cost_micros", "max_tokens", b"max_tokens", "min_calls", b"min_calls", "min_cost_micros", b"min_cost_micros", "min_tokens", b"min_tokens", "priced_routes", b"priced_routes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_cost_micros: _TypeAlias = _typing.Literal["max_cost_micros"]  # noqa: Y015
+    _WhichOneofArgType__max_cost_micros: _TypeAlias = _typing.Literal["_max_cost_micros", b"_max_cost_micros"]  # noqa: Y015
+    _WhichOneofReturnType__min_cost_micros: _TypeAlias = _typing.Literal["min_cost_micros"]  # noqa: Y015
+    _WhichOneofArgType__min_cost_micros: _TypeAlias = _typing.Literal["_min_cost_micros", b"_min_cost_micros"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cost_micros) -> _WhichOneofReturnType__max_cost_micros | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_cost_micros) -> _WhichOneofReturnType__min_cost_micros | None: ...
+
+Global___DebateEstimate: _TypeAlias = DebateEstimate  # noqa: Y015
 
 @_typing.final
 class Requirement(_message.Message):

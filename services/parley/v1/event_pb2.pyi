@@ -375,6 +375,7 @@ class DebateCreated(_message.Message):
     REQUESTED_BY_FIELD_NUMBER: _builtins.int
     BUDGET_KEY_ID_FIELD_NUMBER: _builtins.int
     JUDGE_REASON_FIELD_NUMBER: _builtins.int
+    ESTIMATE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The id of the request that asked for it."""
     traceparent: _builtins.str
@@ -405,6 +406,10 @@ class DebateCreated(_message.Message):
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What will not go as planned, a line each; known before the first step."""
 
+    @_builtins.property
+    def estimate(self) -> _debate_pb2.DebateEstimate:
+        """What it is expected to take. Unset: its format cannot say before it begins."""
+
     def __init__(
         self,
         *,
@@ -417,12 +422,15 @@ class DebateCreated(_message.Message):
         requested_by: _builtins.str = ...,
         budget_key_id: _builtins.str = ...,
         judge_reason: _builtins.str = ...,
+        estimate: _debate_pb2.DebateEstimate | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_estimate", b"_estimate", "estimate", b"estimate", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_key_id", b"budget_key_id", "demonstration", b"demonstration", "judge_reason", b"judge_reason", "request_id", b"request_id", "requested_by", b"requested_by", "roles", b"roles", "spec", b"spec", "traceparent", b"traceparent", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_estimate", b"_estimate", "budget_key_id", b"budget_key_id", "demonstration", b"demonstration", "estimate", b"estimate", "judge_reason", b"judge_reason", "request_id", b"request_id", "requested_by", b"requested_by", "roles", b"roles", "spec", b"spec", "traceparent", b"traceparent", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__estimate: _TypeAlias = _typing.Literal["estimate"]  # noqa: Y015
+    _WhichOneofArgType__estimate: _TypeAlias = _typing.Literal["_estimate", b"_estimate"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimate) -> _WhichOneofReturnType__estimate | None: ...
 
 Global___DebateCreated: _TypeAlias = DebateCreated  # noqa: Y015
 

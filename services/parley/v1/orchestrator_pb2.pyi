@@ -47,6 +47,56 @@ DEBATE_VIEW_FULL: DebateView.ValueType  # 2
 Global___DebateView: _TypeAlias = DebateView  # noqa: Y015
 
 @_typing.final
+class EstimateDebateRequest(_message.Message):
+    """Asks what a debate is expected to take."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SPEC_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def spec(self) -> _debate_pb2.DebateSpec:
+        """The debate, as CreateDebate takes it. Required."""
+
+    def __init__(
+        self,
+        *,
+        spec: _debate_pb2.DebateSpec | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EstimateDebateRequest: _TypeAlias = EstimateDebateRequest  # noqa: Y015
+
+@_typing.final
+class EstimateDebateResponse(_message.Message):
+    """What a debate is expected to take."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ESTIMATE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def estimate(self) -> _debate_pb2.DebateEstimate:
+        """The estimate. Unset: its format cannot say before it begins."""
+
+    def __init__(
+        self,
+        *,
+        estimate: _debate_pb2.DebateEstimate | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_estimate", b"_estimate", "estimate", b"estimate"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_estimate", b"_estimate", "estimate", b"estimate"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__estimate: _TypeAlias = _typing.Literal["estimate"]  # noqa: Y015
+    _WhichOneofArgType__estimate: _TypeAlias = _typing.Literal["_estimate", b"_estimate"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimate) -> _WhichOneofReturnType__estimate | None: ...
+
+Global___EstimateDebateResponse: _TypeAlias = EstimateDebateResponse  # noqa: Y015
+
+@_typing.final
 class CreateDebateRequest(_message.Message):
     """Asks for a debate."""
 

@@ -42,6 +42,11 @@ class OrchestratorServiceStub:
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.CreateDebateRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_orchestrator__pb2.CreateDebateResponse.FromString,
                 _registered_method=True)
+        self.EstimateDebate = channel.unary_unary(
+                '/parley.v1.OrchestratorService/EstimateDebate',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.EstimateDebateRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.EstimateDebateResponse.FromString,
+                _registered_method=True)
         self.GetDebate = channel.unary_unary(
                 '/parley.v1.OrchestratorService/GetDebate',
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.GetDebateRequest.SerializeToString,
@@ -134,6 +139,17 @@ class OrchestratorServiceServicer:
         Errors: INVALID_ARGUMENT (every bad field, unknown agents and routes with the known ones);
         ALREADY_EXISTS `REQUEST_ID_REUSED` (other content under this request id); UNAVAILABLE `STORE_UNAVAILABLE`,
         `GATEWAY_UNAVAILABLE` or `DRAINING`. Of an evaluation also: NOT_FOUND (there is no such debate to judge),
+        FAILED_PRECONDITION `DEBATE_NOT_COMPLETED` or `DEBATE_IS_EVALUATION`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EstimateDebate(self, request, context):
+        """Returns what a debate is expected to take, and starts none. The specification is checked as CreateDebate checks it.
+
+        Errors: INVALID_ARGUMENT (every bad field, unknown agents and routes with the known ones); UNAVAILABLE
+        `STORE_UNAVAILABLE`, `GATEWAY_UNAVAILABLE` or `DRAINING`. Of an evaluation also: NOT_FOUND (there is no such debate to judge),
         FAILED_PRECONDITION `DEBATE_NOT_COMPLETED` or `DEBATE_IS_EVALUATION`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -313,6 +329,11 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.CreateDebateRequest.FromString,
                     response_serializer=parley_dot_v1_dot_orchestrator__pb2.CreateDebateResponse.SerializeToString,
             ),
+            'EstimateDebate': grpc.unary_unary_rpc_method_handler(
+                    servicer.EstimateDebate,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.EstimateDebateRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.EstimateDebateResponse.SerializeToString,
+            ),
             'GetDebate': grpc.unary_unary_rpc_method_handler(
                     servicer.GetDebate,
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetDebateRequest.FromString,
@@ -418,6 +439,33 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/CreateDebate',
             parley_dot_v1_dot_orchestrator__pb2.CreateDebateRequest.SerializeToString,
             parley_dot_v1_dot_orchestrator__pb2.CreateDebateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EstimateDebate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/EstimateDebate',
+            parley_dot_v1_dot_orchestrator__pb2.EstimateDebateRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.EstimateDebateResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -31,6 +31,13 @@ class OrchestratorServiceStub:
     `GATEWAY_UNAVAILABLE` or `DRAINING`. Of an evaluation also: NOT_FOUND (there is no such debate to judge),
     FAILED_PRECONDITION `DEBATE_NOT_COMPLETED` or `DEBATE_IS_EVALUATION`.
     """
+    EstimateDebate: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.EstimateDebateRequest, _orchestrator_pb2.EstimateDebateResponse]
+    """Returns what a debate is expected to take, and starts none. The specification is checked as CreateDebate checks it.
+
+    Errors: INVALID_ARGUMENT (every bad field, unknown agents and routes with the known ones); UNAVAILABLE
+    `STORE_UNAVAILABLE`, `GATEWAY_UNAVAILABLE` or `DRAINING`. Of an evaluation also: NOT_FOUND (there is no such debate to judge),
+    FAILED_PRECONDITION `DEBATE_NOT_COMPLETED` or `DEBATE_IS_EVALUATION`.
+    """
     GetDebate: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetDebateRequest, _orchestrator_pb2.GetDebateResponse]
     """Returns a debate as its log has it now, whole or as a summary. The summary of every debate fits a message.
 
@@ -157,6 +164,19 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         Errors: INVALID_ARGUMENT (every bad field, unknown agents and routes with the known ones);
         ALREADY_EXISTS `REQUEST_ID_REUSED` (other content under this request id); UNAVAILABLE `STORE_UNAVAILABLE`,
         `GATEWAY_UNAVAILABLE` or `DRAINING`. Of an evaluation also: NOT_FOUND (there is no such debate to judge),
+        FAILED_PRECONDITION `DEBATE_NOT_COMPLETED` or `DEBATE_IS_EVALUATION`.
+        """
+
+    @_abc_1.abstractmethod
+    def EstimateDebate(
+        self,
+        request: _orchestrator_pb2.EstimateDebateRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.EstimateDebateRequest, _abc.Awaitable[_orchestrator_pb2.EstimateDebateResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.EstimateDebateResponse]:
+        """Returns what a debate is expected to take, and starts none. The specification is checked as CreateDebate checks it.
+
+        Errors: INVALID_ARGUMENT (every bad field, unknown agents and routes with the known ones); UNAVAILABLE
+        `STORE_UNAVAILABLE`, `GATEWAY_UNAVAILABLE` or `DRAINING`. Of an evaluation also: NOT_FOUND (there is no such debate to judge),
         FAILED_PRECONDITION `DEBATE_NOT_COMPLETED` or `DEBATE_IS_EVALUATION`.
         """
 

@@ -44,7 +44,7 @@ from parley.cli.terminal.display import choose_style
 from parley.cli.terminal.event_texts import ending_text
 from parley.cli.terminal.files import check_output_path, report_path
 from parley.cli.terminal.results import write_answer, write_decision, write_evaluation, write_report
-from parley.cli.terminal.words import ENDED
+from parley.cli.terminal.words import ENDED, estimate_text
 from parley.cli.translate_errors import translate_errors
 from parley.cli.working_folder import load_dotenv
 from parley.client import Debate, DebateSpec, ParleyClient, ParleyError
@@ -251,11 +251,18 @@ class DebateCommand:
     async def _create(self, parley: ParleyClient, request: CreateDebateRequest) -> str:
         for is_last in (False, True):
             try:
+                await self._report_estimate(parley, request.spec)
                 return await parley.create_debate(request.spec, request.request_id)
             except ParleyError as error:
                 if is_last or not treat_unknown_names_as_roles(error, request.spec):
                     raise locate_refusal(error, self._config, request.spec, self._options.model) from None
         raise AssertionError
+
+    async def _report_estimate(self, parley: ParleyClient, spec: DebateSpec) -> None:
+        """Say what the debate is expected to take, before its first call."""
+        estimate = await parley.estimate_debate(spec)
+        if estimate is not None:
+            say(f"Expected: {estimate_text(estimate)}")
 
     async def _resume(
         self, link: Connection, parley: ParleyClient, debate_id: str, follower: Follower

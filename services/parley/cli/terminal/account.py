@@ -7,6 +7,7 @@ from typing import Final
 from parley.cli.terminal.checkpoints import clarification_lines
 from parley.cli.terminal.event_texts import rounds_end_text, vote_lines
 from parley.cli.terminal.words import (
+    calls_text,
     cost_text,
     debating_agents,
     duration_text,
@@ -34,10 +35,12 @@ from parley.v1.debate_pb2 import (
     STOP_REASON_TOKEN_BUDGET,
     STOP_REASON_TOTAL_TIMEOUT,
     STOP_REASON_UNANIMOUS_DRAFTS,
+    STOP_REASON_UNDISPUTED,
     Contribution,
     DraftGroups,
     Work,
 )
+from parley.v1.panel_pb2 import EFFORT_QUICK
 
 _WIDTH = 100
 
@@ -67,7 +70,7 @@ def account_lines(debate: Debate) -> Iterator[str]:
         yield "Answer"
         yield from _round_lines(debate, 0, early)
     yield "Totals"
-    yield f"  {rounds_text(debate.current_round)}, {debate.calls} calls, {duration_text(run_seconds(debate))}"
+    yield f"  {rounds_text(debate.current_round)}, {calls_text(debate)}, {duration_text(run_seconds(debate))}"
     end = rounds_end_text(debate)
     if end:
         yield f"  {end}"
@@ -158,14 +161,17 @@ def _summary_parts(debate: Debate) -> Iterator[str]:
     if debate.demonstration:
         yield "demonstration"
     yield from agreement_texts(debate)
-    if debate.stop_reason in _STOP_REASONS:
-        yield _STOP_REASONS[debate.stop_reason]
+    if debate.stop_reason == STOP_REASON_UNDISPUTED:
+        yield f"undisputed after round {debate.current_round} of {debate.max_rounds}"
+    elif debate.stop_reason in _STOP_REASONS:
+        is_quick = debate.spec.panel.effort == EFFORT_QUICK
+        yield "drafts alone" if is_quick else _STOP_REASONS[debate.stop_reason]
     if debate.outcome.scores:
         yield f"scores: {', '.join(f'{each.agent_id} {each.score:.3g}' for each in debate.outcome.scores)}"
     models = dict.fromkeys(each.reply.model for each in debate.contributions if each.reply.model)
     if models:
         yield ", ".join(models)
-    yield "1 call" if debate.calls == 1 else f"{debate.calls} calls"
+    yield calls_text(debate)
     usage = debate.usage
     yield f"{usage.input_tokens + usage.output_tokens:,} tokens"
     if usage.HasField("cost_micros"):

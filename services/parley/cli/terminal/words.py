@@ -19,6 +19,7 @@ from parley.v1.debate_pb2 import (
     DEBATE_STATUS_RUNNING,
     DEBATE_STATUS_WAITING,
     Debate,
+    DebateEstimate,
     FailedContribution,
     Work,
 )
@@ -84,6 +85,27 @@ def failure_lines(failures: Iterable[FailedContribution]) -> Iterator[str]:
 def cost_text(micros: int) -> str:
     """Return millionths of a dollar as dollars."""
     return f"${micros / 1e6:.4f}"
+
+
+def calls_text(debate: Debate) -> str:
+    """Return `16 of at most 42 calls`; `16 calls` if no more were expected, or it is not known how many."""
+    calls, most = debate.calls, debate.estimate.max_calls
+    if debate.status == DEBATE_STATUS_COMPLETED and calls < most:
+        return f"{calls} of at most {most} calls"
+    return "1 call" if calls == 1 else f"{calls} calls"
+
+
+def estimate_text(estimate: DebateEstimate) -> str:
+    """Return `at least 14, at most 42 calls; about $0.02 to $0.06 by the prices of openai/gpt-5-mini`; without a price, the calls."""
+    fewest, most = estimate.min_calls, estimate.max_calls
+    calls = f"{most} calls" if fewest == most else f"at least {fewest}, at most {most} calls"
+    if not estimate.HasField("min_cost_micros"):
+        return calls
+    low, high = (f"${micros / 1e6:,.2f}" for micros in (estimate.min_cost_micros, estimate.max_cost_micros))
+    cost = (
+        f"about {low} to {high}" if low != high else f"about {low}" if high != "$0.00" else "less than $0.01"
+    )
+    return f"{calls}; {cost} by the prices of {', '.join(estimate.priced_routes)}"
 
 
 def run_seconds(debate: Debate) -> float:

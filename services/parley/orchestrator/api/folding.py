@@ -89,6 +89,7 @@ class DebateFold:
             judge_reason=created.judge_reason,
             create_time=events[0].message.time,
             usage=Usage(),
+            estimate=created.estimate if created.HasField("estimate") else None,
         )
         self.last = events[0]
         self.log_bytes = 0
@@ -304,6 +305,8 @@ def _conclude(debate: Debate, concluded: Concluded) -> None:
     if concluded.HasField("outcome"):
         debate.status = DEBATE_STATUS_COMPLETED
         debate.outcome.CopyFrom(concluded.outcome)
+        if debate.outcome.HasField("effect"):
+            debate.outcome.effect.expected_calls = debate.estimate.max_calls
     else:
         debate.status = DEBATE_STATUS_CANCELLED
         _set_stop(debate, RoundsEnded(reason=STOP_REASON_PERSON, explanation="a person cancelled the debate"))

@@ -63,7 +63,7 @@ from parley.runtime.partial_copies import copy_without
 from parley.runtime.request_reading import request_bytes
 from parley.runtime.validation import REQUEST_ID
 from parley.storage.ports import Log
-from parley.v1 import orchestrator_pb2
+from parley.v1 import event_pb2, orchestrator_pb2
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Debate, DebateSpec
 from parley.v1.orchestrator_pb2 import StepDelta
 
@@ -127,6 +127,21 @@ class OrchestratorServicer(KeyServicer):
                 async with self.allowance.admit_debate(current_tenant(), caller.budget, caller.budget_key_id):
                     debate, existed = await self._accept(request, size, content)
         return orchestrator_pb2.CreateDebateResponse(debate_id=debate, existed=existed)
+
+    async def EstimateDebate(  # noqa: N802
+        self,
+        request: orchestrator_pb2.EstimateDebateRequest,
+        _context: object,
+    ) -> orchestrator_pb2.EstimateDebateResponse:
+        """Return what a debate is expected to take."""
+        if self.draining.is_set():
+            raise self.draining.error()
+        size = request_bytes()
+        async with self.allowance.admit_request(current_tenant(), size):
+            asked = orchestrator_pb2.CreateDebateRequest(request_id="estimate", spec=request.spec)
+            created, _ = await self._resolve(asked, size)
+        estimate = created.estimate if created.HasField("estimate") else None
+        return orchestrator_pb2.EstimateDebateResponse(estimate=estimate)
 
     async def GetDebate(  # noqa: N802
         self,
@@ -336,6 +351,15 @@ class OrchestratorServicer(KeyServicer):
         self, request: orchestrator_pb2.CreateDebateRequest, size: int, content: str
     ) -> tuple[str, bool]:
         """Accept a debate; return its id, and whether the same request has created it meanwhile."""
+        created, subject = await self._resolve(request, size)
+        created.requested_by = current_identity().subject
+        created.budget_key_id = current_identity().budget_key_id
+        return await self.intake.create_debate(current_tenant(), created, content, subject, size)
+
+    async def _resolve(
+        self, request: orchestrator_pb2.CreateDebateRequest, size: int
+    ) -> tuple[event_pb2.DebateCreated, str | None]:
+        """Return the first event of the debate that a request asks for, and the id of the debate that it is about, if any."""
         known = ValidationContext(self.formats, self.roles, await roster.fetch_roster(self.gateway))
         created = await in_thread_if_large(size, partial(resolve_request, request, known))
         routes = await roster.fetch_routes(self.gateway, roster.routes_of(created.spec, known.roster))
@@ -347,9 +371,11 @@ class OrchestratorServicer(KeyServicer):
         roster.set_routes(created.spec, known.roster, routes)
         about = (created.spec, known.roster, routes)
         created.warnings.extend((*budget_warnings(*about), *context_warnings(*about)))
-        created.requested_by = current_identity().subject
-        created.budget_key_id = current_identity().budget_key_id
-        return await self.intake.create_debate(current_tenant(), created, content, subject, size)
+        estimate = self.formats.get(created.spec.format).estimate
+        if estimate is not None:
+            created.estimate.CopyFrom(await in_thread_if_large(size, partial(estimate, created)))
+            created.estimate.priced_routes.extend(roster.priced_routes_of(*about))
+        return created, subject
 
     async def _apply_subject(self, spec: DebateSpec) -> str | None:
         """Set in a specification what it needs of the debate that it is about; return that debate's id, None if there is none."""

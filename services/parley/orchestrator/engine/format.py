@@ -11,7 +11,8 @@ from parley.orchestrator.model.tasks import Activity
 from parley.runtime.contract_settings import check_settings
 from parley.runtime.validation import Violations
 from parley.v1.debate_pb2 import Debate as DebateMessage
-from parley.v1.debate_pb2 import DebateLimits, DebateSpec, Outcome
+from parley.v1.debate_pb2 import DebateEstimate, DebateLimits, DebateSpec, Outcome
+from parley.v1.event_pb2 import DebateCreated
 
 
 class UnknownFormatError(ValueError):
@@ -118,6 +119,7 @@ class Format:
         concurrency: Labels of its tasks. A specification may set how many calls of each label run at a time.
         activities: Its phases, in the order in which a report shows their contributions.
         answer: Yields the answer of a completed debate with all its parts.
+        estimate: Returns what a debate is expected to take, of its complete first event; None if that cannot be said.
         subject: The other debate that its debates are about; None if they are about a question.
         fallback_role: The role whose prompts an agent gets if its own role lacks them; empty: they are required.
         is_judged: Whether the judge takes part.
@@ -134,6 +136,7 @@ class Format:
     concurrency: frozenset[str] = frozenset()
     activities: tuple[Activity, ...] = ()
     answer: Callable[[DebateMessage], Iterable[AnswerPart]] = _description_only
+    estimate: Callable[[DebateCreated], DebateEstimate] | None = None
     subject: Subject | None = None
     fallback_role: str = ""
     is_judged: bool = True

@@ -108,6 +108,11 @@ def routes_of(spec: DebateSpec, known: Roster) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for agent in agents for name in known.routes_of(agent)))
 
 
+def priced_routes_of(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]) -> tuple[str, ...]:
+    """Return those routes of a debate of which it is known what tokens cost."""
+    return tuple(name for name in routes_of(spec, known) if name in routes and routes[name].price is not None)
+
+
 async def fetch_routes(channel: grpc.aio.Channel, names: Sequence[str]) -> Mapping[str, KnownRoute]:
     """Return what the gateway knows of these routes; nothing if it is away."""
     gateway = gateway_pb2_grpc.GatewayServiceStub(channel)

@@ -17,7 +17,7 @@ from parley.v1.arena_pb2 import (
     Topology,
     TricksterSettings,
 )
-from parley.v1.debate_pb2 import DebateSpec
+from parley.v1.debate_pb2 import DebateEstimate, DebateSpec
 from parley.v1.event_pb2 import RoundAssessed, RoundStarted
 from parley.v1.voting_pb2 import VOTING_METHOD_UNANIMOUS, VotingSettings
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator
@@ -107,6 +107,46 @@ def test_the_answer_alone_is_on_stdout(
     )
 
 
+@pytest.mark.parametrize(
+    ("estimate", "line"),
+    [
+        (DebateEstimate(min_calls=14, max_calls=42), "Expected: at least 14, at most 42 calls"),
+        (
+            DebateEstimate(
+                min_calls=14,
+                max_calls=42,
+                min_cost_micros=21_000,
+                max_cost_micros=63_000,
+                priced_routes=["openai/a", "house/b"],
+            ),
+            "Expected: at least 14, at most 42 calls; about $0.02 to $0.06 by the prices of openai/a, house/b",
+        ),
+        (
+            DebateEstimate(
+                min_calls=5, max_calls=5, min_cost_micros=9, max_cost_micros=2, priced_routes=["m"]
+            ),
+            "Expected: 5 calls; less than $0.01 by the prices of m",
+        ),
+        (
+            DebateEstimate(
+                min_calls=5, max_calls=5, min_cost_micros=20_100, max_cost_micros=22_000, priced_routes=["m"]
+            ),
+            "Expected: 5 calls; about $0.02 by the prices of m",
+        ),
+    ],
+    ids=["no price", "a price", "next to nothing", "one amount"],
+)
+def test_what_a_debate_is_expected_to_take_is_said_before_its_first_call(
+    orchestrator: ScriptedOrchestrator,
+    capsys: pytest.CaptureFixture[str],
+    estimate: DebateEstimate,
+    line: str,
+) -> None:
+    orchestrator.estimate = estimate
+    assert run(["debate", "Which?", "--server", orchestrator.address]) == 0
+    assert capsys.readouterr().err.splitlines()[:3] == [line, NO_FILE, "round 1/1"]
+
+
 def test_one_model_answers_for_every_agent(
     orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -162,7 +202,7 @@ def test_outputs_go_to_files(
     out, err = capsys.readouterr()
     assert out == ""
     assert {"Report: new/r.md", "Answer: new/x.json"} <= set(err.splitlines())
-    assert json.loads((folder / "new/x.json").read_text())["outcome"]["panel"]["confidence"] == 72
+    assert json.loads((folder / "new/x.json").read_text())["outcome"]["details"]["confidence"] == 72
     assert (folder / "new/r.md").read_text() == "# Report\n"
     assert run(["debate", "Which?", "--output", "x.txt", *server]) == 0
     assert (folder / "x.txt").read_text() == ANSWER
@@ -213,7 +253,7 @@ def test_verbose_tells_round_by_round(
     assert "Round 1" in err
     assert "  ada, proposal: Use one." in err
     assert "    1.2 s, 120 tokens" in err
-    assert "  1 round, 1 calls, 0.0 s" in err
+    assert "  1 round, 1 call, 0.0 s" in err
 
 
 def test_a_panel_config_reaches_the_orchestrator(orchestrator: ScriptedOrchestrator, folder: Path) -> None:

@@ -8,10 +8,13 @@ from parley.client import Debate
 from parley.v1.agent_pb2 import Agent, PromptText, ToolCall
 from parley.v1.critique_pb2 import Critique
 from parley.v1.debate_pb2 import (
+    DEBATE_STATUS_COMPLETED,
     STOP_REASON_ALL_ROUNDS_COMPLETED,
+    STOP_REASON_UNDISPUTED,
     Answer,
     Clarification,
     Contribution,
+    DebateEstimate,
     DebateSpec,
     DraftGroup,
     DraftGroups,
@@ -23,6 +26,7 @@ from parley.v1.debate_pb2 import (
     StopReason,
     Work,
 )
+from parley.v1.panel_pb2 import EFFORT_QUICK, PanelSettings
 
 
 def proposal(agent: str, number: int) -> Contribution:
@@ -148,6 +152,27 @@ def test_every_prompt_that_replaces_a_roles_is_told() -> None:
 def test_a_demonstration_is_called_one_first() -> None:
     assert summary_line(Debate(demonstration=True, calls=2)).startswith("demonstration · 2 calls")
     assert "demonstration" not in summary_line(Debate(calls=2))
+
+
+def test_the_last_line_says_what_an_undisputed_debate_saved() -> None:
+    ended = Debate(
+        status=DEBATE_STATUS_COMPLETED,
+        stop_reason=STOP_REASON_UNDISPUTED,
+        current_round=1,
+        max_rounds=3,
+        calls=16,
+        estimate=DebateEstimate(min_calls=14, max_calls=42),
+    )
+    line = summary_line(ended)
+    assert line.startswith("undisputed after round 1 of 3 · 16 of at most 42 calls")
+    ended.calls = 45
+    assert "45 calls" in summary_line(ended), "more than was expected: nothing was saved"
+
+
+def test_the_last_line_says_that_drafts_alone_were_asked_for() -> None:
+    quick = DebateSpec(panel=PanelSettings(effort=EFFORT_QUICK))
+    state = Debate(spec=quick, stop_reason=STOP_REASON_ALL_ROUNDS_COMPLETED, calls=5)
+    assert summary_line(state).startswith("drafts alone · 5 calls")
 
 
 def test_an_overview_calls_it_one_too() -> None:

@@ -25,6 +25,7 @@ from parley.v1.debate_pb2 import (
     DEBATE_STATUS_RUNNING,
     DEBATE_STATUS_WAITING,
     Approval,
+    DebateEstimate,
     DebateFailure,
     Direction,
     DraftGroup,
@@ -35,6 +36,7 @@ from parley.v1.debate_pb2 import (
     Waiting,
     Work,
 )
+from parley.v1.effect_pb2 import DebateEffect
 from parley.v1.event_pb2 import (
     CheckpointClosed,
     CheckpointExpired,
@@ -43,6 +45,7 @@ from parley.v1.event_pb2 import (
     Closed,
     Concluded,
     ContributionObserved,
+    DebateCreated,
     DebateFailed,
     DraftsGrouped,
     Event,
@@ -97,6 +100,16 @@ CLAIMED = Claimed(owner="a")
 PAUSE = intervention("pause", "w")
 ANSWERED = Concluded(outcome=Outcome(description="This one."))
 CANCELLED = Concluded()
+
+
+def test_what_was_expected_stands_with_what_the_debate_changed() -> None:
+    created = DebateCreated(estimate=DebateEstimate(min_calls=14, max_calls=42))
+    changed = Outcome(description="This one.", effect=DebateEffect(judge_family="openai"))
+    state = fold(log(created, Concluded(outcome=changed)))
+    assert state.estimate == created.estimate
+    assert state.outcome.effect.expected_calls == 42
+    assert not fold(log(created, ANSWERED)).outcome.HasField("effect")
+    assert not fold(log(CREATED, ANSWERED)).HasField("estimate")
 
 
 def test_an_accepted_debate_is_pending_and_says_what_it_is_about() -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.formats.panel.demonstration import run_demonstration
+from parley.orchestrator.formats.panel.estimate import estimate_panel
 from parley.orchestrator.formats.panel.outcome import (
     answer_parts,
     outcome_of,
@@ -356,4 +357,5 @@ V1 = Format(
         OBJECTION,
     ),
     answer=answer_parts,
+    estimate=estimate_panel,
 )
