@@ -270,6 +270,30 @@ async def test_the_answer_has_the_same_parts_as_that_of_a_panel_and_those_who_ve
     assert "The answer.\n\nImplementation:\n\nDo it.\n\nRecommendations:\n\n- begin" in verified
 
 
+async def test_who_says_nothing_of_the_answer_neither_consents_nor_dissents(tmp_path: Path) -> None:
+    gateway = ArenaScript().gateway()
+    plain = gateway.judge
+    gateway.judge = lambda schema: (
+        '{"accepts": false}' if gateway.calls[-1].step == "verification/bo" else plain(schema)
+    )
+    gateway.fail("verification/cy")
+    arena = outcome(await held(tmp_path, gateway, arena_settings(revision_rounds=1))).arena
+    assert arena.consenting_agent_ids == ["ada"]
+    assert [(each.agent_id, each.text) for each in arena.dissent] == [("bo", "It gave no reason.")]
+
+
+async def test_a_participant_that_is_muted_is_not_asked_about_the_answer(tmp_path: Path) -> None:
+    gateway = ArenaScript().gateway()
+    hold = gateway.hold("round/6/judge")
+    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
+        debate = await replica.create(arena_spec(3, arena_settings(revision_rounds=1)))
+        await hold.reached.wait()
+        await replica.intervene(debate, "mute", agent_id="cy")
+        hold.release()
+        events = await stage.comes_to(debate, "COMPLETED")
+    assert outcome(events).arena.consenting_agent_ids == ["ada", "bo"]
+
+
 async def test_topologies_are_recorded_and_only_their_edges_asked(tmp_path: Path) -> None:
     gateway = ArenaScript().gateway()
     settings = arena_settings(
