@@ -29,7 +29,7 @@ _TOLD: Final = {
     "Criticize this proposal of agent": "critique",
     "Your revised proposal, complete in itself": "refine",
     "This is the last time that you write before the vote": "finish",
-    "are positions on the question. Group them": "grouping",
+    "are positions that agents take on the question": "grouping",
     "Vote for the proposal": "vote",
     "You judge these proposals": "judge",
     "Write the answer to the question from what was decided": "synthesis",

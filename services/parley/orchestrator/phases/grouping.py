@@ -28,12 +28,12 @@ _RECORD = Activity("grouping-record", "looking up a record", title="record of wh
 GROUPING_RULES: Final = (
     "Positions belong together if they give the same answer: the same choice or the same result. Other words, other reasons, more"
     " or fewer details and another language do not matter. Another choice, another number or date, another order, a condition that"
-    " changes what is done, and the opposite are other answers. Name each position once, by its name, such as P1: numbers in"
-    " the text of a position are never its name. A position that belongs with no other is a group of its own. If you cannot tell"
-    " what a position answers, put it into `cannot_be_told` and into no group. Do not judge which answer is right."
+    " changes what is done, and the opposite are other answers. Put each position into exactly one group, by its name, such as P1; a"
+    " number in the text of a position is not its name. A position that belongs with no other is a group of its own. If you cannot"
+    " tell what a position answers, name it in `cannot_be_told` and in no group. Do not judge which answer is right."
 )
 """How positions are to be grouped."""
-_PROMPT: Final = "{names} are positions on the question. Group them. "
+_PROMPT: Final = "{names} are positions that agents take on the question. Group them. "
 
 
 class PositionGroups(BaseModel):
@@ -60,6 +60,7 @@ def bounded_schema(count: int) -> dict[str, Any]:
     name = {"type": "string", "enum": [f"P{place}" for place in range(1, count + 1)]}
     schema["properties"]["groups"]["items"] = {"type": "array", "items": name, "minItems": 1}
     schema["properties"]["cannot_be_told"]["items"] = name
+    del schema["properties"]["cannot_be_told"]["default"]
     schema["required"] = ["groups", "cannot_be_told"]
     return schema
 
