@@ -24,6 +24,8 @@ _SECONDS = 0.2
 _AGENTS = 5
 _REVISIONS = 3
 _AIM = 1.10
+_FIRST_GROUPED = 2
+"""The round before which the first drafts are grouped; later positions are grouped after each round of revision."""
 _TOLD: Final = {
     "list what an answer has to meet": "requirements",
     "Criticize this proposal of agent": "critique",
@@ -97,6 +99,12 @@ def _graph(served: Sequence[Served]) -> _Graph:
         stage = _stage(call.prompt)
         latency_key = f"{digest_of(call.path, call.model, call.prompt)}/{call.occurrence}"
         place = Place(call.prompt, latency_key, structured=stage in _STRUCTURED)
+        if (
+            stage == "grouping"
+        ):  # it names no round: each time two are asked, one in the order of the other turned round
+            asked = sum(len(places) for name, places in found.items() if name.startswith(stage))
+            found[f"{stage} {_FIRST_GROUPED + asked // 2}"].append(("", place))
+            continue
         in_round = _ROUND.search(call.prompt)
         about = (_CRITICIZED if stage == "critique" else _ME).search(call.prompt)
         found[f"{stage} {in_round[1]}" if in_round else stage].append((about[1] if about else "", place))
@@ -113,11 +121,15 @@ async def _walked(models: Models, bare: BareClient, graph: _Graph, latency: Late
     """Ask at each place as soon as what it needs is there; return the seconds from the first call to the last answer."""
     await models.begin(latency)
     await _all(bare, graph, "requirements", "propose 1")
+    await _all(bare, graph, "grouping 2")
     await _all(bare, graph, "critique 2")
     for number in range(3, 3 + _REVISIONS):
         await _revised(bare, graph, number)
+        await _all(bare, graph, f"grouping {number}")
     last = 3 + _REVISIONS
-    for stage in ("grouping", f"finish {last}", "vote", "judge", "synthesis", "verification"):
+    await _all(bare, graph, f"finish {last}")
+    await _all(bare, graph, "vote", f"grouping {last}")
+    for stage in ("judge", "synthesis", "verification"):
         await _all(bare, graph, stage)
     ended = time.monotonic()
     served = await models.served()

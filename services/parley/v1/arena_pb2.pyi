@@ -237,9 +237,7 @@ class ArenaSettings(_message.Message):
     verification: _builtins.bool
     """Whether each participant is asked, at the end, whether it can live with the answer."""
     grouping_agent_id: _builtins.str
-    """The agent that is asked which positions are the same, if the agents' agreement depends on it and it is not
-    known. Empty, or muted: the judge.
-    """
+    """The agent that is asked which positions are the same, if their words are not. Empty, or muted: the designated judge."""
     @_builtins.property
     def topology(self) -> Global___Topology:
         """Who criticizes whom."""

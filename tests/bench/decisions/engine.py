@@ -40,7 +40,7 @@ class Debated:
         by_drafts: Whether the first drafts were counted; else the last vote was, since drafts could not be told apart.
         one_voice: The family that all voters are said to share.
         calls: Model calls, with those for ballots that were not waited for, and without those that group positions.
-        grouped: Calls that group positions of which the agreement model is unsure.
+        grouped: Calls that group positions.
         tokens: Of all prompts together.
     """
 

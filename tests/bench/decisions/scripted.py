@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tests.bench.decisions.agents import JUDGE_SEAT, OPTIONS, Panel, Question, Regime, revised
 from tests.bench.decisions.debates import NAMES
+from tests.support.grouping_answers import shown_positions
 from tests.support.model_server import Call
 from tests.support.model_server.wire import wanted_schema
 from tests.support.model_server.words import sentence
@@ -77,7 +78,7 @@ class ScriptedAgents:
         if "can_live_with_it" in fields:
             return {"can_live_with_it": True, "objection": ""}
         if "groups" in fields:
-            return {"groups": _groups(call.prompt)}
+            return _groups(call.prompt)
         if "requirements" in fields:
             return {"requirements": []}
         raise AssertionError(f"nobody is asked for {', '.join(fields)}")
@@ -154,13 +155,12 @@ def _judgement(case: Case, prompt: str, *, chooses: bool) -> dict[str, Any]:
     return said | choice | {"position_reason": f"It is {own}."}
 
 
-def _groups(prompt: str) -> list[list[int]]:
+def _groups(prompt: str) -> dict[str, list[Any]]:
     """Group the positions that are shown, by the metal that they name."""
-    shown = [held for title, held in _quoted(prompt) if title.startswith("Position ")]
-    return [
-        [number for number, held in enumerate(shown, start=1) if held == metal]
-        for metal in sorted(set(shown))
-    ]
+    by_metal: dict[str, list[str]] = {}
+    for name, text in shown_positions(prompt).items():
+        by_metal.setdefault(_HELD.findall(text)[-1], []).append(name)
+    return {"groups": list(by_metal.values()), "cannot_be_told": []}
 
 
 def _quoted(prompt: str) -> Iterator[tuple[str, str]]:
