@@ -861,6 +861,7 @@ class Outcome(_message.Message):
     SCORES_FIELD_NUMBER: _builtins.int
     EFFECT_FIELD_NUMBER: _builtins.int
     DETAILS_FIELD_NUMBER: _builtins.int
+    STAND_IN_FIELD_NUMBER: _builtins.int
     PANEL_FIELD_NUMBER: _builtins.int
     ARENA_FIELD_NUMBER: _builtins.int
     MODERATED_FIELD_NUMBER: _builtins.int
@@ -878,6 +879,10 @@ class Outcome(_message.Message):
     @_builtins.property
     def details(self) -> Global___AnswerDetails:
         """What the agent that wrote the answer says besides it. Unset: it was not asked, or kept to no form."""
+
+    @_builtins.property
+    def stand_in(self) -> Global___StandIn:
+        """Set if the answer is the work of an agent, since whoever was to make the answer made none."""
 
     @_builtins.property
     def panel(self) -> _panel_pb2.PanelOutcome:
@@ -902,25 +907,30 @@ class Outcome(_message.Message):
         scores: _abc.Iterable[Global___AgentScore] | None = ...,
         effect: _effect_pb2.DebateEffect | None = ...,
         details: Global___AnswerDetails | None = ...,
+        stand_in: Global___StandIn | None = ...,
         panel: _panel_pb2.PanelOutcome | None = ...,
         arena: _arena_pb2.ArenaOutcome | None = ...,
         moderated: _moderated_pb2.ModeratedOutcome | None = ...,
         evaluation: _evaluation_pb2.EvaluationOutcome | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_details", b"_details", "_effect", b"_effect", "arena", b"arena", "details", b"details", "effect", b"effect", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_details", b"_details", "_effect", b"_effect", "_stand_in", b"_stand_in", "arena", b"arena", "details", b"details", "effect", b"effect", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel", "stand_in", b"stand_in"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_details", b"_details", "_effect", b"_effect", "arena", b"arena", "description", b"description", "details", b"details", "effect", b"effect", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel", "scores", b"scores"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_details", b"_details", "_effect", b"_effect", "_stand_in", b"_stand_in", "arena", b"arena", "description", b"description", "details", b"details", "effect", b"effect", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel", "scores", b"scores", "stand_in", b"stand_in"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__details: _TypeAlias = _typing.Literal["details"]  # noqa: Y015
     _WhichOneofArgType__details: _TypeAlias = _typing.Literal["_details", b"_details"]  # noqa: Y015
     _WhichOneofReturnType__effect: _TypeAlias = _typing.Literal["effect"]  # noqa: Y015
     _WhichOneofArgType__effect: _TypeAlias = _typing.Literal["_effect", b"_effect"]  # noqa: Y015
+    _WhichOneofReturnType__stand_in: _TypeAlias = _typing.Literal["stand_in"]  # noqa: Y015
+    _WhichOneofArgType__stand_in: _TypeAlias = _typing.Literal["_stand_in", b"_stand_in"]  # noqa: Y015
     _WhichOneofReturnType_format_outcome: _TypeAlias = _typing.Literal["panel", "arena", "moderated", "evaluation"]  # noqa: Y015
     _WhichOneofArgType_format_outcome: _TypeAlias = _typing.Literal["format_outcome", b"format_outcome"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__details) -> _WhichOneofReturnType__details | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__effect) -> _WhichOneofReturnType__effect | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__stand_in) -> _WhichOneofReturnType__stand_in | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType_format_outcome) -> _WhichOneofReturnType_format_outcome | None: ...
 
@@ -1015,6 +1025,44 @@ class UnfulfilledRequirement(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UnfulfilledRequirement: _TypeAlias = UnfulfilledRequirement  # noqa: Y015
+
+@_typing.final
+class StandIn(_message.Message):
+    """Why the last work of an agent stands in for an answer that was not made."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    CHOICE_FIELD_NUMBER: _builtins.int
+    WRITER_AGENT_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Whose work it is."""
+    choice: _builtins.str
+    """Why it is this agent's, in a few words, such as `2 of 2 critics agree with it`."""
+    writer_agent_id: _builtins.str
+    """Who was to make the answer. Empty: several agents, as in a vote."""
+    reason: _builtins.str
+    """Why there is none, such as `EMPTY_ANSWER` or `UNUSABLE_ANSWER`."""
+    message: _builtins.str
+    """The same in a line. What the writer wrote, if anything, is in `Debate.failures`."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        choice: _builtins.str = ...,
+        writer_agent_id: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "choice", b"choice", "message", b"message", "reason", b"reason", "writer_agent_id", b"writer_agent_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StandIn: _TypeAlias = StandIn  # noqa: Y015
 
 @_typing.final
 class AgentScore(_message.Message):
@@ -1506,8 +1554,8 @@ class FailedContribution(_message.Message):
     attempt: _builtins.int
     """The attempt that failed, from 1."""
     partial_text: _builtins.str
-    """What the agent had written until then, cut off at the stop. No agent of the debate reads it. Empty: nothing, or it
-    was to be a structured answer.
+    """What the agent had written until it was stopped, unless it was to be a structured answer, or the answer that it wrote and
+    that cannot be used. No agent of the debate reads it. Empty: nothing.
     """
     sequence: _builtins.int
     """Sequence of the event that recorded it."""

@@ -814,8 +814,8 @@ class StepFailed(_message.Message):
     message: _builtins.str
     """What happened, in one line."""
     partial_text: _builtins.str
-    """What the agent had written until then, cut off at the stop. No agent of the debate reads it. Empty: nothing, or it
-    was to be a structured answer.
+    """What the agent had written until it was stopped, unless it was to be a structured answer, or the answer that it wrote and
+    that cannot be used. No agent of the debate reads it. Empty: nothing.
     """
     @_builtins.property
     def work(self) -> _debate_pb2.Work:

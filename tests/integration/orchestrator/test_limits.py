@@ -349,18 +349,36 @@ async def _has_status(stage: Backstage, debate: str, status: str) -> bool:
 async def test_after_the_limit_of_waiting_the_debate_fails_and_names_agent_and_phase(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
-    stage.gateway.fail("synthesis", refusal("PROVIDER_RATE_LIMIT", "too fast"))
+    stage.gateway.fail("round/1/propose/bo", refusal("PROVIDER_RATE_LIMIT", "too fast"))
     debate = await replica.create(limited(2, waiting=12))
     for count, seconds in ((1, 5), (2, 7)):
         await stage.has(debate, "wait_started", count)
         clock.advance(seconds)
     events = await stage.comes_to(debate, "FAILED")
     failed = failure(events)
-    assert (failed.agent_id, failed.phase, failed.reason) == ("judge", "synthesis", "PROVIDER_RATE_LIMIT")
+    assert (failed.agent_id, failed.phase) == ("bo", "round 1 proposal")
+    assert failed.reason == "PROVIDER_RATE_LIMIT"
     stage.gateway.mend()
     await replica.intervene(debate, "resume")
     events = await stage.comes_to(debate, "COMPLETED")
-    assert outcomes(events)["synthesis", 4]
+    assert outcomes(events)["round/1/propose/bo", 4]
+
+
+async def test_after_the_limit_of_waiting_for_the_judge_an_agents_work_stands_in_for_the_answer(
+    stage: Backstage, replica: Replica, clock: ManualClock
+) -> None:
+    stage.gateway.fail("synthesis", refusal("PROVIDER_RATE_LIMIT", "too fast"))
+    debate = await replica.create(limited(2, waiting=12))
+    for count, seconds in ((1, 5), (2, 7)):
+        await stage.has(debate, "wait_started", count)
+        clock.advance(seconds)
+    events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    folded = fold(events)
+    assert folded.outcome.stand_in.reason == "PROVIDER_RATE_LIMIT"
+    assert folded.outcome.description.startswith("ada answers round/1/refine/ada")
+    assert "synthesis is not waited for any more: too fast" in folded.warnings
+    assert outcomes(events)["synthesis", 3], "it was asked again after each wait"
 
 
 @pytest.mark.parametrize("reason", ["PROVIDER_AUTH", "PROVIDER_QUOTA", "CONTEXT_OVERFLOW"])

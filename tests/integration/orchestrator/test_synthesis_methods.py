@@ -15,7 +15,7 @@ from parley.v1.panel_pb2 import SYNTHESIS_METHOD_MERGE, SYNTHESIS_METHOD_VOTING
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE, VOTE_STRENGTH_SPLIT, VOTE_STRENGTH_UNANIMOUS
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, backstage, check_log, make_debate, until
-from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_gateway import ScriptedGateway, criticism, refusal
 
 
 class Voters(ScriptedGateway):
@@ -107,22 +107,23 @@ async def test_a_voter_that_fails_abstains_and_no_vote_is_made_up(tmp_path: Path
     assert len(vote.ballots) == 2
 
 
-async def test_a_vote_without_a_quorum_fails_and_is_held_again_when_the_debate_is_resumed(
-    tmp_path: Path,
-) -> None:
+async def test_where_too_few_vote_the_work_that_most_critics_agree_with_stands_in(tmp_path: Path) -> None:
     gateway = Voters({"ada": "ada", "bo": "ada", "cy": "ada"})
-    gateway.fail("vote/bo", refusal(), attempt=1)
-    gateway.fail("vote/cy", refusal(), attempt=1)
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(make_debate(3, 1, synthesis_method=SYNTHESIS_METHOD_VOTING))
-        failed = fold(await stage.comes_to(debate, "FAILED")).failure
-        assert failed is not None
-        assert (failed.reason, failed.phase, failed.agent_id) == ("PROVIDER_AUTH", "vote", "bo")
-        await replica.intervene(debate, "resume")
-        events = await stage.comes_to(debate, "COMPLETED")
-    check_log(events)
-    assert outcome(events).panel.vote.winner_agent_id == "ada"
-    assert stage.gateway.steps("vote/ada") == ["vote/ada"], "who has voted is not asked again"
+    agreeing = {"issues": [], "agrees": True, "remarks": ""}
+    gateway.critic = lambda step, agent: json.dumps(agreeing) if step.endswith("/of/bo") else criticism(agent)
+    gateway.fail("vote/bo")
+    gateway.fail("vote/cy")
+    _, events = await voted(tmp_path, gateway)
+    came_to = outcome(events)
+    assert came_to.description.startswith("bo answers round/1/refine/bo")
+    made = came_to.stand_in
+    assert (made.agent_id, made.writer_agent_id, made.reason) == ("bo", "", "PROVIDER_AUTH")
+    assert made.choice == "2 of 2 critics agree with it"
+    text = answer_markdown(came_to, V1)
+    assert text.startswith(
+        "*Stand-in: no answer was made (the provider said no): the last work of bo stands in"
+    )
+    assert "Stand-in: no answer was made" in render_report(fold(events), V1)
 
 
 async def test_voters_whose_provider_may_come_back_are_asked_again_and_then_waited_for(
@@ -167,12 +168,29 @@ async def test_a_merged_answer_has_the_objections_of_the_others_attached(tmp_pat
     assert "## Objections\n\n- Bo: It forgets the cost.\n" in answer_markdown(fold(events), V1)
 
 
-async def test_a_judge_that_does_not_merge_fails_the_debate_which_may_be_resumed(tmp_path: Path) -> None:
+async def test_a_work_stands_in_for_a_merge_that_a_judge_does_not_write(tmp_path: Path) -> None:
     gateway = Voters({})
-    gateway.fail("merge", refusal(), attempt=1)
+    gateway.fail("merge")
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
         debate = await replica.create(make_debate(2, 1, synthesis_method=SYNTHESIS_METHOD_MERGE))
-        await stage.comes_to(debate, "FAILED")
-        await replica.intervene(debate, "resume")
         events = await stage.comes_to(debate, "COMPLETED")
-    assert outcome(events).description.startswith("judge answers merge")
+    check_log(events)
+    came_to = outcome(events)
+    assert came_to.description.startswith("ada answers round/1/refine/ada")
+    assert (came_to.stand_in.agent_id, came_to.stand_in.writer_agent_id) == ("ada", "judge")
+    assert not stage.gateway.steps("merge/objection/*"), "no answer was written to object to"
+
+
+async def test_a_merge_that_says_nothing_is_asked_for_once_more(tmp_path: Path) -> None:
+    gateway = Voters({})
+    answer = gateway.text
+    gateway.text = lambda step, agent: "🤷" if step == "merge" else answer(step, agent)
+    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
+        debate = await replica.create(make_debate(2, 1, synthesis_method=SYNTHESIS_METHOD_MERGE))
+        events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert outcome(events).description.startswith("judge answers merge/again")
+    assert not outcome(events).HasField("stand_in")
+    assert "the answer cannot be used: it says nothing in words" in stage.gateway.asked("merge/again").prompt
+    (failed,) = fold(events).failures
+    assert (failed.reason, failed.partial_text) == ("UNUSABLE_ANSWER", "🤷")

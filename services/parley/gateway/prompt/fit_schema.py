@@ -84,6 +84,7 @@ def _fit_object(value: Any, schema: Schema, root: Schema) -> Any:
         return value
     named = _match_names(value, properties)
     if schema is root:
+        named = {key: each for key, each in named.items() if not _repeats(each, properties.get(key))}
         named = _name_missing_text(named, schema)
     if schema.get("additionalProperties") is False:
         named = {key: each for key, each in named.items() if key in properties}
@@ -161,10 +162,12 @@ def _own_fields(value: Any, properties: Schema) -> dict[str, Any]:
 
 
 def _repeats(given: Any, schema: Any) -> bool:
+    """Return whether what was given for a field is the field's own schema."""
     return (
         isinstance(given, dict)
         and isinstance(schema, Mapping)
-        and given.get("type") == schema.get("type", given)
+        and "type" in schema
+        and given.get("type") == schema["type"]
     )
 
 

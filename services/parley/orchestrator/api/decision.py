@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from parley.orchestrator.api.answer import DEMONSTRATION
+from parley.orchestrator.api.answer import DEMONSTRATION, stand_in_line
 from parley.orchestrator.api.conversion import status_word
 from parley.orchestrator.model.spec import format_settings
 from parley.orchestrator.model.times import time_of
@@ -96,6 +96,8 @@ def _overview(debate: Debate, outcome: ModeratedOutcome, decided_at: datetime) -
         f"**Perspectives:** {names or 'none'}",
         f"**Approval:** {_approval(debate, outcome)}",
     ]
+    if debate.outcome.HasField("stand_in"):
+        lines.append(f"**{inline(stand_in_line(debate.outcome)).replace(':', ':**', 1)}")
     if debate.demonstration:
         lines.append(f"**Demonstration:** {DEMONSTRATION}")
     return "\n".join(f"- {line}" for line in lines)

@@ -11,7 +11,7 @@ from typing import Final
 
 from pydantic_core import from_json
 
-from parley.orchestrator.api.answer import answer_parts
+from parley.orchestrator.api.answer import answer_parts, stand_in_line
 from parley.orchestrator.api.report_agents import answering_model, name_of
 from parley.orchestrator.api.report_opening import opening_blocks
 from parley.orchestrator.api.report_rhetoric import marks_of, trickster_blocks
@@ -237,6 +237,8 @@ def _outside_round(debate: Debate, made: Contribution) -> Iterator[str]:
 
 
 def _answer(debate: Debate, debate_format: Format | None) -> Iterator[str]:
+    if debate.outcome.HasField("stand_in"):
+        yield inline(stand_in_line(debate.outcome))
     for part in answer_parts(debate, debate_format):
         if part.title:
             yield f"### {inline(part.title)}"
@@ -269,7 +271,7 @@ def _warnings_and_failures(debate: Debate) -> Iterator[str]:
     for failed in debate.failures:
         if failed.partial_text.strip():
             what, agent, *_ = _failure_cells(failed)
-            yield f"What {agent} had written of its {what}, cut off where it was stopped; no agent of the debate has read it:"
+            yield f"What {agent} had written of its {what}, which counts for nothing; no agent of the debate has read it:"
             yield quote(failed.partial_text)
 
 

@@ -269,6 +269,10 @@ class Debate:
         """Record once, below a key, that something went other than planned; in one line."""
         self.record_event(f"{key}/warning", Warned(message=" ".join(message.split())))
 
+    def is_given_up(self, phase: str) -> bool:
+        """Return whether what this phase needs was waited for, and is not any more."""
+        return given_up_key(phase) in self._recorded.notes
+
     async def add_participant(self, key: str, agent: Agent, instructions: Mapping[str, str]) -> Agent:
         """Add an agent to the debate with its prompts by section. Return it as it is recorded.
 
@@ -424,6 +428,11 @@ class Debate:
             "gen_ai.conversation.id": self._journal.debate,
             "parley.step": key,
         }
+
+
+def given_up_key(phase: str) -> str:
+    """Return the key of the event that a phase is not waited for any more."""
+    return f"given-up/{phase.replace(' ', '-')}"
 
 
 def _context_with_scope(scope: str) -> Any:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from parley.orchestrator.engine.budget import UNREACHABLE, next_wait
 from parley.orchestrator.engine.checkpoints import NotifyStatus
-from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.debate import Debate, given_up_key
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.engine.steps import wait_or_timeout
 from parley.orchestrator.log.envelope import UnrecordableError, create_event
@@ -109,6 +109,10 @@ class Execution:
             self.unable_reason = str(failed)
             return False
         wait = self._plan_wait(failed)
+        if wait is None and failed.has_stand_in and failed.steps_to_wait_for:
+            message = f"{failed.phase} is not waited for any more: {failed}"
+            await self._journal.append(create_event(given_up_key(failed.phase), Warned(message=message)))
+            return True
         if wait is None:
             failure = DebateFailure(
                 reason=failed.reason,

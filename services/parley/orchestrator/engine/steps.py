@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from parley.orchestrator.engine.budget import Estimate
 from parley.orchestrator.log.replay import Outcome
 from parley.orchestrator.model.digest import digest
-from parley.orchestrator.model.errors import ReplayError, StepError
+from parley.orchestrator.model.errors import ReplayError, StepError, UnusableAnswerError
 from parley.orchestrator.model.tasks import AnswerShape, Task
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
@@ -25,6 +25,10 @@ from parley.v1.event_pb2 import StepFailed, StepSucceeded
 from parley.v1.gateway_pb2 import PROMPT_ROLE_ASSISTANT, PROMPT_ROLE_SYSTEM, PROMPT_ROLE_USER, PromptPart
 
 _logger = get_logger(__name__)
+
+INVALID_ANSWER: Final = "INVALID_STRUCTURED_ANSWER"
+UNUSABLE_ANSWER: Final = "UNUSABLE_ANSWER"
+"""Reasons for which an answer that was written counts for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,13 +201,18 @@ def complete_reply(task: Task, shape: AnswerShape[Any] | None, reply: Reply) -> 
             reply.rendered = shape.render(shape.parse(reply.text))
         elif task.max_characters:
             _shorten_answer(reply, task.max_characters)
+        if task.check is not None:
+            task.check(reply)
         if task.annotate is not None:
             task.annotate(reply)
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(part) for part in first["loc"]) or "its root"
         message = f"the answer does not match its shape at {path}: {first['msg']}"
-        raise StepError("INVALID_STRUCTURED_ANSWER", message, reply.usage) from error
+        raise StepError(INVALID_ANSWER, message, reply.usage, reply.text) from error
+    except UnusableAnswerError as error:
+        message = f"the answer cannot be used: {error}"
+        raise StepError(UNUSABLE_ANSWER, message, reply.usage, reply.rendered or reply.text) from error
     except Exception as error:
         _logger.exception("an answer could not be read")
         message = f"the answer could not be read: {type(error).__name__}"

@@ -14,6 +14,10 @@ class StepError(Exception):
         self.partial_text = partial_text
 
 
+class UnusableAnswerError(Exception):
+    """What an agent wrote, though it is of the form that was asked for, is no answer; the message says why."""
+
+
 class ServiceUnavailableError(Exception):
     """A service of our own is unavailable. This is no outcome: the step waits and runs again."""
 
@@ -40,7 +44,8 @@ class CheckpointExpiredError(Exception):
 class DebateFailedError(Exception):
     """The debate cannot continue. `steps` are tried again when it is resumed.
 
-    If it can continue once the steps `steps_to_wait_for` succeed, which may still happen, it waits for these first.
+    If it can continue once the steps `steps_to_wait_for` succeed, which may still happen, it waits for these first. With
+    `has_stand_in`, it goes on without them after that.
     """
 
     def __init__(
@@ -52,6 +57,7 @@ class DebateFailedError(Exception):
         phase: str = "",
         steps: tuple[str, ...] = (),
         awaited: tuple[str, ...] = (),
+        has_stand_in: bool = False,
     ) -> None:
         """Create it with a reason, a message of one line, and the agent and phase in which it happened."""
         super().__init__(message)
@@ -60,3 +66,4 @@ class DebateFailedError(Exception):
         self.phase = phase
         self.steps = steps
         self.steps_to_wait_for = awaited
+        self.has_stand_in = has_stand_in

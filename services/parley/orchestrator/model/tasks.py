@@ -138,6 +138,7 @@ class Task:
         max_characters: A plain answer is cut to so many characters before it is recorded; 0: it is not cut.
         retry_once: Whether to retry once, some seconds later, if it failed for a reason that may soon have passed.
             What comes of that is recorded before anything follows from it. It belongs to a format's version.
+        check: Raises UnusableAnswerError if a reply is none, by its text alone; `Reply.rendered` is set before.
         annotate: Adds data to a reply before it is recorded, which is computed from its text alone.
     """
 
@@ -149,5 +150,6 @@ class Task:
     seconds: float | None = None
     answer_start: str = ""
     max_characters: int = 0
+    check: Callable[[Reply], None] | None = None
     annotate: Callable[[Reply], None] | None = None
     retry_once: bool = False

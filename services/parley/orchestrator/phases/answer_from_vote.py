@@ -108,7 +108,7 @@ async def write_from_vote(
     """Return the answer. `core`: what it is written around; `accounts`: what the prompt says of the debate, each with its title.
 
     Raises:
-        DebateFailedError: the writer gave none. If that may pass, it is waited for.
+        DebateFailedError: the writer gave none, as `ask_for_answer` does.
     """
     letter, is_shown = debate.letter(core.agent), core in work and not core_is_first_draft
     first = _CORE_IS_FIRST if core_is_first_draft else _CORE_IS_FINAL
@@ -126,7 +126,8 @@ async def write_from_vote(
         *guidance_of(guidance),
         user_part(_ANSWER_PROMPT.format(first=core_task, met=ask_of_requirements(requirements))),
     )
-    return await ask_answer(debate, writer, prompt, (), requirements)
+    works = [core.text, *(each.text for each in work)]
+    return await ask_answer(debate, writer, prompt, (), requirements, works)
 
 
 VERIFICATION = Activity("verification", "says whether it can live with the answer", "Verification")

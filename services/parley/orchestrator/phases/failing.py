@@ -3,8 +3,23 @@
 from collections.abc import Mapping
 
 from parley.orchestrator.engine.budget import is_transient
+from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.v1.event_pb2 import StepFailed
+
+
+def answer_failure(
+    debate: Debate, failed: Mapping[str, StepFailed], phase: str, needed: int = 1
+) -> DebateFailedError:
+    """Return why an answer is not made, as `debate_failure` does. The debate goes on without it, after it has waited.
+
+    Only while its steps are waited for, it names them.
+    """
+    failure = debate_failure(failed, phase, needed)
+    failure.has_stand_in = True
+    if debate.is_given_up(phase):
+        failure.steps_to_wait_for = ()
+    return failure
 
 
 def debate_failure(failed: Mapping[str, StepFailed], phase: str, needed: int = 1) -> DebateFailedError:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
-from parley.orchestrator.phases.failing import debate_failure
+from parley.orchestrator.phases.failing import answer_failure
 from parley.orchestrator.phases.prompting import quotation, unsupported_claims
 from parley.orchestrator.phases.schemas import (
     StrippedText,
@@ -154,8 +154,7 @@ async def judge_proposals(
 
     It chooses among `positions`, which it is shown numbered, if there are any.
 
-    If a limit has ended the debate it is not asked any more, and says nothing; nor does it if it keeps to no form.
-    Raise DebateFailedError if the judge failed. If that may pass, it is waited for.
+    A judge that fails says nothing, and the debate says so. Raise DebateFailedError while it is waited for, since that may pass.
     """
     letters = [debate.letter(each.agent) for each in work]
     chooses = [_CHOOSE] if positions else []
@@ -173,8 +172,9 @@ async def judge_proposals(
     shape = AnswerShape("judgement", Judgement, _schema(letters, len(positions)), _render)
     made = await debate.ask_structured(key, judge, task, shape)
     if isinstance(made, StepFailed):
-        if not (debate.ending or made.reason == "INVALID_STRUCTURED_ANSWER"):
-            raise debate_failure({key: made}, JUDGEMENT.name)
+        failure = answer_failure(debate, {key: made}, JUDGEMENT.name)
+        if failure.steps_to_wait_for and not debate.ending:
+            raise failure
         debate.warn(key, f"the judge has scored nobody: {made.message}")
         return Judgement.model_construct()
     absent = [

@@ -9,16 +9,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task, user_part
-from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import FOR_READERS, preamble, quotation
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
+from parley.orchestrator.phases.stand_in import ask_for_answer
+from parley.orchestrator.phases.usable import create_check
 from parley.v1.agent_pb2 import Agent
+from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.panel_pb2 import Objection
 
 MERGE = Activity("merge", "merges the proposals")
 OBJECTION = Activity("objection", "says whether it objects", "Objections")
-_KEY = "merge"
+KEY = "merge"
 
 
 class _ObjectionSchema(BaseModel):
@@ -42,7 +44,7 @@ async def merge(
     """Return the answer that an agent writes out of the work of all. `material`: what else it reads.
 
     Raises:
-        DebateFailedError: it gave none.
+        DebateFailedError: it gave none, as `ask_for_answer` does.
     """
     task_text = (
         "Write one answer out of these proposals. Answer the question directly and completely. Keep what they agree on,"
@@ -55,11 +57,13 @@ async def merge(
         *(quotation(f"Proposal of agent {debate.letter(each.agent)}", each.text) for each in work),
         user_part(task_text),
     )
-    task = Task(MERGE.create_work(writer.id), prompt, is_answer=True)
-    reply = await debate.ask(_KEY, writer, task)
-    if isinstance(reply, StepFailed):
-        raise debate_failure({_KEY: reply}, MERGE.name)
-    return reply.text
+    check = create_check(debate.spec.question, prompt, [each.text for each in work])
+
+    async def ask(key: str, again: Prompt) -> Reply | StepFailed:
+        task = Task(MERGE.create_work(writer.id), (*prompt, *again), is_answer=True, check=check)
+        return await debate.ask(key, writer, task)
+
+    return (await ask_for_answer(debate, KEY, MERGE.name, ask)).text
 
 
 async def collect_objections(
@@ -101,7 +105,7 @@ async def _ask_for_objection(
     )
     task = Task(OBJECTION.create_work(agent.id), prompt)
     shape = AnswerShape("stand", _ObjectionSchema, schema_text(prompt_schema(_ObjectionSchema)), _render)
-    return await debate.ask_structured(f"{_KEY}/objection/{agent.id}", agent, task, shape)
+    return await debate.ask_structured(f"{KEY}/objection/{agent.id}", agent, task, shape)
 
 
 def _render(reply: _ObjectionSchema) -> str:

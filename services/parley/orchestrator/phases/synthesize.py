@@ -7,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task
-from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import FOR_READERS, guidance_of, instruction
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.schemas import (
@@ -19,6 +18,8 @@ from parley.orchestrator.phases.schemas import (
 )
 from parley.orchestrator.phases.scoring import score_anchors, scores_schema
 from parley.orchestrator.phases.situation import common_preamble
+from parley.orchestrator.phases.stand_in import ask_for_answer
+from parley.orchestrator.phases.usable import create_check
 from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import StepFailed
 
@@ -134,14 +135,15 @@ async def synthesize(
     judged: Sequence[str],
     guidance: Sequence[str],
     requirements: Requirements,
+    works: Sequence[str] = (),
 ) -> JudgeAnswer:
     """Return the judge's answer, with the scores that it gave the agents `judged`, and which requirements are met.
 
     What it was asked for and did not give is said in a warning. If it kept to no form, what it wrote is the answer.
-    `material` is what the judge reads of the debate.
+    `material` is what the judge reads of the debate, `works` among it.
 
     Raises:
-        DebateFailedError: the judge gave none.
+        DebateFailedError: the judge gave none, as `ask_for_answer` does.
     """
     judge = debate.judge
     letters = [debate.letter(agent) for agent in judged]
@@ -156,7 +158,7 @@ async def synthesize(
         *guidance_of(guidance),
         instruction(debate, judge, SECTION, task_text),
     )
-    return await ask_answer(debate, judge, prompt, letters, requirements)
+    return await ask_answer(debate, judge, prompt, letters, requirements, works)
 
 
 def ask_of_requirements(requirements: Requirements) -> str:
@@ -167,19 +169,29 @@ def ask_of_requirements(requirements: Requirements) -> str:
 
 
 async def ask_answer(
-    debate: Debate, writer: Agent, prompt: Prompt, letters: Sequence[str], requirements: Requirements
+    debate: Debate,
+    writer: Agent,
+    prompt: Prompt,
+    letters: Sequence[str],
+    requirements: Requirements,
+    works: Sequence[str],
 ) -> JudgeAnswer:
     """Return the answer that an agent gives to a prompt, with scores of the agents with these letters; none: it scores nobody.
 
+    `works` are the proposals in the prompt.
+
     Raises:
-        DebateFailedError: the writer gave none. If that may pass, it is waited for.
+        DebateFailedError: the writer gave none, as `ask_for_answer` does.
     """
-    task = Task(SYNTHESIS.create_work(writer.id), prompt, is_answer=True)
     schema = _schema(letters, requirements)
     shape = AnswerShape("synthesis", JudgeAnswer, schema, lambda said: said.description, answer_from_prose)
-    answer = await debate.ask_structured(KEY, writer, task, shape)
-    if isinstance(answer, StepFailed):
-        raise debate_failure({KEY: answer}, SYNTHESIS.name)
+    check = create_check(debate.spec.question, prompt, works, schema)
+
+    async def ask(key: str, again: Prompt) -> JudgeAnswer | StepFailed:
+        task = Task(SYNTHESIS.create_work(writer.id), (*prompt, *again), is_answer=True, check=check)
+        return await debate.ask_structured(key, writer, task, shape)
+
+    answer = await ask_for_answer(debate, KEY, SYNTHESIS.name, ask)
     absent = _describe_missing(answer, letters, requirements)
     if absent:
         debate.warn(KEY, absent)

@@ -16,7 +16,7 @@ from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_pa
 from parley.orchestrator.model.voting import Group, group_options
 from parley.orchestrator.phases.agreement import agent_positions, group_positions
 from parley.orchestrator.phases.count_votes import PANEL_TERMS, Electorate, VoteTerms, to_voting_ballots
-from parley.orchestrator.phases.failing import debate_failure
+from parley.orchestrator.phases.failing import answer_failure
 from parley.orchestrator.phases.grouping import Asked
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
@@ -230,7 +230,7 @@ def _check_quorum(poll: _Poll, cast: int, failed: Mapping[str, StepFailed]) -> N
         message = f"{cast} of {len(poll.voters)} agents may vote, {enough} must"
         raise DebateFailedError("QUORUM_LOST", message, phase=VOTE.name)
     steps = {poll.key(agent): each for agent, each in failed.items()}
-    raise debate_failure(steps, VOTE.name, needed=enough - cast)
+    raise answer_failure(poll.debate, steps, VOTE.name, needed=enough - cast)
 
 
 async def _ask_ballot_to_count(

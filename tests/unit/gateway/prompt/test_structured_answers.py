@@ -127,6 +127,7 @@ async def test_the_form_is_found_wherever_in_the_answer_it_is(answer: str) -> No
         'text: Keep one.\nscores: {"A": 9}\nsure: 80',
         '{"type": "object"}',
         FORM,
+        json.dumps(json.loads(FORM)["properties"]),
         '{"sure": 80, "why": "It is simple."}',
         '{"text": "\\ud83d\\ude00 …", "steps": [], "sure": 80, "why": ""}',
         json.dumps({"answer": {"text": "of a part", "notes": {"more": "words"}}, "so": "Keep one."}),

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 
 from parley.orchestrator.formats.arena.decision import (
     DecisionBasis,
@@ -18,6 +19,7 @@ from parley.orchestrator.formats.arena.discussion import Discussion
 from parley.orchestrator.formats.arena.judge import grouping_agent, judge_of
 from parley.orchestrator.formats.arena.outcome import outcome_of
 from parley.orchestrator.formats.arena.rounds import run_revision
+from parley.orchestrator.model.best_work import BestWork, choose_best_work
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.model_families import shared_family
@@ -32,6 +34,7 @@ from parley.orchestrator.phases.answer_from_vote import (
 )
 from parley.orchestrator.phases.count_votes import vote_terms
 from parley.orchestrator.phases.judge_proposals import judge_proposals, rank_proposals
+from parley.orchestrator.phases.stand_in import create_stand_in
 from parley.orchestrator.phases.vote import run_vote
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import (
@@ -81,7 +84,7 @@ def _start_comparing(arena: Discussion, basis: DecisionBasis, number: int) -> as
 async def _run_vote(arena: Discussion, basis: DecisionBasis, number: int, votes: list[Vote]) -> None:
     """Vote on the present texts; if there is only one, or no agent that votes, there is no vote.
 
-    A vote in which too few have voted has no options, and fails the debate only if it was to decide.
+    A vote in which too few have voted has no options; if it was to decide, there is none.
     """
     arena.enter_repeated_state("VOTING", number)
     work, voters = arena.works(), arena.agents(DUTY_VOTER)
@@ -99,11 +102,14 @@ async def _run_vote(arena: Discussion, basis: DecisionBasis, number: int, votes:
         try:
             votes.append(await run_vote(arena.debate, voters, work, required, terms, asked))
         except DebateFailedError as lost:
-            if lost.steps_to_wait_for or not decides_without_vote(arena, basis):
+            if lost.steps_to_wait_for:
                 raise
-            message = f"too few votes came in, and the first drafts decide without them: {lost}"
-            arena.debate.warn(terms.key, message)
-            votes.append(Vote())
+            if decides_without_vote(arena, basis):
+                instead = "the first drafts decide without them"
+                votes.append(Vote())
+            else:
+                instead = "the answer is written without them"
+            arena.debate.warn(terms.key, f"too few votes came in, and {instead}: {lost}")
     arena.enter_repeated_state("VOTE_AGGREGATION", number)
     is_consensus = bool(votes and votes[-1].winner_agent_id)
     arena.enter_repeated_state("CONSENSUS_REACHED" if is_consensus else "NO_CONSENSUS", number)
@@ -139,12 +145,8 @@ async def _write_answer(
     """Decide, write the answer, and have the participants say whether they can live with it."""
     debate, judge = arena.debate, judged.judge
     arena.steering = await debate.read_steering("synthesis/control")
-    work = arena.works()
+    work = arena.works() or arena.transcript.works(arena.order)  # muted or not, it is all that there is
     ranking = rank_proposals(judged.judgement, {debate.letter(each.agent): each.agent for each in work})
-    if not work:
-        raise DebateFailedError(
-            "QUORUM_LOST", "every agent with a proposal is muted", phase=synthesize.SYNTHESIS.name
-        )
     decision = await make_decision(arena, basis, votes[-1], judged, ranking, last) if votes else None
     with_options = [each for each in votes if each.options]
     accounts = (
@@ -153,22 +155,29 @@ async def _write_answer(
         ("Your judgement of the proposals", _describe_ranking(arena, ranking)),
         ("What was criticized, and what became of it", await arena.collect_issues()),
     )
-    answer = await write_from_vote(
-        debate,
-        judge,
-        work,
-        _find_core(arena, decision, ranking),
-        accounts,
-        arena.steering.guidance,
-        arena.requirements,
-        core_is_first_draft=decision is not None and decision.core_is_first_draft,
-    )
-    verified = VerificationResult((), ())
+    core = _find_core(arena, decision, ranking, work)
+    outcome, verified = Outcome(), VerificationResult((), ())
+    try:
+        answer = await write_from_vote(
+            debate,
+            judge,
+            work,
+            core.work,
+            accounts,
+            arena.steering.guidance,
+            arena.requirements,
+            core_is_first_draft=decision is not None and decision.core_is_first_draft,
+        )
+        outcome.description, text = answer.description, answer.to_text()
+        outcome.details.CopyFrom(create_details(answer, arena.requirements))
+    except DebateFailedError as failed:
+        outcome.stand_in.CopyFrom(create_stand_in(debate, synthesize.KEY, core, failed, judge.id))
+        outcome.description = text = core.work.text
     if arena.settings.verification:
         required = arena.requirements.to_prompt_text()
-        verified = await verify(debate, arena.active_agents, work, answer.to_text(), required)
+        verified = await verify(debate, arena.active_agents, work, text, required)
     return outcome_of(
-        Outcome(description=answer.description, details=create_details(answer, arena.requirements)),
+        outcome,
         judged,
         with_options,
         decision,
@@ -188,9 +197,14 @@ def _describe_ranking(arena: Discussion, ranking: Sequence[RankedProposal]) -> s
 
 
 def _find_core(
-    arena: Discussion, decision: Decision | None, ranking: Sequence[RankedProposal]
-) -> Contribution:
-    """Return the text that is the answer's core: that of the decision, else the judge's first, else the first agent's."""
+    arena: Discussion,
+    decision: Decision | None,
+    ranking: Sequence[RankedProposal],
+    work: Sequence[Contribution],
+) -> BestWork:
+    """Return the text that is the answer's core: that of the decision, else the judge's first, else the best by its critics."""
     if decision is not None:
-        return core_text(arena, decision)
-    return arena.transcript.work(ranking[0].agent_id) if ranking else arena.works()[0]
+        return BestWork(core_text(arena, decision), "it was decided for")
+    if ranking:
+        return BestWork(arena.transcript.work(ranking[0].agent_id), "the judge ranked it first")
+    return choose_best_work(work, chain.from_iterable(arena.transcript.exchanges()))

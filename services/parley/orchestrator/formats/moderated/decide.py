@@ -6,18 +6,27 @@ from parley.orchestrator.engine.format import AnswerPart
 from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.formats.moderated.ends import CONFIDENCE_NAMES, max_confidence
 from parley.orchestrator.formats.moderated.evaluate import moderator_preamble, summary_prompts
-from parley.orchestrator.formats.moderated.outcome import decision_parts, decision_shape, outcome_of
-from parley.orchestrator.formats.moderated.words import DECISION, quote_round
-from parley.orchestrator.model.contributions import texts_of
+from parley.orchestrator.formats.moderated.outcome import (
+    DecisionAnswer,
+    decision_parts,
+    decision_shape,
+    outcome_of,
+)
+from parley.orchestrator.formats.moderated.words import DECISION, REBUTTAL, quote_round
+from parley.orchestrator.model.best_work import choose_best_work
+from parley.orchestrator.model.contributions import Contribution, texts_of
+from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.tasks import Prompt, Task, size_of_prompt, user_part
 from parley.orchestrator.phases.account import describe_rounds
-from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens, shorten_to_fit
 from parley.orchestrator.phases.prompting import FOR_READERS, guidance_of, quotation
 from parley.orchestrator.phases.situation import history_prompt
+from parley.orchestrator.phases.stand_in import ask_for_answer, create_stand_in, describe_stand_in
 from parley.orchestrator.phases.summarize import summarize_for_judge
+from parley.orchestrator.phases.usable import create_check
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import SummarySettings
+from parley.v1.critique_pb2 import Critique
 from parley.v1.debate_pb2 import Approval, Outcome
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
 from parley.v1.moderated_pb2 import CONFIDENCE_LOW
@@ -44,8 +53,10 @@ _REFUSAL: Final = "The person did not approve that decision{why}. Write another 
 async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
     """Return the decision. If checkpoints are on, a person approves it, or has another one written, three in all.
 
+    If the moderator writes none, what most debaters agree with stands in for it.
+
     Raises:
-        DebateFailedError: the moderator gave none.
+        DebateFailedError: the moderator is waited for.
     """
     debate = discussion.debate
     await discussion.update_steering("synthesis/control")
@@ -59,7 +70,10 @@ async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
             await discussion.update_steering(f"{key}/control")
             refused = _refusal_prompt(outcome, said)
         guidance = guidance_of(discussion.guidance)
-        outcome = await _write_decision(discussion, ended, key, (*material, *guidance, *refused))
+        try:
+            outcome = await _write_decision(discussion, ended, key, (*material, *guidance, *refused))
+        except DebateFailedError as failed:
+            outcome = _let_stand_in(discussion, key, failed)
         if not discussion.settings.checkpoints:
             break
         discussion.enter_state("checkpoint", key)
@@ -114,15 +128,46 @@ async def _write_decision(discussion: Discussion, ended: RoundsEnded, key: str, 
     cap += "." if most == CONFIDENCE_LOW else " at most, and less where open tensions weigh more."
     letters = [debate.letter(each) for each in discussion.viewpoints]
     prompt = (*material, user_part(_TASK.format(cap=cap)))
-    task = Task(DECISION.create_work(judge.id), prompt, is_answer=True)
-    answer = await debate.ask_structured(key, judge, task, decision_shape(letters))
-    if isinstance(answer, StepFailed):
-        raise debate_failure({key: answer}, DECISION.name)
+    shape = decision_shape(letters)
+    check = create_check(
+        debate.spec.question, prompt, [each.text for each in _last_stands(discussion)], shape.json_schema
+    )
+
+    async def ask(key: str, again: Prompt) -> DecisionAnswer | StepFailed:
+        task = Task(DECISION.create_work(judge.id), (*prompt, *again), is_answer=True, check=check)
+        return await debate.ask_structured(key, judge, task, shape)
+
+    answer = await ask_for_answer(debate, key, DECISION.name, ask)
     if not answer.confidence:
         discussion.warn(
             f"{key}/warning", "the moderator did not say how sure it is of its decision; it counts as low"
         )
     return outcome_of(discussion, answer, most)
+
+
+def _last_stands(discussion: Discussion) -> list[Contribution]:
+    """Return the last argument of each debater, in the order in which they joined."""
+    last: dict[str, Contribution] = {}
+    for each in discussion.rounds_with_arguments:
+        last |= {made.agent: made for made in each.positions()}
+    return [last[agent] for agent in discussion.viewpoints if agent in last]
+
+
+def _let_stand_in(discussion: Discussion, key: str, failed: DebateFailedError) -> Outcome:
+    """Return the outcome of the argument that most debaters agree with, as they said last, in place of a decision."""
+    stands, debate = _last_stands(discussion), discussion.debate
+    verdicts = [
+        Contribution(agent, REBUTTAL.name, each.number, "", target=made.agent, critique=Critique(agrees=True))
+        for each in discussion.rounds_with_arguments[-1:]
+        for agent, speech in each.rebuttals.items()
+        for made in stands
+        if made.agent != agent and debate.letter(made.agent) in (speech.agrees_with or ())
+    ]
+    best = choose_best_work(stands, verdicts)
+    stand_in = create_stand_in(debate, key, best, failed, debate.judge.id)
+    outcome = outcome_of(discussion, DecisionAnswer(recommendation=best.work.text), CONFIDENCE_LOW)
+    outcome.stand_in.CopyFrom(stand_in)
+    return outcome
 
 
 def _refusal_prompt(outcome: Outcome, said: str) -> Prompt:
@@ -147,7 +192,9 @@ def _approval_text(outcome: Outcome, time: int) -> str:
 
 def _full_text(outcome: Outcome) -> str:
     """Return a decision with all that belongs to it: who approves it reads what speaks against it too."""
-    return "\n\n".join(_part_text(each) for each in decision_parts(outcome) if each.text or each.items)
+    parts = [_part_text(each) for each in decision_parts(outcome) if each.text or each.items]
+    stand_in = [f"{describe_stand_in(outcome.stand_in)}."] if outcome.HasField("stand_in") else []
+    return "\n\n".join([*stand_in, *parts])
 
 
 def _part_text(part: AnswerPart) -> str:

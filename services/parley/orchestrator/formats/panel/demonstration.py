@@ -10,6 +10,7 @@ from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.replay import Steering
+from parley.orchestrator.model.best_work import choose_best_work
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.sentences import first_sentence, to_prose
@@ -17,14 +18,15 @@ from parley.orchestrator.model.tasks import Activity, Prompt, Task, system_part,
 from parley.orchestrator.phases import critique, propose, refine
 from parley.orchestrator.phases.account import end_from_outside, end_of_all_rounds, end_of_drafts
 from parley.orchestrator.phases.critique import CRITIQUE
-from parley.orchestrator.phases.failing import debate_failure
+from parley.orchestrator.phases.failing import answer_failure, debate_failure
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import CONTEXT_PRIORITY, MATERIAL_PRIORITY
 from parley.orchestrator.phases.propose import PROPOSAL, no_proposal_failure, propose_key
 from parley.orchestrator.phases.refine import REFINEMENT
+from parley.orchestrator.phases.stand_in import create_stand_in
 from parley.orchestrator.phases.synthesize import KEY, SYNTHESIS
 from parley.v1.agent_pb2 import Agent
-from parley.v1.debate_pb2 import AnswerDetails, Outcome, Reply, Work
+from parley.v1.debate_pb2 import AnswerDetails, Outcome, Reply, StandIn, Work
 from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed
 from parley.v1.gateway_pb2 import PromptPart
 from parley.v1.panel_pb2 import (
@@ -111,7 +113,7 @@ async def _recommend(debate: Debate, works: Sequence[Contribution], guidance: Se
     task = _create_task(debate, SYNTHESIS.create_work(judge.id), prompt, "I recommend to", is_answer=True)
     reply = await debate.ask(KEY, judge, task)
     if isinstance(reply, StepFailed):
-        raise debate_failure({KEY: reply}, SYNTHESIS.name)
+        raise answer_failure(debate, {KEY: reply}, SYNTHESIS.name)
     answer = to_prose(reply.text)
     if len(answer) >= _MIN_ANSWER_CHARACTERS or not works:
         return answer
@@ -188,13 +190,18 @@ async def run_demonstration(debate: Debate) -> Outcome:
     if steering.limit and rounds == settings.rounds:
         ended = end_from_outside(steering, rounds)
     debate.record_event(f"rounds/ended/{rounds}", ended)
-    answer = await _recommend(debate, final, steering.guidance)
+    stand_in: StandIn | None = None
+    try:
+        answer = await _recommend(debate, final, steering.guidance)
+    except DebateFailedError as failed:
+        best = choose_best_work(final, ())
+        answer, stand_in = best.work.text, create_stand_in(debate, KEY, best, failed, debate.judge.id)
     details = AnswerDetails(
         recommendations=_sentences_of_agents(final, answer),
         tradeoffs=_sentences_of_agents(critiques, answer),
     )
-    panel = PanelOutcome(synthesized_by=debate.judge.id)
-    return Outcome(description=answer, details=details, panel=panel)
+    panel = PanelOutcome(synthesized_by=stand_in.agent_id if stand_in else debate.judge.id)
+    return Outcome(description=answer, details=details, stand_in=stand_in, panel=panel)
 
 
 class _Round:

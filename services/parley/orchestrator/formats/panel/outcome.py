@@ -8,7 +8,7 @@ from parley.orchestrator.phases.answer_details import create_details, detail_par
 from parley.orchestrator.phases.count_votes import vote_lines
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.synthesize import JudgeAnswer
-from parley.v1.debate_pb2 import AgentScore, Debate, Outcome
+from parley.v1.debate_pb2 import AgentScore, Debate, Outcome, StandIn
 from parley.v1.panel_pb2 import Objection, PanelOutcome
 from parley.v1.voting_pb2 import Vote
 
@@ -38,6 +38,11 @@ def outcome_of_vote(text: str, author: str, vote: Vote) -> Outcome:
 def outcome_of_merge(text: str, writer: str, objections: Sequence[Objection]) -> Outcome:
     """Return the outcome that a merge makes."""
     return Outcome(description=text, panel=PanelOutcome(synthesized_by=writer, objections=objections))
+
+
+def outcome_of_stand_in(text: str, stand_in: StandIn) -> Outcome:
+    """Return the outcome of an agent's work that stands in for the answer."""
+    return Outcome(description=text, stand_in=stand_in, panel=PanelOutcome(synthesized_by=stand_in.agent_id))
 
 
 def answer_parts(debate: Debate) -> Iterator[AnswerPart]:

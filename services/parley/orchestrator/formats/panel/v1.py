@@ -17,11 +17,14 @@ from parley.orchestrator.formats.panel.outcome import (
     answer_parts,
     outcome_of,
     outcome_of_merge,
+    outcome_of_stand_in,
     outcome_of_vote,
 )
 from parley.orchestrator.formats.panel.settings import SETTINGS
 from parley.orchestrator.log.replay import Steering
+from parley.orchestrator.model.best_work import choose_best_work
 from parley.orchestrator.model.contributions import Contribution, texts_of
+from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.open_issues import is_structured, issues_of
 from parley.orchestrator.model.tasks import Prompt, user_part
 from parley.orchestrator.phases import assess, clarify, critique, propose, refine, summarize, synthesize
@@ -49,6 +52,7 @@ from parley.orchestrator.phases.recall import recall
 from parley.orchestrator.phases.requirements import REQUIREMENTS, Requirements, list_requirements
 from parley.orchestrator.phases.round import Round, RoundPlan, all_to_all
 from parley.orchestrator.phases.situation import describe_agents, history_prompt, quote_work
+from parley.orchestrator.phases.stand_in import create_stand_in
 from parley.orchestrator.phases.vote import VOTE, run_vote
 from parley.runtime.contract_settings import with_defaults
 from parley.runtime.large_texts import in_thread_if_large
@@ -64,8 +68,10 @@ from parley.v1.panel_pb2 import (
     TERMINATION_RULE_QUALITY,
     TERMINATION_RULE_UNDISPUTED,
     PanelSettings,
+    SynthesisMethod,
 )
 
+_ANSWER_KEY = "answer"
 _SCHEMA_TOKENS = 1000
 """Tokens of the judge's instruction and of the form that it is to fill."""
 
@@ -246,8 +252,18 @@ def _check_has_proposal(debate: Debate, made: Sequence[Contribution]) -> None:
 
 
 async def _create_answer(debate: Debate, result: RoundsResult) -> Outcome:
-    """Return the answer, made in the way that the debate's settings say."""
+    """Return the answer, made in the way that the debate's settings say; if none is made, the best work stands in for it."""
     method = _settings(debate).synthesis_method
+    try:
+        return await _make_answer(debate, result, method)
+    except DebateFailedError as failed:
+        best = choose_best_work(result.finals, result.contributions)
+        writer = "" if method == SYNTHESIS_METHOD_VOTING else debate.judge.id
+        stand_in = create_stand_in(debate, _ANSWER_KEY, best, failed, writer)
+        return outcome_of_stand_in(best.work.text, stand_in)
+
+
+async def _make_answer(debate: Debate, result: RoundsResult, method: SynthesisMethod.ValueType) -> Outcome:
     if method == SYNTHESIS_METHOD_VOTING:
         return await _answer_by_vote(debate, result)
     if method == SYNTHESIS_METHOD_MERGE:
@@ -289,7 +305,8 @@ async def _answer_by_judge(debate: Debate, result: RoundsResult) -> Outcome:
         *quote_work(debate, result.finals, "Final proposal"),
     )
     guidance = result.steering.guidance
-    answer = await synthesize.synthesize(debate, material, judged, guidance, result.requirements)
+    works = [each.text for each in result.finals]
+    answer = await synthesize.synthesize(debate, material, judged, guidance, result.requirements, works)
     letters = [(agent, debate.letter(agent)) for agent in judged]
     return outcome_of(answer, judge.id, letters, result.requirements)
 

@@ -53,6 +53,10 @@ async def held(stage: Backstage, replica: Replica, given: DebateCreated) -> Outc
     """Hold a debate to its end and return its answer."""
     events = await stage.comes_to(await replica.create(given), "COMPLETED")
     check_log(events)
+    return concluded_outcome(events)
+
+
+def concluded_outcome(events: Sequence[Envelope]) -> Outcome:
     (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
     assert concluded.HasField("outcome")
     return concluded.outcome
@@ -238,18 +242,23 @@ async def test_below_quorum_the_debate_fails_and_names_agent_and_phase_and_resum
     assert outcomes(events)["round/1/propose/bo", 1] == "failed: PROVIDER_AUTH"
 
 
-async def test_a_debate_whose_judge_failed_is_resumed_at_the_judge(
-    stage: Backstage, replica: Replica
+@pytest.mark.parametrize("reason", ["INVALID_STRUCTURED_ANSWER", "PROVIDER_AUTH"])
+async def test_a_work_stands_in_for_the_answer_of_a_judge_that_failed(
+    reason: str, stage: Backstage, replica: Replica
 ) -> None:
-    stage.gateway.fail("synthesis", refusal("INVALID_STRUCTURED_ANSWER", "not JSON"), attempt=1)
+    stage.gateway.fail("synthesis", refusal(reason, "no answer"))
     debate = await replica.create(make_debate(2, 1))
-    events = await stage.comes_to(debate, "FAILED")
-    failed = ended(events).failure
-    assert (failed.agent_id, failed.phase, list(failed.steps)) == ("judge", "synthesis", ["synthesis"])
-    before = len(stage.gateway.calls)
-    await replica.intervene(debate, "resume")
-    await stage.comes_to(debate, "COMPLETED")
-    assert [each.call for each in stage.gateway.calls[before:]] == [("synthesis", 2)]
+    events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    outcome = concluded_outcome(events)
+    made = outcome.stand_in
+    assert (made.agent_id, made.writer_agent_id, made.reason) == ("ada", "judge", reason)
+    assert outcome.description.startswith("ada answers round/1/refine/ada")
+    assert not outcome.panel.HasField("confidence")
+    assert not outcome.scores
+    assert stage.gateway.steps("synthesis*") == ["synthesis"]
+    (warning,) = [event.payload.message for event in events if isinstance(event.payload, Warned)]
+    assert "judge wrote no answer (no answer): the last work of ada stands in for it" in warning
 
 
 async def test_an_agent_whose_critics_all_failed_keeps_its_proposal(
@@ -470,16 +479,11 @@ async def test_scores_are_asked_for_with_what_they_mean(stage: Backstage, replic
     assert score_anchors(100) in stage.gateway.asked("round/1/quality").prompt
 
 
-async def test_a_judges_answer_that_cannot_be_read_is_asked_for_anew_on_resuming(
+async def test_a_judges_answer_that_cannot_be_read_is_asked_for_once_more(
     stage: Backstage, replica: Replica
 ) -> None:
     answers = ['{"description": ""}']
     stage.gateway.judge = lambda schema: answers.pop() if answers else judgement(schema)
-    debate = await replica.create(make_debate(2, 1))
-    await stage.comes_to(debate, "FAILED")
-    await replica.intervene(debate, "resume")
-    await stage.comes_to(debate, "COMPLETED")
-    assert [each.call for each in stage.gateway.calls if each.step == "synthesis"] == [
-        ("synthesis", 1),
-        ("synthesis", 2),
-    ]
+    outcome = await held(stage, replica, make_debate(2, 1))
+    assert (outcome.description, outcome.HasField("stand_in")) == ("The answer.", False)
+    assert stage.gateway.steps("synthesis*") == ["synthesis", "synthesis/again"]

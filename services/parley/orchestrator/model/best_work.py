@@ -1,0 +1,73 @@
+"""Whose last work is best, by what is known without a judge: what its critics say of it. Pure functions."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from parley.orchestrator.model.contributions import Contribution
+from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP
+
+_SERIOUS: Final = 5
+"""The severity from which on an open issue speaks against a work."""
+
+
+@dataclass(frozen=True, slots=True)
+class BestWork:
+    """The work that was chosen, and why, in a few words."""
+
+    work: Contribution
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """What critics say of a work: how many of them agree with it, and how many serious issues they leave open."""
+
+    agreeing: int
+    critics: int
+    serious: int
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return -self.agreeing, self.serious
+
+
+def choose_best_work(works: Sequence[Contribution], said: Iterable[Contribution]) -> BestWork:
+    """Return the work that most critics agree with; of equals the one with the fewest open serious issues, then the first.
+
+    `works`: one or more; `said`: all contributions. Of critiques those of the last round count in which a work was criticized.
+    """
+    made = list(said)
+    standings = [_find_standing(each.agent, made) for each in works]
+    place = min(range(len(works)), key=lambda each: (standings[each].rank, each))
+    others = [each for each in standings if each is not standings[place]]
+    return BestWork(works[place], _describe_choice(standings[place], others))
+
+
+def _find_standing(agent: str, made: Sequence[Contribution]) -> _Standing:
+    critiques = [each for each in made if each.target == agent and each.critique is not None]
+    number = max((each.round for each in critiques), default=0)
+    answers = (answer for each in made if each.agent == agent and not each.target for answer in each.answers)
+    taken_up = {
+        (answer.critic_agent_id, answer.number)
+        for answer in answers
+        if answer.status == ISSUE_STATUS_TAKEN_UP
+    }
+    last = {each.agent: each.critique for each in critiques if each.round == number and each.critique}
+    open_issues = [
+        issue
+        for critic, critique in last.items()
+        for issue in critique.issues
+        if issue.severity >= _SERIOUS and (critic, issue.number) not in taken_up
+    ]
+    return _Standing(sum(each.agrees for each in last.values()), len(last), len(open_issues))
+
+
+def _describe_choice(best: _Standing, others: Sequence[_Standing]) -> str:
+    if not others:
+        return "there is no other"
+    if any(each.agreeing < best.agreeing for each in others):
+        return f"{best.agreeing} of {best.critics} critics agree with it"
+    if any(each.serious > best.serious for each in others):
+        return f"it has the fewest serious issues left open ({best.serious})"
+    return "nothing is known that puts another one above it, and it comes first"
