@@ -115,6 +115,8 @@ class _StopReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StopReason
     """One side has won: the others concede its key points."""
     STOP_REASON_UNDISPUTED: _StopReason.ValueType  # 17
     """Nothing is disputed any more: the drafts take one position, and no severe issue is open."""
+    STOP_REASON_TOO_FEW_AGENTS: _StopReason.ValueType  # 18
+    """Too few agents could be asked in the last round; what was contributed before it stands."""
 
 class StopReason(_StopReason, metaclass=_StopReasonEnumTypeWrapper):
     """Reasons for which the rounds of a debate end."""
@@ -155,6 +157,8 @@ STOP_REASON_CLEAR_WINNER: StopReason.ValueType  # 16
 """One side has won: the others concede its key points."""
 STOP_REASON_UNDISPUTED: StopReason.ValueType  # 17
 """Nothing is disputed any more: the drafts take one position, and no severe issue is open."""
+STOP_REASON_TOO_FEW_AGENTS: StopReason.ValueType  # 18
+"""Too few agents could be asked in the last round; what was contributed before it stands."""
 Global___StopReason: _TypeAlias = StopReason  # noqa: Y015
 
 @_typing.final

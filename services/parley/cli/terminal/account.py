@@ -33,6 +33,7 @@ from parley.v1.debate_pb2 import (
     STOP_REASON_STABLE_POSITIONS,
     STOP_REASON_STAGNATION,
     STOP_REASON_TOKEN_BUDGET,
+    STOP_REASON_TOO_FEW_AGENTS,
     STOP_REASON_TOTAL_TIMEOUT,
     STOP_REASON_UNANIMOUS_DRAFTS,
     STOP_REASON_UNDISPUTED,
@@ -148,6 +149,7 @@ _STOP_REASONS: Final = {
     STOP_REASON_PROBABLE_ENOUGH: "no debate, since the best rated were sure enough",
     STOP_REASON_STAGNATION: "ended since nothing new was said",
     STOP_REASON_CLEAR_WINNER: "ended since one side had won",
+    STOP_REASON_TOO_FEW_AGENTS: "ended since too few agents were left",
 }
 """Why the rounds ended, in few words."""
 

@@ -11,6 +11,7 @@ from parley.v1.debate_pb2 import (
     STOP_REASON_COST_BUDGET,
     STOP_REASON_PERSON,
     STOP_REASON_TOKEN_BUDGET,
+    STOP_REASON_TOO_FEW_AGENTS,
     STOP_REASON_TOTAL_TIMEOUT,
 )
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
@@ -32,6 +33,12 @@ def end_of_drafts() -> RoundsEnded:
     """Return that only drafts were asked for."""
     explanation = "only independent drafts were asked for, without critiques and refinements"
     return RoundsEnded(reason=STOP_REASON_ALL_ROUNDS_COMPLETED, explanation=explanation)
+
+
+def end_for_want_of_agents(number: int, why: object) -> RoundsEnded:
+    """Return that too few agents could be asked in the round with this number, and why."""
+    explanation = f"too few agents could be asked in round {number}: {why}"
+    return RoundsEnded(reason=STOP_REASON_TOO_FEW_AGENTS, explanation=" ".join(explanation.split()))
 
 
 def end_from_outside(steering: Steering, number: int) -> RoundsEnded:

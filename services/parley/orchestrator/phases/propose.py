@@ -1,6 +1,6 @@
 """Proposals: each agent's own solution, built on its work of the round before from the second round on; and their quorum.
 
-A round with proposals from too few agents ends the debate.
+A first round with proposals from too few agents ends the debate, and a later one its rounds.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.positions import POSITION_INSTRUCTION
 from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.orchestrator.model.voting import quorum
-from parley.orchestrator.phases.failing import debate_failure
+from parley.orchestrator.phases.failing import answer_failure, debate_failure
 from parley.orchestrator.phases.prompting import add_claims_to_cite, fit_to_question, length_limit, quotation
 from parley.orchestrator.phases.situation import Situation, round_preamble
 from parley.v1.agent_pb2 import Agent
@@ -90,21 +90,30 @@ def _name_work(before: Contribution) -> str:
     return f"your {before.activity} of round {before.round}"
 
 
-def check_quorum(debate: Debate, number: int, made: Mapping[str, Contribution | StepFailed | None]) -> None:
-    """End the debate if too few agents have a proposal, naming the first that has none.
+def check_quorum(
+    debate: Debate, number: int, made: Mapping[str, Contribution | StepFailed | None]
+) -> DebateFailedError | None:
+    """Return why too few agents have a proposal, naming the first that has none; None: enough have one, or a limit ends the debate.
 
-    If those that failed for reasons that pass would be enough, they are waited for. A debate that a limit ends
-    goes on with what it has.
+    Raises:
+        DebateFailedError: too few have one in the first round. In any round, if those that failed for reasons that pass would be
+            enough, they are waited for first; after that, the work of the rounds before stands.
     """
     failed = {agent: each for agent, each in made.items() if isinstance(each, StepFailed)}
     standing, enough = len(made) - len(failed), quorum(len(made))
     if debate.ending or (made and standing >= enough):
-        return
+        return None
     phase = f"round {number} {PROPOSAL.name}"
-    if not failed:
-        raise DebateFailedError("QUORUM_LOST", "every agent is muted", phase=phase)
     steps = {propose_key(number, agent): each for agent, each in failed.items()}
-    raise debate_failure(steps, phase, needed=enough - standing)
+    if not steps:
+        lost = DebateFailedError("QUORUM_LOST", "every agent is muted", phase=phase)
+    elif number == 1:
+        lost = debate_failure(steps, phase, needed=enough - standing)
+    else:
+        lost = answer_failure(debate, steps, phase, needed=enough - standing)
+    if number == 1 or lost.steps_to_wait_for:
+        raise lost
+    return lost
 
 
 def no_proposal_failure(debate: Debate, agents: Iterable[str]) -> DebateFailedError:

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import Contribution, texts_of
+from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.tasks import Prompt, size_of_prompt
 from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.model.topology import Edge
 from parley.orchestrator.phases import critique as critiquing
 from parley.orchestrator.phases import propose as proposing
 from parley.orchestrator.phases import refine as refining
+from parley.orchestrator.phases.account import end_for_want_of_agents
 from parley.orchestrator.phases.critique import CRITIQUE, criticize
 from parley.orchestrator.phases.history import (
     EMPTY_HISTORY,
@@ -32,7 +34,7 @@ from parley.orchestrator.phases.situation import Situation, history_prompt, roun
 from parley.orchestrator.phases.summarize import summarize_own
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import Agent, SummarySettings
-from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed
+from parley.v1.event_pb2 import RoundFinished, RoundsEnded, RoundStarted, StepFailed
 
 __all__ = ["Edge", "Round", "RoundPlan", "all_to_all"]
 
@@ -270,9 +272,15 @@ class Round:
         number = self._plan.number
         self._debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
 
-    async def _check_quorum(self) -> None:
+    async def find_end(self) -> RoundsEnded | None:
+        """Return that the rounds end with this one, since too few agents could be asked in it, once it is complete; else None."""
+        await self._complete
+        lost = await self._quorum
+        return None if lost is None else end_for_want_of_agents(self._plan.number, lost)
+
+    async def _check_quorum(self) -> DebateFailedError | None:
         made = {agent.id: await self._proposals[agent.id] for agent in self._plan.agents}
-        check_quorum(self._debate, self._plan.number, made)
+        return check_quorum(self._debate, self._plan.number, made)
 
 
 def _instruction_tokens(debate: Debate, agent: Agent) -> int:

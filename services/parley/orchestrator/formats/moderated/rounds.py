@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from parley.orchestrator.formats.moderated.argue import argue, argument_key
@@ -19,7 +20,7 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.tasks import Task, user_part
 from parley.orchestrator.phases.agreement import assess_agreement
-from parley.orchestrator.phases.failing import debate_failure
+from parley.orchestrator.phases.failing import answer_failure, debate_failure
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import direction, length_limit
 from parley.v1.agent_pb2 import Agent
@@ -128,7 +129,8 @@ async def _run_arguments(discussion: Discussion, current: Round, standing: Round
             phase=phase,
             steps=tuple(failed),
         )
-    raise debate_failure(failed, phase, needed=enough - len(current.arguments))
+    fail = debate_failure if number == 1 else partial(answer_failure, debate)
+    raise fail(failed, phase, needed=enough - len(current.arguments))
 
 
 async def _run_rebuttals(discussion: Discussion, current: Round, standing: RoundBriefing) -> None:

@@ -36,7 +36,11 @@ from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.spec import DEFAULT_LIMITS, with_default_limits
 from parley.orchestrator.model.times import duration
 from parley.orchestrator.phases import summarize
-from parley.orchestrator.phases.account import end_from_outside, end_of_all_rounds
+from parley.orchestrator.phases.account import (
+    end_for_want_of_agents,
+    end_from_outside,
+    end_of_all_rounds,
+)
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION, quotation
 from parley.orchestrator.phases.recall import recall
 from parley.v1.agent_pb2 import Agent
@@ -163,7 +167,12 @@ async def _run_rounds(discussion: Discussion) -> RoundsEnded:
     put = analysed.analysis.opening.strip() or discussion.debate.spec.question
     await discussion.update_steering("round/1/control")
     while True:
-        verdict = await run_round(discussion, put)
+        try:
+            verdict = await run_round(discussion, put)
+        except DebateFailedError as lost:
+            if lost.steps_to_wait_for or len(discussion.rounds) == 1:
+                raise
+            return end_for_want_of_agents(len(discussion.rounds), lost)
         number = len(discussion.rounds)
         ended = verdict.end or (end_of_all_rounds(number) if number >= last else None)
         await discussion.update_steering(f"round/{number}/after")

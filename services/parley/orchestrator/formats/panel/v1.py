@@ -224,10 +224,12 @@ async def _find_end(
     settings, present = _settings(debate), rounds[-1]
     number, threshold = len(rounds), settings.termination.threshold_percent
     rule = settings.termination.rule
-    if rule == TERMINATION_RULE_FIXED:
-        await (present.collect_all() if settings.include_full_history else present.wait_for_first_line())
+    if rule == TERMINATION_RULE_FIXED and not settings.include_full_history:
+        await present.wait_for_first_line()
         return None
-    made = await present.collect_all()
+    made, ended = await present.collect_all(), await present.find_end()
+    if ended or rule == TERMINATION_RULE_FIXED:
+        return ended
     if rule == TERMINATION_RULE_UNDISPUTED:
         return find_end_undisputed(debate, number, await present.collect_drafts(), await grouping, made)
     if rule == TERMINATION_RULE_CONVERGENCE:
