@@ -119,11 +119,9 @@ async def test_where_too_few_vote_the_work_that_most_critics_agree_with_stands_i
     made = came_to.stand_in
     assert (made.agent_id, made.writer_agent_id, made.reason) == ("bo", "", "PROVIDER_AUTH")
     assert made.choice == "2 of 2 critics agree with it"
-    text = answer_markdown(came_to, V1)
-    assert text.startswith(
-        "*Stand-in: no answer was made (the provider said no): the last work of bo stands in"
-    )
-    assert "Stand-in: no answer was made" in render_report(fold(events), V1)
+    line = "Stand-in: no answer was made (the provider said no): the last work of Bo stands in for it, since 2 of 2"
+    assert answer_markdown(fold(events), V1).startswith(f"*{line}")
+    assert line in render_report(fold(events), V1)
 
 
 async def test_voters_whose_provider_may_come_back_are_asked_again_and_then_waited_for(

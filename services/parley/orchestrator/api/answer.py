@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from parley.orchestrator.engine.format import AnswerPart, Format
+from parley.orchestrator.model.names import names_of
 from parley.orchestrator.phases.stand_in import describe_stand_in
 from parley.runtime.safe_markdown import inline, list_item
-from parley.v1.debate_pb2 import Debate, Outcome
+from parley.v1.debate_pb2 import Debate
 
 DEMONSTRATION: Final = (
     "a very small model wrote this to show what a debate looks like; it is not to be relied on, and neither memory nor "
@@ -14,9 +15,11 @@ DEMONSTRATION: Final = (
 )
 
 
-def stand_in_line(outcome: Outcome) -> str:
+def stand_in_line(debate: Debate) -> str:
     """Return in a line that an agent's work stands in for the answer, and why; empty if it does not."""
-    return f"Stand-in: {describe_stand_in(outcome.stand_in)}." if outcome.HasField("stand_in") else ""
+    if not debate.outcome.HasField("stand_in"):
+        return ""
+    return f"Stand-in: {describe_stand_in(debate.outcome.stand_in, names_of(debate).of)}."
 
 
 def answer_parts(debate: Debate, debate_format: Format | None) -> Iterator[AnswerPart]:
@@ -28,7 +31,7 @@ def answer_parts(debate: Debate, debate_format: Format | None) -> Iterator[Answe
 def answer_markdown(debate: Debate, debate_format: Format | None) -> str:
     """Return the answer as a page of its own; what agents wrote stands as they wrote it."""
     blocks = [f"*Demonstration: {DEMONSTRATION}.*"] if debate.demonstration else []
-    blocks += [f"*{inline(line)}*" for line in [stand_in_line(debate.outcome)] if line]
+    blocks += [f"*{inline(line)}*" for line in [stand_in_line(debate)] if line]
     for part in answer_parts(debate, debate_format):
         if part.title:
             blocks.append(f"## {inline(part.title)}")

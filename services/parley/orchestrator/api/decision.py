@@ -97,7 +97,7 @@ def _overview(debate: Debate, outcome: ModeratedOutcome, decided_at: datetime) -
         f"**Approval:** {_approval(debate, outcome)}",
     ]
     if debate.outcome.HasField("stand_in"):
-        lines.append(f"**{inline(stand_in_line(debate.outcome)).replace(':', ':**', 1)}")
+        lines.append(f"**{inline(stand_in_line(debate)).replace(':', ':**', 1)}")
     if debate.demonstration:
         lines.append(f"**Demonstration:** {DEMONSTRATION}")
     return "\n".join(f"- {line}" for line in lines)

@@ -238,7 +238,7 @@ def _outside_round(debate: Debate, made: Contribution) -> Iterator[str]:
 
 def _answer(debate: Debate, debate_format: Format | None) -> Iterator[str]:
     if debate.outcome.HasField("stand_in"):
-        yield inline(stand_in_line(debate.outcome))
+        yield inline(stand_in_line(debate))
     for part in answer_parts(debate, debate_format):
         if part.title:
             yield f"### {inline(part.title)}"

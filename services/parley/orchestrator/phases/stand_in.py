@@ -62,9 +62,9 @@ def create_stand_in(
     return stand_in
 
 
-def describe_stand_in(stand_in: StandIn) -> str:
-    """Return in a line whose work stands in for which answer, and why."""
-    whose = (
-        f"{stand_in.writer_agent_id} wrote no answer" if stand_in.writer_agent_id else "no answer was made"
-    )
-    return f"{whose} ({stand_in.message}): the last work of {stand_in.agent_id} stands in for it, since {stand_in.choice}"
+def describe_stand_in(stand_in: StandIn, name: Callable[[str], str] = str) -> str:
+    """Return in a line whose work stands in for which answer, and why; `name` returns what an agent is called."""
+    writer = stand_in.writer_agent_id
+    whose = f"{name(writer)} wrote no answer" if writer else "no answer was made"
+    instead = f"the last work of {name(stand_in.agent_id)} stands in for it"
+    return f"{whose} ({stand_in.message}): {instead}, since {stand_in.choice}"

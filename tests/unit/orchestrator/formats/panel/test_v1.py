@@ -254,7 +254,7 @@ async def test_a_work_stands_in_for_the_answer_of_a_judge_that_failed(
     made = outcome.stand_in
     assert (made.agent_id, made.writer_agent_id, made.reason) == ("ada", "judge", reason)
     assert outcome.description.startswith("ada answers round/1/refine/ada")
-    assert not outcome.panel.HasField("confidence")
+    assert not outcome.HasField("details")
     assert not outcome.scores
     assert stage.gateway.steps("synthesis*") == ["synthesis"]
     (warning,) = [event.payload.message for event in events if isinstance(event.payload, Warned)]

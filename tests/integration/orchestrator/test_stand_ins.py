@@ -1,0 +1,137 @@
+"""A debate whose contributions stand never ends without an answer, whichever agent is missing at its end."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from parley.orchestrator.api.answer import answer_markdown
+from parley.orchestrator.api.decision import decision_of
+from parley.orchestrator.api.folding import fold
+from parley.orchestrator.api.report import render_report
+from parley.orchestrator.formats import arena, moderated
+from parley.orchestrator.log.envelope import Envelope
+from parley.v1.debate_pb2 import STOP_REASON_TOO_FEW_AGENTS
+from parley.v1.event_pb2 import DebateCreated
+from parley.v1.moderated_pb2 import CONFIDENCE_LOW
+from tests.support.arena_debates import ArenaScript, arena_spec
+from tests.support.manual_clock import ManualClock
+from tests.support.moderated_debates import ModeratedScript, moderated_spec
+from tests.support.orchestration import (
+    backstage,
+    check_log,
+    left_behind,
+    make_debate,
+    make_limits,
+)
+from tests.support.scripted_gateway import ScriptedGateway, StepRequest, refusal
+
+
+async def held(folder: Path, gateway: ScriptedGateway, spec: DebateCreated) -> list[Envelope]:
+    async with backstage(folder, gateway) as stage, stage.replica() as replica:
+        events = await stage.comes_to(await replica.create(spec), "COMPLETED")
+    check_log(events)
+    return events
+
+
+async def test_what_an_arena_decided_for_stands_in_for_its_answer(tmp_path: Path) -> None:
+    gateway = ArenaScript(choice="bo").gateway()
+    gateway.fail("synthesis")
+    state = fold(await held(tmp_path, gateway, arena_spec()))
+    made, core = state.outcome.stand_in, state.outcome.arena.decision.core_agent_id
+    assert (made.agent_id, made.choice) == (core, "it was decided for")
+    assert (made.writer_agent_id, made.reason) == ("judge", "PROVIDER_AUTH")
+    assert state.outcome.description.startswith(f"{core} answers")
+    assert len(state.outcome.arena.consenting_agent_ids) == 3, "they were asked about it all the same"
+    line = f"Stand-in: Judge wrote no answer (the provider said no): the last work of {core.title()} stands in for it"
+    assert answer_markdown(state, arena.V1).startswith(f"*{line}")
+    assert line in render_report(state, arena.V1)
+
+
+@pytest.mark.parametrize(
+    ("missing", "stands_in"),
+    [(["round/*/judge", "synthesis"], True), (["round/*/judge"], False), (["round/*/vote/*"], False)],
+    ids=["no judge at all", "no judgement", "no votes"],
+)
+async def test_an_arena_comes_to_an_answer_without_judge_or_votes(
+    missing: list[str], stands_in: bool, tmp_path: Path
+) -> None:
+    gateway = ArenaScript().gateway()
+    for each in missing:
+        gateway.fail(each)
+    state = fold(await held(tmp_path, gateway, arena_spec()))
+    assert state.outcome.HasField("stand_in") is stands_in
+    assert state.outcome.description
+    assert state.warnings
+
+
+async def test_what_most_debaters_agree_with_stands_in_for_the_decision_of_a_moderator(
+    tmp_path: Path,
+) -> None:
+    gateway = ModeratedScript().gateway()
+    gateway.fail("synthesis")
+
+    def agree(asked: StepRequest, text: str) -> str:
+        is_rebuttal = "/rebut/" in asked.step and not asked.step.endswith("/user-experience")
+        return json.dumps({**json.loads(text), "agrees_with": ["C"]}) if is_rebuttal else text
+
+    gateway.alter = agree
+    state = fold(await held(tmp_path, gateway, moderated_spec(max_rounds=1)))
+    made = state.outcome.stand_in
+    assert (made.agent_id, made.writer_agent_id) == ("user-experience", "judge")
+    assert made.choice == "2 of 2 critics agree with it"
+    decided = state.outcome.moderated
+    assert "user-experience stands by its case" in decided.recommendation
+    assert decided.confidence == CONFIDENCE_LOW
+    line = "the last work of User Experience stands in for it, since 2 of 2 critics agree with it"
+    assert line in answer_markdown(state, moderated.V1)
+    assert line in decision_of(state, decided).markdown
+
+
+@pytest.mark.parametrize(
+    ("spec", "missing", "answer"),
+    [
+        (make_debate(3, 3), "round/2/propose/*", "synthesis"),
+        (moderated_spec(max_rounds=3), "round/2/argue/*", "synthesis"),
+    ],
+    ids=["panel", "moderated"],
+)
+async def test_a_later_round_without_enough_agents_ends_the_rounds_and_not_the_debate(
+    spec: DebateCreated, missing: str, answer: str, tmp_path: Path
+) -> None:
+    gateway = ModeratedScript().gateway() if spec.spec.HasField("moderated") else ScriptedGateway()
+    gateway.fail(missing)
+    state = fold(await held(tmp_path, gateway, spec))
+    assert state.stop_reason == STOP_REASON_TOO_FEW_AGENTS
+    assert "too few agents could be asked in round 2" in state.stop_explanation
+    assert not state.outcome.HasField("stand_in")
+    assert gateway.steps(answer) == [answer]
+    assert not gateway.steps("round/3/*")
+
+
+async def test_agents_of_a_later_round_are_waited_for_before_the_rounds_end(tmp_path: Path) -> None:
+    clock, gateway = ManualClock(), ScriptedGateway()
+    gateway.fail("round/2/propose/*", refusal("PROVIDER_RATE_LIMIT", "too fast"))
+    async with backstage(tmp_path, gateway) as stage, stage.replica(clock=clock) as replica:
+        debate = await replica.create(make_debate(2, 3, limits=make_limits(waiting=12)))
+        for count, seconds in ((1, 5), (2, 7)):
+            await stage.has(debate, "wait_started", count)
+            clock.advance(seconds)
+        state = fold(await stage.comes_to(debate, "COMPLETED"))
+    assert state.stop_reason == STOP_REASON_TOO_FEW_AGENTS
+    assert "round 2 proposal is not waited for any more: too fast" in state.warnings
+
+
+async def test_a_stand_in_is_the_same_when_it_is_replayed(tmp_path: Path) -> None:
+    gateway = ScriptedGateway()
+    gateway.judge = lambda _schema: json.dumps({"description": "👍", "confidence": 1})
+    events = await held(tmp_path / "first", gateway, make_debate(2, 1))
+    end = next(place for place, event in enumerate(events) if event.kind == "concluded")
+    async with backstage(tmp_path / "again") as stage, stage.replica():
+        replayed = await stage.comes_to(await left_behind(stage, events[:end]), "COMPLETED")
+    assert not stage.gateway.calls
+
+    before, after = fold(events), fold(replayed)
+    assert (after.outcome, list(after.warnings)) == (before.outcome, list(before.warnings))
+    assert before.outcome.stand_in.reason == "UNUSABLE_ANSWER"
+    assert [each.partial_text for each in before.failures] == ["👍", "👍"]
