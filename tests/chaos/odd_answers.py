@@ -77,6 +77,14 @@ _PLAIN: Final = (
         "Ready: no, 1e999 %",
         "Ready: maybe",
     ),
+    *(
+        "🤷",
+        '{"type": "object"}',
+        "<html><title>502 Bad Gateway</title></html>",
+        "<answer>{}</answer>",
+        "- a: {b}",
+    ),
+    *('# Yes\n\n```json\n{"service": "one"}\n```', '{"name": "search", "arguments": {}}'),
     *("I cannot help with that.", "[1]" * 900, "Ready: yes, " + "9" * 400 + " %\nPosition: " + "p" * 9000),
 )
 

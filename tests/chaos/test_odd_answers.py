@@ -31,6 +31,8 @@ _AT_ONCE: Final = 8
 _WITHIN: Final = 120.0
 _FAULTS: Final = frozenset({"INTERNAL", "REPLAY_MISMATCH", "NO_PROGRESS", "UNRECORDABLE", ""})
 """Reasons that no answer of a model may lead to."""
+_LAST_PHASES: Final = frozenset({"synthesis", "decision", "merge", "vote", "judgement"})
+"""Phases that no answer of a model may fail a debate in: what was contributed before stands."""
 
 ODD_TOOL_CALLS: Final = tuple(
     ToolCall(name="file_read", arguments=each)
@@ -112,7 +114,9 @@ async def run_to_completion(
     if status == "COMPLETED":
         return status, ""
     reason = find_reason(events)
-    problem = f"{status} {reason}" if status != "FAILED" or reason in _FAULTS else ""
+    phase = find_phase(events)
+    is_wrong = status != "FAILED" or reason in _FAULTS or phase in _LAST_PHASES
+    problem = f"{status} {reason} {phase}" if is_wrong else ""
     models.mended.add(case)
     await replica.intervene(debate, "resume")
     resumed = await wait_for_end(stage, replica, debate)
@@ -155,6 +159,11 @@ async def answer_checkpoint(replica: Replica, debate: str, events: Sequence[Enve
 def find_reason(events: Sequence[Envelope]) -> str:
     failures = [each.payload.failure for each in events if isinstance(each.payload, DebateFailed)]
     return failures[-1].reason if failures else ""
+
+
+def find_phase(events: Sequence[Envelope]) -> str:
+    failures = [each.payload.failure for each in events if isinstance(each.payload, DebateFailed)]
+    return failures[-1].phase if failures else ""
 
 
 def test_there_is_a_debate_for_every_format() -> None:

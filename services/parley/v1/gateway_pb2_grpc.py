@@ -82,7 +82,7 @@ class GatewayServiceServicer:
         structured answer are its JSON text as the model writes it, unchecked; `completed` holds the checked one.
 
         Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND `UNKNOWN_ROUTE`; FAILED_PRECONDITION `BAD_REQUEST`,
-        `CONTEXT_OVERFLOW`, `INVALID_STRUCTURED_ANSWER` or `TRUNCATED` (all tokens were spent before the first word; raise
+        `CONTEXT_OVERFLOW`, `INVALID_STRUCTURED_ANSWER`, `EMPTY_ANSWER` (it held no text, twice) or `TRUNCATED` (all tokens were spent before the first word; raise
         `max_output_tokens`) or `DOCUMENTS_MISSING` (a document is named by a digest that this replica does not know; call again with its
         text); PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
         `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE`, `PROVIDER_UNREACHABLE`
