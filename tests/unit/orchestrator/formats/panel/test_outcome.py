@@ -59,7 +59,9 @@ def test_a_score_or_a_confidence_that_was_not_given_is_absent() -> None:
     assert "Confidence" not in [part.title for part in answer_parts(Debate(outcome=outcome))]
     none = outcome_of(answer(confidence=0), "judge", LETTERS, Requirements())
     assert none.details.HasField("confidence")
-    assert AnswerPart("Confidence", "0 of 100, by judge", quoted=False) in answer_parts(Debate(outcome=none))
+    assert AnswerPart("Confidence", "0 of 100, by the judge", quoted=False) in answer_parts(
+        Debate(outcome=none)
+    )
 
 
 @given(st.integers(0, 100), st.lists(st.booleans(), max_size=4))
@@ -87,7 +89,7 @@ def test_the_parts_of_an_answer_stand_in_the_order_in_which_they_are_read() -> N
         AnswerPart("Requirements", items=["**Not met:** free", "**Not met:** small (a must)"]),
         AnswerPart("Trade-offs", items=["speed"]),
         AnswerPart("Open questions", items=["when?"]),
-        AnswerPart("Confidence", "40 of 100, by judge", quoted=False),
+        AnswerPart("Confidence", "40 of 100, by the judge", quoted=False),
     ]
 
 
