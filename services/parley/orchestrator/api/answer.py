@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from parley.orchestrator.engine.format import AnswerPart, Format
+from parley.orchestrator.model.best_work import describe_stand_in
 from parley.orchestrator.model.names import names_of
-from parley.orchestrator.phases.stand_in import describe_stand_in
 from parley.runtime.safe_markdown import inline, list_item
 from parley.v1.debate_pb2 import Debate
 

@@ -1,11 +1,12 @@
-"""Whose last work is best, by what is known without a judge: what its critics say of it. Pure functions."""
+"""Whose last work is best, by what is known without a judge: what its critics say of it; and how it stands in for an answer. Pure functions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from parley.orchestrator.model.contributions import Contribution
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP
+from parley.v1.debate_pb2 import StandIn
 
 _SERIOUS: Final = 5
 """The severity from which on an open issue speaks against a work."""
@@ -71,3 +72,11 @@ def _describe_choice(best: _Standing, others: Sequence[_Standing]) -> str:
     if any(each.serious > best.serious for each in others):
         return f"it has the fewest serious issues left open ({best.serious})"
     return "nothing is known that puts another one above it, and it comes first"
+
+
+def describe_stand_in(stand_in: StandIn, name: Callable[[str], str] = str) -> str:
+    """Return in a line whose work stands in for which answer, and why; `name` returns what an agent is called."""
+    writer = stand_in.writer_agent_id
+    whose = f"{name(writer)} wrote no answer" if writer else "no answer was made"
+    instead = f"the last work of {name(stand_in.agent_id)} stands in for it"
+    return f"{whose} ({stand_in.message}): {instead}, since {stand_in.choice}"

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.steps import INVALID_ANSWER, UNUSABLE_ANSWER
-from parley.orchestrator.model.best_work import BestWork
+from parley.orchestrator.model.best_work import BestWork, describe_stand_in
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.tasks import Prompt, user_part
 from parley.orchestrator.phases.failing import answer_failure
@@ -60,11 +60,3 @@ def create_stand_in(
     )
     debate.warn(f"{key}/stand-in", describe_stand_in(stand_in))
     return stand_in
-
-
-def describe_stand_in(stand_in: StandIn, name: Callable[[str], str] = str) -> str:
-    """Return in a line whose work stands in for which answer, and why; `name` returns what an agent is called."""
-    writer = stand_in.writer_agent_id
-    whose = f"{name(writer)} wrote no answer" if writer else "no answer was made"
-    instead = f"the last work of {name(stand_in.agent_id)} stands in for it"
-    return f"{whose} ({stand_in.message}): {instead}, since {stand_in.choice}"

@@ -13,7 +13,7 @@ from parley.orchestrator.formats.moderated.outcome import (
     outcome_of,
 )
 from parley.orchestrator.formats.moderated.words import DECISION, REBUTTAL, quote_round
-from parley.orchestrator.model.best_work import choose_best_work
+from parley.orchestrator.model.best_work import choose_best_work, describe_stand_in
 from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.tasks import Prompt, Task, size_of_prompt, user_part
@@ -21,7 +21,7 @@ from parley.orchestrator.phases.account import describe_rounds
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens, shorten_to_fit
 from parley.orchestrator.phases.prompting import FOR_READERS, guidance_of, quotation
 from parley.orchestrator.phases.situation import history_prompt
-from parley.orchestrator.phases.stand_in import ask_for_answer, create_stand_in, describe_stand_in
+from parley.orchestrator.phases.stand_in import ask_for_answer, create_stand_in
 from parley.orchestrator.phases.summarize import summarize_for_judge
 from parley.orchestrator.phases.usable import create_check
 from parley.runtime.large_texts import in_thread_if_large
