@@ -78,6 +78,11 @@ class Format:
         return {each.setting.option: each for each in self.settings if each.setting.option}
 
     @property
+    def max_rounds(self) -> int:
+        """How many rounds it can have at most."""
+        return int(next(each.setting.max for each in self.settings if each.field.name == self.rounds))
+
+    @property
     def rounds_key(self) -> str:
         """The key below `debate` that says how many rounds there are at most."""
         return next(key for key, field_name in _format_keys(self.name) if field_name == self.rounds)

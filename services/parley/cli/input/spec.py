@@ -59,6 +59,9 @@ def _set_rounds(spec: DebateSpec, format: str | None, rounds: int) -> None:  # n
         raise CommandError(
             f"--rounds: the settings of format {format!r} are not known here", INVALID_ARGUMENTS
         )
+    if rounds > chosen.max_rounds:
+        message = f"--rounds: must be at most {chosen.max_rounds} in the format {chosen.name}"
+        raise CommandError(message, INVALID_ARGUMENTS)
     chosen.set_rounds(spec, rounds)
 
 

@@ -425,6 +425,17 @@ def test_the_settings_that_travel_are_those_of_the_format_that_was_chosen(
     ]
 
 
+@pytest.mark.parametrize("chosen", ["arena", "moderated"])
+def test_more_rounds_than_the_format_can_have_are_refused_by_the_option(
+    chosen: str, orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = ["--server", orchestrator.address]
+    assert run(["debate", "Which?", "--format", chosen, "--rounds", "21", *server]) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told == f"parley: --rounds: must be at most 20 in the format {chosen}"
+    assert run(["debate", "Which?", "--format", chosen, "--rounds", "20", *server]) == 0
+
+
 def test_the_file_may_choose_the_format_and_an_option_counts_before_it(
     orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
