@@ -137,7 +137,7 @@ def config_notices(options: DebateOptions, found: ConfigFile | None) -> list[str
     if found is None:
         chosen = options.agents is not None
         return [] if chosen else [f"No {' or '.join(DEFAULT_FILES)} here: the default team debates."]
-    overridden = {"agents": options.agents, "debate": options.rounds}
+    overridden = {"agents": options.agents, "debate": options.rounds or options.effort}
     moot = {found.gaps.get(section) for section, given in overridden.items() if given is not None}
     kept = [each for each in found.notices if each not in moot]
     return [*kept, *(f"warning: {each}" for each in found.warnings)]

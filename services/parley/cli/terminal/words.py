@@ -102,9 +102,12 @@ def estimate_text(estimate: DebateEstimate) -> str:
     if not estimate.HasField("min_cost_micros"):
         return calls
     low, high = (f"${micros / 1e6:,.2f}" for micros in (estimate.min_cost_micros, estimate.max_cost_micros))
-    cost = (
-        f"about {low} to {high}" if low != high else f"about {low}" if high != "$0.00" else "less than $0.01"
-    )
+    if high == "$0.00":
+        cost = "less than $0.01"
+    elif low == "$0.00":
+        cost = f"at most about {high}"
+    else:
+        cost = f"about {low} to {high}" if low != high else f"about {low}"
     return f"{calls}; {cost} by the prices of {', '.join(estimate.priced_routes)}"
 
 

@@ -64,7 +64,8 @@ def describe_rounds(
     if ended.reason == STOP_REASON_ALL_ROUNDS_COMPLETED:
         lines = [f"{why[0].upper()}{why[1:]}."]
     else:
-        lines = [f"{completed} of at most {total} rounds were held. They ended early: {why}."]
+        were = "was" if completed == 1 else "were"
+        lines = [f"{completed} of at most {total} rounds {were} held. They ended early: {why}."]
     missing = [*_list_missing(debate, failed), *_list_muted(debate, muted)]
     if missing:
         lines += ["What is missing:", *(f"- {each}" for each in missing)]

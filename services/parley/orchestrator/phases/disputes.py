@@ -29,7 +29,7 @@ def find_end_undisputed(
     """
     disputes = list(list_disputes(drafts, groups, made))
     agreed = "the drafts take one position" if len(drafts) > 1 else "there is one draft"
-    nothing = f"nothing is disputed: {agreed}, and no issue of severity {SEVERE} or more is open"
+    nothing = f"nothing is disputed, since {agreed} and no issue of severity {SEVERE} or more is open"
     finding = f"still disputed: {'; '.join(disputes)}" if disputes else nothing
     found = RoundAssessed(round=number, ends_rounds=not disputes, finding=finding)
     debate.record_event(f"round/{number}/disputes/finding", found)

@@ -80,8 +80,9 @@ def test_the_notice_of_defaults_comes_only_where_they_hold(
         "parley.yaml: no agents section: architect and performance debate",
         "parley.yaml: no debate section: rounds as long as something is disputed, 3 at most",
     ]
-    assert run(["debate", "Which?", "--agents", "ada", "--rounds", "1", *server]) == 0
-    assert " section: " not in capsys.readouterr().err
+    for option in (["--rounds", "1"], ["--effort", "quick"]):
+        assert run(["debate", "Which?", "--agents", "ada", *option, *server]) == 0
+        assert " section: " not in capsys.readouterr().err
 
 
 def test_the_answer_alone_is_on_stdout(
@@ -133,8 +134,14 @@ def test_the_answer_alone_is_on_stdout(
             ),
             "Expected: 5 calls; about $0.02 by the prices of m",
         ),
+        (
+            DebateEstimate(
+                min_calls=5, max_calls=5, min_cost_micros=3_000, max_cost_micros=11_000, priced_routes=["m"]
+            ),
+            "Expected: 5 calls; at most about $0.01 by the prices of m",
+        ),
     ],
-    ids=["no price", "a price", "next to nothing", "one amount"],
+    ids=["no price", "a price", "next to nothing", "one amount", "next to nothing at least"],
 )
 def test_what_a_debate_is_expected_to_take_is_said_before_its_first_call(
     orchestrator: ScriptedOrchestrator,

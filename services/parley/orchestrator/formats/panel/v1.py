@@ -327,6 +327,8 @@ def _judge_preamble(debate: Debate, judge: Agent, result: RoundsResult) -> tuple
     """Return what it reads first, and the tokens that are left for the history."""
     total = _settings(debate).rounds
     account = describe_rounds(debate, result.rounds, total, result.end, result.failed, result.steering.muted)
+    if _settings(debate).effort == EFFORT_QUICK:
+        account += "\nNo agent has examined the drafts: look yourself for what is wrong or missing in them."
     issues = issues_of(debate.letter, result.by_round)
     start = (
         user_part(describe_agents(debate)),

@@ -208,9 +208,9 @@ async def test_the_judge_reads_that_nothing_was_disputed(stage: Backstage, repli
         await replica.create(make_debate(2, 3, termination=UNDISPUTED)), "COMPLETED"
     )
     assert rounds_end(events).explanation == (
-        "nothing is disputed: the drafts take one position, and no issue of severity 5 or more is open"
+        "nothing is disputed, since the drafts take one position and no issue of severity 5 or more is open"
     )
-    assert "1 of at most 3 rounds were held. They ended early: nothing is disputed" in " ".join(
+    assert "1 of at most 3 rounds was held. They ended early: nothing is disputed, since" in " ".join(
         stage.gateway.asked("synthesis").prompt.split()
     )
 
@@ -248,6 +248,8 @@ async def test_quick_asks_for_independent_drafts_and_the_answer(
     check_log(events)
     drafts = {f"round/1/propose/{each}" for each in ("ada", "bo", "cy")}
     assert set(stage.gateway.steps()) - answer == {"requirements", *drafts}
+    if method == SYNTHESIS_METHOD_JUDGE:
+        assert "No agent has examined the drafts: look yourself" in stage.gateway.asked("synthesis").prompt
     assert rounds_end(events).explanation == (
         "only independent drafts were asked for, without critiques and refinements"
     )

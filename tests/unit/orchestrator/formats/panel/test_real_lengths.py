@@ -342,7 +342,7 @@ async def test_a_person_who_ends_the_rounds_is_the_reason_and_so_is_one_who_canc
     hold.release()
     folded = fold(await stage.comes_to(debate, "COMPLETED"))
     assert folded.stop_explanation == "a person ended the rounds after round 1"
-    assert "1 of at most 3 rounds were held. They ended early" in stage.gateway.asked("synthesis").prompt
+    assert "1 of at most 3 rounds was held. They ended early" in stage.gateway.asked("synthesis").prompt
     hold = stage.gateway.hold("round/1/propose/bo")
     debate = await replica.create(make_debate(2, 3))
     await hold.reached.wait()
