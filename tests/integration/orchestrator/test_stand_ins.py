@@ -11,9 +11,11 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats import arena, moderated
 from parley.orchestrator.log.envelope import Envelope
+from parley.v1.convergence_pb2 import GroupPositionsResponse, PositionGroup
 from parley.v1.debate_pb2 import STOP_REASON_TOO_FEW_AGENTS
 from parley.v1.event_pb2 import DebateCreated
 from parley.v1.moderated_pb2 import CONFIDENCE_LOW
+from parley.v1.panel_pb2 import EFFORT_QUICK
 from tests.support.arena_debates import ArenaScript, arena_spec
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
@@ -32,6 +34,19 @@ async def held(folder: Path, gateway: ScriptedGateway, spec: DebateCreated) -> l
         events = await stage.comes_to(await replica.create(spec), "COMPLETED")
     check_log(events)
     return events
+
+
+async def test_of_drafts_alone_one_with_the_position_of_most_stands_in(tmp_path: Path) -> None:
+    gateway = ScriptedGateway()
+    groups = [
+        PositionGroup(agent_ids=each, representative_agent_id=each[0]) for each in (["bo", "cy"], ["ada"])
+    ]
+    gateway.group = lambda: GroupPositionsResponse(groups=groups, majority=True, certain=True)
+    gateway.fail("synthesis")
+    state = fold(await held(tmp_path, gateway, make_debate(3, 1, effort=EFFORT_QUICK)))
+    made = state.outcome.stand_in
+    assert (made.agent_id, made.choice) == ("bo", "2 of 3 first drafts take the position of its author's")
+    assert state.outcome.description.startswith("bo answers round/1/propose/bo")
 
 
 async def test_what_an_arena_decided_for_stands_in_for_its_answer(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import pytest
 from parley.orchestrator.model.best_work import choose_best_work
 from parley.orchestrator.model.contributions import Contribution
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP, Critique, Issue, IssueAnswer
+from parley.v1.debate_pb2 import DraftGroup, DraftGroups
 
 WORKS = [Contribution(agent, "refinement", 2, f"{agent}'s work") for agent in ("ada", "bo", "cy")]
 
@@ -76,3 +77,17 @@ def test_the_best_work_is_what_critics_say_last(said: Sequence[Contribution], be
 
 def test_one_work_alone_is_the_best() -> None:
     assert choose_best_work(WORKS[:1], []).reason == "there is no other"
+
+
+def test_of_equals_the_position_of_most_first_drafts_counts() -> None:
+    groups = [DraftGroup(agent_ids=["bo", "cy"]), DraftGroup(agent_ids=["ada"])]
+    chosen = choose_best_work(WORKS, [], DraftGroups(groups=groups, majority=True))
+    assert (chosen.work.agent, chosen.reason) == (
+        "bo",
+        "2 of 3 first drafts take the position of its author's",
+    )
+    assert choose_best_work(WORKS, [], DraftGroups(groups=groups)).work.agent == "ada", "no majority is known"
+    agreed = choose_best_work(
+        WORKS, [critique("bo", "ada", agrees=True)], DraftGroups(groups=groups, majority=True)
+    )
+    assert agreed.work.agent == "ada", "who has read it knows more"

@@ -86,6 +86,7 @@ class RoundsResult:
         requirements: What an answer has to meet.
         end: Why the rounds ended.
         steering: What a person wants of the answer.
+        drafts: How the first drafts group; None: it is not known.
     """
 
     contributions: Sequence[Contribution]
@@ -94,6 +95,7 @@ class RoundsResult:
     requirements: Requirements
     end: RoundsEnded
     steering: Steering
+    drafts: DraftGroups | None
 
     @property
     def finals(self) -> list[Contribution]:
@@ -136,6 +138,7 @@ async def _run_rounds(debate: Debate) -> RoundsResult:
     rounds: list[Round] = []
     stated: list[Sequence[Contribution]] = []
     ended: RoundsEnded | None = None
+    groupings: list[asyncio.Task[DraftGroups | None]] = []
     async with asyncio.TaskGroup() as tasks:
         past = tasks.create_task(recall(debate))
         requirements = tasks.create_task(list_requirements(debate))
@@ -146,9 +149,9 @@ async def _run_rounds(debate: Debate) -> RoundsResult:
                 break
             plan = _plan_round(debate, number, steering, past, requirements)
             rounds.append(Round(debate, tasks, plan, tuple(rounds)))
-            grouping = tasks.create_task(_group_drafts(debate, rounds))
+            groupings.append(tasks.create_task(_group_drafts(debate, rounds)))
             if number < settings.rounds:
-                ended = await _find_end(debate, rounds, requirements, stated, grouping)
+                ended = await _find_end(debate, rounds, requirements, stated, groupings[-1])
             if ended:
                 break
     made = [each for result in rounds for each in await result.collect_all()]
@@ -158,7 +161,7 @@ async def _run_rounds(debate: Debate) -> RoundsResult:
     if ended is None:
         ended = end_from_outside(steering, len(rounds)) if steering.limit else _end_of_rounds(debate)
     debate.record_event(f"rounds/ended/{len(rounds)}", ended)
-    return RoundsResult(made, failed, len(rounds), await requirements, ended, steering)
+    return RoundsResult(made, failed, len(rounds), await requirements, ended, steering, groupings[0].result())
 
 
 def _end_of_rounds(debate: Debate) -> RoundsEnded:
@@ -259,7 +262,7 @@ async def _create_answer(debate: Debate, result: RoundsResult) -> Outcome:
     try:
         return await _make_answer(debate, result, method)
     except DebateFailedError as failed:
-        best = choose_best_work(result.finals, result.contributions)
+        best = choose_best_work(result.finals, result.contributions, result.drafts)
         writer = "" if method == SYNTHESIS_METHOD_VOTING else debate.judge.id
         stand_in = create_stand_in(debate, _ANSWER_KEY, best, failed, writer)
         return outcome_of_stand_in(best.work.text, stand_in)
