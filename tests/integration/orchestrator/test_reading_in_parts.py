@@ -115,11 +115,12 @@ async def test_pages_of_two_mebibytes_are_made_where_nothing_is_said(
 async def test_a_step_that_is_tried_again_between_pages_comes_once_more(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
-    gateway.fail("synthesis")
+    steps = ["round/1/propose/bo", "round/1/propose/cy"]
+    gateway.fail("round/1/propose/[bc]*")
     debate = await orchestrator.create()
     await orchestrator.status(debate, debate_pb2.DEBATE_STATUS_FAILED)
     first = (await _pages(orchestrator, debate))[-1]
-    assert [(each.key, each.attempt) for each in first.failures] == [("synthesis", 1)]
+    assert sorted((each.key, each.attempt) for each in first.failures) == [(each, 1) for each in steps]
     last = ListContributionsRequest(debate_id=debate, page_size=1)
     before = await orchestrator.stub.ListContributions(last, timeout=10)
     gateway.mend()
@@ -127,7 +128,8 @@ async def test_a_step_that_is_tried_again_between_pages_comes_once_more(
     await orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
     rest = ListContributionsRequest(debate_id=debate, page_token=before.next_page_token)
     after = await orchestrator.stub.ListContributions(rest, timeout=10)
-    assert [(each.key, each.attempt) for each in after.contributions if each.is_answer] == [("synthesis", 2)]
+    again = [(each.key, each.attempt) for each in after.contributions if each.key in steps]
+    assert sorted(again) == [(each, 2) for each in steps]
     assert not after.failures
 
 
