@@ -5,6 +5,7 @@ block quote or a list item, which also ends the fences that it leaves open. If o
 counts as no code: a backslash too many does no harm.
 """
 
+import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -57,8 +58,27 @@ def list_item(text: str) -> str:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table whose cells hold no markup."""
-    lines = [head, ["---"] * len(head), *([inline(cell) for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return "\n".join([*table_head(head), *map(table_row, rows)])
+
+
+def table_head(head: Sequence[str]) -> list[str]:
+    """Return the lines that a table begins with."""
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head))]
+
+
+def table_row(cells: Sequence[str]) -> str:
+    """Return a line of a table whose cells hold no markup."""
+    return f"| {' | '.join(map(inline, cells))} |"
+
+
+def folded(title: str, blocks: Iterable[str]) -> Iterator[str]:
+    """Yield blocks that a reader of HTML can fold up, under a title in plain words; other readers see them all.
+
+    No text in the blocks can end it: tags in texts are escaped, and stand in block quotes and list items.
+    """
+    yield f"<details>\n<summary>{html.escape(' '.join(title.split()))}</summary>"
+    yield from blocks
+    yield "</details>"
 
 
 def moment(time: datetime) -> str:

@@ -390,7 +390,7 @@ async def test_text_that_a_late_agent_had_written_is_kept_and_nobody_reads_it(tm
     assert not any("cy answers round/1" in asked.prompt for asked in gateway.calls)
     assert gateway.steps("round/2/critique/cy/*"), "it is left out of that phase alone"
     shown = render_report(fold(events), V1)
-    assert "What cy had written" in shown
+    assert "What Cy had written" in shown
     assert "cy answers round/1/propose/cy" in shown
 
 

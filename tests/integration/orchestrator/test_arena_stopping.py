@@ -192,7 +192,7 @@ async def test_the_best_rated_are_asked_first_and_nobody_else_where_they_are_sur
     assert (1, True, ended(events).explanation) in findings(events)
     assert {asked.agent.id for asked in gateway.calls} == {"bo", "dee", "judge"}
     assert outcome(events).arena.not_asked_agent_ids == ["ada", "cy"]
-    assert "ada, cy: what the others proposed was probable enough." in render_report(fold(events), V1)
+    assert "Ada and Cy: what the others proposed was probable enough." in render_report(fold(events), V1)
 
 
 async def test_whether_the_best_rated_agree_is_asked_and_not_asked_again(tmp_path: Path) -> None:

@@ -369,12 +369,12 @@ async def test_the_report_shows_who_debated_and_every_part_of_the_decision(tmp_p
     events = await held(tmp_path, ModeratedScript(decisions=("agreement",)).gateway())
     shown = render_report(fold(events), V1)
     for line in (
-        "| A | simplicity-advocate | Simplicity Advocate | debater |",
-        "### Analysis: Judge (judge)",
-        "### Rebuttals",
-        "### The moderator",
+        "| Simplicity Advocate | simplicity-advocate | debater |",
+        "### Analysis: Judge",
+        "#### Rebuttals",
+        "#### The moderator",
         "- Rounds ended: the perspectives agree: round 1 says so",
-        "### Confidence\n\nHigh",
+        "- **Confidence:** High, by the moderator.",
         "### Perspective: User Experience\n\n- C had a reason.\n- Accepts: user-experience pays for round 1.",
         "### Dissent\n\n- User Experience: It is slower.",
     ):

@@ -70,10 +70,13 @@ async def test_the_proposal_that_wins_the_vote_is_the_answer(tmp_path: Path) -> 
     assert not came_to.HasField("details")
     text = answer_markdown(fold(events), V1)
     assert "## Vote\n\n- Bo has won (moderate)\n" in text
-    assert "Confidence" not in text
+
+    assert "Two of three votes went to the proposal of Bo (moderate).\n" in text
+    assert "- **Confidence:** Those who voted for it are 50 to 90 % sure, by their own word.\n" in text
+    assert "- **Dissent:** Cy voted for the proposal of Ada: cy says so." in text
     report = render_report(fold(events), V1)
-    assert "### Vote: Ada (ada)" in report
-    assert "50% sure: ada says so" in report
+    assert "### Vote: Ada" in report
+    assert "Proposal of Bo, 50% sure: ada says so" in report
 
 
 async def test_proposals_are_shown_without_names_and_in_an_order_of_each_voter(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from parley.orchestrator.api.verdict import verdict_lines
 from parley.orchestrator.engine.format import AnswerPart, Format
 from parley.orchestrator.model.best_work import describe_stand_in
 from parley.orchestrator.model.names import names_of
@@ -32,7 +33,9 @@ def answer_markdown(debate: Debate, debate_format: Format | None) -> str:
     """Return the answer as a page of its own; what agents wrote stands as they wrote it."""
     blocks = [f"*Demonstration: {DEMONSTRATION}.*"] if debate.demonstration else []
     blocks += [f"*{inline(line)}*" for line in [stand_in_line(debate)] if line]
-    for part in answer_parts(debate, debate_format):
+    answer, *others = answer_parts(debate, debate_format)
+    lines = verdict_lines(debate, debate_format)
+    for part in (answer, *([AnswerPart("In short", items=lines)] if lines else []), *others):
         if part.title:
             blocks.append(f"## {inline(part.title)}")
         blocks.append("\n".join(map(list_item, part.items)) if part.items else part.text.strip())

@@ -1,7 +1,7 @@
 """A debate as people read it: whole or in parts. What is larger than a message may be is refused, and never sent."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -109,7 +109,13 @@ def contributions_response(page: ContributionsPage, debate: Debate) -> ListContr
     return response
 
 
-def report_pieces(markdown: str) -> Iterator[StreamReportResponse]:
-    """Yield a report in parts."""
-    for start in range(0, len(markdown), _PIECE_CHARACTERS):
-        yield StreamReportResponse(markdown=markdown[start : start + _PIECE_CHARACTERS])
+def report_responses(pieces: Iterable[str]) -> Iterator[StreamReportResponse]:
+    """Yield the pieces of a report joined and cut to messages of one size; only the text of one message is kept."""
+    text = ""
+    for piece in pieces:
+        text += piece
+        while len(text) >= _PIECE_CHARACTERS:
+            yield StreamReportResponse(markdown=text[:_PIECE_CHARACTERS])
+            text = text[_PIECE_CHARACTERS:]
+    if text:
+        yield StreamReportResponse(markdown=text)

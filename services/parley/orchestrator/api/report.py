@@ -1,316 +1,169 @@
-"""The report of a debate, finished or not, as CommonMark.
+"""The report of a debate, finished or not, as CommonMark: its answer first, then what led to it.
 
 Texts of agents and people are in block quotes and list items, which end where we end them, without headings, HTML, images and
 definitions of links: nothing in a text can reach the rest of the document, pose as a part of it, or have a reader fetch something.
 """
 
-import itertools
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
-from pydantic_core import from_json
-
-from parley.orchestrator.api.answer import answer_parts, stand_in_line
-from parley.orchestrator.api.report_agents import answering_model, name_of
-from parley.orchestrator.api.report_opening import opening_blocks
-from parley.orchestrator.api.report_rhetoric import marks_of, trickster_blocks
-from parley.orchestrator.engine.format import Format
+from parley.orchestrator.api.answer import answer_parts
+from parley.orchestrator.api.report_about import about_section, status_lines, warnings_and_failures
+from parley.orchestrator.api.report_contribution import contribution_blocks
+from parley.orchestrator.api.report_issues import issues_section
+from parley.orchestrator.api.report_page import ReportPage
+from parley.orchestrator.api.report_people import (
+    clarifications_section,
+    feedback_section,
+    interventions_section,
+)
+from parley.orchestrator.api.report_rounds import after_rounds, before_rounds, rounds_section
+from parley.orchestrator.api.verdict import verdict_lines
+from parley.orchestrator.engine.format import AnswerPart, Format
 from parley.orchestrator.log.feedback import Feedback
-from parley.orchestrator.model.contributions import letter_of
-from parley.orchestrator.model.spec import participants_of
-from parley.orchestrator.model.tasks import phase_of
-from parley.orchestrator.model.times import time_of
-from parley.runtime.safe_markdown import inline, list_item, quote, span, table
-from parley.v1.agent_pb2 import ToolCall, Usage
-from parley.v1.critique_pb2 import (
-    ISSUE_STATUS_NOT_ANSWERED,
-    ISSUE_STATUS_REJECTED,
-    ISSUE_STATUS_TAKEN_UP,
-    ISSUE_STATUS_UNSPECIFIED,
-)
-from parley.v1.debate_pb2 import (
-    DEBATE_STATUS_COMPLETED,
-    Contribution,
-    Debate,
-    DraftGroups,
-    FailedContribution,
-    Work,
-)
+from parley.orchestrator.model.effect_text import effect_lines
+from parley.orchestrator.model.short_text import to_title
+from parley.runtime.safe_markdown import inline, list_item, quote, table
+from parley.v1.debate_pb2 import Debate
+from parley.v1.effect_pb2 import ChangedStand, TakenUpIssue
 
-_MAX_LOOKUP_WIDTH: Final = 80
-_STATUSES: Final = {
-    ISSUE_STATUS_UNSPECIFIED: "answered",
-    ISSUE_STATUS_TAKEN_UP: "taken up",
-    ISSUE_STATUS_REJECTED: "not taken up",
-    ISSUE_STATUS_NOT_ANSWERED: "not answered",
-}
+_MAX_QUESTION_LINES: Final = 10
+_MAX_QUESTION: Final = 2_000
+"""A longer question stands below the answer."""
 
 
 def render_report(debate: Debate, debate_format: Format | None, feedback: Feedback | None = None) -> str:
-    """Return the report of a debate; its format, if it is known here, names its phases and the parts of its answer.
+    """Return the report of a debate in one piece; see `report_blocks`."""
+    return "".join(report_pieces(debate, debate_format, feedback))
 
-    `feedback` is a person's feedback on it.
+
+def report_pieces(
+    debate: Debate, debate_format: Format | None, feedback: Feedback | None = None
+) -> Iterator[str]:
+    """Yield the report of a debate in pieces, of which each is made when it is asked for."""
+    separator = ""
+    for block in _blocks(ReportPage(debate, debate_format), feedback):
+        yield f"{separator}{block}"
+        separator = "\n\n"
+    yield "\n"
+
+
+def _blocks(page: ReportPage, feedback: Feedback | None) -> Iterator[str]:
+    """Yield the blocks of a report.
+
+    Its format, if it is known here, names its phases and the parts of its answer. `feedback` is a person's feedback on it.
     """
-    blocks = [
-        f"# Debate {inline(debate.id)}",
-        *opening_blocks(debate, debate_format),
-        *_before_rounds(debate, debate_format),
-        *_first_drafts(debate),
-        *_rounds(debate, debate_format),
-        *_outside_rounds(debate, debate_format),
-        *_feedback(feedback),
-        *_warnings_and_failures(debate),
-        *_totals(debate),
-    ]
-    return "\n\n".join(blocks) + "\n"
+    debate = page.debate
+    yield f"# {inline(to_title(debate.spec.question))}"
+    yield from () if _is_long(debate) else question_blocks(debate)
+    yield from _opening(page)
+    yield from _answer(page)
+    if _is_long(debate):
+        yield "## Question"
+        yield from question_blocks(debate)
+    yield from _requirements(page)
+    yield from _effect(page)
+    yield from issues_section(page)
+    yield from clarifications_section(page)
+    yield from interventions_section(page)
+    yield from feedback_section(feedback)
+    yield from before_rounds(page)
+    yield from rounds_section(page)
+    yield from after_rounds(page)
+    yield from warnings_and_failures(page)
+    yield from about_section(page)
 
 
-def _before_rounds(debate: Debate, debate_format: Format | None) -> Iterator[str]:
-    """Yield the contributions before the first round."""
-    early = _before_first_round(_contributions_to_show(debate, debate_format))
-    if early:
-        yield "## Before the rounds"
-        for made in early:
-            yield from _outside_round(debate, made)
+def question_blocks(debate: Debate) -> Iterator[str]:
+    """Yield the whole question, unless the title is all of it."""
+    question = debate.spec.question
+    if " ".join(question.split()) != to_title(question):
+        yield quote(question)
 
 
-def _contributions_to_show(debate: Debate, debate_format: Format | None) -> Sequence[Contribution]:
-    """Return the contributions without those that have a section of their own, such as requirements."""
-    activities = debate_format.activities if debate_format else ()
-    elsewhere = {each.name for each in activities if not each.heading}
-    return tuple(
-        made for made in debate.contributions if made.is_answer or made.work.activity not in elsewhere
-    )
+def _is_long(debate: Debate) -> bool:
+    question = debate.spec.question.strip()
+    return len(question) > _MAX_QUESTION or question.count("\n") >= _MAX_QUESTION_LINES
 
 
-def _before_first_round(contributions: Sequence[Contribution]) -> Sequence[Contribution]:
-    """Return the contributions before the first round."""
-    if not any(made.work.round for made in contributions):
-        return ()
-    return tuple(itertools.takewhile(lambda made: not made.work.round, contributions))
+def _opening(page: ReportPage) -> Iterator[str]:
+    """Yield what must be known before the answer: the state of a debate without one, else decision, confidence and dissent."""
+    lines = [f"- {line}" for line in status_lines(page)]
+    if page.debate.HasField("outcome"):
+        lines += map(list_item, verdict_lines(page.debate, page.debate_format))
+    yield from ["\n".join(lines)] if lines else []
 
 
-def _first_drafts(debate: Debate) -> Iterator[str]:
-    if not debate.HasField("first_drafts"):
+def _answer(page: ReportPage) -> Iterator[str]:
+    debate = page.debate
+    yield "## Answer"
+    if debate.HasField("outcome"):
+        yield from _answer_parts(page)
         return
+    has_ended = debate.HasField("end_time") or debate.HasField("failure")
+    yield "There is no answer." if has_ended else "There is no answer yet."
+    for made in debate.contributions:
+        if made.is_answer and not made.work.round:
+            yield from contribution_blocks(page, made)
+
+
+def _answer_parts(page: ReportPage) -> Iterator[str]:
+    for part in answer_parts(page.debate, page.debate_format):
+        if part.title:
+            yield f"### {inline(part.title)}"
+        yield _part_block(page, part)
+    scores = page.debate.outcome.scores
+    if scores:
+        yield "### Scores"
+        ordered = sorted(scores, key=lambda each: (-each.score, each.agent_id))
+        rows = [(page.names.of(each.agent_id), f"{each.score:g}") for each in ordered]
+        yield table(("Agent", "Score, 0 to 10"), rows)
+
+
+def _part_block(page: ReportPage, part: AnswerPart) -> str:
+    if part.items:
+        return "\n".join(list_item(page.names.put_in(item)) for item in part.items)
+    text = page.names.put_in(part.text)
+    return quote(text) if part.quoted else inline(text)
+
+
+def _requirements(page: ReportPage) -> Iterator[str]:
+    """Yield what an answer has to meet, while there is none."""
+    debate = page.debate
+    if debate.requirements and not debate.HasField("outcome"):
+        yield "## Requirements"
+        yield "\n".join(
+            list_item(f"R{number}{' (a must)' if each.hard else ''}: {each.text}")
+            for number, each in enumerate(debate.requirements, start=1)
+        )
+
+
+def _effect(page: ReportPage) -> Iterator[str]:
+    """Yield what the debate added to its first drafts; before it is known, how these group."""
+    debate = page.debate
+    if debate.outcome.HasField("effect"):
+        yield "## What the debate changed"
+        lines = effect_lines(debate.outcome.effect, debate.calls, page.names.of, partial(_name_issue, page))
+        yield "\n".join(list_item(page.names.put_in(line)) for line in lines)
+    elif debate.HasField("first_drafts"):
+        yield "## Vote over the first drafts"
+        yield _majority(debate)
+        for group in debate.first_drafts.groups:
+            names = page.names.list_of(group.agent_ids)
+            yield list_item(f"{names}: {group.position}" if group.position else names)
+
+
+def _name_issue(page: ReportPage, change: ChangedStand, issue: TakenUpIssue) -> str:
+    found = page.issues.find(change.round, issue.critic_agent_id, change.agent_id, issue.number)
+    critic = page.names.of(issue.critic_agent_id)
+    return f"issue {found.number if found else issue.number} of {critic}"
+
+
+def _majority(debate: Debate) -> str:
     drafts = debate.first_drafts
-    yield "## Vote over the first drafts"
-    yield _majority(drafts)
-    for group in drafts.groups:
-        names = ", ".join(name_of(debate, agent) for agent in group.agent_ids)
-        yield list_item(f"{names}: {group.position}" if group.position else names)
-
-
-def _majority(drafts: DraftGroups) -> str:
     count = sum(len(group.agent_ids) for group in drafts.groups)
     if not drafts.majority:
         return f"Before anyone read another's draft, no position had more than half of the {count} drafts."
     first = len(drafts.groups[0].agent_ids)
     return f"Before anyone read another's draft, {first} of {count} took the same position."
-
-
-def _rounds(debate: Debate, debate_format: Format | None) -> Iterator[str]:
-    numbers = {made.work.round for made in debate.contributions} | set(debate.begun_rounds)
-    headings = _headings(debate_format)
-    for number in sorted(numbers - {0}):
-        yield f"## Round {number}"
-        contributions = [made for made in debate.contributions if made.work.round == number]
-        if not contributions:
-            yield "Nothing was contributed."
-        for activity in _activities(contributions, headings):
-            yield f"### {headings.get(activity, inline(activity.capitalize()))}"
-            for made in contributions:
-                if made.work.activity == activity:
-                    yield from _contribution(debate, made)
-        for finding in debate.trickster_findings:
-            if finding.round == number:
-                yield from trickster_blocks(finding)
-
-
-def _headings(debate_format: Format | None) -> dict[str, str]:
-    """Return the headings of a format's activities, in the order in which they are shown."""
-    activities = debate_format.activities if debate_format else ()
-    return {each.name: each.heading for each in activities if each.heading}
-
-
-def _activities(contributions: Sequence[Contribution], headings: Mapping[str, str]) -> list[str]:
-    found = dict.fromkeys(made.work.activity for made in contributions)
-    others = [activity for activity in found if activity not in headings]
-    return [activity for activity in headings if activity in found] + others
-
-
-def _contribution(debate: Debate, made: Contribution) -> Iterator[str]:
-    target = f" on {name_of(debate, made.work.target_agent_id)}" if made.work.target_agent_id else ""
-    yield f"#### {name_of(debate, made.work.agent_id)}{target}"
-    yield from _facts(made)
-    yield quote(_display_text(made))
-    yield from _issue_answers(debate, made)
-    if made.reply.claims_to_cite:
-        yield "Claims without a source:"
-        yield "\n".join(map(list_item, made.reply.claims_to_cite))
-
-
-def _issue_answers(debate: Debate, made: Contribution) -> Iterator[str]:
-    """Yield the author's answers to the issues that were raised against its proposal."""
-    if not made.reply.issue_answers:
-        return
-    yield "Answers to issues:"
-    ids = [agent.id for agent in participants_of(debate)]
-    yield "\n".join(
-        list_item(
-            f"{letter_of(ids, each.critic_agent_id)}.{each.number}, {_STATUSES[each.status]}"
-            f"{': ' if each.reason else ''}{each.reason}"
-        )
-        for each in made.reply.issue_answers
-    )
-
-
-def _facts(made: Contribution) -> Iterator[str]:
-    yield _measures(made)
-    yield from marks_of(made)
-    if made.reply.tool_calls:
-        yield f"Looked up: {', '.join(map(_describe_tool_call, made.reply.tool_calls))}"
-
-
-def _describe_tool_call(call: ToolCall) -> str:
-    """Return a use of a tool in a few words, such as `context_search "cache"` or `file_read docs/a.md 1 40`."""
-    try:
-        arguments = from_json(call.arguments or "{}")
-    except ValueError:  # the model wrote no JSON, or it was cut
-        arguments = call.arguments
-    values = arguments.values() if isinstance(arguments, dict) else [arguments]
-    text = " ".join(each if isinstance(each, str) else json.dumps(each) for each in values)
-    text = text if len(text) <= _MAX_LOOKUP_WIDTH else f"{text[: _MAX_LOOKUP_WIDTH - 1]}…"
-    asked = f'"{text}"' if call.name == "context_search" else text
-    return inline(f"{call.name} {asked}{' (failed)' if call.failed else ''}")
-
-
-def _measures(made: Contribution) -> str:
-    reply = made.reply
-    facts = [
-        inline(answering_model(made)),
-        span(reply.latency.ToTimedelta()),
-        f"{reply.usage.input_tokens:,} tokens in, {reply.usage.output_tokens:,} out",
-        f"attempt {made.attempt}" if made.attempt > 1 else "",
-        "cut off at its length limit" if reply.truncated else "",
-        f"stands for {made.work.summarized_characters:,} characters with {len(reply.text):,}, {made.work.summary_method}"
-        if made.work.summary_method
-        else "",
-        f"{reply.characters_cut:,} characters too long, and cut" if reply.characters_cut else "",
-        f"{reply.prompt_characters_left_out:,} characters of its prompt left out"
-        if reply.prompt_characters_left_out
-        else "",
-    ]
-    return " · ".join(fact for fact in facts if fact)
-
-
-def _outside_rounds(debate: Debate, debate_format: Format | None) -> Iterator[str]:
-    """Yield what was contributed outside of rounds, and the answer."""
-    yield "## Answer"
-    answers = []
-    contributions = _contributions_to_show(debate, debate_format)
-    for made in contributions[len(_before_first_round(contributions)) :]:
-        if made.work.round == 0 and made.is_answer:
-            answers.append(made)
-        elif made.work.round == 0:
-            yield from _outside_round(debate, made)
-    if debate.HasField("outcome"):
-        for made in answers:
-            yield from _facts(made)
-        yield from _answer(debate, debate_format)
-        return
-    yield (
-        "There is no answer."
-        if debate.HasField("end_time") or debate.HasField("failure")
-        else "There is no answer yet."
-    )
-    for made in answers:
-        yield from _contribution(debate, made)
-
-
-def _outside_round(debate: Debate, made: Contribution) -> Iterator[str]:
-    title = made.work.title or made.work.activity
-    yield f"### {inline(title.capitalize())}: {name_of(debate, made.work.agent_id)}"
-    yield from _facts(made)
-    yield quote(_display_text(made))
-
-
-def _answer(debate: Debate, debate_format: Format | None) -> Iterator[str]:
-    if debate.outcome.HasField("stand_in"):
-        yield inline(stand_in_line(debate))
-    for part in answer_parts(debate, debate_format):
-        if part.title:
-            yield f"### {inline(part.title)}"
-        if part.items:
-            yield "\n".join(list_item(item) for item in part.items)
-        else:
-            yield quote(part.text) if part.quoted else inline(part.text)
-    if debate.outcome.scores:
-        yield "### Scores"
-        ordered = sorted(debate.outcome.scores, key=lambda each: (-each.score, each.agent_id))
-        yield table(("Agent", "Score, 0 to 10"), [(each.agent_id, f"{each.score:g}") for each in ordered])
-
-
-def _feedback(feedback: Feedback | None) -> Iterator[str]:
-    if feedback is None:
-        return
-    yield "## Feedback"
-    yield f"A person says {'yes' if feedback.value > 0 else 'no'} to this debate ({feedback.value:+d})."
-    if feedback.message:
-        yield quote(feedback.message)
-
-
-def _warnings_and_failures(debate: Debate) -> Iterator[str]:
-    if debate.warnings:
-        yield "## Warnings"
-        yield "\n".join(list_item(warning) for warning in debate.warnings)
-    if debate.failures:
-        yield "## Failures"
-        yield table(("What", "Agent", "Attempt", "Reason", "Message"), map(_failure_cells, debate.failures))
-    for failed in debate.failures:
-        if failed.partial_text.strip():
-            what, agent, *_ = _failure_cells(failed)
-            yield f"What {agent} had written of its {what}, which counts for nothing; no agent of the debate has read it:"
-            yield quote(failed.partial_text)
-
-
-def _failure_cells(failed: FailedContribution) -> tuple[str, ...]:
-    work = failed.work
-    return (_describe_work(work), work.agent_id, str(failed.attempt), failed.reason, failed.message)
-
-
-def _describe_work(work: Work) -> str:
-    phase = phase_of(work)
-    return f"{phase} of {work.target_agent_id}" if work.target_agent_id else phase
-
-
-def _totals(debate: Debate) -> Iterator[str]:
-    yield "## Totals"
-    yield "Everything counts here: contributions, summaries, the answer, and calls that failed."
-    took = span(time_of(debate.update_time) - time_of(debate.create_time))
-    rows = [("Contributions", f"{len(debate.contributions):,}"), ("Model calls", f"{debate.calls:,}")]
-    rows += _usage_rows(debate.usage)
-    rows.append(
-        ("Duration" if debate.status == DEBATE_STATUS_COMPLETED else "Duration until the last event", took)
-    )
-    yield table(("What", "How much"), rows)
-
-
-def _usage_rows(usage: Usage) -> list[tuple[str, str]]:
-    cost = (
-        "not known"
-        if not usage.HasField("cost_micros")
-        else f"{usage.cost_micros / 1_000_000:.6f} US dollars"
-    )
-    return [
-        ("HTTP requests to providers", f"{usage.requests:,}"),
-        ("Tokens in", f"{usage.input_tokens:,}"),
-        ("Tokens out", f"{usage.output_tokens:,}"),
-        ("Cost", cost),
-    ]
-
-
-def _display_text(made: Contribution) -> str:
-    """Return a contribution as people read it: a structured answer rendered, any other text as it is."""
-    return made.reply.rendered or made.reply.text

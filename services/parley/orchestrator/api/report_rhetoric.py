@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, Literal
 
+from parley.orchestrator.model.names import Names
 from parley.runtime.safe_markdown import inline, quote
 from parley.v1.arena_pb2 import (
     TRICKSTER_VERDICT_CHALLENGED,
@@ -36,7 +37,7 @@ def marks_of(made: Contribution) -> Iterator[str]:
             yield f"{what}: {', '.join(map(_mark, marks))}"
 
 
-def trickster_blocks(finding: TricksterFinding) -> Iterator[str]:
+def trickster_blocks(finding: TricksterFinding, names: Names) -> Iterator[str]:
     """Yield the trickster's findings after a round, and its message to the agents."""
     measured = finding.features
     rates = [f"figures {measured.figures:.1f}", f"specifics {measured.specifics:.1f}"]
@@ -48,11 +49,11 @@ def trickster_blocks(finding: TricksterFinding) -> Iterator[str]:
         shares.append(f"silent critiques {measured.silence:.0%}")
     if finding.HasField("support"):
         shares.append(f"support {finding.support:.1f} of 10, by the judge")
-    yield "### Trickster"
+    yield "#### Trickster"
     yield f"Hollow at {finding.hollow_percent:.0f} % (threshold {finding.threshold_percent} %): {_VERDICTS[finding.verdict]}."
     yield f"In 100 words: {' · '.join(rates)}; in all: {' · '.join(shares)}"
     if finding.challenge:
-        yield quote(finding.challenge)
+        yield quote(names.put_in(finding.challenge))
 
 
 def _mark(mark: RhetoricalMark) -> str:

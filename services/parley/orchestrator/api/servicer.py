@@ -1,7 +1,7 @@
 """OrchestratorService: protobuf in and out."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,7 +11,6 @@ import grpc
 from google.protobuf.json_format import SerializeToJsonError
 
 from parley.orchestrator.allowance.allowance import Allowance
-from parley.orchestrator.api import report
 from parley.orchestrator.api.conversion import status_word, summary_to_proto, with_answer, without_texts
 from parley.orchestrator.api.decision import decision_of, require_moderated_outcome
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
@@ -26,9 +25,10 @@ from parley.orchestrator.api.reading import (
     check_size,
     contributions_page,
     contributions_response,
-    report_pieces,
+    report_responses,
     wants_full_view,
 )
+from parley.orchestrator.api.report import report_pieces
 from parley.orchestrator.api.requests import check_id, resolve_request
 from parley.orchestrator.api.route_warnings import budget_warnings, context_warnings
 from parley.orchestrator.api.store_trouble import map_store_errors
@@ -285,7 +285,9 @@ class OrchestratorServicer(KeyServicer):
     ) -> orchestrator_pb2.GetReportResponse:
         """Return a debate's report."""
         debate = check_id("debate_id", request.debate_id)
-        response = orchestrator_pb2.GetReportResponse(markdown=await self._render_report(debate))
+        pieces = await self._report_pieces(debate)
+        # In a thread: a debate of megabytes would delay all other callers.
+        response = orchestrator_pb2.GetReportResponse(markdown=await asyncio.to_thread("".join, pieces))
         check_size(response, f"the report of {debate}", "ask for StreamReport")
         return response
 
@@ -295,8 +297,9 @@ class OrchestratorServicer(KeyServicer):
         _context: object,
     ) -> AsyncGenerator[orchestrator_pb2.StreamReportResponse, None]:
         """Send a debate's report in parts."""
-        for piece in report_pieces(await self._render_report(check_id("debate_id", request.debate_id))):
-            yield piece
+        responses = report_responses(await self._report_pieces(check_id("debate_id", request.debate_id)))
+        while (response := await asyncio.to_thread(next, responses, None)) is not None:
+            yield response
 
     async def GetDecision(  # noqa: N802
         self,
@@ -387,12 +390,11 @@ class OrchestratorServicer(KeyServicer):
         debate_format.subject.apply(spec, with_answer(debate, self._format_of(debate)))
         return debate_id
 
-    async def _render_report(self, debate_id: str) -> str:
+    async def _report_pieces(self, debate_id: str) -> Iterator[str]:
         debate = await self._get_debate(debate_id)
         with map_store_errors():
             feedback = await self.feedback.get_latest(current_tenant(), debate_id)
-        # In a thread: a debate of megabytes would delay all other callers.
-        return await asyncio.to_thread(report.render_report, debate, self._format_of(debate), feedback)
+        return report_pieces(debate, self._format_of(debate), feedback)
 
     async def _get_debate(self, debate_id: str) -> Debate:
         return await self.debates.get(current_tenant(), debate_id)

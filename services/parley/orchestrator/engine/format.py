@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from google.protobuf.message import Message
 
@@ -34,6 +35,28 @@ class AnswerPart:
     text: str = ""
     items: Sequence[str] = ()
     quoted: bool = True
+
+
+NOT_ASKED: Final = "No agent was asked whether it agrees with the answer."
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a debate decided, for people: plain sentences with the names of agents. What is empty is left out.
+
+    Attributes:
+        answer: The text whose first sentence says what was decided; empty: the answer.
+        decision: Who decided it, and how clearly.
+        confidence: How sure the decision is, if a format says it in its own words.
+        dissent: Who disagrees, and why; a sentence or two each.
+        no_dissent: What is said if no agent disagrees: who was asked.
+    """
+
+    answer: str = ""
+    decision: str = ""
+    confidence: str = ""
+    dissent: Sequence[str] = ()
+    no_dissent: str = NOT_ASKED
 
 
 def _description_only(debate: DebateMessage) -> Iterator[AnswerPart]:
@@ -120,6 +143,7 @@ class Format:
         activities: Its phases, in the order in which a report shows their contributions.
         answer: Yields the answer of a completed debate with all its parts.
         estimate: Returns what a debate is expected to take, of its complete first event; None if that cannot be said.
+        verdict: Returns what a completed debate decided; None if its debates decide nothing.
         subject: The other debate that its debates are about; None if they are about a question.
         fallback_role: The role whose prompts an agent gets if its own role lacks them; empty: they are required.
         is_judged: Whether the judge takes part.
@@ -137,6 +161,7 @@ class Format:
     activities: tuple[Activity, ...] = ()
     answer: Callable[[DebateMessage], Iterable[AnswerPart]] = _description_only
     estimate: Callable[[DebateCreated], DebateEstimate] | None = None
+    verdict: Callable[[DebateMessage], Verdict] | None = None
     subject: Subject | None = None
     fallback_role: str = ""
     is_judged: bool = True

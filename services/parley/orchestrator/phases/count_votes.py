@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from parley.orchestrator.model import voting
+from parley.orchestrator.model.effect_text import count_of
 from parley.orchestrator.model.names import Names
 from parley.orchestrator.model.voting import Rule
 from parley.runtime.contract_settings import with_defaults
@@ -228,6 +229,44 @@ def _to_proto(strength: voting.Strength) -> VoteStrength.ValueType:
 def strength_name(vote: Vote) -> str:
     """Return how clear a vote was, such as `strong`."""
     return VoteStrength.Name(vote.strength).removeprefix("VOTE_STRENGTH_").lower()
+
+
+def describe_result(vote: Vote, names: Names, standing: str) -> str:
+    """Return who voted for what stands, and how clear that was; `standing`: the agent whose proposal stands."""
+    option = next((each for each in vote.options if each.agent_id == standing), VoteOption())
+    votes = count_of(option.votes, len(vote.ballots), "vote")
+    for_it = f"{votes[:1].upper()}{votes[1:]} went to the proposal of {names.of(standing)}"
+    if vote.winner_agent_id:
+        return f"{for_it} ({strength_name(vote)})."
+    if vote.tied_agent_ids:
+        return f"The vote is tied ({strength_name(vote)}) between {names.list_of(vote.tied_agent_ids)}: the proposal of {names.of(standing)} stands, since its voters were the surest."
+    return f"No proposal has enough votes ({strength_name(vote)}). {for_it}, and it stands."
+
+
+def describe_voters_word(vote: Vote, standing: str) -> str:
+    """Return how sure those who voted for what stands are, by their own word; empty if they do not say."""
+    stated = [
+        each.confidence for each in vote.ballots if each.choice_agent_id == standing and each.confidence
+    ]
+    if not stated:
+        return ""
+    least, most = round(100 * min(stated)), round(100 * max(stated))
+    sure = f"{least} %" if least == most else f"{least} to {most} %"
+    return f"Those who voted for it are {sure} sure, by their own word."
+
+
+def describe_minority(vote: Vote, names: Names, standing: str) -> Iterator[str]:
+    """Yield who voted for another proposal than the one that stands, and why."""
+    alike = next((each.agent_ids for each in vote.groups if standing in each.agent_ids), [standing])
+    for each in vote.ballots:
+        if each.choice_agent_id not in alike:
+            whose = (
+                "its own proposal"
+                if each.choice_agent_id == each.agent_id
+                else f"the proposal of {names.of(each.choice_agent_id)}"
+            )
+            reason = f": {names.put_in(each.reason)}" if each.reason else "."
+            yield f"{names.of(each.agent_id)} voted for {whose}{reason}"
 
 
 def vote_lines(vote: Vote, names: Names, *, without_winner: str, with_shares: bool) -> Iterator[str]:

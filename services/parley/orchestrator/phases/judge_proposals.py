@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -169,7 +170,7 @@ async def judge_proposals(
     )
     key = f"round/{number}/judge"
     task = Task(JUDGEMENT.create_work(judge.id, number), prompt)
-    shape = AnswerShape("judgement", Judgement, _schema(letters, len(positions)), _render)
+    shape = AnswerShape("judgement", Judgement, _schema(letters, len(positions)), partial(_render, positions))
     made = await debate.ask_structured(key, judge, task, shape)
     if isinstance(made, StepFailed):
         failure = answer_failure(debate, {key: made}, JUDGEMENT.name)
@@ -195,7 +196,7 @@ def _number_lines(positions: Sequence[str]) -> str:
     return "\n".join(f"{number}. {' '.join(each.split())}" for number, each in enumerate(positions, start=1))
 
 
-def _render(judgement: Judgement) -> str:
+def _render(positions: Sequence[str], judgement: Judgement) -> str:
     lines = [
         f"- agent {each.agent}: {'no score' if each.score is None else f'{each.score:g} of {_MAX_SCORE}'}"
         f"{': ' if each.reason else ''}{each.reason}"
@@ -209,10 +210,11 @@ def _render(judgement: Judgement) -> str:
         lines.append(f"Still to be settled: {judgement.missing}")
     if judgement.position == 0:
         lines.append(f"It holds none of the first positions to be right: {judgement.position_reason}")
-    elif judgement.position is not None:
+    elif judgement.position is not None and judgement.position <= len(positions):
+        chosen = " ".join(positions[judgement.position - 1].split())
         lines.append(
-            f"Of the first positions it holds number {judgement.position} to be right,"
-            f" {judgement.position_confidence:.0%} sure: {judgement.position_reason}"
+            f"Of the first positions it holds this one to be right, {judgement.position_confidence:.0%} sure:"
+            f" “{chosen}” {judgement.position_reason}"
         )
     return "\n".join(lines)
 

@@ -1,6 +1,7 @@
 """A vote: agents choose among each other's proposals. What a ballot weighs and which choices are alike is looked up meanwhile."""
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -106,6 +107,11 @@ _BALLOT_PROMPT: Final = (
 )
 _MAY_BE_OWN: Final = "it may be your own"
 _IS_NOT_OWN: Final = "your own is not among them"
+
+
+_PROPOSAL: Final = re.compile(
+    r"\b([Pp])roposal[ \t]+(?:no\.?[ \t]*|number[ \t]+|#)?(\d{1,2})\b", re.IGNORECASE
+)
 
 
 class _Ballot(BaseModel):
@@ -252,7 +258,8 @@ async def _ask_ballot(poll: _Poll, voter: Agent) -> Ballot | StepFailed:
         user_part(task_text),
     )
     task = Task(VOTE.create_work(voter.id, poll.terms.round), prompt, is_answer=True, retry_once=True)
-    shape = AnswerShape("ballot", _Ballot, _create_schema(len(shown)), _render_ballot)
+    letters = [debate.letter(each.agent) for each in shown]
+    shape = AnswerShape("ballot", _Ballot, _create_schema(len(shown)), partial(_render_ballot, letters))
     cast = await debate.ask_structured(key, voter, task, shape)
     if isinstance(cast, StepFailed):
         return cast
@@ -260,8 +267,9 @@ async def _ask_ballot(poll: _Poll, voter: Agent) -> Ballot | StepFailed:
         message = f"there is no proposal {cast.choice}"
         return StepFailed(work=task.work, reason="INVALID_STRUCTURED_ANSWER", message=message)
     chosen = shown[cast.choice - 1].agent
+    reason = _name_proposals(letters, cast.reason)
     return Ballot(
-        agent_id=voter.id, choice_agent_id=chosen, confidence=cast.confidence, reason=cast.reason, weight=1
+        agent_id=voter.id, choice_agent_id=chosen, confidence=cast.confidence, reason=reason, weight=1
     )
 
 
@@ -275,8 +283,20 @@ def _sort_ballots(settled: Mapping[str, Ballot | StepFailed], weights: Mapping[s
     return cast
 
 
-def _render_ballot(ballot: _Ballot) -> str:
-    return f"Proposal {ballot.choice}, {ballot.confidence:.0%} sure: {ballot.reason}"
+def _render_ballot(letters: Sequence[str], ballot: _Ballot) -> str:
+    chosen = _name_proposals(letters, f"Proposal {ballot.choice}")
+    return f"{chosen}, {ballot.confidence:.0%} sure: {_name_proposals(letters, ballot.reason)}"
+
+
+def _name_proposals(letters: Sequence[str], text: str) -> str:
+    """Return a text with the authors of proposals: their numbers mean something to the voter alone."""
+
+    def name(found: re.Match[str]) -> str:
+        number = int(found[2])
+        known = 1 <= number <= len(letters)
+        return f"{found[1]}roposal of agent {letters[number - 1]}" if known else found[0]
+
+    return _PROPOSAL.sub(name, text)
 
 
 def _create_schema(count: int) -> str:

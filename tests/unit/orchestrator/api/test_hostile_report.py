@@ -41,11 +41,15 @@ javascript:x) [[in](vbscript:x)](HTTPS://127.0.0.1/) ![picture](ftp://x) [web](h
 | a | b |
 ```html
 <iframe src=x>"""
+HARMLESS = "\nx" * HOSTILE.count("\n")
+"""As many lines: a report has a place for long questions."""
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 ELEMENTS = HEADINGS | frozenset(
     [
         "a",
         "blockquote",
+        "details",
+        "summary",
         "br",
         "code",
         "em",
@@ -93,6 +97,7 @@ class Page(HTMLParser):
         super().__init__()
         self.elements: set[str] = set()
         self.headings: list[str] = []
+        self.folded = 0
         self.links: list[str] = []
         self.env: dict[str, Any] = {}
         reader = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -101,22 +106,23 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.add(tag)
+        self.folded += tag == "details"
         if tag in HEADINGS:
             self.headings.append(tag)
         self.links += [value or "" for name, value in attrs if name == "href"]
 
 
-def hostile(message: Any) -> None:
-    """Add the hostile text to every text of a message."""
+def add(message: Any, text: str) -> None:
+    """Add a text to every text of a message."""
     for field, value in message.ListFields():
         if field.message_type is not None and not field.message_type.GetOptions().map_entry:
             for each in value if field.is_repeated else (value,):
-                hostile(each)
+                add(each, text)
         elif field.name in TEXTS and field.type == field.TYPE_STRING:
             if field.is_repeated:
-                value[:] = [f"{each}{HOSTILE}" for each in value]
+                value[:] = [f"{each}{text}" for each in value]
             else:
-                setattr(message, field.name, f"{value}{HOSTILE}")
+                setattr(message, field.name, f"{value}{text}")
 
 
 def copy_events(events: list[Envelope], *, poisoned: bool) -> Iterator[Event]:
@@ -125,8 +131,7 @@ def copy_events(events: list[Envelope], *, poisoned: bool) -> Iterator[Event]:
             continue
         payload: Message = type(event.payload)()
         payload.CopyFrom(event.payload)
-        if poisoned:
-            hostile(payload)
+        add(payload, HOSTILE if poisoned else HARMLESS)
         yield create_event(event.key, payload, event.attempt)
 
 
@@ -147,6 +152,7 @@ def test_no_text_loads_anything_runs_anything_or_poses_as_a_part_of_the_report(n
     for ours, theirs in zip(pages(KEPT[name], poisoned=False), pages(KEPT[name], poisoned=True), strict=True):
         assert theirs.headings == ours.headings
         assert theirs.elements <= ELEMENTS
+        assert theirs.folded == ours.folded
         assert not theirs.env.get("references")
         assert all(each.lower().startswith(LINKS) for each in theirs.links)
         assert any(each.startswith("mailto:") for each in theirs.links)

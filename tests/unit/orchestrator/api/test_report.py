@@ -57,7 +57,6 @@ from tests.unit.orchestrator.made_logs import (
     ADA,
     BO,
     CREATED,
-    DEBATE,
     created,
     failed,
     key_of,
@@ -129,33 +128,33 @@ def code(text: str) -> list[str]:
     return [token.content for token in parsed(text) if token.type == "fence"]
 
 
-def test_a_report_reads_from_the_question_to_the_totals() -> None:
+def test_a_report_reads_from_the_answer_to_the_totals() -> None:
     assert outline(report(*WHOLE)) == [
-        f"# Debate {DEBATE}",
-        "## Question",
-        "## Agents",
-        "## Round 1",
-        "### Proposals",
-        "#### Ada (ada)",
-        "### Critiques",
-        "#### Bo (bo) on Ada (ada)",
-        "### Refinements",
-        "#### Ada (ada)",
+        "# Which store?",
         "## Answer",
         "### Implementation",
         "### Recommendations",
         "### Requirements",
         "### Trade-offs",
         "### Open questions",
-        "### Confidence",
         "### Scores",
-        "## Totals",
+        "## Rounds",
+        "### Round 1",
+        "#### Proposals",
+        "##### Ada",
+        "#### Critiques",
+        "##### Bo on Ada",
+        "#### Refinements",
+        "##### Ada",
+        "## About this debate",
+        "### Agents",
+        "### Totals",
     ]
 
 
 def test_a_contribution_stands_with_what_it_took() -> None:
     assert (
-        "#### Bo (bo) on Ada (ada)\n\n"
+        "##### Bo on Ada\n\n"
         "small (openai-small) · 1.5 s · 10 tokens in, 5 out\n\n"
         "> A is slow.\n" in report(*WHOLE)
     )
@@ -171,7 +170,7 @@ def test_the_answer_is_told_with_all_that_belongs_to_it() -> None:
         "- Measure first.\n- Keep backups.",
         "- **Not met:** Two regions. (a must)",
         "- How many writers?",
-        "40 of 100, by the judge",
+        "- **Confidence:** By the judge's own word 40 of 100, and 40 at most while a must is not met.",
     ):
         assert said in text
     assert [each for each in cells(text) if each in {"9", "7.5"}] == ["9", "7.5"]
@@ -198,7 +197,7 @@ def test_a_cost_that_is_not_known_is_not_made_up() -> None:
     assert totals[totals.index("Cost") + 1] == "not known"
 
 
-def test_agents_are_told_with_letter_role_model_and_prompt() -> None:
+def test_agents_are_told_with_role_model_and_prompt() -> None:
     spec = created(
         agents=(
             with_fields(ADA, system_prompt=PromptText(text="Be brief.", source="prompts/ada.md")),
@@ -207,9 +206,9 @@ def test_agents_are_told_with_letter_role_model_and_prompt() -> None:
     )
     text = report(create_event("created", spec), succeeded(PROPOSAL, "Use A."))
 
-    row = cells(text)[7:14]
-    assert row == ["A", "ada", "Ada", "architect", "small (openai-small)", "prompts/ada.md", "built-in"]
-    assert cells(text)[14:19] == ["B", "bo", "Bo", "security", "no agent yet; asked of the default routes"]
+    row = cells(text)[6:12]
+    assert row == ["Ada", "ada", "architect", "small (openai-small)", "prompts/ada.md", "built-in"]
+    assert cells(text)[12:16] == ["Bo", "bo", "security", "no agent yet; asked of the default routes"]
 
 
 def test_an_unfinished_debate_says_so() -> None:
@@ -231,11 +230,11 @@ def test_a_failed_debate_names_reason_phase_and_agent() -> None:
     )
     text = report(*BEGUN, failed(PROPOSAL, "no | answer"), DebateFailed(failure=failure))
 
-    assert "- Failed in round 1 proposal, agent ada: CALL\\_TIMEOUT: no answer" in text
+    assert "- Failed in round 1 proposal, agent Ada: CALL\\_TIMEOUT: no answer" in text
     assert "There is no answer." in text
     assert cells(text)[cells(text).index("round 1 proposal") :][:5] == [
         "round 1 proposal",
-        "ada",
+        "Ada",
         "1",
         "CALL_TIMEOUT",
         "no | answer",
@@ -257,7 +256,7 @@ def test_a_structured_answer_is_shown_as_its_phase_renders_it() -> None:
     step = StepSucceeded(work=work, digest="d", reply=Reply(text='{"A": 1}', rendered="- agent A: 1 of 100"))
     text = report(*BEGUN, create_event("1/assessment/judge", step, 1))
 
-    assert "> - agent A: 1 of 100" in text
+    assert "> - Ada: 1 of 100" in text
     assert '{"A": 1}' not in text
 
 
@@ -282,7 +281,7 @@ def test_warnings_interventions_context_and_past_debates_are_told() -> None:
     assert "- docs/load\\_test.md (5 characters)" in text
     assert "- deb-1" in text
     assert "- Bo is late." in text
-    assert "- guide: Mind the budget.\n- mute bo\n- continue\n- cancel: enough\n" in text
+    assert "- guide: Mind the budget.\n- mute Bo\n- continue\n- cancel: enough\n" in text
     assert "- approve: yes\n  well done\n- approve: no\n- answer: Both:\n  q1: ten" in text
 
 
@@ -297,7 +296,7 @@ def test_the_vote_over_the_first_drafts_is_told() -> None:
     text = report(*BEGUN, DraftsGrouped(drafts=DraftGroups(groups=groups, majority=True, certain=True)))
 
     assert "2 of 3 took the same position." in text
-    assert "- Ada (ada), Bo (bo): A." in text
+    assert "- Ada and Bo: A." in text
 
 
 def test_a_vote_over_the_first_drafts_that_is_not_certain_is_not_told() -> None:
@@ -324,24 +323,28 @@ def test_a_refinement_is_shown_with_what_its_author_says_of_each_issue() -> None
     text = report(*BEGUN, create_event(key_of(work), StepSucceeded(work=work, reply=reply), 1))
 
     assert (
-        "> Use one.\n\nAnswers to issues:\n\n- B.1, not taken up: It is slow.\n- B.2, not answered\n" in text
+        "> Use one.\n\nAnswers to issues:\n\n- Issue 1 of Bo, not taken up: It is slow.\n- Issue 2 of Bo, not answered\n"
+        in text
     )
 
 
 def test_a_debate_of_a_format_that_is_not_known_here_has_a_report() -> None:
     text = report(*WHOLE, debate_format=None)
 
-    assert outline(text)[3:] == [
-        "## Round 1",
-        "### Proposal",
-        "#### Ada (ada)",
-        "### Critique",
-        "#### Bo (bo) on Ada (ada)",
-        "### Refinement",
-        "#### Ada (ada)",
+    assert outline(text)[1:] == [
         "## Answer",
         "### Scores",
-        "## Totals",
+        "## Rounds",
+        "### Round 1",
+        "#### Proposal",
+        "##### Ada",
+        "#### Critique",
+        "##### Bo on Ada",
+        "#### Refinement",
+        "##### Ada",
+        "## About this debate",
+        "### Agents",
+        "### Totals",
     ]
     assert "> Use an embedded store." in text
 
@@ -411,7 +414,9 @@ def test_nothing_that_anyone_writes_breaks_the_outline(question: str, text: str,
             Concluded(outcome=outcome),
         )
 
-    assert outline(written(question, text, item)) == outline(written("x", "x", "x"))
+    told = outline(written(question, text, item))
+    assert told[0].startswith("# ")
+    assert [each for each in told[1:] if each != "## Question"] == outline(written("x", "x", "x"))[1:]
 
 
 @given(st.text(max_size=20))
@@ -510,7 +515,7 @@ def test_tables_code_and_math_come_through_word_for_word_and_headings_and_html_a
 
 def test_a_demonstration_is_marked_at_the_top() -> None:
     marked = report(created(demonstration=True))
-    assert "- Demonstration: a very small model wrote this" in marked.partition("## Question")[0]
+    assert "- Demonstration: a very small model wrote this" in marked.partition("## Answer")[0]
     assert "Demonstration" not in report(*WHOLE)
 
 
@@ -543,15 +548,14 @@ def test_what_a_person_was_asked_and_what_they_said_stands_before_the_rounds() -
         *WHOLE[2:],
     )
     text = report(*events)
-    assert outline(text)[2:6] == [
-        "## Agents",
+    told = outline(text)
+    assert told[told.index("## Clarifications") :][:3] == [
         "## Clarifications",
         "## Before the rounds",
-        "### Clarification: Ada (ada)",
+        "### Clarification: Ada",
     ]
     assert (
-        "Ada (ada) asked: How \\*many\\*?\n\n> \\# Ten\n\nBo (bo) asked: Why?\n\nIt was not answered by itself."
-        in text
+        "Ada asked: How \\*many\\*?\n\n> \\# Ten\n\nBo asked: Why?\n\nIt was not answered by itself." in text
     )
     assert "To all questions, the person said:\n\n> Soon.\n" in text
     assert "The person had the debate go on without an answer." in text
@@ -563,5 +567,5 @@ def test_which_prompt_for_clarifications_was_used_is_told_where_agents_may_ask()
     ada = with_fields(ADA, clarification_prompt=PromptText(text="Ask.", source="/p/ask.md"))
     spec = created(agents=(ada, BO), clarifications=Clarifications())
     told = cells(report(create_event("created", spec)))
-    assert told[7] == "Clarification prompt"
-    assert [told[row * 8 + 7] for row in (1, 2, 3)] == ["/p/ask.md", "built-in", "built-in"]
+    assert told[6] == "Clarification prompt"
+    assert [told[row * 7 + 6] for row in (1, 2, 3)] == ["/p/ask.md", "built-in", "built-in"]

@@ -25,6 +25,7 @@ from parley.orchestrator.formats.arena.rounds import (
 )
 from parley.orchestrator.formats.arena.rules import find_end_by_drafts, find_end_by_rules
 from parley.orchestrator.formats.arena.settings import SETTINGS
+from parley.orchestrator.formats.arena.verdict import verdict
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.phases import clarify, critique, propose, refine, synthesize
 from parley.orchestrator.phases.account import end_from_outside
@@ -139,4 +140,5 @@ V1 = Format(
         VERIFICATION,
     ),
     answer=answer_parts,
+    verdict=verdict,
 )

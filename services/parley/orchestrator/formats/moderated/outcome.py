@@ -5,10 +5,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from parley.orchestrator.engine.format import AnswerPart
+from parley.orchestrator.engine.format import AnswerPart, Verdict
 from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.formats.moderated.ends import CONFIDENCE_NAMES, cap_confidence
 from parley.orchestrator.formats.moderated.points import parse_letter
+from parley.orchestrator.model.names import join_words
 from parley.orchestrator.model.tasks import AnswerShape
 from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
 from parley.v1.debate_pb2 import Debate, Outcome
@@ -25,6 +26,8 @@ from parley.v1.moderated_pb2 import (
 )
 
 _MAX_LINES: Final = 12
+_CONFIDENCE: Final = "Confidence"
+"""The title of a part that the verdict says already."""
 
 
 class _PerspectiveSchema(BaseModel):
@@ -233,9 +236,36 @@ def _perspective_to_proto(
     )
 
 
+def verdict(debate: Debate) -> Verdict:
+    """Return what a moderated debate decided."""
+    moderated = debate.outcome.moderated
+    perspectives = {each.agent_id: each.perspective.name for each in moderated.perspectives}
+    rounds = f"{moderated.rounds} rounds" if moderated.rounds != 1 else "one round"
+    names = join_words(list(perspectives.values()))
+    between = f" between {names}" if names else ""
+    confidence = CONFIDENCE_NAMES[moderated.confidence].capitalize()
+    return Verdict(
+        answer=moderated.recommendation,
+        decision=f"Recommended by the moderator after {rounds}{between}; {_describe_approval(debate)}.",
+        confidence=f"{confidence}, by the moderator." if moderated.confidence else "",
+        dissent=[
+            f"{perspectives.get(each.agent_id, each.agent_id)} disagrees: {each.text}"
+            for each in moderated.dissents
+        ],
+        no_dissent="No perspective strongly disagrees.",
+    )
+
+
+def _describe_approval(debate: Debate) -> str:
+    if debate.outcome.moderated.approved:
+        return "a person approved it"
+    asked = debate.spec.moderated.checkpoints
+    return "the person who was asked did not approve it" if asked else "no person was asked to approve it"
+
+
 def answer_parts(debate: Debate) -> Iterator[AnswerPart]:
     """Yield the parts of the answer of a debate in the order in which they are read."""
-    return decision_parts(debate.outcome)
+    return (each for each in decision_parts(debate.outcome) if each.title != _CONFIDENCE)
 
 
 def decision_parts(outcome: Outcome) -> Iterator[AnswerPart]:
@@ -243,7 +273,7 @@ def decision_parts(outcome: Outcome) -> Iterator[AnswerPart]:
     moderated = outcome.moderated
     names = {each.agent_id: each.perspective.name for each in moderated.perspectives}
     yield AnswerPart("", outcome.description)
-    yield AnswerPart("Confidence", CONFIDENCE_NAMES[moderated.confidence].capitalize(), quoted=False)
+    yield AnswerPart(_CONFIDENCE, CONFIDENCE_NAMES[moderated.confidence].capitalize(), quoted=False)
     yield AnswerPart("Caveats", items=moderated.caveats)
     for each in moderated.perspectives:
         yield AnswerPart(f"Perspective: {each.perspective.name}", items=list(_perspective(each)))

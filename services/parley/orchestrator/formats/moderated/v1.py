@@ -12,7 +12,7 @@ from parley.orchestrator.formats.moderated.checkpoint import describe_checkpoint
 from parley.orchestrator.formats.moderated.decide import decide
 from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.formats.moderated.follow_up import offer_issue
-from parley.orchestrator.formats.moderated.outcome import answer_parts
+from parley.orchestrator.formats.moderated.outcome import answer_parts, verdict
 from parley.orchestrator.formats.moderated.perspectives import (
     SelectionCriteria,
     Viewpoint,
@@ -201,4 +201,5 @@ V1 = Format(
     concurrency=frozenset({CONCURRENCY}),
     activities=(ANALYSIS, ARGUMENT, REBUTTAL, EVALUATION, COMPLETION, REPLY, summarize.SUMMARY, DECISION),
     answer=answer_parts,
+    verdict=verdict,
 )

@@ -19,6 +19,7 @@ from parley.orchestrator.formats.panel.outcome import (
     outcome_of_merge,
     outcome_of_stand_in,
     outcome_of_vote,
+    verdict,
 )
 from parley.orchestrator.formats.panel.settings import SETTINGS
 from parley.orchestrator.log.replay import Steering
@@ -382,4 +383,5 @@ V1 = Format(
     ),
     answer=answer_parts,
     estimate=estimate_panel,
+    verdict=verdict,
 )

@@ -56,12 +56,11 @@ def test_a_score_or_a_confidence_that_was_not_given_is_absent() -> None:
     outcome = outcome_of(answer(scores={"A": 7}, confidence=None), "judge", LETTERS, Requirements())
     assert [(each.agent_id, each.score) for each in outcome.scores] == [("ada", 7)]
     assert not outcome.details.HasField("confidence")
-    assert "Confidence" not in [part.title for part in answer_parts(Debate(outcome=outcome))]
+    assert "- **Confidence:** Not stated.\n" in answer_markdown(Debate(outcome=outcome), V1)
     none = outcome_of(answer(confidence=0), "judge", LETTERS, Requirements())
     assert none.details.HasField("confidence")
-    assert AnswerPart("Confidence", "0 of 100, by the judge", quoted=False) in answer_parts(
-        Debate(outcome=none)
-    )
+    said = "- **Confidence:** By the judge's own word 0 of 100.\n"
+    assert said in answer_markdown(Debate(outcome=none), V1)
 
 
 @given(st.integers(0, 100), st.lists(st.booleans(), max_size=4))
@@ -89,7 +88,6 @@ def test_the_parts_of_an_answer_stand_in_the_order_in_which_they_are_read() -> N
         AnswerPart("Requirements", items=["**Not met:** free", "**Not met:** small (a must)"]),
         AnswerPart("Trade-offs", items=["speed"]),
         AnswerPart("Open questions", items=["when?"]),
-        AnswerPart("Confidence", "40 of 100, by the judge", quoted=False),
     ]
 
 
@@ -107,7 +105,7 @@ def test_a_part_that_says_nothing_is_not_shown(fields: dict[str, Any], title: st
     outcome = outcome_of(answer(**fields), "judge", LETTERS, Requirements())
     shown = answer_markdown(Debate(outcome=outcome), V1)
     assert title not in shown
-    assert "## Confidence" in shown
+    assert "## In short" in shown
 
 
 LISTED = Requirements(

@@ -1,0 +1,143 @@
+"""All issues of a debate, each with a number that is unique in it, and what became of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from parley.v1.critique_pb2 import (
+    ISSUE_STATUS_NOT_ANSWERED,
+    ISSUE_STATUS_REJECTED,
+    ISSUE_STATUS_TAKEN_UP,
+    ISSUE_STATUS_UNSPECIFIED,
+    Issue,
+    IssueAnswer,
+)
+from parley.v1.debate_pb2 import Contribution, Debate
+
+SERIOUS: Final = 7
+"""The severity from which on an issue is serious."""
+STATUS_WORDS: Final = {
+    ISSUE_STATUS_UNSPECIFIED: "answered",
+    ISSUE_STATUS_TAKEN_UP: "taken up",
+    ISSUE_STATUS_REJECTED: "not taken up",
+    ISSUE_STATUS_NOT_ANSWERED: "not answered",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedIssue:
+    """An issue with its author's answer.
+
+    Attributes:
+        number: Its number in the debate, from 1, in the order in which issues were raised.
+        key: Of the critique's step.
+        sequence: Of the event that recorded the critique.
+    """
+
+    number: int
+    key: str
+    sequence: int
+    round: int
+    critic: str
+    target: str
+    issue: Issue
+    answer: IssueAnswer
+
+    @property
+    def severity(self) -> int | None:
+        """How bad it is, 0 to 10; None: not stated."""
+        return self.issue.severity if self.issue.HasField("severity") else None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was not taken up, as far as its author's answer says."""
+        return self.answer.status != ISSUE_STATUS_TAKEN_UP
+
+    @property
+    def is_serious(self) -> bool:
+        """Whether its critic found it serious."""
+        return self.severity is not None and self.severity >= SERIOUS
+
+
+class IssueTable:
+    """The issues of a debate, in the order in which they were raised."""
+
+    def __init__(self, debate: Debate) -> None:
+        """Find the issues of a debate, and the answers to them."""
+        answers = _list_answers(debate)
+        raised = (
+            (made, issue)
+            for made in debate.contributions
+            if made.work.target_agent_id
+            for issue in made.reply.critique.issues
+        )
+        self.issues = tuple(
+            TrackedIssue(
+                number,
+                made.key,
+                made.sequence,
+                made.work.round,
+                made.work.agent_id,
+                made.work.target_agent_id,
+                issue,
+                _find_answer(made, issue, answers),
+            )
+            for number, (made, issue) in enumerate(raised, start=1)
+        )
+        self._by_name: dict[tuple[str, int], list[TrackedIssue]] = {}
+        for each in self.issues:
+            self._by_name.setdefault((each.critic, each.issue.number), []).append(each)
+
+    def of(self, made: Contribution, critic: str, number: int) -> TrackedIssue | None:
+        """Return the issue that a contribution means by a critic and a number; None if there is none.
+
+        It is one of its own critique, or else the last one before it that was raised against its author's work.
+        """
+        author, own = made.work.agent_id, made.work.target_agent_id and made.work.agent_id == critic
+        fitting = (
+            each
+            for each in reversed(self._by_name.get((critic, number), ()))
+            if (each.key == made.key if own else each.target == author and each.sequence < made.sequence)
+        )
+        return next(fitting, None)
+
+    def find(self, round_number: int, critic: str, target: str, number: int) -> TrackedIssue | None:
+        """Return the last issue that a critic raised against an agent's work in a round or before it; None if there is none."""
+        fitting = (
+            each
+            for each in reversed(self._by_name.get((critic, number), ()))
+            if each.target == target and each.round <= round_number
+        )
+        return next(fitting, None)
+
+    def list_open_serious(self) -> Iterator[TrackedIssue]:
+        """Yield the serious issues that were not taken up, most severe first."""
+        return iter(
+            sorted(
+                (each for each in self.issues if each.is_open and each.is_serious),
+                key=lambda each: (-(each.severity or 0), each.number),
+            )
+        )
+
+
+_Answers = dict[tuple[str, str, int], list[tuple[int, IssueAnswer]]]
+
+
+def _list_answers(debate: Debate) -> _Answers:
+    """Return the answers to issues with the sequences of their events, by author, critic and number."""
+    answers: _Answers = {}
+    for made in debate.contributions:
+        for answer in made.reply.issue_answers:
+            name = (made.work.agent_id, answer.critic_agent_id, answer.number)
+            answers.setdefault(name, []).append((made.sequence, answer))
+    return answers
+
+
+def _find_answer(critique: Contribution, issue: Issue, answers: _Answers) -> IssueAnswer:
+    """Return the first answer after a critique to its issue."""
+    work = critique.work
+    given = answers.get((work.target_agent_id, work.agent_id, issue.number), ())
+    nothing = IssueAnswer(
+        critic_agent_id=work.agent_id, number=issue.number, status=ISSUE_STATUS_NOT_ANSWERED
+    )
+    return next((answer for sequence, answer in given if sequence > critique.sequence), nothing)
