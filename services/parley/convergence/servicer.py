@@ -133,7 +133,11 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
 
 
 def _decisions(pairs: Iterable[pb.SettledPair]) -> dict[Pair, bool]:
-    return {words_key(each.position, each.other_position): each.same for each in pairs}
+    """Return what was decided of each pair of words; one of which both is said is left out."""
+    said: dict[Pair, set[bool]] = {}
+    for each in pairs:
+        said.setdefault(words_key(each.position, each.other_position), set()).add(each.same)
+    return {pair: True in found for pair, found in said.items() if len(found) == 1}
 
 
 def _contradictions(reading: Reading) -> list[pb.Contradiction]:
@@ -197,16 +201,12 @@ def _check_critics(violations: Violations, critics: Sequence[pb.CriticVerdict]) 
 def _check_settled(violations: Violations, request: pb.AssessRequest | pb.GroupPositionsRequest) -> None:
     stands = [*request.positions, *(request.previous if isinstance(request, pb.AssessRequest) else ())]
     stated = {each.position for each in stands if each.position}
-    seen: set[Pair] = set()
     for place, each in enumerate(request.settled):
-        path, pair = f"settled[{place}]", words_key(each.position, each.other_position)
         violations.check(
-            that=pair[0] != pair[1] and stated >= {each.position, each.other_position},
-            field=path,
-            otherwise="must hold two different positions of the request",
+            that=stated >= {each.position, each.other_position},
+            field=f"settled[{place}]",
+            otherwise="must hold two positions of the request",
         )
-        violations.check(that=pair not in seen, field=path, otherwise="is there twice")
-        seen.add(pair)
 
 
 def _check_group(request: pb.GroupPositionsRequest) -> None:

@@ -237,8 +237,8 @@ class AssessRequest(_message.Message):
 
     @_builtins.property
     def settled(self) -> _containers.RepeatedCompositeFieldContainer[Global___SettledPair]:
-        """Pairs of positions, of the present round or the one before, decided by a reader of both, each once. A pair of which the
-        service itself is sure stays as it is.
+        """Pairs of positions, of the present round or the one before, decided by a reader of both. A pair of which the service itself
+        is sure stays as it is, and so does one of which both is said.
         """
 
     def __init__(
@@ -262,7 +262,7 @@ Global___AssessRequest: _TypeAlias = AssessRequest  # noqa: Y015
 
 @_typing.final
 class SettledPair(_message.Message):
-    """Two positions of different words, and whether they are the same answer."""
+    """Two positions, and whether they are the same answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -478,7 +478,9 @@ class GroupPositionsRequest(_message.Message):
 
     @_builtins.property
     def settled(self) -> _containers.RepeatedCompositeFieldContainer[Global___SettledPair]:
-        """Pairs of positions decided by a reader of both, each once. A pair of which the service itself is sure stays as it is."""
+        """Pairs of positions decided by a reader of both. A pair of which the service itself is sure stays as it is, and so
+        does one of which both is said.
+        """
 
     def __init__(
         self,

@@ -199,10 +199,10 @@ async def test_what_somebody_settled_decides_how_unsure_positions_group(
     )
     response = await convergence.GroupPositions(request)
     assert (response.certain, [list(each.agent_ids) for each in response.groups]) == (True, [["ada", "bo"]])
-    request.settled.append(request.settled[0])
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await convergence.GroupPositions(request)
-    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    request.settled.add(
+        position="Der Monolith soll bleiben.", other_position="Wir sollen ihn nicht aufteilen."
+    )
+    assert not (await convergence.GroupPositions(request)).certain, "both is said of this pair"
 
 
 async def test_opposed_agents_that_repeat_themselves_are_not_called_converged(

@@ -174,6 +174,17 @@ async def test_they_go_on_where_it_cannot_be_told_or_the_rule_is_off(tmp_path: P
     assert ended(await held(tmp_path / "off", gateway, off)).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
 
 
+@pytest.mark.parametrize("on", [True, False])
+async def test_who_has_moved_is_asked_where_rounds_may_end_by_it(tmp_path: Path, on: bool) -> None:
+    gateway = ArenaScript().gateway()
+    gateway.assess = lambda _: AssessResponse(
+        verdict=CONVERGENCE_VERDICT_CONTINUING, stability=[AgentStability(agent_id="ada")]
+    )
+    stopping = StoppingSettings(stable_positions=on)
+    await held(tmp_path, gateway, arena_settings(revision_rounds=1, stopping=stopping))
+    assert len(gateway.steps("round/3/grouping*")) == (2 if on else 0)
+
+
 def in_turn() -> ArenaSettings:
     return arena_settings(revision_rounds=1, stopping=StoppingSettings(sequential=True))
 

@@ -193,7 +193,9 @@ async def test_nobody_is_asked_about_equal_positions(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
     gateway.critic = lambda _step, _agent: SILENT
-    gateway.text = lambda _step, _agent: "Text.\nPosition: Use Kafka."
+    gateway.text = lambda _step, agent: (
+        f"Text.\nPosition: {'Use Kafka.' if agent == 'ada' else '**use** Kafka'}"
+    )
     await held(orchestrator, await create(orchestrator, rounds=2, termination=AGREE))
     assert not gateway.steps("round/*/grouping*")
 

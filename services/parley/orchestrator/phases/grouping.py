@@ -33,6 +33,7 @@ GROUPING_RULES: Final = (
     " tell what a position answers, name it in `cannot_be_told` and in no group. Do not judge which answer is right."
 )
 """How positions are to be grouped."""
+_MARKS: Final = str.maketrans("", "", "*`\"'")
 _PROMPT: Final = "{names} are positions that agents take on the question. Group them. "
 
 
@@ -93,7 +94,8 @@ async def ask_groups(
 
     Nobody is asked about fewer than two different positions.
     """
-    shown = list({" ".join(each.casefold().split()).strip("."): each for each in positions}.values())
+    words = {" ".join(each.casefold().translate(_MARKS).split()).strip("."): each for each in positions}
+    shown = list(words.values())
     if len(shown) < 2:
         return []
     agent = asked()
