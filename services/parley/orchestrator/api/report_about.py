@@ -173,7 +173,9 @@ def _totals(debate: Debate) -> Iterator[str]:
     yield "### Totals"
     yield "Everything counts here: contributions, summaries, the answer, and calls that failed."
     took = span(time_of(debate.update_time) - time_of(debate.create_time))
-    rows = [("Contributions", f"{len(debate.contributions):,}"), ("Model calls", f"{debate.calls:,}")]
+    calls, most = debate.calls, debate.estimate.max_calls
+    of_most = f" of at most {most:,}" if most > calls else ""
+    rows = [("Contributions", f"{len(debate.contributions):,}"), ("Model calls", f"{calls:,}{of_most}")]
     rows += _usage_rows(debate.usage)
     rows.append(
         ("Duration" if debate.status == DEBATE_STATUS_COMPLETED else "Duration until the last event", took)

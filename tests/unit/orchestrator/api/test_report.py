@@ -176,6 +176,14 @@ def test_the_answer_is_told_with_all_that_belongs_to_it() -> None:
     assert [each for each in cells(text) if each in {"9", "7.5"}] == ["9", "7.5"]
 
 
+@pytest.mark.parametrize(("most", "shown"), [(42, "4 of at most 42"), (4, "4"), (3, "4")])
+def test_totals_say_how_many_calls_were_expected_at_most(most: int, shown: str) -> None:
+    debate = fold(log(*WHOLE))
+    debate.estimate.max_calls = most
+    totals = cells(render_report(debate, V1))
+    assert totals[totals.index("Model calls") + 1] == shown
+
+
 def test_totals_count_the_judge_summaries_and_failed_calls() -> None:
     summary = Work(activity="summary", agent_id="ada", round=1)
     text = report(*WHOLE[:-1], succeeded(summary, "Short."), failed(CRITIQUE, attempt=2), WHOLE[-1])
