@@ -1,5 +1,9 @@
-"""Decisions in simulated panels: what weights, judges, debate, stops and topologies change, on the same questions and dice."""
+"""Decisions on real debates and in simulated panels: what judges, weights, debate, stops and topologies change.
 
+It fails if an aim of the default decision is missed.
+"""
+
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -8,6 +12,8 @@ from parley.v1.agent_pb2 import Agent
 from tests.bench.decisions.agents import PANELS, REGIMES, Kind
 from tests.bench.decisions.cells import Cell, Size, cells
 from tests.bench.decisions.engine import routes
+from tests.bench.decisions.judges import HISTORIES, JUDGES, JudgeCell, judge_cells, worst_of
+from tests.bench.decisions.real import CALLED_STRONGER, Gain, real_gains
 from tests.bench.decisions.sample import Sample, sampled
 from tests.bench.figures import main, table
 
@@ -16,12 +22,21 @@ _QUICK: Final = Size(100, 2)
 _MIXED: Final = ("mixed skill", "one strong")
 _TOPOLOGIES: Final = ("ring", "star")
 _OTHERS: Final = (Kind.SYCOPHANT, Kind.LOUD_FOOL)
-_BY: Final = {"majority": "majority", "log-odds": "log-odds", "decision": "the default"}
 _DECISIONS: Final = ("majority", "log-odds", "decision")
+_JUDGED_QUESTIONS: Final = 20_000
+_MISCALLED: Final = JUDGES[-1].name
+"""The judge that shows what a wrong word in the configuration costs: nothing is aimed at there."""
 
 
 async def run(quick: bool) -> None:
-    """Simulate all cells, hold a sample of the debates through the whole system, and print the tables and the aims."""
+    """Decide the real debates and all cells, hold a sample through the whole system, and print the tables and the aims."""
+    gains, judged = real_gains(), judge_cells(_JUDGED_QUESTIONS)
+    print(
+        "\nReal debates: the default over the majority of first drafts, points, 95 % interval by question\n"
+    )
+    _print_gains(gains)
+    print(f"\nSimulated first drafts: the same, in the worst cell; {_JUDGED_QUESTIONS:,} questions a cell\n")
+    _print_judges(judged)
     size = _QUICK if quick else _FULL
     found = cells(PANELS, REGIMES, size)
     samples = await sampled(PANELS[-1:] if quick else PANELS)
@@ -34,8 +49,53 @@ async def run(quick: bool) -> None:
         print_table(found)
     print("\nThrough the whole system\n")
     _print_samples(samples)
-    print("\nAims\n")
-    table(["aim", "", "worst"], [*_aims(found), *_aims_of_tokens(samples)])
+    print("\nOther rules, ends and topologies, and how the default compares with three rounds\n")
+    table(["aim", "", "worst"], [*_comparisons(found), *_aims_of_tokens(samples)])
+    aims = [*_aims_of_real(gains), *_aims_of_judges(judged), *_aims(found)]
+    print("\nAims of the default decision\n")
+    table(["aim", "", "worst"], aims)
+    if any(verdict != "met" for _, verdict, _ in aims):
+        sys.exit("an aim of the default decision is missed")
+
+
+def _print_gains(gains: Sequence[Gain]) -> None:
+    table(
+        ["judge", "debates with a judge", "questions", "majority, %", "default"],
+        [
+            [each.judge, str(each.pairs), str(each.questions), f"{each.majority:.1f}", _interval(each)]
+            for each in gains
+        ],
+    )
+
+
+def _interval(gain: Gain) -> str:
+    return f"{gain.points:+.1f} [{gain.low:+.1f}, {gain.high:+.1f}]"
+
+
+def _print_judges(cells: Sequence[JudgeCell]) -> None:
+    rows = []
+    for judge in JUDGES:
+        for history in HISTORIES:
+            for judged in (False, True):
+                some = [
+                    each
+                    for each in cells
+                    if (each.judge, each.history, each.judged) == (judge.name, history, judged)
+                ]
+                if some:
+                    gains = sorted(each.gain for each in some)
+                    worst = worst_of(some)
+                    rows.append(
+                        [
+                            judge.name,
+                            f"{judge.skill:.2f}",
+                            str(history),
+                            "yes" if judged else "no",
+                            f"{worst.gain:+.1f} ± {worst.spread:.1f}, {worst.panel}",
+                            f"{gains[len(gains) // 2]:+.1f}",
+                        ]
+                    )
+    table(["judge", "right", "judged debates", "judge has a record", "worst panel", "median panel"], rows)
 
 
 def _decisions(found: Sequence[Cell]) -> None:
@@ -48,14 +108,14 @@ def _decisions(found: Sequence[Cell]) -> None:
             "drafts",
             "by Elo",
             "by log-odds",
-            "with the judge",
-            "both",
+            "ties by the judge",
+            "the default",
             "three rounds",
             "debate adds",
             "by Elo",
             "by log-odds",
             "by the judge",
-            "both, over three rounds",
+            "the default, over three rounds",
         ],
         [
             [
@@ -154,17 +214,60 @@ def _print_samples(samples: Sequence[Sample]) -> None:
     )
 
 
-def _aims(found: Sequence[Cell]) -> list[list[str]]:
-    mixed = [each for each in found if each.panel.name in _MIXED]
-    rows = []
-    for base, over in (
-        ("majority of the drafts", "drafts, majority"),
-        ("majority of three rounds", "majority"),
-    ):
-        rows += [
-            _least(f"the default over the {base}, every panel", found, ("decision", over), -0.5),
-            _least(f"the default over the {base}, mixed panels", mixed, ("decision", over), 1.5),
+def _aims_of_real(gains: Sequence[Gain]) -> list[list[str]]:
+    unknown = min((each for each in gains if "no record" in each.judge), key=lambda each: each.points)
+    called = next(each for each in gains if each.judge == CALLED_STRONGER)
+    return [
+        [
+            f"{what}: at least {least:+g} points",
+            _met(each.points >= least),
+            f"{_interval(each)}, {each.judge}",
         ]
+        for what, each, least in (
+            ("real debates, a judge without a record", unknown, 0.0),
+            ("real debates, a judge that is called stronger", called, 5.0),
+        )
+    ]
+
+
+def _aims_of_judges(cells: Sequence[JudgeCell]) -> list[list[str]]:
+    rows = []
+    for what, history in (("without a history", (0,)), ("with a history", HISTORIES[1:])):
+        some = [each for each in cells if each.history in history and each.judge != _MISCALLED]
+        worst = worst_of(some)
+        missed = sum(each.gain < -1 for each in some)
+        rows.append(
+            [
+                f"the default over the majority of the drafts, {what}, {len(some)} cells: at least -1 points",
+                "met" if not missed else f"missed in {missed}",
+                f"{worst.gain:+.1f} ± {worst.spread:.1f}, {worst.name}",
+            ]
+        )
+    return rows
+
+
+def _aims(found: Sequence[Cell]) -> list[list[str]]:
+    mixed, gain = [each for each in found if each.panel.name in _MIXED], ("decision", "drafts, majority")
+    rows = [
+        _least("the default over the majority of the drafts, every panel", found, gain, -1.0),
+        _least("the default over the majority of the drafts, mixed panels", mixed, gain, 1.5),
+        *(
+            _least(f"one {kind.value}, by the default", found, (f"{kind.value}, decision", "decision"), -1.0)
+            for kind in _OTHERS
+        ),
+    ]
+    voices = [each.name for each in PANELS if shared_family([_agent(route) for route in routes(each)])]
+    echo = PANELS[-1].name
+    return [*rows, ["one voice: the echo and nothing else", _met(voices == [echo]), ", ".join(voices)]]
+
+
+def _comparisons(found: Sequence[Cell]) -> list[list[str]]:
+    mixed = [each for each in found if each.panel.name in _MIXED]
+    over = ("decision", "majority")
+    rows = [
+        _least("the default over the majority of three rounds, every panel", found, over, -0.5),
+        _least("the default over the majority of three rounds, mixed panels", mixed, over, 1.5),
+    ]
     for name, before in (("drafts", "drafts, "), ("three rounds", "")):
         gain = f"{before}log-odds", f"{before}majority"
         rows += [
@@ -172,26 +275,18 @@ def _aims(found: Sequence[Cell]) -> list[list[str]]:
             _least(f"{name}: log-odds over majority, mixed panels", mixed, gain, 1.5),
         ]
     rows.append(_least("majority: adaptive over three rounds", found, ("adaptive", "majority"), -0.5))
-    rows.append(
-        ["the default: adaptive over three rounds: at least -0.5 points", "met", "the same by construction"]
-    )
     most = max(found, key=lambda each: _share(each, "calls, adaptive"))
     share = _share(most, "calls, adaptive")
     rows.append(["adaptive: at most 50 % of the calls", _met(share <= 50), f"{share:.0f} %, {_name(most)}"])
     rows += [
         _least(f"majority: {each} over all to all", found, (each, "majority"), -1.0) for each in _TOPOLOGIES
     ]
-    rows.append(
-        ["the default: ring, star over all to all: at least -1 points", "met", "the same by construction"]
-    )
     rows += [
-        _least(f"one {kind.value}, by {_BY[by]}", found, (f"{kind.value}, {by}", by), -1.0)
+        _least(f"one {kind.value}, by {by}", found, (f"{kind.value}, {by}", by), -1.0)
         for kind in _OTHERS
-        for by in _DECISIONS
+        for by in _DECISIONS[:-1]
     ]
-    voices = [each.name for each in PANELS if shared_family([_agent(route) for route in routes(each)])]
-    echo = PANELS[-1].name
-    return [*rows, ["one voice: the echo and nothing else", _met(voices == [echo]), ", ".join(voices)]]
+    return rows
 
 
 def _agent(route: str) -> Agent:

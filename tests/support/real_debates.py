@@ -23,11 +23,13 @@ class RealDebate:
 
     Attributes:
         question: Its id.
+        task: What it was taken from: `mmlu` or `gsm`.
         truth: The right answer.
         rounds: Each agent's answer, round by round; None if none could be read.
     """
 
     question: str
+    task: str
     model: str
     truth: str
     rounds: tuple[tuple[str | None, ...], ...]
@@ -55,7 +57,9 @@ def read_real_debates() -> list[RealDebate]:
     """Return all debates."""
     lines = map(json.loads, _FILE.read_text(encoding="utf-8").splitlines())
     return [
-        RealDebate(each["question"], each["model"], each["truth"], tuple(map(tuple, each["rounds"])))
+        RealDebate(
+            each["question"], each["task"], each["model"], each["truth"], tuple(map(tuple, each["rounds"]))
+        )
         for each in lines
     ]
 

@@ -7,7 +7,7 @@ from typing import Final
 from parley.ratings.calibration import NEUTRAL_CALIBRATION, Record
 
 LEAST_WEIGHT: Final = 0.1
-DOUBT: Final = 8
+DOUBT: Final = 12
 """Assumed wrong answers before each agent's first answer, with twice as many right ones."""
 
 

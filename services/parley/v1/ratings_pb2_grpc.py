@@ -93,7 +93,7 @@ class RatingsServiceServicer:
     def GetWeights(self, request, context):
         """Returns what each agent's vote weighs.
 
-        By the accuracy rule, which is the default: `log2((right + 16) / (wrong + 8))` of its judged answers in the domain, or
+        By the accuracy rule, which is the default: `log2((right + 24) / (wrong + 12))` of its judged answers in the domain, or
         of all if it has none there. An agent without any is weighed by the Elo rule:
         `(elo - 1000) / 500 * (0.5 + calibration)` of its rating in the domain, or of its overall rating if it has no match
         there. At least 0.1; 1.0 for an agent that nothing is known of.

@@ -22,7 +22,7 @@ class RatingsServiceStub:
     GetWeights: _aio.UnaryUnaryMultiCallable[_ratings_pb2.GetWeightsRequest, _ratings_pb2.GetWeightsResponse]
     """Returns what each agent's vote weighs.
 
-    By the accuracy rule, which is the default: `log2((right + 16) / (wrong + 8))` of its judged answers in the domain, or
+    By the accuracy rule, which is the default: `log2((right + 24) / (wrong + 12))` of its judged answers in the domain, or
     of all if it has none there. An agent without any is weighed by the Elo rule:
     `(elo - 1000) / 500 * (0.5 + calibration)` of its rating in the domain, or of its overall rating if it has no match
     there. At least 0.1; 1.0 for an agent that nothing is known of.
@@ -98,7 +98,7 @@ class RatingsServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.Awaitable[_ratings_pb2.GetWeightsResponse]:
         """Returns what each agent's vote weighs.
 
-        By the accuracy rule, which is the default: `log2((right + 16) / (wrong + 8))` of its judged answers in the domain, or
+        By the accuracy rule, which is the default: `log2((right + 24) / (wrong + 12))` of its judged answers in the domain, or
         of all if it has none there. An agent without any is weighed by the Elo rule:
         `(elo - 1000) / 500 * (0.5 + calibration)` of its rating in the domain, or of its overall rating if it has no match
         there. At least 0.1; 1.0 for an agent that nothing is known of.

@@ -61,7 +61,8 @@ class Kind(Enum):
 class Panel:
     """Agents by skill; `family`: how much of their luck those of one family share; `families`: which each is of.
 
-    `dice` tells panels apart whose questions are drawn differently.
+    `dice` tells panels apart whose questions are drawn differently. `judge`: the skill of the judge, which is of
+    `judge_family`. With `own_lures` the wrong answers of a family are all the same, and those of other families another one.
     """
 
     name: str
@@ -70,6 +71,9 @@ class Panel:
     families: tuple[int, ...] = (0, 1, 2, 3, 4)
     family: float = 0.15
     kinds: tuple[Kind, ...] = (Kind.OPEN,) * 5
+    judge: float = JUDGE_SKILL
+    judge_family: int = JUDGE_SEAT
+    own_lures: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +227,12 @@ def _most(stands: Sequence[str], own: str) -> str:
 
 def _skills(panel: Panel) -> tuple[float, ...]:
     spare = (0.5,) * (JUDGE_SEAT - len(panel.skills))
-    return (*panel.skills, *spare, JUDGE_SKILL)
+    return (*panel.skills, *spare, panel.judge)
 
 
 def _drawn(panel: Panel, count: int, dice: np.random.Generator) -> tuple[Answers, npt.NDArray[np.float64]]:
     """Return answers, and by how much each margin is beyond its bar. As many dice fall however many agents there are."""
-    families = [*panel.families, *(5,) * (JUDGE_SEAT - len(panel.families)), JUDGE_SEAT]
+    families = [*panel.families, *(5,) * (JUDGE_SEAT - len(panel.families)), panel.judge_family]
     difficulty = dice.standard_normal((count, 1))
     luck = dice.standard_normal((count, SEATS))[:, families]
     own = dice.standard_normal((count, SEATS))
@@ -239,4 +243,6 @@ def _drawn(panel: Panel, count: int, dice: np.random.Generator) -> tuple[Answers
     )
     beyond = margin - [NormalDist().inv_cdf(1 - skill) for skill in _skills(panel)]
     wrong = np.where(dice.random(own.shape) < LURE, 1, dice.integers(2, len(OPTIONS), size=own.shape))
+    if panel.own_lures:
+        wrong = np.broadcast_to(1 + np.array(families) % (len(OPTIONS) - 1), own.shape)
     return np.where(beyond > 0, 0, wrong), beyond

@@ -119,7 +119,7 @@ def _figures(panel: Panel, regime: Regime, question: Question, weights: Weights)
         "drafts, Elo": decided(drafts, weights.elo),
         "drafts, log-odds": decided(drafts, weights.accuracy),
         "decision": _decision(course.drafts, question, weights),
-        "decision, each weighs 1": by_drafts(course.drafts, (), *_judge(question)),
+        "decision, each weighs 1": by_drafts(course.drafts, (), question.first[JUDGE_SEAT]),
         "majority": decided(last),
         "Elo": decided(last, weights.elo),
         "log-odds": decided(last, weights.accuracy),
@@ -140,14 +140,9 @@ def _figures(panel: Panel, regime: Regime, question: Question, weights: Weights)
     }
 
 
-def _judge(question: Question) -> tuple[str, float]:
-    """Return what the judge holds to be right, and how sure it is."""
-    return question.first[JUDGE_SEAT], question.confidences[JUDGE_SEAT]
-
-
 def _decision(drafts: tuple[str, ...], question: Question, weights: Weights) -> str:
     """Return what is decided by default, after however many rounds of whatever topology: by what was said before them."""
-    return by_drafts(drafts, weights.accuracy[: len(drafts)], *_judge(question))
+    return by_drafts(drafts, weights.accuracy[: len(drafts)], question.first[JUDGE_SEAT])
 
 
 def _in_turn(course: Course, end: End, question: Question, weights: Weights) -> tuple[str, int]:
@@ -158,7 +153,7 @@ def _in_turn(course: Course, end: End, question: Question, weights: Weights) -> 
     some = by_drafts(
         tuple(course.drafts[seat] for seat in asked),
         [weights.accuracy[seat] for seat in asked],
-        *_judge(question),
+        question.first[JUDGE_SEAT],
     )
     return some, calls(len(asked), AFTER_DRAFTS)
 

@@ -26,25 +26,26 @@ def decided(cast: Ballots, weights: Sequence[float] = ()) -> str:
     return cast.stands[names.index(stands)]
 
 
-def by_drafts(drafts: tuple[str, ...], weights: Sequence[float], judge: str, confidence: float) -> str:
-    """Return what an arena decides by default: the drafts, and the judge's choice, of which nothing is known and which weighs 1.
+def by_drafts(drafts: tuple[str, ...], weights: Sequence[float], judge: str, weight: float = 0.0) -> str:
+    """Return what an arena decides by default: the drafts, and the judge's choice of this weight; 0: it breaks ties alone.
 
-    Drafts state no confidence. A judge that holds none of them right casts no ballot.
+    Drafts state no confidence. A judge that holds none of them right chooses nothing.
     """
-    return _with_judge(Ballots(drafts, (0.0,) * len(drafts)), weights, judge, confidence)
+    return _with_judge(Ballots(drafts, (0.0,) * len(drafts)), weights, judge, weight)
 
 
 def by_last_vote(cast: Ballots, judge: str) -> str:
-    """Return what it decides where the last ballots count: the judge scores what agrees with it best, and says not how sure it is."""
+    """Return what it decides where the last ballots count: a judge without a record scores best what agrees with it."""
     return _with_judge(cast, (), judge, 0.0)
 
 
-def _with_judge(cast: Ballots, weights: Sequence[float], judge: str, confidence: float) -> str:
+def _with_judge(cast: Ballots, weights: Sequence[float], judge: str, weight: float) -> str:
     names = NAMES[: len(cast.stands)]
-    found = _counted(cast.stands, tuple(weights), judge if judge in cast.stands else "")
+    found = _counted(cast.stands, tuple(weights), judge if judge in cast.stands else "", weight)
+    tied = [cast.stands[names.index(each)] for each in found.leaders]
+    if len(tied) > 1 and judge in tied:
+        return judge
     said = list(zip(names, cast.confidences, strict=True))
-    if judge in cast.stands:
-        said.append((names[cast.stands.index(judge)], confidence))
     return cast.stands[names.index(voting.most_confident_option(found, said))]
 
 
@@ -54,7 +55,9 @@ def judged(cast: Ballots, judge: str) -> str:
 
 
 @lru_cache(maxsize=65536)
-def _counted(stands: tuple[str, ...], weights: tuple[float, ...], judge: str = "") -> voting.VoteCount:
+def _counted(
+    stands: tuple[str, ...], weights: tuple[float, ...], judge: str = "", weight: float = 0.0
+) -> voting.VoteCount:
     names = NAMES[: len(stands)]
     holders: dict[str, list[str]] = {}
     for name, stand in zip(names, stands, strict=True):
@@ -62,6 +65,6 @@ def _counted(stands: tuple[str, ...], weights: tuple[float, ...], judge: str = "
     cast = zip(names, weights or [1.0] * len(names), strict=True)
     groups = voting.group_options(names, holders.values(), ())
     ballots = [voting.Ballot(name, name, weight) for name, weight in cast]
-    if judge:
-        ballots.append(voting.Ballot("judge", holders[judge][0], 1.0))
+    if judge and weight:
+        ballots.append(voting.Ballot("judge", holders[judge][0], weight))
     return voting.count_votes(ballots, len(ballots), groups=groups)

@@ -81,11 +81,9 @@ def _agrees(case: Case, found: Debated, topology: str, ends: str) -> bool:
     course = held(panel, case.regime, case.question, topology)
     end = AFTER_ALL if ends == "all rounds" else adaptive_end(course, sure, topology)
     last = course.stands[end.place]
-    judge = case.question.first[JUDGE_SEAT], case.question.confidences[JUDGE_SEAT]
+    judge = case.question.first[JUDGE_SEAT]
     stood = (
-        by_drafts(course.drafts, (), *judge)
-        if found.by_drafts
-        else by_last_vote(Ballots(last, sure), judge[0])
+        by_drafts(course.drafts, (), judge) if found.by_drafts else by_last_vote(Ballots(last, sure), judge)
     )
     expected = course.drafts, stood, calls(len(sure), end, topology)
     voted = all(one in ("", other) for one, other in zip(found.last, last, strict=True))

@@ -171,9 +171,9 @@ async def test_votes_weigh_by_how_often_an_agent_was_right_or_as_the_caller_says
         await ratings.RecordMatch(judged(f"d{number}", {"ada": True, "bo": False}, ada=9, bo=4, cy=4))
     request = pb.GetWeightsRequest(agent_ids=["ada", "bo", "cy"], domain="data")
     ada, bo, cy = (await ratings.GetWeights(request)).weights
-    assert ada.weight == pytest.approx(math.log2(24 / 8))
+    assert ada.weight == pytest.approx(math.log2(32 / 12))
     assert ada.rule == pb.WEIGHT_RULE_ACCURACY
-    assert bo.weight == pytest.approx(0.1)
+    assert bo.weight == pytest.approx(math.log2(24 / 20))
     assert cy.rule == pb.WEIGHT_RULE_ELO, "nothing of it was judged"
     assert (ada.rating.judged_answers, ada.rating.right_answers) == (8, 8)
     assert ada.rating.brier_score == pytest.approx(0.04)
@@ -196,7 +196,7 @@ async def test_where_nothing_of_the_domain_was_judged_a_vote_weighs_by_all_that_
     for domain in ("security", "law"):
         (ada,) = (await ratings.GetWeights(pb.GetWeightsRequest(agent_ids=["ada"], domain=domain))).weights
         assert ada.rule == pb.WEIGHT_RULE_ACCURACY, domain
-        assert ada.weight == pytest.approx(math.log2(24 / 8)), domain
+        assert ada.weight == pytest.approx(math.log2(32 / 12)), domain
 
 
 async def test_what_the_service_is_set_to_weigh_by_is_the_default(tmp_path: Path) -> None:
