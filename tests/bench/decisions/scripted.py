@@ -23,6 +23,8 @@ JUDGE: Final = "judge"
 _PROPOSAL_WORDS: Final = 370
 """About 2,500 characters."""
 _REMARK_WORDS: Final = 120
+_ANSWER: Final[Mapping[str, Any]] = {"implementation": "", "confidence": 80}
+"""What the answer says besides its text; of everything else it has nothing."""
 
 _NAME: Final = re.compile(r"Question ([\w-]+):")
 _ROUND: Final = re.compile(r"This is round (\d+) of")
@@ -81,6 +83,10 @@ class ScriptedAgents:
             return _groups(call.prompt)
         if "requirements" in fields:
             return {"requirements": []}
+        if "description" in fields:
+            return {each: _ANSWER.get(each, []) for each in fields} | {
+                "description": _filler(case, call, _PROPOSAL_WORDS)
+            }
         raise AssertionError(f"nobody is asked for {', '.join(fields)}")
 
     def _proposal(self, case: Case, agent: str, call: Call) -> str:
