@@ -247,14 +247,12 @@ def _aims_of_judges(cells: Sequence[JudgeCell]) -> list[list[str]]:
 
 
 def _aims(found: Sequence[Cell]) -> list[list[str]]:
-    mixed, gain = [each for each in found if each.panel.name in _MIXED], ("decision", "drafts, majority")
+    mixed, over = [each for each in found if each.panel.name in _MIXED], "drafts, majority"
+    what = "the default over the majority of the drafts"
     rows = [
-        _least("the default over the majority of the drafts, every panel", found, gain, -1.0),
-        _least("the default over the majority of the drafts, mixed panels", mixed, gain, 1.5),
-        *(
-            _least(f"one {kind.value}, by the default", found, (f"{kind.value}, decision", "decision"), -1.0)
-            for kind in _OTHERS
-        ),
+        _least(f"{what}, with a history, every panel", found, ("decision", over), -1.0),
+        _least(f"{what}, with a history, mixed panels", mixed, ("decision", over), 1.5),
+        _least(f"{what}, without a history, every panel", found, ("decision, each weighs 1", over), -1.0),
     ]
     voices = [each.name for each in PANELS if shared_family([_agent(route) for route in routes(each)])]
     echo = PANELS[-1].name
@@ -284,7 +282,7 @@ def _comparisons(found: Sequence[Cell]) -> list[list[str]]:
     rows += [
         _least(f"one {kind.value}, by {by}", found, (f"{kind.value}, {by}", by), -1.0)
         for kind in _OTHERS
-        for by in _DECISIONS[:-1]
+        for by in _DECISIONS
     ]
     return rows
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tests.bench.decisions.agents import JUDGE_SEAT, Kind, Panel, Question, Regime, questions, with_another
 from tests.bench.decisions.debates import AFTER_ALL, AFTER_DRAFTS, Course, End, calls, held
-from tests.bench.decisions.deciding import Ballots, by_drafts, decided, judged
+from tests.bench.decisions.deciding import Ballots, decided, judged, right_by_drafts
 from tests.bench.decisions.histories import Weights, weights_after
 from tests.bench.decisions.stops import adaptive_end, asked_in_turn
 
@@ -112,14 +112,9 @@ def _figures(panel: Panel, regime: Regime, question: Question, weights: Weights)
     course = held(panel, regime, question)
     size = len(panel.skills)
     sure = question.confidences[:size]
-    drafts, last = Ballots(course.drafts, sure), Ballots(course.last, sure)
+    last = Ballots(course.last, sure)
     end = adaptive_end(course, sure)
     found = {
-        "drafts, majority": decided(drafts),
-        "drafts, Elo": decided(drafts, weights.elo),
-        "drafts, log-odds": decided(drafts, weights.accuracy),
-        "decision": _decision(course.drafts, question, weights),
-        "decision, each weighs 1": by_drafts(course.drafts, (), question.first[JUDGE_SEAT]),
         "majority": decided(last),
         "Elo": decided(last, weights.elo),
         "log-odds": decided(last, weights.accuracy),
@@ -130,8 +125,15 @@ def _figures(panel: Panel, regime: Regime, question: Question, weights: Weights)
     found["best agent"] = question.first[best]
     for topology in ("ring", "star"):
         found[topology] = decided(Ballots(held(panel, regime, question, topology).last, sure))
-    found["in turn"], in_turn_calls = _in_turn(course, end, question, weights)
-    return {name: float(answer == question.right) for name, answer in found.items()} | {
+    in_turn, in_turn_calls = _in_turn(course, end, question, weights)
+    right, judge = question.right, question.first[JUDGE_SEAT]
+    return {name: float(answer == right) for name, answer in found.items()} | {
+        "drafts, majority": right_by_drafts(right, course.drafts),
+        "drafts, Elo": right_by_drafts(right, course.drafts, weights.elo[:size]),
+        "drafts, log-odds": right_by_drafts(right, course.drafts, weights.accuracy[:size]),
+        "decision": _decision(course.drafts, question, weights),
+        "decision, each weighs 1": right_by_drafts(right, course.drafts, (), judge),
+        "in turn": in_turn,
         "mean agent": sum(each == question.right for each in course.drafts) / size,
         "calls": calls(size, AFTER_ALL),
         "calls, adaptive": calls(size, end),
@@ -140,17 +142,19 @@ def _figures(panel: Panel, regime: Regime, question: Question, weights: Weights)
     }
 
 
-def _decision(drafts: tuple[str, ...], question: Question, weights: Weights) -> str:
-    """Return what is decided by default, after however many rounds of whatever topology: by what was said before them."""
-    return by_drafts(drafts, weights.accuracy[: len(drafts)], question.first[JUDGE_SEAT])
+def _decision(drafts: tuple[str, ...], question: Question, weights: Weights) -> float:
+    """Return how right the default is, after however many rounds of whatever topology: it goes by what was said before them."""
+    judge = question.first[JUDGE_SEAT]
+    return right_by_drafts(question.right, drafts, weights.accuracy[: len(drafts)], judge)
 
 
-def _in_turn(course: Course, end: End, question: Question, weights: Weights) -> tuple[str, int]:
-    """Return what comes of asking one after the other, and the calls; where no answer is probable enough they debate."""
+def _in_turn(course: Course, end: End, question: Question, weights: Weights) -> tuple[float, int]:
+    """Return how right asking one after the other is, and the calls; where no answer is probable enough they debate."""
     asked = asked_in_turn(course.drafts, weights.accuracy)
     if asked is None:
         return _decision(course.drafts, question, weights), calls(len(course.drafts), end)
-    some = by_drafts(
+    some = right_by_drafts(
+        question.right,
         tuple(course.drafts[seat] for seat in asked),
         [weights.accuracy[seat] for seat in asked],
         question.first[JUDGE_SEAT],
@@ -165,7 +169,7 @@ def _joined_by(kind: Kind, panel: Panel, regime: Regime, question: Question, wei
     last = Ballots(course.last, sure)
     decision = _decision(course.drafts, question, weights)
     return {
-        f"{kind.value}, decision": float(decision == question.right),
+        f"{kind.value}, decision": decision,
         f"{kind.value}, majority": float(decided(last) == question.right),
         f"{kind.value}, log-odds": float(decided(last, weights.accuracy) == question.right),
     }

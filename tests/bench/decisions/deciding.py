@@ -7,7 +7,7 @@ from functools import lru_cache
 from parley.orchestrator.model import voting
 from tests.bench.decisions.debates import NAMES
 
-__all__ = ["Ballots", "by_drafts", "by_last_vote", "decided", "judged"]
+__all__ = ["Ballots", "by_drafts", "by_last_vote", "decided", "judged", "right_by_drafts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,15 @@ def by_drafts(drafts: tuple[str, ...], weights: Sequence[float], judge: str, wei
     Drafts state no confidence. A judge that holds none of them right chooses nothing.
     """
     return _with_judge(Ballots(drafts, (0.0,) * len(drafts)), weights, judge, weight)
+
+
+def right_by_drafts(
+    right: str, drafts: tuple[str, ...], weights: Sequence[float] = (), judge: str = "", weight: float = 0.0
+) -> float:
+    """Return how right that is, 0 to 1: of answers that stay tied each counts by its share, as nothing said so far decides."""
+    found = _counted(drafts, tuple(weights), judge if judge in drafts else "", weight)
+    tied = [drafts[NAMES.index(each)] for each in found.leaders]
+    return float(judge == right) if judge in tied else tied.count(right) / len(tied)
 
 
 def by_last_vote(cast: Ballots, judge: str) -> str:
