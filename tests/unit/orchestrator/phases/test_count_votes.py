@@ -7,6 +7,7 @@ from parley.orchestrator.phases.count_votes import (
     VoteTerms,
     check_self_votes,
     most_confident_choice,
+    tied_option,
     vote_terms,
 )
 from parley.runtime.contract_settings import check_settings
@@ -114,3 +115,14 @@ def test_of_tied_proposals_that_of_the_surest_voters_stands() -> None:
     assert most_confident_choice(vote("abc", sure="b")) == "b"
     assert most_confident_choice(vote("abcd", groups=("ab", "cd"), sure="d")) == "c"
     assert most_confident_choice(vote("abc")) == "a"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "option"), [("ada", "ada"), ("bo", "ada"), ("cy", "cy"), ("dee", ""), ("", "")]
+)
+def test_a_judge_breaks_a_tie_for_an_option_or_for_one_that_was_counted_as_one_with_it(
+    chosen: str, option: str
+) -> None:
+    vote = Vote(tied_agent_ids=["ada", "cy"], groups=[ChoiceGroup(agent_ids=["ada", "bo"])])
+    assert tied_option(vote, chosen) == option
+    assert not tied_option(Vote(winner_agent_id="ada"), chosen), "nothing is tied"
