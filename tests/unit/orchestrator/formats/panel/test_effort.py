@@ -5,11 +5,13 @@ import json
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from parley.orchestrator.formats.panel.estimate import estimate_panel
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.phases.disputes import list_disputes
@@ -22,6 +24,8 @@ from parley.v1.panel_pb2 import (
     SYNTHESIS_METHOD_JUDGE,
     SYNTHESIS_METHOD_MERGE,
     SYNTHESIS_METHOD_VOTING,
+    TERMINATION_RULE_CONVERGENCE,
+    TERMINATION_RULE_QUALITY,
     TERMINATION_RULE_UNDISPUTED,
     SynthesisMethod,
     Termination,
@@ -202,6 +206,30 @@ def test_rounds_go_on_as_long_as_something_is_disputed_and_never_past_the_last(
     assert (rounds_end(events).reason == STOP_REASON_UNDISPUTED) is is_early
     assessed = [each.payload.ends_rounds for each in events if isinstance(each.payload, RoundAssessed)]
     assert assessed == [False] * (held - is_early if is_early else last - 1) + [True] * is_early
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"rounds": 1, "demonstration": True}, (7, 7)),
+        ({"rounds": 1, "synthesis_method": SYNTHESIS_METHOD_VOTING}, (9, 9)),
+        ({"rounds": 1, "synthesis_method": SYNTHESIS_METHOD_MERGE}, (10, 10)),
+        ({"rounds": 3, "termination": Termination(rule=TERMINATION_RULE_QUALITY)}, (9, 22)),
+        ({"rounds": 3, "termination": Termination(rule=TERMINATION_RULE_CONVERGENCE)}, (8, 24)),
+        ({"rounds": 1, "effort": EFFORT_QUICK}, (4, 4)),
+        ({"count": 1, "rounds": 3, "termination": UNDISPUTED}, (4, 4)),
+    ],
+    ids=["demonstration", "voting", "merge", "quality", "convergence", "quick", "one agent"],
+)
+async def test_a_debate_makes_as_many_calls_as_were_expected(
+    stage: Backstage, replica: Replica, fields: dict[str, Any], expected: tuple[int, int]
+) -> None:
+    stage.gateway.judge = answer_form
+    made = make_debate(**{"count": 2, **fields})
+    estimate = estimate_panel(made)
+    assert (estimate.min_calls, estimate.max_calls) == expected
+    await stage.comes_to(await replica.create(made), "COMPLETED")
+    assert estimate.min_calls <= len(stage.gateway.steps()) <= estimate.max_calls
 
 
 async def test_the_judge_reads_that_nothing_was_disputed(stage: Backstage, replica: Replica) -> None:
