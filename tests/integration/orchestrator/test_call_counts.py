@@ -107,7 +107,7 @@ def rules(*, agree: bool, severities: Sequence[int]) -> list[Rule]:
 
     return [
         Rule(
-            Match(prompt="are positions on the question. Group them."),
+            Match(prompt="are positions that agents take on the question. Group them."),
             answer={"groups": groups, "cannot_be_told": []},
         ),
         Rule(Match(prompt="Criticize this proposal"), answer=criticize),
