@@ -19,8 +19,10 @@ import yaml
 from parley.example import LOG
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.model.positions import position_of
 from parley.v1 import agent_pb2, convergence_pb2, gateway_pb2
 from parley.v1.agent_pb2 import SummarySettings
+from tests.support.grouping_answers import shown_positions
 from tests.support.orchestration import agent, backstage, make_debate, panel_settings, until
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -60,7 +62,8 @@ class Source:
             case ["round", "1", "refine", name]:
                 return self._refinement(name)
             case ["requirements"]:
-                return json.dumps({"requirements": self.written["requirements"]})
+                kind = self.written["question_kind"]
+                return json.dumps({"requirements": self.written["requirements"], "kind": kind})
             case ["synthesis"]:
                 return self._answer()
         raise AssertionError(f"the example says nothing in {step}")
@@ -76,6 +79,19 @@ class Source:
             for each in self.written["groups"]
         ]
         return convergence_pb2.GroupPositionsResponse(groups=groups, majority=False)
+
+    def with_positions(self, answer: str, shown: Mapping[str, str]) -> str:
+        """Return an answer with its groups of the positions that its writer is shown, by their names."""
+        names = {text: name for name, text in shown.items()}
+        read = json.loads(answer)
+        said = read["positions"]
+        groups = [[names[self._position(step)] for step in group] for group in said["groups"]]
+        taken = names[self._position(said["answer"])]
+        read["positions"] = {"groups": groups, "cannot_be_told": [], "answer": taken}
+        return json.dumps(read, ensure_ascii=False)
+
+    def _position(self, step: str) -> str:
+        return position_of(self.text(f"round/1/{step}"))
 
     def _critique(self, critic: str, author: str) -> str:
         found = next(
@@ -113,6 +129,9 @@ class _ExampleGateway(ScriptedGateway):
         self, request: gateway_pb2.GenerateRequest, context: object
     ) -> AsyncIterator[gateway_pb2.GenerateResponse]:
         text = self._told.text(request.call_id.step)
+        if request.call_id.step == "synthesis":
+            prompt = "\n\n".join(part.text for part in request.prompt)
+            text = self._told.with_positions(text, shown_positions(prompt))
         seconds = _SECONDS_BEFORE + len(text) / _CHARACTERS_OF_SECOND
         await asyncio.sleep(seconds)
         asked = sum(len(part.text) for part in request.prompt)

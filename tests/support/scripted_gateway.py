@@ -129,6 +129,8 @@ def judgement(schema: str, **fields: object) -> str:
     """An answer of the shape that the judge is asked for: the first agent gets 1, the next 2, and so on."""
     asked = json.loads(schema)["properties"]
     scores = asked.get("scores", {}).get("required", ())
+    positions = asked.get("positions", {}).get("properties", {}).get("cannot_be_told", {})
+    names = positions.get("items", {}).get("enum", ())
     answer = {
         "description": "The answer.",
         "implementation": "Do it.",
@@ -139,6 +141,7 @@ def judgement(schema: str, **fields: object) -> str:
         "open_questions": ["when?"],
         "confidence": 80,
         "scores": {each: float(1 + place % 9) for place, each in enumerate(scores)},
+        "positions": {"groups": [[each] for each in names], "cannot_be_told": [], "answer": "none"},
     }
     return json.dumps({**{name: answer[name] for name in asked}, **fields})
 
@@ -161,6 +164,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         critic: Makes a critique of step and agent id; by default of one issue, which is what `text` says.
         alter: Makes another text of a call and its answer.
         requirements: What the judge finds required, each a text and whether it is hard.
+        question_kind: The kind of question that it says it is.
         tool_calls: What each answer says was looked up for it, by agent id.
         usage: What an answer says it used, by step.
         stopped_usage: What a call had used that is stopped, by step; None: it cannot tell.
@@ -196,6 +200,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.critic: Callable[[str, str], str] = lambda step, agent: criticism(self.text(step, agent))
         self.alter: Callable[[StepRequest, str], str] = lambda _asked, text: text
         self.requirements: Sequence[tuple[str, bool]] = ()
+        self.question_kind = "open"
         self.tool_calls: dict[str, Sequence[agent_pb2.ToolCall]] = {}
         self.used: dict[str, tuple[int, bool]] = {}
         self.deltas = 0
@@ -442,7 +447,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             return self.critic(asked.step, asked.agent.id)
         if "requirements" in properties:
             listed = [{"text": text, "hard": hard} for text, hard in self.requirements]
-            return json.dumps({"requirements": listed})
+            return json.dumps({"requirements": listed, "kind": self.question_kind})
         if asks_for_groups(json.loads(asked.schema)):
             return self.grouping(asked)
         return self.judge(asked.schema)

@@ -24,25 +24,25 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/effect.proto\x12\tparley.v1\"\xe2\x02\n\x0c\x44\x65\x62\x61teEffect\x12+\n\tpositions\x18\x01 \x03(\x0b\x32\x18.parley.v1.TakenPosition\x12\x1a\n\x12\x66irst_vote_unknown\x18\x02 \x01(\t\x12\x19\n\x11last_vote_unknown\x18\x03 \x01(\t\x12(\n\x07\x63hanges\x18\x04 \x03(\x0b\x32\x17.parley.v1.ChangedStand\x12\x18\n\x10\x64\x65\x63ided_position\x18\x05 \x01(\x05\x12\x31\n\ncomparison\x18\x06 \x01(\x0e\x32\x1d.parley.v1.DecisionComparison\x12\x31\n\nconfidence\x18\x07 \x01(\x0b\x32\x1d.parley.v1.DecisionConfidence\x12\x16\n\x0e\x61gent_families\x18\x08 \x03(\t\x12\x14\n\x0cjudge_family\x18\t \x01(\t\x12\x16\n\x0e\x65xpected_calls\x18\n \x01(\x05\"\x88\x01\n\rTakenPosition\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x17\n\x0f\x66irst_agent_ids\x18\x02 \x03(\t\x12\x13\n\x0b\x66irst_share\x18\x03 \x01(\x01\x12\x16\n\x0elast_agent_ids\x18\x04 \x03(\t\x12\x12\n\nlast_share\x18\x05 \x01(\x01\x12\x0f\n\x07\x62\x61llots\x18\x06 \x01(\x05\"\x84\x01\n\x0c\x43hangedStand\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05round\x18\x02 \x01(\x05\x12\x15\n\rfrom_position\x18\x03 \x01(\x05\x12\x13\n\x0bto_position\x18\x04 \x01(\x05\x12\'\n\x06issues\x18\x05 \x03(\x0b\x32\x17.parley.v1.TakenUpIssue\"7\n\x0cTakenUpIssue\x12\x17\n\x0f\x63ritic_agent_id\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x05\"\xf3\x01\n\x12\x44\x65\x63isionConfidence\x12.\n\rquestion_kind\x18\x01 \x01(\x0e\x32\x17.parley.v1.QuestionKind\x12\x14\n\x07percent\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05votes\x18\x03 \x01(\x05\x12\x12\n\nvotes_cast\x18\x04 \x01(\x05\x12\x17\n\x0f\x62y_first_drafts\x18\x05 \x01(\x08\x12\x0f\n\x07unknown\x18\x06 \x01(\t\x12\x12\n\njudge_word\x18\x07 \x01(\t\x12\x19\n\x0cjudge_agrees\x18\x08 \x01(\x08H\x01\x88\x01\x01\x42\n\n\x08_percentB\x0f\n\r_judge_agrees*\x9a\x01\n\x12\x44\x65\x63isionComparison\x12#\n\x1f\x44\x45\x43ISION_COMPARISON_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x44\x45\x43ISION_COMPARISON_SAME\x10\x01\x12\x1d\n\x19\x44\x45\x43ISION_COMPARISON_OTHER\x10\x02\x12\"\n\x1e\x44\x45\x43ISION_COMPARISON_TIE_BROKEN\x10\x03*_\n\x0cQuestionKind\x12\x1d\n\x19QUESTION_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14QUESTION_KIND_CLOSED\x10\x01\x12\x16\n\x12QUESTION_KIND_OPEN\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/effect.proto\x12\tparley.v1\"\xca\x02\n\x0c\x44\x65\x62\x61teEffect\x12+\n\tpositions\x18\x01 \x03(\x0b\x32\x18.parley.v1.TakenPosition\x12\x1a\n\x12\x66irst_vote_unknown\x18\x02 \x01(\t\x12\x19\n\x11last_vote_unknown\x18\x03 \x01(\t\x12(\n\x07\x63hanges\x18\x04 \x03(\x0b\x32\x17.parley.v1.ChangedStand\x12\x18\n\x10\x64\x65\x63ided_position\x18\x05 \x01(\x05\x12\x31\n\ncomparison\x18\x06 \x01(\x0e\x32\x1d.parley.v1.DecisionComparison\x12\x31\n\nconfidence\x18\x07 \x01(\x0b\x32\x1d.parley.v1.DecisionConfidence\x12\x16\n\x0e\x61gent_families\x18\x08 \x03(\t\x12\x14\n\x0cjudge_family\x18\t \x01(\t\"\x88\x01\n\rTakenPosition\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x17\n\x0f\x66irst_agent_ids\x18\x02 \x03(\t\x12\x13\n\x0b\x66irst_share\x18\x03 \x01(\x01\x12\x16\n\x0elast_agent_ids\x18\x04 \x03(\t\x12\x12\n\nlast_share\x18\x05 \x01(\x01\x12\x0f\n\x07\x62\x61llots\x18\x06 \x01(\x05\"\x84\x01\n\x0c\x43hangedStand\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05round\x18\x02 \x01(\x05\x12\x15\n\rfrom_position\x18\x03 \x01(\x05\x12\x13\n\x0bto_position\x18\x04 \x01(\x05\x12\'\n\x06issues\x18\x05 \x03(\x0b\x32\x17.parley.v1.TakenUpIssue\"7\n\x0cTakenUpIssue\x12\x17\n\x0f\x63ritic_agent_id\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x05\"\xf3\x01\n\x12\x44\x65\x63isionConfidence\x12.\n\rquestion_kind\x18\x01 \x01(\x0e\x32\x17.parley.v1.QuestionKind\x12\x14\n\x07percent\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05votes\x18\x03 \x01(\x05\x12\x12\n\nvotes_cast\x18\x04 \x01(\x05\x12\x17\n\x0f\x62y_first_drafts\x18\x05 \x01(\x08\x12\x0f\n\x07unknown\x18\x06 \x01(\t\x12\x12\n\njudge_word\x18\x07 \x01(\t\x12\x19\n\x0cjudge_agrees\x18\x08 \x01(\x08H\x01\x88\x01\x01\x42\n\n\x08_percentB\x0f\n\r_judge_agrees*\x9a\x01\n\x12\x44\x65\x63isionComparison\x12#\n\x1f\x44\x45\x43ISION_COMPARISON_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x44\x45\x43ISION_COMPARISON_SAME\x10\x01\x12\x1d\n\x19\x44\x45\x43ISION_COMPARISON_OTHER\x10\x02\x12\"\n\x1e\x44\x45\x43ISION_COMPARISON_TIE_BROKEN\x10\x03*_\n\x0cQuestionKind\x12\x1d\n\x19QUESTION_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14QUESTION_KIND_CLOSED\x10\x01\x12\x16\n\x12QUESTION_KIND_OPEN\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.effect_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DECISIONCOMPARISON']._serialized_start=972
-  _globals['_DECISIONCOMPARISON']._serialized_end=1126
-  _globals['_QUESTIONKIND']._serialized_start=1128
-  _globals['_QUESTIONKIND']._serialized_end=1223
+  _globals['_DECISIONCOMPARISON']._serialized_start=948
+  _globals['_DECISIONCOMPARISON']._serialized_end=1102
+  _globals['_QUESTIONKIND']._serialized_start=1104
+  _globals['_QUESTIONKIND']._serialized_end=1199
   _globals['_DEBATEEFFECT']._serialized_start=38
-  _globals['_DEBATEEFFECT']._serialized_end=392
-  _globals['_TAKENPOSITION']._serialized_start=395
-  _globals['_TAKENPOSITION']._serialized_end=531
-  _globals['_CHANGEDSTAND']._serialized_start=534
-  _globals['_CHANGEDSTAND']._serialized_end=666
-  _globals['_TAKENUPISSUE']._serialized_start=668
-  _globals['_TAKENUPISSUE']._serialized_end=723
-  _globals['_DECISIONCONFIDENCE']._serialized_start=726
-  _globals['_DECISIONCONFIDENCE']._serialized_end=969
+  _globals['_DEBATEEFFECT']._serialized_end=368
+  _globals['_TAKENPOSITION']._serialized_start=371
+  _globals['_TAKENPOSITION']._serialized_end=507
+  _globals['_CHANGEDSTAND']._serialized_start=510
+  _globals['_CHANGEDSTAND']._serialized_end=642
+  _globals['_TAKENUPISSUE']._serialized_start=644
+  _globals['_TAKENUPISSUE']._serialized_end=699
+  _globals['_DECISIONCONFIDENCE']._serialized_start=702
+  _globals['_DECISIONCONFIDENCE']._serialized_end=945
 # @@protoc_insertion_point(module_scope)

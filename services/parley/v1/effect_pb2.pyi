@@ -86,7 +86,6 @@ class DebateEffect(_message.Message):
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     AGENT_FAMILIES_FIELD_NUMBER: _builtins.int
     JUDGE_FAMILY_FIELD_NUMBER: _builtins.int
-    EXPECTED_CALLS_FIELD_NUMBER: _builtins.int
     first_vote_unknown: _builtins.str
     """Why it cannot be told which first drafts take the same position. Empty: it is known."""
     last_vote_unknown: _builtins.str
@@ -97,8 +96,6 @@ class DebateEffect(_message.Message):
     """How the decision compares with the first vote."""
     judge_family: _builtins.str
     """The family of the judge's model. Empty: its name shows none, or no judge took part."""
-    expected_calls: _builtins.int
-    """Calls that were expected if all rounds were held; `Debate.calls` says what was spent. 0: not known."""
     @_builtins.property
     def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___TakenPosition]:
         """The positions that agents took at first or in the end, most first drafts first, then most final proposals. Empty: neither is known."""
@@ -127,11 +124,10 @@ class DebateEffect(_message.Message):
         confidence: Global___DecisionConfidence | None = ...,
         agent_families: _abc.Iterable[_builtins.str] | None = ...,
         judge_family: _builtins.str = ...,
-        expected_calls: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_families", b"agent_families", "changes", b"changes", "comparison", b"comparison", "confidence", b"confidence", "decided_position", b"decided_position", "expected_calls", b"expected_calls", "first_vote_unknown", b"first_vote_unknown", "judge_family", b"judge_family", "last_vote_unknown", b"last_vote_unknown", "positions", b"positions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_families", b"agent_families", "changes", b"changes", "comparison", b"comparison", "confidence", b"confidence", "decided_position", b"decided_position", "first_vote_unknown", b"first_vote_unknown", "judge_family", b"judge_family", "last_vote_unknown", b"last_vote_unknown", "positions", b"positions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -280,7 +276,9 @@ class DecisionConfidence(_message.Message):
     judge_word: _builtins.str
     """The judge's own word on how sure it is, such as `80 of 100` or `high`; it counts for nothing here. Empty: it said nothing."""
     judge_agrees: _builtins.bool
-    """Whether the judge, that has a ballot of its own, votes for that position too; its ballot counts in `percent`. Unset: it has none."""
+    """Whether the judge, that has a ballot of its own, votes for that position too. Its ballot counts in `percent` if it has a weight.
+    Unset: it has none.
+    """
     def __init__(
         self,
         *,

@@ -6,6 +6,7 @@ from typing import Final
 from parley.orchestrator.api.verdict import verdict_lines
 from parley.orchestrator.engine.format import AnswerPart, Format
 from parley.orchestrator.model.best_work import describe_stand_in
+from parley.orchestrator.model.effect_text import effect_lines
 from parley.orchestrator.model.names import names_of
 from parley.runtime.safe_markdown import inline, list_item
 from parley.v1.debate_pb2 import Debate
@@ -29,13 +30,26 @@ def answer_parts(debate: Debate, debate_format: Format | None) -> Iterator[Answe
     return (each for each in parts if each.text.strip() or each.items)
 
 
+def _effect_part(debate: Debate) -> Iterator[AnswerPart]:
+    """Yield what the debate changed, if that is recorded: the same for all formats."""
+    if debate.outcome.HasField("effect"):
+        most = debate.estimate.max_calls
+        lines = effect_lines(debate.outcome.effect, debate.calls, names_of(debate).of, max_calls=most)
+        yield AnswerPart("What the debate changed", items=lines, quoted=False)
+
+
 def answer_markdown(debate: Debate, debate_format: Format | None) -> str:
     """Return the answer as a page of its own; what agents wrote stands as they wrote it."""
     blocks = [f"*Demonstration: {DEMONSTRATION}.*"] if debate.demonstration else []
     blocks += [f"*{inline(line)}*" for line in [stand_in_line(debate)] if line]
     answer, *others = answer_parts(debate, debate_format)
     lines = verdict_lines(debate, debate_format)
-    for part in (answer, *([AnswerPart("In short", items=lines)] if lines else []), *others):
+    for part in (
+        answer,
+        *([AnswerPart("In short", items=lines)] if lines else []),
+        *others,
+        *_effect_part(debate),
+    ):
         if part.title:
             blocks.append(f"## {inline(part.title)}")
         blocks.append("\n".join(map(list_item, part.items)) if part.items else part.text.strip())

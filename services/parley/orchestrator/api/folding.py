@@ -305,8 +305,6 @@ def _conclude(debate: Debate, concluded: Concluded) -> None:
     if concluded.HasField("outcome"):
         debate.status = DEBATE_STATUS_COMPLETED
         debate.outcome.CopyFrom(concluded.outcome)
-        if debate.outcome.HasField("effect"):
-            debate.outcome.effect.expected_calls = debate.estimate.max_calls
     else:
         debate.status = DEBATE_STATUS_CANCELLED
         _set_stop(debate, RoundsEnded(reason=STOP_REASON_PERSON, explanation="a person cancelled the debate"))

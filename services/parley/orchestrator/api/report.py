@@ -144,7 +144,13 @@ def _effect(page: ReportPage) -> Iterator[str]:
     debate = page.debate
     if debate.outcome.HasField("effect"):
         yield "## What the debate changed"
-        lines = effect_lines(debate.outcome.effect, debate.calls, page.names.of, partial(_name_issue, page))
+        lines = effect_lines(
+            debate.outcome.effect,
+            debate.calls,
+            page.names.of,
+            partial(_name_issue, page),
+            max_calls=debate.estimate.max_calls,
+        )
         yield "\n".join(list_item(page.names.put_in(line)) for line in lines)
     elif debate.HasField("first_drafts"):
         yield "## Vote over the first drafts"

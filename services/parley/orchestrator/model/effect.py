@@ -38,7 +38,7 @@ class Ballots:
 
     Attributes:
         judge: The position that the judge votes for; None if it has no ballot.
-        judge_weight: What its ballot weighs.
+        judge_weight: What its ballot weighs; 0: it only breaks ties.
         weights: What agents weigh, as the binary logarithm of their odds of being right; 1 for one that is absent.
         last_vote: The positions that ballots of the last vote were for, a position a ballot.
     """
@@ -193,6 +193,7 @@ def _create_confidence(
     weights = {agent: ballots.weights.get(agent, 1.0) for agent in votes}
     if ballots.judge is not None:
         confidence.judge_agrees = ballots.judge == decided
+    if ballots.judge is not None and ballots.judge_weight:
         votes, weights = {**votes, _JUDGE: ballots.judge}, {**weights, _JUDGE: ballots.judge_weight}
     if kind == QUESTION_KIND_CLOSED:
         probable = posterior(votes, weights).get(decided)

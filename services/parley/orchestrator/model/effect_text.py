@@ -25,11 +25,15 @@ _MAX_ISSUES: Final = 3
 
 
 def effect_lines(
-    effect: DebateEffect, calls: int, name: Name, name_issue: NameIssue | None = None
+    effect: DebateEffect, calls: int, name: Name, name_issue: NameIssue | None = None, *, max_calls: int = 0
 ) -> list[str]:
-    """Return what a debate added to its first drafts, a sentence or two an item; `calls`: those that it made.
+    """Return what a debate added to its first drafts, a sentence or two an item.
 
     The positions come first, whole; after that they are quoted by how they begin.
+
+    Args:
+        calls: Calls that it made.
+        max_calls: Calls that all of its rounds would have taken; 0: that is not known.
     """
     return [
         *_describe_positions(effect, name),
@@ -37,7 +41,7 @@ def effect_lines(
         *filter(None, [describe_comparison(effect), describe_confidence(effect.confidence)]),
         *_describe_word(effect.confidence),
         *_describe_families(effect),
-        *_describe_calls(effect, calls),
+        _describe_calls(calls, max_calls),
     ]
 
 
@@ -170,11 +174,7 @@ def _describe_families(effect: DebateEffect) -> Iterator[str]:
         yield f"The agents' models are of {_join(agents)}{one}{of_judge}."
 
 
-def _describe_calls(effect: DebateEffect, calls: int) -> Iterator[str]:
-    saved = effect.expected_calls - calls
-    if not effect.expected_calls:
-        yield f"It took {_in_words(calls)} calls."
-    elif saved > 0:
-        yield f"It took {_in_words(calls)} calls, {_in_words(saved)} fewer than with all rounds."
-    else:
-        yield f"It took {_in_words(calls)} calls; {effect.expected_calls} were expected."
+def _describe_calls(calls: int, max_calls: int) -> str:
+    saved = max_calls - calls
+    fewer = f", {_in_words(saved)} fewer than with all rounds" if saved > 0 else ""
+    return f"It took {_in_words(calls)} calls{fewer}."

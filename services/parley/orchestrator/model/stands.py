@@ -69,6 +69,13 @@ def _issues_taken_up(
     return tuple(TakenUpIssue(critic_agent_id=each.critic_agent_id, number=each.number) for each in taken_up)
 
 
+def first_and_last(stands: Sequence[Stand]) -> list[Stand]:
+    """Return the first and the last stand of each agent."""
+    first = {each.agent: each for each in reversed(stands)}
+    last = {each.agent: each for each in stands}
+    return [each for each in stands if each in (first[each.agent], last[each.agent])]
+
+
 def distinct_positions(stands: Iterable[Stand]) -> list[str]:
     """Return the words of all positions that are stated, each once, in the order of the stands."""
     return list(dict.fromkeys(stand.words for stand in stands if stand.text))

@@ -14,6 +14,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.count_votes import strength_name, tied_option
+from parley.orchestrator.phases.effect import PositionQuestion
 from parley.orchestrator.phases.prompting import FOR_READERS, guidance_of, preamble, quotation
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.schemas import StrippedText, prompt_schema, schema_text
@@ -94,40 +95,53 @@ def describe_vote(debate: Debate, vote: Vote) -> str:
     return "\n".join(lines)
 
 
+@dataclass(frozen=True, slots=True)
+class Core:
+    """What an answer is written around; a final proposal, or its author's first one."""
+
+    text: Contribution
+    is_first_draft: bool = False
+
+
 async def write_from_vote(
     debate: Debate,
     writer: Agent,
     work: Sequence[Contribution],
-    core: Contribution,
+    core: Core,
     accounts: Sequence[tuple[str, str]],
     guidance: Sequence[str],
     requirements: Requirements,
-    *,
-    core_is_first_draft: bool,
+    positions: PositionQuestion,
 ) -> JudgeAnswer:
-    """Return the answer. `core`: what it is written around; `accounts`: what the prompt says of the debate, each with its title.
+    """Return the answer, with groups of positions.
+
+    `core`: what it is written around; `accounts`: what the prompt says of the debate, each with its title.
 
     Raises:
         DebateFailedError: the writer gave none, as `ask_for_answer` does.
     """
-    letter, is_shown = debate.letter(core.agent), core in work and not core_is_first_draft
-    first = _CORE_IS_FIRST if core_is_first_draft else _CORE_IS_FINAL
+    letter, is_shown = debate.letter(core.text.agent), core.text in work and not core.is_first_draft
+    first = _CORE_IS_FIRST if core.is_first_draft else _CORE_IS_FINAL
     core_task = first.format(letter=letter) if not is_shown or len(work) > 1 else ""
     title = (
-        f"First proposal of agent {letter}" if core_is_first_draft else f"Final proposal of agent {letter}"
+        f"First proposal of agent {letter}" if core.is_first_draft else f"Final proposal of agent {letter}"
     )
-    core_alone = [] if is_shown else [quotation(title, core.text)]
+    core_alone = [] if is_shown else [quotation(title, core.text.text)]
     prompt = (
         *common_preamble(debate, writer, requirements.to_prompt_text()),
         user_part(describe_agents(debate)),
         *(quotation(title, text) for title, text in accounts if text),
         *quote_work(debate, work, "Final proposal"),
         *core_alone,
+        *positions.to_prompt(),
         *guidance_of(guidance),
-        user_part(_ANSWER_PROMPT.format(first=core_task, met=ask_of_requirements(requirements))),
+        user_part(
+            _ANSWER_PROMPT.format(first=core_task, met=ask_of_requirements(requirements))
+            + positions.to_task()
+        ),
     )
-    works = [core.text, *(each.text for each in work)]
-    return await ask_answer(debate, writer, prompt, (), requirements, works)
+    works = [core.text.text, *(each.text for each in work)]
+    return await ask_answer(debate, writer, prompt, (), requirements, positions, works)
 
 
 VERIFICATION = Activity("verification", "says whether it can live with the answer", "Verification")

@@ -1,28 +1,46 @@
-"""Requirements: what an answer has to meet, drawn up once from what is stated, numbered, and followed to the judge."""
+"""Requirements: what an answer has to meet, drawn up once from what is stated, numbered, and followed to the judge.
+
+The same step finds out of which kind the question is.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import direction, preamble
-from parley.orchestrator.phases.schemas import prompt_schema, schema_text, valid_items
+from parley.orchestrator.phases.schemas import Line, prompt_schema, schema_text, valid_items
 from parley.v1.debate_pb2 import Requirement, UnfulfilledRequirement
+from parley.v1.effect_pb2 import (
+    QUESTION_KIND_CLOSED,
+    QUESTION_KIND_OPEN,
+    QUESTION_KIND_UNSPECIFIED,
+    QuestionKind,
+)
 from parley.v1.event_pb2 import RequirementsListed, StepFailed
 
 REQUIREMENTS = Activity("requirements", "lists what is required", title="list of requirements")
 _KEY = "requirements"
 _MAX_REQUIREMENTS = 12
 _MAX_CHARACTERS = 400
+KINDS_OF_QUESTIONS: Final = (
+    "closed if it asks for a choice among options, a number, or yes or no; open if it asks for anything else, such as a plan, a"
+    " design or an explanation"
+)
+"""What a model is to say of a question."""
+_KINDS: Final[Mapping[str, QuestionKind.ValueType]] = {
+    "closed": QUESTION_KIND_CLOSED,
+    "open": QUESTION_KIND_OPEN,
+}
 _TASK = (
     "Before the debate begins, list what an answer has to meet. Take only what the question, the documents or the person's"
     " answers state, in their own words as far as possible, one requirement a sentence. Add nothing that merely follows from"
     " good practice, and nothing that you would wish for. A requirement is hard if it is stated as a must, a must not, or a"
     f" fixed limit, and not hard if it is stated as a wish. At most {_MAX_REQUIREMENTS}, hard ones first. If nothing is"
-    " required, the list is empty. Do not answer the question."
+    f" required, the list is empty. Say also of which kind the question is: {KINDS_OF_QUESTIONS}. Do not answer the question."
 )
 
 
@@ -37,6 +55,7 @@ class _RequirementsSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     requirements: Annotated[list[_RequirementSchema], Field(max_length=_MAX_REQUIREMENTS)]
+    kind: Annotated[Literal["closed", "open"], Field(description="The kind of the question.")]
 
 
 _SCHEMA = schema_text(prompt_schema(_RequirementsSchema))
@@ -69,6 +88,7 @@ class RequirementsAnswer(BaseModel):
     """A list of requirements as it is read: what is no requirement is left out, and so is what was listed before."""
 
     requirements: list[_ParsedRequirement]
+    kind: Line = ""
 
     @field_validator("requirements", mode="before")
     @classmethod
@@ -87,10 +107,12 @@ class Requirements:
 
     Attributes:
         is_known: Whether it is known what is required; without that, nothing is listed.
+        kind: Of which kind the question is.
     """
 
     items: tuple[Requirement, ...] = ()
     is_known: bool = False
+    kind: QuestionKind.ValueType = QUESTION_KIND_UNSPECIFIED
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -151,7 +173,12 @@ async def list_requirements(debate: Debate) -> Requirements:
     listed = tuple(Requirement(text=each.text, hard=each.hard) for each in answer.requirements)
     if listed:
         debate.record_event(f"{_KEY}/drawn-up", RequirementsListed(requirements=listed))
-    return Requirements(listed, is_known=True)
+    return Requirements(listed, is_known=True, kind=parse_kind(answer.kind))
+
+
+def parse_kind(said: str) -> QuestionKind.ValueType:
+    """Return the kind of a question that a model said; unspecified for anything else."""
+    return _KINDS.get(said.casefold(), QUESTION_KIND_UNSPECIFIED)
 
 
 def _render(answer: RequirementsAnswer) -> str:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task
+from parley.orchestrator.phases.effect import NOTHING_ASKED, AnswerPositions, PositionQuestion
 from parley.orchestrator.phases.prompting import FOR_READERS, guidance_of, instruction
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.schemas import (
@@ -79,6 +80,7 @@ class JudgeAnswer(BaseModel):
     open_questions: list[str] = []
     confidence: Annotated[int | None, Field(ge=0, le=100)] = None
     scores: dict[str, float] = {}
+    positions: AnswerPositions | None = None
 
     _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
 
@@ -135,9 +137,10 @@ async def synthesize(
     judged: Sequence[str],
     guidance: Sequence[str],
     requirements: Requirements,
+    positions: PositionQuestion = NOTHING_ASKED,
     works: Sequence[str] = (),
 ) -> JudgeAnswer:
-    """Return the judge's answer, with the scores that it gave the agents `judged`, and which requirements are met.
+    """Return the judge's answer, with the scores that it gave the agents `judged`, which requirements are met, and groups of positions.
 
     What it was asked for and did not give is said in a warning. If it kept to no form, what it wrote is the answer.
     `material` is what the judge reads of the debate, `works` among it.
@@ -150,15 +153,16 @@ async def synthesize(
     whose = "every agent that has a final proposal" if len(letters) > 1 else f"agent {letters[0]}"
     task_text = (
         f"Write the answer. {FOR_READERS}{ask_of_requirements(requirements)} Score the work of {whose}, from 0 to {_MAX_SCORE}.\n"
-        f"{score_anchors(_MAX_SCORE, of_one=len(letters) == 1)}"
+        f"{score_anchors(_MAX_SCORE, of_one=len(letters) == 1)}{positions.to_task()}"
     )
     prompt = (
         *common_preamble(debate, judge, requirements.to_prompt_text()),
         *material,
+        *positions.to_prompt(),
         *guidance_of(guidance),
         instruction(debate, judge, SECTION, task_text),
     )
-    return await ask_answer(debate, judge, prompt, letters, requirements, works)
+    return await ask_answer(debate, judge, prompt, letters, requirements, positions, works)
 
 
 def ask_of_requirements(requirements: Requirements) -> str:
@@ -174,6 +178,7 @@ async def ask_answer(
     prompt: Prompt,
     letters: Sequence[str],
     requirements: Requirements,
+    positions: PositionQuestion,
     works: Sequence[str],
 ) -> JudgeAnswer:
     """Return the answer that an agent gives to a prompt, with scores of the agents with these letters; none: it scores nobody.
@@ -183,7 +188,7 @@ async def ask_answer(
     Raises:
         DebateFailedError: the writer gave none, as `ask_for_answer` does.
     """
-    schema = _schema(letters, requirements)
+    schema = _schema(letters, requirements, positions)
     shape = AnswerShape("synthesis", JudgeAnswer, schema, lambda said: said.description, answer_from_prose)
     check = create_check(debate.spec.question, prompt, works, schema)
 
@@ -218,7 +223,7 @@ def _describe_missing(answer: JudgeAnswer, letters: Sequence[str], requirements:
     return f"the judge's answer is without {' and '.join(absent)}" if absent else ""
 
 
-def _schema(letters: Sequence[str], requirements: Requirements) -> str:
+def _schema(letters: Sequence[str], requirements: Requirements, positions: PositionQuestion) -> str:
     """Return what is asked for. Requirements that are listed are asked about by number, and none that are not stated."""
     schema = prompt_schema(_AnswerSchema)
     properties = {**schema["properties"], "scores": scores_schema(letters, _MAX_SCORE)}
@@ -233,4 +238,6 @@ def _schema(letters: Sequence[str], requirements: Requirements) -> str:
         }
     elif requirements.is_known:
         del properties["unfulfilled_requirements"]
+    if positions.positions:
+        properties["positions"] = positions.schema()
     return schema_text({**schema, "properties": properties, "required": list(properties)})

@@ -131,7 +131,9 @@ def test_a_ballot_of_the_judge_counts_for_the_percentage_and_is_named() -> None:
     agreeing = effect_of(held, kind=kind, ballots=Ballots(judge="X")).confidence
     against = effect_of(held, kind=kind, ballots=Ballots(judge="Y", judge_weight=3)).confidence
     assert against.percent < alone.percent < agreeing.percent
-    assert (agreeing.judge_agrees, against.judge_agrees) == (True, False)
+    tie_breaking = effect_of(held, kind=kind, ballots=Ballots(judge="Y", judge_weight=0)).confidence
+    assert tie_breaking.percent == alone.percent
+    assert [each.judge_agrees for each in (agreeing, against, tie_breaking)] == [True, False, False]
     assert not alone.HasField("judge_agrees")
 
 

@@ -45,12 +45,11 @@ def moved() -> DebateEffect:
         confidence=DecisionConfidence(votes=2, votes_cast=3, by_first_drafts=True, judge_word="80 of 100"),
         agent_families=["openai", "qwen"],
         judge_family="anthropic",
-        expected_calls=38,
     )
 
 
 def lines_of(effect: DebateEffect) -> list[str]:
-    return effect_lines(effect, 14, lambda agent: NAMES[agent])
+    return effect_lines(effect, 14, lambda agent: NAMES[agent], max_calls=38)
 
 
 def test_a_debate_that_moved_an_agent_is_told_by_names_from_the_first_vote_to_the_calls() -> None:
@@ -89,7 +88,7 @@ def test_what_is_unknown_from_first_to_last_is_said_once() -> None:
     assert lines_of(effect) == [
         "Who takes which position, at first and in the end, cannot be told: nobody was asked.",
         "How sure the decision is cannot be told: who takes which position cannot be told.",
-        "It took 14 calls.",
+        "It took 14 calls, 24 fewer than with all rounds.",
     ]
 
 
@@ -134,14 +133,23 @@ def test_a_percentage_stands_with_the_votes_that_it_follows_from() -> None:
     assert any(each.endswith("two of three first drafts, but not the judge.") for each in lines_of(effect))
 
 
-def test_one_family_for_all_is_said_and_what_was_spent_too_much_as_well() -> None:
+def test_one_family_for_all_is_said() -> None:
     effect = moved()
     effect.agent_families[:] = [effect.judge_family]
-    effect.expected_calls = 12
-    assert lines_of(effect)[-2:] == [
-        "All models, the judge's too, are of one family (anthropic): they err alike.",
-        "It took 14 calls; 12 were expected.",
-    ]
+    expected = "All models, the judge's too, are of one family (anthropic): they err alike."
+    assert expected in lines_of(effect)
+
+
+@pytest.mark.parametrize(
+    ("max_calls", "words"),
+    [
+        (38, "It took 14 calls, 24 fewer than with all rounds."),
+        (14, "It took 14 calls."),
+        (0, "It took 14 calls."),
+    ],
+)
+def test_saved_calls_are_said_where_it_is_known_what_all_rounds_take(max_calls: int, words: str) -> None:
+    assert effect_lines(moved(), 14, NAMES.__getitem__, max_calls=max_calls)[-1] == words
 
 
 @pytest.mark.parametrize(

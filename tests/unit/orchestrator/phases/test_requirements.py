@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from parley.orchestrator.phases.requirements import Requirements, RequirementsAnswer
+from parley.orchestrator.phases.requirements import Requirements, RequirementsAnswer, parse_kind
 from parley.orchestrator.phases.synthesize import JudgeAnswer
 from parley.v1.debate_pb2 import Requirement, UnfulfilledRequirement
+from parley.v1.effect_pb2 import QUESTION_KIND_CLOSED, QUESTION_KIND_OPEN, QUESTION_KIND_UNSPECIFIED
 
 LISTED = Requirements(
     (Requirement(text="It floats.", hard=True), Requirement(text="It is blue.")), is_known=True
@@ -29,6 +30,22 @@ def test_what_is_no_requirement_or_was_listed_before_is_left_out() -> None:
     assert read([{"hard": True}, "", 3, None, "It floats.", {"text": "it  FLOATS.", "hard": True}]) == [
         ("It floats.", False)
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("closed", QUESTION_KIND_CLOSED),
+        (" Open ", QUESTION_KIND_OPEN),
+        ("", QUESTION_KIND_UNSPECIFIED),
+        ("both", QUESTION_KIND_UNSPECIFIED),
+        (3, QUESTION_KIND_UNSPECIFIED),
+        (None, QUESTION_KIND_UNSPECIFIED),
+    ],
+)
+def test_the_kind_of_a_question_is_read_leniently_and_never_made_up(said: Any, kind: int) -> None:
+    answer = RequirementsAnswer.model_validate({"requirements": [], "kind": said})
+    assert parse_kind(answer.kind) == kind
 
 
 def test_there_are_at_most_twelve_and_none_is_long() -> None:

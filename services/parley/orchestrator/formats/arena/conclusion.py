@@ -16,6 +16,7 @@ from parley.orchestrator.formats.arena.decision import (
     positions_to_choose,
 )
 from parley.orchestrator.formats.arena.discussion import Discussion
+from parley.orchestrator.formats.arena.effect import describe_effect_of_decision
 from parley.orchestrator.formats.arena.judge import grouping_agent, judge_of
 from parley.orchestrator.formats.arena.outcome import outcome_of
 from parley.orchestrator.formats.arena.rounds import run_revision
@@ -23,9 +24,11 @@ from parley.orchestrator.model.best_work import BestWork, choose_best_work
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.model_families import shared_family
+from parley.orchestrator.model.stands import list_stands
 from parley.orchestrator.phases import synthesize
 from parley.orchestrator.phases.answer_details import create_details
 from parley.orchestrator.phases.answer_from_vote import (
+    Core,
     VerificationResult,
     describe_decision,
     describe_vote,
@@ -33,6 +36,7 @@ from parley.orchestrator.phases.answer_from_vote import (
     write_from_vote,
 )
 from parley.orchestrator.phases.count_votes import vote_terms
+from parley.orchestrator.phases.effect import ask_positions, name_positions
 from parley.orchestrator.phases.judge_proposals import judge_proposals, rank_proposals
 from parley.orchestrator.phases.stand_in import create_stand_in
 from parley.orchestrator.phases.vote import run_vote
@@ -156,19 +160,22 @@ async def _write_answer(
         ("What was criticized, and what became of it", await arena.collect_issues()),
     )
     core = _find_core(arena, decision, ranking, work)
-    outcome, verified = Outcome(), VerificationResult((), ())
+    is_first = decision is not None and decision.core_is_first_draft
+    outcome, verified, said = Outcome(), VerificationResult((), ()), None
+    stands = list_stands(arena.transcript.contributions)
+    positions = ask_positions(debate, stands)
     try:
         answer = await write_from_vote(
             debate,
             judge,
             work,
-            core.work,
+            Core(core.work, is_first_draft=is_first),
             accounts,
             arena.steering.guidance,
             arena.requirements,
-            core_is_first_draft=decision is not None and decision.core_is_first_draft,
+            positions,
         )
-        outcome.description, text = answer.description, answer.to_text()
+        outcome.description, text, said = answer.description, answer.to_text(), answer.positions
         outcome.details.CopyFrom(create_details(answer, arena.requirements))
     except DebateFailedError as failed:
         outcome.stand_in.CopyFrom(create_stand_in(debate, synthesize.KEY, core, failed, judge.id))
@@ -176,6 +183,9 @@ async def _write_answer(
     if arena.settings.verification:
         required = arena.requirements.to_prompt_text()
         verified = await verify(debate, arena.active_agents, work, text, required)
+    named = name_positions(stands, await arena.get_draft_groups(), positions, said)
+    effect = describe_effect_of_decision(arena, judge, stands, named, outcome.details, decision, with_options)
+    outcome.effect.CopyFrom(effect)
     return outcome_of(
         outcome,
         judged,

@@ -19,15 +19,23 @@ class Transcript:
 
     A critique stands until its target was rewritten. A critic that has criticized a text is not asked about the same
     text again.
+
+    Attributes:
+        contributions: All texts and critiques, in the order in which they were taken in.
     """
 
     def __init__(self, heard: Callable[[Contribution], None] | None = None) -> None:
         """Begin one; `heard` gets each text and critique as it is taken in."""
-        self._on_added = heard or _ignore
+        self._heard = heard or _ignore
         self._work: dict[str, Contribution] = {}
         self._drafts: dict[str, Contribution] = {}
         self._open_critiques: dict[Edge, Contribution] = {}
         self._exchanges: list[list[Contribution]] = []
+        self.contributions: list[Contribution] = []
+
+    def _on_added(self, made: Contribution) -> None:
+        self.contributions.append(made)
+        self._heard(made)
 
     def works(self, order: Sequence[str], without: Collection[str] = ()) -> list[Contribution]:
         """Return the present texts of these agents, in this order."""

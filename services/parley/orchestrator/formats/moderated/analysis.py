@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -13,7 +13,8 @@ from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
 from parley.orchestrator.phases.clarify import Exchange, describe_answers
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.prompting import preamble
-from parley.orchestrator.phases.schemas import default_if_invalid, prompt_schema, schema_text
+from parley.orchestrator.phases.requirements import KINDS_OF_QUESTIONS
+from parley.orchestrator.phases.schemas import Line, default_if_invalid, prompt_schema, schema_text
 from parley.v1.debate_pb2 import Answer, Clarifications, Question, Questions
 from parley.v1.event_pb2 import StepFailed
 
@@ -28,6 +29,7 @@ _TASK: Final = (
     "- domain: the kind of decision, in a word or two, such as architecture, data, security, operations, product.\n"
     "- constraints: what the question implies without saying it, such as little time or a small team. Only what follows from its"
     " words, and none rather than an invented one.\n"
+    f"- kind: {KINDS_OF_QUESTIONS}.\n"
     "- binary: whether it is a choice between two options. debaters: how many perspectives it deserves, {fewest} for a choice"
     " between two, else 3 or {most}.\n"
     "- perspectives: those of the list below that have most to say on it, best first. Take such as would disagree.\n"
@@ -49,6 +51,7 @@ class _AnalysisSchema(BaseModel):
     topic: Annotated[str, Field(min_length=1, description="What is decided on, in a few words.")]
     domain: str
     constraints: Annotated[list[str], Field(max_length=_MAX_LINES)]
+    kind: Literal["closed", "open"]
     binary: bool
     debaters: Annotated[int, Field(ge=MIN_DEBATERS, le=MAX_DEBATERS)]
     perspectives: Annotated[list[str], Field(max_length=MAX_DEBATERS)]
@@ -63,6 +66,7 @@ class Analysis(BaseModel):
     topic: str = ""
     domain: str = ""
     constraints: list[str] = []
+    kind: Line = ""
     binary: bool = False
     debaters: int = 0
     perspectives: list[str] = []

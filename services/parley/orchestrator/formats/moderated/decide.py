@@ -4,6 +4,7 @@ from typing import Final
 
 from parley.orchestrator.engine.format import AnswerPart
 from parley.orchestrator.formats.moderated.discussion import Discussion
+from parley.orchestrator.formats.moderated.effect import effect_of_decision, list_debater_stands
 from parley.orchestrator.formats.moderated.ends import CONFIDENCE_NAMES, max_confidence
 from parley.orchestrator.formats.moderated.evaluate import moderator_preamble, summary_prompts
 from parley.orchestrator.formats.moderated.outcome import (
@@ -18,6 +19,7 @@ from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.tasks import Prompt, Task, size_of_prompt, user_part
 from parley.orchestrator.phases.account import describe_rounds
+from parley.orchestrator.phases.effect import PositionQuestion, ask_positions
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens, shorten_to_fit
 from parley.orchestrator.phases.prompting import FOR_READERS, guidance_of, quotation
 from parley.orchestrator.phases.situation import history_prompt
@@ -60,7 +62,8 @@ async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
     """
     debate = discussion.debate
     await discussion.update_steering("synthesis/control")
-    material = await _gather_material(discussion, ended)
+    positions = ask_positions(debate, list_debater_stands(discussion))
+    material = await _gather_material(discussion, ended, positions.to_prompt())
     outcome, said = Outcome(), ""
     for time in range(1, _MAX_SYNTHESES + 1):
         key = "synthesis" if time == 1 else f"synthesis/{time}"
@@ -70,10 +73,11 @@ async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
             await discussion.update_steering(f"{key}/control")
             refused = _refusal_prompt(outcome, said)
         guidance = guidance_of(discussion.guidance)
+        prompt = (*material, *guidance, *refused)
         try:
-            outcome = await _write_decision(discussion, ended, key, (*material, *guidance, *refused))
+            outcome = await _write_decision(discussion, ended, key, prompt, positions)
         except DebateFailedError as failed:
-            outcome = _let_stand_in(discussion, key, failed)
+            outcome = _let_stand_in(discussion, key, failed, positions)
         if not discussion.settings.checkpoints:
             break
         discussion.enter_state("checkpoint", key)
@@ -85,7 +89,7 @@ async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
     return outcome
 
 
-async def _gather_material(discussion: Discussion, ended: RoundsEnded) -> Prompt:
+async def _gather_material(discussion: Discussion, ended: RoundsEnded, positions: Prompt) -> Prompt:
     """Return what the decision is written from: how the rounds went, all that was said, and the moderator's own summaries.
 
     What does not fit the moderator's context is summarized, oldest first; the last round stays whole.
@@ -104,7 +108,8 @@ async def _gather_material(discussion: Discussion, ended: RoundsEnded) -> Prompt
     guidance = guidance_of(discussion.guidance)
 
     def last_round() -> tuple[Prompt, int]:
-        other_tokens = count_prompt_tokens((*start, *sums, *guidance), judge.context_tokens) + _TASK_TOKENS
+        others = (*start, *sums, *positions, *guidance)
+        other_tokens = count_prompt_tokens(others, judge.context_tokens) + _TASK_TOKENS
         last = shorten_to_fit(
             rounds[-1].contributions, available_tokens(judge.context_tokens, 0, other_tokens)
         )
@@ -117,18 +122,20 @@ async def _gather_material(discussion: Discussion, ended: RoundsEnded) -> Prompt
     earlier = await summarize_for_judge(
         debate, judge, discussion.contributions_before(before=rounds[-1].number), room, SummarySettings()
     )
-    return (*start, *history_prompt(debate, judge, earlier), *sums, *final)
+    return (*start, *history_prompt(debate, judge, earlier), *sums, *final, *positions)
 
 
-async def _write_decision(discussion: Discussion, ended: RoundsEnded, key: str, material: Prompt) -> Outcome:
+async def _write_decision(
+    discussion: Discussion, ended: RoundsEnded, key: str, material: Prompt, positions: PositionQuestion
+) -> Outcome:
     debate, judge = discussion.debate, discussion.debate.judge
     assessed = discussion.rounds_with_arguments[-1].assessment
     most = max_confidence(ended.reason, assessed.verdict if assessed is not None else None)
     cap = f"As the rounds ended, say {CONFIDENCE_NAMES[most]}"
     cap += "." if most == CONFIDENCE_LOW else " at most, and less where open tensions weigh more."
     letters = [debate.letter(each) for each in discussion.viewpoints]
-    prompt = (*material, user_part(_TASK.format(cap=cap)))
-    shape = decision_shape(letters)
+    prompt = (*material, user_part(_TASK.format(cap=cap) + positions.to_task()))
+    shape = decision_shape(letters, positions)
     check = create_check(
         debate.spec.question, prompt, [each.text for each in _last_stands(discussion)], shape.json_schema
     )
@@ -142,7 +149,9 @@ async def _write_decision(discussion: Discussion, ended: RoundsEnded, key: str, 
         discussion.warn(
             f"{key}/warning", "the moderator did not say how sure it is of its decision; it counts as low"
         )
-    return outcome_of(discussion, answer, most)
+    outcome = outcome_of(discussion, answer, most)
+    outcome.effect.CopyFrom(effect_of_decision(discussion, positions, answer, outcome.moderated))
+    return outcome
 
 
 def _last_stands(discussion: Discussion) -> list[Contribution]:
@@ -153,7 +162,9 @@ def _last_stands(discussion: Discussion) -> list[Contribution]:
     return [last[agent] for agent in discussion.viewpoints if agent in last]
 
 
-def _let_stand_in(discussion: Discussion, key: str, failed: DebateFailedError) -> Outcome:
+def _let_stand_in(
+    discussion: Discussion, key: str, failed: DebateFailedError, positions: PositionQuestion
+) -> Outcome:
     """Return the outcome of the argument that most debaters agree with, as they said last, in place of a decision."""
     stands, debate = _last_stands(discussion), discussion.debate
     verdicts = [
@@ -165,8 +176,10 @@ def _let_stand_in(discussion: Discussion, key: str, failed: DebateFailedError) -
     ]
     best = choose_best_work(stands, verdicts)
     stand_in = create_stand_in(debate, key, best, failed, debate.judge.id)
-    outcome = outcome_of(discussion, DecisionAnswer(recommendation=best.work.text), CONFIDENCE_LOW)
+    answer = DecisionAnswer(recommendation=best.work.text)
+    outcome = outcome_of(discussion, answer, CONFIDENCE_LOW)
     outcome.stand_in.CopyFrom(stand_in)
+    outcome.effect.CopyFrom(effect_of_decision(discussion, positions, answer, outcome.moderated))
     return outcome
 
 

@@ -11,6 +11,7 @@ from parley.orchestrator.formats.moderated.ends import CONFIDENCE_NAMES, cap_con
 from parley.orchestrator.formats.moderated.points import parse_letter
 from parley.orchestrator.model.names import join_words
 from parley.orchestrator.model.tasks import AnswerShape
+from parley.orchestrator.phases.effect import AnswerPositions, PositionQuestion
 from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
 from parley.v1.debate_pb2 import Debate, Outcome
 from parley.v1.moderated_pb2 import (
@@ -106,9 +107,18 @@ class DecisionAnswer(BaseModel):
     confidence: Literal["high", "medium", "low", ""] = ""
     caveats: list[str] = []
     dissents: list[ParsedDissent] = []
+    positions: AnswerPositions | None = None
 
     _default_if_invalid = field_validator(
-        "topic", "perspectives", "agreements", "tensions", "confidence", "caveats", "dissents", mode="wrap"
+        "topic",
+        "perspectives",
+        "agreements",
+        "tensions",
+        "confidence",
+        "caveats",
+        "dissents",
+        "positions",
+        mode="wrap",
     )(default_if_invalid)
 
     @field_validator("recommendation")
@@ -143,9 +153,9 @@ class DecisionAnswer(BaseModel):
         return [each for each in given if isinstance(each, Mapping)] if isinstance(given, list) else given
 
 
-def decision_shape(letters: Sequence[str]) -> AnswerShape[DecisionAnswer]:
-    """Return the shape of a decision on a debate of the agents with these letters."""
-    schema = _create_schema(letters)
+def decision_shape(letters: Sequence[str], positions: PositionQuestion) -> AnswerShape[DecisionAnswer]:
+    """Return the shape of a decision on a debate of the agents with these letters and positions."""
+    schema = _create_schema(letters, positions)
     return AnswerShape("decision", DecisionAnswer, schema, lambda answer: answer.recommendation, _read_prose)
 
 
@@ -154,10 +164,13 @@ def _read_prose(text: str) -> DecisionAnswer:
     return DecisionAnswer(recommendation=extract_text(text))
 
 
-def _create_schema(letters: Sequence[str]) -> str:
+def _create_schema(letters: Sequence[str], positions: PositionQuestion) -> str:
     schema = prompt_schema(_Asked)
     for field in ("perspectives", "dissents"):
         schema["properties"][field]["items"]["properties"]["agent"]["enum"] = list(letters)
+    if positions.positions:
+        schema["properties"]["positions"] = positions.schema()
+        schema["required"].append("positions")
     return schema_text(schema)
 
 

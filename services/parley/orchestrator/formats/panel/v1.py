@@ -6,12 +6,12 @@ and requirements are looked for while the first drafts are written, which do not
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.formats.panel.demonstration import run_demonstration
+from parley.orchestrator.formats.panel.effect import effect_of_answer, effect_of_merge, effect_of_work
 from parley.orchestrator.formats.panel.estimate import estimate_panel
 from parley.orchestrator.formats.panel.outcome import (
     answer_parts,
@@ -21,12 +21,13 @@ from parley.orchestrator.formats.panel.outcome import (
     outcome_of_vote,
     verdict,
 )
+from parley.orchestrator.formats.panel.rounds import GroupedDrafts, RoundsResult
 from parley.orchestrator.formats.panel.settings import SETTINGS
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.best_work import choose_best_work
 from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.errors import DebateFailedError
-from parley.orchestrator.model.open_issues import is_structured, issues_of
+from parley.orchestrator.model.open_issues import issues_of
 from parley.orchestrator.model.tasks import Prompt, user_part
 from parley.orchestrator.phases import assess, clarify, critique, propose, refine, summarize, synthesize
 from parley.orchestrator.phases.account import (
@@ -44,6 +45,7 @@ from parley.orchestrator.phases.agreement import (
 from parley.orchestrator.phases.assess import find_end_by_quality
 from parley.orchestrator.phases.count_votes import most_confident_choice
 from parley.orchestrator.phases.disputes import find_end_undisputed
+from parley.orchestrator.phases.effect import ask_positions
 from parley.orchestrator.phases.grouping import GROUPING
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens
 from parley.orchestrator.phases.merge import MERGE, OBJECTION, collect_objections, merge
@@ -58,8 +60,8 @@ from parley.orchestrator.phases.vote import VOTE, run_vote
 from parley.runtime.contract_settings import with_defaults
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import Agent
-from parley.v1.debate_pb2 import DraftGroups, Outcome
-from parley.v1.event_pb2 import RoundsEnded, StepFailed
+from parley.v1.debate_pb2 import Outcome
+from parley.v1.event_pb2 import RoundsEnded
 from parley.v1.panel_pb2 import (
     EFFORT_QUICK,
     SYNTHESIS_METHOD_MERGE,
@@ -75,52 +77,6 @@ from parley.v1.panel_pb2 import (
 _ANSWER_KEY = "answer"
 _SCHEMA_TOKENS = 1000
 """Tokens of the judge's instruction and of the form that it is to fill."""
-
-
-@dataclass(frozen=True, slots=True)
-class RoundsResult:
-    """What came of the rounds.
-
-    Attributes:
-        contributions: All contributions, oldest first.
-        failed: Steps that failed.
-        requirements: What an answer has to meet.
-        end: Why the rounds ended.
-        steering: What a person wants of the answer.
-        drafts: How the first drafts group; None: it is not known.
-    """
-
-    contributions: Sequence[Contribution]
-    failed: Sequence[StepFailed]
-    rounds: int
-    requirements: Requirements
-    end: RoundsEnded
-    steering: Steering
-    drafts: DraftGroups | None
-
-    @property
-    def finals(self) -> list[Contribution]:
-        """The last work of each agent that has some."""
-        work = [each for each in self.contributions if not each.target]
-        return list({each.agent: each for each in work}.values())
-
-    @property
-    def earlier(self) -> list[Contribution]:
-        """All but that, and but the critiques whose issues the judge reads with what became of them."""
-        finals = {each.name for each in self.finals}
-        last = max((each.round for each in self.contributions if each.target), default=0)
-        return [
-            each
-            for each in self.contributions
-            if each.name not in finals and not (each.round == last and is_structured(each))
-        ]
-
-    @property
-    def by_round(self) -> list[list[Contribution]]:
-        """All contributions, round by round."""
-        return [
-            [each for each in self.contributions if each.round == number + 1] for number in range(self.rounds)
-        ]
 
 
 async def _run(debate: Debate) -> Outcome:
@@ -139,7 +95,7 @@ async def _run_rounds(debate: Debate) -> RoundsResult:
     rounds: list[Round] = []
     stated: list[Sequence[Contribution]] = []
     ended: RoundsEnded | None = None
-    groupings: list[asyncio.Task[DraftGroups | None]] = []
+    groupings: list[asyncio.Task[GroupedDrafts]] = []
     async with asyncio.TaskGroup() as tasks:
         past = tasks.create_task(recall(debate))
         requirements = tasks.create_task(list_requirements(debate))
@@ -162,7 +118,8 @@ async def _run_rounds(debate: Debate) -> RoundsResult:
     if ended is None:
         ended = end_from_outside(steering, len(rounds)) if steering.limit else _end_of_rounds(debate)
     debate.record_event(f"rounds/ended/{len(rounds)}", ended)
-    return RoundsResult(made, failed, len(rounds), await requirements, ended, steering, groupings[0].result())
+    first = groupings[0].result()
+    return RoundsResult(made, first, failed, len(rounds), await requirements, ended, steering)
 
 
 def _end_of_rounds(debate: Debate) -> RoundsEnded:
@@ -200,18 +157,18 @@ def _plan_round(
     )
 
 
-async def _group_drafts(debate: Debate, rounds: Sequence[Round]) -> DraftGroups | None:
+async def _group_drafts(debate: Debate, rounds: Sequence[Round]) -> GroupedDrafts:
     """Return how the drafts of the last round group: the first drafts, or those on which it depends whether the rounds end."""
     settings, number, present = _settings(debate), len(rounds), rounds[-1]
     decides = settings.termination.rule == TERMINATION_RULE_UNDISPUTED and number < settings.rounds
     if not decides and number > 1:
-        return None
+        return GroupedDrafts()
     drafts = await present.collect_drafts()
     if len(drafts) < 2:  # one alone agrees with no agent
-        return None
+        return GroupedDrafts(drafts)
     stated = await state_positions(debate, number, drafts, "draft-position")
     asked = partial(_grouping_agent, debate, present.agents) if decides else None
-    return await group_drafts(debate, stated, asked, number=number)
+    return GroupedDrafts(stated, await group_drafts(debate, stated, asked, number=number))
 
 
 async def _find_end(
@@ -219,7 +176,7 @@ async def _find_end(
     rounds: Sequence[Round],
     requirements: asyncio.Task[Requirements],
     stated: list[Sequence[Contribution]],
-    grouping: asyncio.Task[DraftGroups | None],
+    grouping: asyncio.Task[GroupedDrafts],
 ) -> RoundsEnded | None:
     """Wait until the next round may begin, and return why there is to be none; None if there is.
 
@@ -235,7 +192,8 @@ async def _find_end(
     if ended or rule == TERMINATION_RULE_FIXED:
         return ended
     if rule == TERMINATION_RULE_UNDISPUTED:
-        return find_end_undisputed(debate, number, await present.collect_drafts(), await grouping, made)
+        drafts, groups = await present.collect_drafts(), (await grouping).groups
+        return find_end_undisputed(debate, number, drafts, groups, made)
     if rule == TERMINATION_RULE_CONVERGENCE:
         stated.append(await state_positions(debate, number, await present.collect_works()))
         before = stated[-2] if number > 1 else ()
@@ -263,10 +221,12 @@ async def _create_answer(debate: Debate, result: RoundsResult) -> Outcome:
     try:
         return await _make_answer(debate, result, method)
     except DebateFailedError as failed:
-        best = choose_best_work(result.finals, result.contributions, result.drafts)
+        best = choose_best_work(result.finals, result.contributions, result.first.groups)
         writer = "" if method == SYNTHESIS_METHOD_VOTING else debate.judge.id
         stand_in = create_stand_in(debate, _ANSWER_KEY, best, failed, writer)
-        return outcome_of_stand_in(best.work.text, stand_in)
+        outcome = outcome_of_stand_in(best.work.text, stand_in)
+        outcome.effect.CopyFrom(effect_of_work(debate, result, best.work.agent))
+        return outcome
 
 
 async def _make_answer(debate: Debate, result: RoundsResult, method: SynthesisMethod.ValueType) -> Outcome:
@@ -288,7 +248,9 @@ async def _answer_by_vote(debate: Debate, result: RoundsResult) -> Outcome:
     )
     author = most_confident_choice(vote)
     (text,) = (each.text for each in result.finals if each.agent == author)
-    return outcome_of_vote(text, author, vote)
+    outcome = outcome_of_vote(text, author, vote)
+    outcome.effect.CopyFrom(effect_of_work(debate, result, author, vote))
+    return outcome
 
 
 async def _answer_by_merge(debate: Debate, result: RoundsResult) -> Outcome:
@@ -299,35 +261,40 @@ async def _answer_by_merge(debate: Debate, result: RoundsResult) -> Outcome:
     text = await merge(debate, judge, work, guidance, requirements=requirements, material=material)
     agents = _active_agents(debate, result)
     objections = await collect_objections(debate, agents, work, text, requirements=requirements)
-    return outcome_of_merge(text, judge.id, objections)
+    outcome = outcome_of_merge(text, judge.id, objections)
+    outcome.effect.CopyFrom(effect_of_merge(debate, result))
+    return outcome
 
 
 async def _answer_by_judge(debate: Debate, result: RoundsResult) -> Outcome:
     judge = debate.judge
     worked = {each.agent for each in result.finals}
     judged = [agent.id for agent in debate.participants if agent.id in worked]
+    positions, required = ask_positions(debate, result.stands), result.requirements
     material = (
-        *await _gather_material(debate, judge, result),
+        *await _gather_material(debate, judge, result, positions.to_prompt()),
         *quote_work(debate, result.finals, "Final proposal"),
     )
     guidance = result.steering.guidance
     works = [each.text for each in result.finals]
-    answer = await synthesize.synthesize(debate, material, judged, guidance, result.requirements, works)
+    answer = await synthesize.synthesize(debate, material, judged, guidance, required, positions, works)
     letters = [(agent, debate.letter(agent)) for agent in judged]
-    return outcome_of(answer, judge.id, letters, result.requirements)
+    outcome = outcome_of(answer, judge.id, letters, required)
+    outcome.effect.CopyFrom(effect_of_answer(debate, result, positions, answer, outcome.details))
+    return outcome
 
 
-async def _gather_material(debate: Debate, judge: Agent, result: RoundsResult) -> Prompt:
-    """Return what one who writes the answer reads besides the final proposals, which are left out last."""
+async def _gather_material(debate: Debate, judge: Agent, result: RoundsResult, more: Prompt = ()) -> Prompt:
+    """Return what one who writes the answer reads before the final proposals, which are left out last; `more`: after them."""
     start, room = await in_thread_if_large(
-        texts_of(result.contributions), partial(_judge_preamble, debate, judge, result)
+        texts_of(result.contributions), partial(_judge_preamble, debate, judge, result, more)
     )
     summaries = with_defaults(_settings(debate).summaries)
     earlier = await summarize.summarize_for_judge(debate, judge, result.earlier, room, summaries)
     return (*start, *history_prompt(debate, judge, earlier))
 
 
-def _judge_preamble(debate: Debate, judge: Agent, result: RoundsResult) -> tuple[Prompt, int]:
+def _judge_preamble(debate: Debate, judge: Agent, result: RoundsResult, more: Prompt) -> tuple[Prompt, int]:
     """Return what it reads first, and the tokens that are left for the history."""
     total = _settings(debate).rounds
     account = describe_rounds(debate, result.rounds, total, result.end, result.failed, result.steering.muted)
@@ -344,6 +311,7 @@ def _judge_preamble(debate: Debate, judge: Agent, result: RoundsResult) -> tuple
         *preamble(debate, judge, result.steering.guidance, requirements=result.requirements.to_prompt_text()),
         *start,
         *finals,
+        *more,
     )
     other_tokens = count_prompt_tokens(other_parts, judge.context_tokens) + _SCHEMA_TOKENS
     return start, available_tokens(judge.context_tokens, 0, other_tokens)
