@@ -33,7 +33,7 @@ def test_the_record_comes_to_a_completed_debate_with_an_answer_and_a_report() ->
     assert example.debate.answer.startswith("Record the payment before you make it")
     assert not example.debate.warnings
     assert not example.debate.failures
-    assert example.report.startswith(f"# Debate {example.debate.id}")
+    assert example.report.startswith("# How should we take payments")
     assert "## Answer" in example.report
 
 
