@@ -128,4 +128,5 @@ def test_guidance_counts_once_where_command_and_system_are_killed_around_a_check
     document = (tmp_path / path).read_text()
     assert document.count("Mind the otters.") == 1
     assert "**Rounds:** 2" in document
-    assert "**Approval:** approved by a person" in document
+    assert "; a person approved it." in document
+    assert "- **Approved**" in document

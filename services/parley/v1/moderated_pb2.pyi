@@ -160,6 +160,8 @@ class ModeratedOutcome(_message.Message):
     GUIDANCE_FIELD_NUMBER: _builtins.int
     APPROVED_FIELD_NUMBER: _builtins.int
     FOLLOW_UP_FIELD_NUMBER: _builtins.int
+    CONSTRAINTS_FIELD_NUMBER: _builtins.int
+    ASSUMPTIONS_FIELD_NUMBER: _builtins.int
     topic: _builtins.str
     """What is decided on, in a few words on one line."""
     rounds: _builtins.int
@@ -198,6 +200,14 @@ class ModeratedOutcome(_message.Message):
     def follow_up(self) -> Global___FollowUp:
         """What became of the follow-up. Unset: none was offered."""
 
+    @_builtins.property
+    def constraints(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What the question implies without saying it, as the moderator found it, a point each."""
+
+    @_builtins.property
+    def assumptions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What was assumed, since nothing was stated of it, a point each."""
+
     def __init__(
         self,
         *,
@@ -213,10 +223,12 @@ class ModeratedOutcome(_message.Message):
         guidance: _abc.Iterable[_builtins.str] | None = ...,
         approved: _builtins.bool = ...,
         follow_up: Global___FollowUp | None = ...,
+        constraints: _abc.Iterable[_builtins.str] | None = ...,
+        assumptions: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_follow_up", b"_follow_up", "follow_up", b"follow_up"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_follow_up", b"_follow_up", "agreements", b"agreements", "approved", b"approved", "caveats", b"caveats", "confidence", b"confidence", "dissents", b"dissents", "follow_up", b"follow_up", "guidance", b"guidance", "perspectives", b"perspectives", "recommendation", b"recommendation", "rounds", b"rounds", "tensions", b"tensions", "topic", b"topic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_follow_up", b"_follow_up", "agreements", b"agreements", "approved", b"approved", "assumptions", b"assumptions", "caveats", b"caveats", "confidence", b"confidence", "constraints", b"constraints", "dissents", b"dissents", "follow_up", b"follow_up", "guidance", b"guidance", "perspectives", b"perspectives", "recommendation", b"recommendation", "rounds", b"rounds", "tensions", b"tensions", "topic", b"topic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__follow_up: _TypeAlias = _typing.Literal["follow_up"]  # noqa: Y015
     _WhichOneofArgType__follow_up: _TypeAlias = _typing.Literal["_follow_up", b"_follow_up"]  # noqa: Y015
@@ -282,19 +294,23 @@ class Tension(_message.Message):
 
     TEXT_FIELD_NUMBER: _builtins.int
     OPEN_FIELD_NUMBER: _builtins.int
+    SETTLED_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Between what, and on what."""
     open: _builtins.bool
     """Whether it is still open."""
+    settled: _builtins.str
+    """How it was settled. Empty: it is open, or it was not stated."""
     def __init__(
         self,
         *,
         text: _builtins.str = ...,
         open: _builtins.bool = ...,
+        settled: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["open", b"open", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["open", b"open", "settled", b"settled", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

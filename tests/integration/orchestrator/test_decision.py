@@ -50,8 +50,9 @@ async def test_a_completed_moderated_debate_has_a_document(
         assert (await client.get(DEBATE)).status == DEBATE_STATUS_COMPLETED
         decision = await client.get_decision(DEBATE)
     assert decision.file_name == "2027-01-02-a-cache.md"
-    assert decision.markdown.startswith("# Decision: A cache?\n\n- **Date:** 2027-01-02\n")
-    assert "\n\n## Question\n\n> Which store?\n\n## Perspectives Considered\n\n" in decision.markdown
+    assert decision.markdown.startswith("# Decision: Which store?\n\n- **Decision:** ")
+    assert "\n- **Date:** 2027-01-02\n" in decision.markdown
+    assert "\n\n## Question\n\n> Which store?\n\n**Constraints:**\n\n" in decision.markdown
 
 
 @pytest.mark.parametrize(

@@ -205,15 +205,15 @@ async def test_a_whole_moderated_debate_ends_with_its_issue_and_its_document(
     assert "> Keep them in PostgreSQL, by synthesis." in issue["body"]
     folded = fold(events)
     assert folded.HasField("outcome")
-    document = decision_of(folded, folded.outcome.moderated)
+    document = decision_of(folded, folded.outcome.moderated, V1)
     assert document.file_name.endswith("-sessions.md")
     for told in (
-        "# Decision: Sessions\n",
+        "# Decision: Should we keep user sessions in Redis or in PostgreSQL, and ship soon?\n",
         "- **Rounds:** 2\n",
-        "- **Approval:** approved by a person\n",
+        "; a person approved it.\n",
         "**Key arguments:**\n\n- B had a reason.\n",
-        "## Key Tensions\n\n- Speed against simplicity.\n- **Open:** The debate ended without agreement.",
-        "**Confidence:** Low\n",
+        "## Key Tensions\n\n- **Settled:** Speed against simplicity.\n- **Open:** The debate ended without agreement.",
+        "**Confidence:** Low, by the moderator.\n",
         "## End of the Rounds\n\n- **Rounds held:** 2\n- **Reason:** all 2 rounds were held\n",
         "**Caveats:**\n\n- Unless there are millions of users.\n",
         f"An issue was made: <{ISSUE_URL}>\n",

@@ -100,7 +100,7 @@ async def test_what_most_debaters_agree_with_stands_in_for_the_decision_of_a_mod
     assert decided.confidence == CONFIDENCE_LOW
     line = "the last work of User Experience stands in for it, since 2 of 2 critics agree with it"
     assert line in answer_markdown(state, moderated.V1)
-    assert line in decision_of(state, decided).markdown
+    assert line in decision_of(state, decided, moderated.V1).markdown
 
 
 @pytest.mark.parametrize(

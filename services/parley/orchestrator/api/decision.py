@@ -12,28 +12,27 @@ from typing import Final
 
 from parley.orchestrator.api.answer import DEMONSTRATION, stand_in_line
 from parley.orchestrator.api.conversion import status_word
-from parley.orchestrator.model.spec import format_settings
+from parley.orchestrator.api.report import effect_section
+from parley.orchestrator.api.report_page import ReportPage
+from parley.orchestrator.api.report_people import clarification_blocks
+from parley.orchestrator.api.verdict import verdict_lines
+from parley.orchestrator.engine.format import Format
+from parley.orchestrator.model.names import Names, names_of
+from parley.orchestrator.model.short_text import to_title
+from parley.orchestrator.model.tension_text import describe_tension
 from parley.orchestrator.model.times import time_of
 from parley.runtime.errors import failed_precondition
-from parley.runtime.safe_markdown import inline, list_item, quote
+from parley.runtime.safe_markdown import inline, list_item, moment, quote
 from parley.v1 import debate_pb2
 from parley.v1.agent_pb2 import Usage
-from parley.v1.debate_pb2 import Debate
-from parley.v1.moderated_pb2 import (
-    CONFIDENCE_HIGH,
-    CONFIDENCE_LOW,
-    CONFIDENCE_MEDIUM,
-    ConsideredPerspective,
-    FollowUp,
-    ModeratedOutcome,
-    ModeratedSettings,
-    Tension,
-)
+from parley.v1.debate_pb2 import ApprovalAnswer, Debate
+from parley.v1.moderated_pb2 import ConsideredPerspective, FollowUp, ModeratedOutcome
 from parley.v1.orchestrator_pb2 import GetDecisionResponse
 
 _MAX_SLUG: Final = 60
 _LINK: Final = re.compile(r"https?://[^\s<>]+")
-_CONFIDENCES: Final = {CONFIDENCE_HIGH: "High", CONFIDENCE_MEDIUM: "Medium", CONFIDENCE_LOW: "Low"}
+_FOLLOW_UP: Final = "follow-up"
+"""What the key of a checkpoint begins with that asks for something else than the decision's approval."""
 _ENDS: Final = {
     debate_pb2.STOP_REASON_CONVERGED: "agreement",
     debate_pb2.STOP_REASON_STAGNATION: "stagnation",
@@ -58,24 +57,29 @@ def require_moderated_outcome(debate: Debate) -> ModeratedOutcome:
     raise failed_precondition("NO_DECISION", f"debate {debate.id} {why}")
 
 
-def decision_of(debate: Debate, outcome: ModeratedOutcome) -> GetDecisionResponse:
+def decision_of(
+    debate: Debate, outcome: ModeratedOutcome, debate_format: Format | None
+) -> GetDecisionResponse:
     """Return the document of a completed debate and its outcome, and a name for its file: lower-case letters, digits, hyphens."""
     decided_at = time_of(debate.end_time if debate.HasField("end_time") else debate.update_time)
+    names = names_of(debate)
     blocks = [
-        f"# Decision: {inline(outcome.topic) or inline(debate.id)}",
-        _overview(debate, outcome, decided_at),
-        "## Question",
-        quote(debate.spec.question),
-        *_perspectives(outcome),
-        "## Points of Agreement",
-        _points(outcome.agreements, "The perspectives agreed on nothing that the moderator noted."),
-        "## Key Tensions",
-        _points([_tension(each) for each in outcome.tensions], "The moderator noted none."),
-        *_recommendation(outcome),
+        f"# Decision: {inline(to_title(debate.spec.question))}",
+        _overview(debate, outcome, debate_format, decided_at),
+        *_recommendation(names, outcome),
         "## Dissenting View",
-        _dissents(outcome),
+        _dissents(names, outcome),
+        *_question(debate, outcome),
+        "## Points of Agreement",
+        _points(names, outcome.agreements, "The perspectives agreed on nothing that the moderator noted."),
+        "## Key Tensions",
+        _points(names, [describe_tension(each) for each in outcome.tensions], "The moderator noted none."),
+        *_perspectives(names, outcome),
+        *effect_section(ReportPage(debate, None)),
         "## Guidance",
-        _points(outcome.guidance, "No person gave any."),
+        _points(names, outcome.guidance, "No person gave any."),
+        "## Approval",
+        _approvals(debate),
         "## End of the Rounds",
         _end(debate, outcome),
         "## Follow-up",
@@ -87,31 +91,54 @@ def decision_of(debate: Debate, outcome: ModeratedOutcome) -> GetDecisionRespons
     return GetDecisionResponse(markdown="\n\n".join(blocks) + "\n", file_name=file_name)
 
 
-def _overview(debate: Debate, outcome: ModeratedOutcome, decided_at: datetime) -> str:
-    names = ", ".join(inline(each.perspective.name) for each in outcome.perspectives)
-    lines = [
+def _overview(
+    debate: Debate, outcome: ModeratedOutcome, debate_format: Format | None, decided_at: datetime
+) -> str:
+    perspectives = ", ".join(inline(each.perspective.name) for each in outcome.perspectives)
+    facts = [
         f"**Date:** {decided_at:%Y-%m-%d}",
         f"**Debate ID:** {inline(debate.id)}",
         f"**Rounds:** {outcome.rounds}",
-        f"**Perspectives:** {names or 'none'}",
-        f"**Approval:** {_approval(debate, outcome)}",
+        f"**Perspectives:** {perspectives or 'none'}",
     ]
-    if debate.outcome.HasField("stand_in"):
-        lines.append(f"**{inline(stand_in_line(debate)).replace(':', ':**', 1)}")
+    if line := stand_in_line(debate):
+        facts.append(f"**{inline(line).replace(':', ':**', 1)}")
     if debate.demonstration:
-        lines.append(f"**Demonstration:** {DEMONSTRATION}")
-    return "\n".join(f"- {line}" for line in lines)
+        facts.append(f"**Demonstration:** {DEMONSTRATION}")
+    return "\n".join(
+        [*map(list_item, verdict_lines(debate, debate_format)), *(f"- {line}" for line in facts)]
+    )
 
 
-def _approval(debate: Debate, outcome: ModeratedOutcome) -> str:
-    if outcome.approved:
-        return "approved by a person"
-    settings = format_settings(debate.spec)
-    asked = isinstance(settings, ModeratedSettings) and settings.checkpoints
-    return "not approved by the person who was asked" if asked else "no person was asked"
+def _question(debate: Debate, outcome: ModeratedOutcome) -> Iterator[str]:
+    """Yield the question with what was learned of it before the rounds."""
+    yield "## Question"
+    yield quote(debate.spec.question)
+    page = ReportPage(debate, None)
+    for each in debate.clarifications:
+        yield from clarification_blocks(page, each)
+    yield "**Constraints:**"
+    yield _points(page.names, outcome.constraints, "The moderator found none.")
+    yield "**Assumptions:**"
+    yield _points(page.names, outcome.assumptions, "None.")
 
 
-def _perspectives(outcome: ModeratedOutcome) -> Iterator[str]:
+def _approvals(debate: Debate) -> str:
+    """Return who was asked for approval, when, and what they said."""
+    asked = [each for each in debate.approvals if not each.checkpoint.startswith(_FOLLOW_UP)]
+    if not asked:
+        return "No person was asked."
+    return "\n".join(list_item(_describe_approval(each)) for each in asked)
+
+
+def _describe_approval(answer: ApprovalAnswer) -> str:
+    act = "Approved" if answer.approved else "Not approved"
+    who = f" by {inline(answer.answered_by)}" if answer.answered_by else ""
+    said = f": {answer.text}" if answer.text else "."
+    return f"**{act}**{who} on {moment(time_of(answer.answered_at))}{said}"
+
+
+def _perspectives(names: Names, outcome: ModeratedOutcome) -> Iterator[str]:
     yield "## Perspectives Considered"
     if not outcome.perspectives:
         yield "None joined."
@@ -121,9 +148,9 @@ def _perspectives(outcome: ModeratedOutcome) -> Iterator[str]:
         trade_offs = inline(each.perspective.trade_offs)
         yield f"- **Priorities:** {priorities or 'none'}\n- **Trade-offs:** {trade_offs or 'none'}"
         yield "**Key arguments:**"
-        yield _points(each.key_arguments, "None.")
+        yield _points(names, each.key_arguments, "None.")
         yield "**Trade-offs accepted:**"
-        yield _points(each.trade_offs_accepted, "None.")
+        yield _points(names, each.trade_offs_accepted, "None.")
         yield from _absences(each)
 
 
@@ -137,29 +164,25 @@ def _absences(considered: ConsideredPerspective) -> Iterator[str]:
         yield f"It was muted from round {considered.muted_from_round} on."
 
 
-def _tension(tension: Tension) -> str:
-    return f"**Open:** {tension.text}" if tension.open else tension.text
-
-
-def _recommendation(outcome: ModeratedOutcome) -> Iterator[str]:
+def _recommendation(names: Names, outcome: ModeratedOutcome) -> Iterator[str]:
     yield "## Recommendation"
-    recommended = outcome.recommendation
+    recommended = names.put_in(outcome.recommendation)
     yield quote(recommended) if recommended.strip() else "There is none."
-    yield f"**Confidence:** {_CONFIDENCES.get(outcome.confidence, 'not said')}"
     yield "**Caveats:**"
-    yield _points(outcome.caveats, "None.")
+    yield _points(names, outcome.caveats, "None.")
 
 
-def _dissents(outcome: ModeratedOutcome) -> str:
-    names = {each.agent_id: each.perspective.name for each in outcome.perspectives}
+def _dissents(names: Names, outcome: ModeratedOutcome) -> str:
+    called = {each.agent_id: each.perspective.name for each in outcome.perspectives}
     points = [
-        f"**{inline(names.get(each.agent_id) or each.agent_id)}:** {each.text}" for each in outcome.dissents
+        f"**{inline(called.get(each.agent_id) or each.agent_id)}:** {each.text}" for each in outcome.dissents
     ]
-    return _points(points, "No perspective strongly disagrees.")
+    return _points(names, points, "No perspective strongly disagrees.")
 
 
 def _end(debate: Debate, outcome: ModeratedOutcome) -> str:
-    texts = (_ENDS.get(debate.stop_reason, ""), inline(debate.stop_explanation or debate.rounds_ended_by))
+    why = names_of(debate).put_in(debate.stop_explanation or debate.rounds_ended_by)
+    texts = (_ENDS.get(debate.stop_reason, ""), inline(why))
     reason = ": ".join(each for each in texts if each)
     return f"- **Rounds held:** {outcome.rounds}\n- **Reason:** {reason or 'not recorded'}"
 
@@ -190,9 +213,9 @@ def _usage(calls: int, usage: Usage) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _points(points: Sequence[str], nothing: str) -> str:
+def _points(names: Names, points: Sequence[str], nothing: str) -> str:
     """Return a list of these texts; if there are none, a sentence that says so."""
-    return "\n".join(list_item(each) for each in points if each.strip()) or nothing
+    return "\n".join(list_item(names.put_in(each)) for each in points if each.strip()) or nothing
 
 
 def _file_name(debate: str, topic: str, decided_at: datetime) -> str:

@@ -95,6 +95,7 @@ class DebateFold:
         self.log_bytes = 0
         self._outcomes: set[str] = set()
         self._open: dict[str, Waiting] = {}
+        self._intervened_by: dict[str, str] = {}
         self._answer = ""
         self.extend(events)
 
@@ -125,6 +126,7 @@ class DebateFold:
                 debate.warnings.append(warned.message)
             case Intervened() as intervened:
                 debate.interventions.append(intervened.intervention)
+                self._intervened_by[intervened.request_id] = intervened.intervened_by
                 if intervened.intervention.HasField("end"):
                     debate.rounds_ended_by = "a person asked for it"
             case ContributionObserved() as observed:
@@ -136,6 +138,8 @@ class DebateFold:
             case WaitStarted() | WaitFinished() as wait:
                 self._apply_wait(event.key, wait)
             case CheckpointOpened() | CheckpointClosed() | CheckpointExpired() as checkpoint:
+                if isinstance(checkpoint, CheckpointClosed) and checkpoint.intervention.HasField("approve"):
+                    self._add_approval(event, checkpoint)
                 self._apply_wait(event.key, checkpoint)
             case Closed() as closed:
                 _count_usage(debate, usage_of_stopped(closed.stopped))
@@ -200,6 +204,16 @@ class DebateFold:
             case _:
                 self._close_checkpoint(key, wait)
                 self._wait_at_checkpoint()
+
+    def _add_approval(self, event: Envelope, closed: CheckpointClosed) -> None:
+        said = closed.intervention.approve
+        self.debate.approvals.add(
+            checkpoint=event.key,
+            approved=said.approved,
+            text=said.text,
+            answered_by=self._intervened_by.get(closed.request_id, ""),
+            answered_at=event.message.time,
+        )
 
     def _close_checkpoint(self, key: str, closed: CheckpointClosed | CheckpointExpired) -> None:
         waiting = self._open.pop(key, None)

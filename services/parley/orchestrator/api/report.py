@@ -63,7 +63,7 @@ def _blocks(page: ReportPage, feedback: Feedback | None) -> Iterator[str]:
         yield "## Question"
         yield from question_blocks(debate)
     yield from _requirements(page)
-    yield from _effect(page)
+    yield from effect_section(page)
     yield from issues_section(page)
     yield from clarifications_section(page)
     yield from interventions_section(page)
@@ -139,7 +139,7 @@ def _requirements(page: ReportPage) -> Iterator[str]:
         )
 
 
-def _effect(page: ReportPage) -> Iterator[str]:
+def effect_section(page: ReportPage) -> Iterator[str]:
     """Yield what the debate added to its first drafts; before it is known, how these group."""
     debate = page.debate
     if debate.outcome.HasField("effect"):

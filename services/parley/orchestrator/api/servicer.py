@@ -308,7 +308,7 @@ class OrchestratorServicer(KeyServicer):
     ) -> orchestrator_pb2.GetDecisionResponse:
         """Return the decision document of a debate."""
         debate = await self._get_debate(check_id("debate_id", request.debate_id))
-        return decision_of(debate, require_moderated_outcome(debate))
+        return decision_of(debate, require_moderated_outcome(debate), self._format_of(debate))
 
     async def SubmitFeedback(  # noqa: N802
         self,

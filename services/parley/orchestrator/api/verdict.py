@@ -42,11 +42,15 @@ def _to_sentences(texts: Sequence[str]) -> str:
 
 def _describe_confidence(debate: Debate, verdict: Verdict) -> str:
     effect, details = debate.outcome.effect, debate.outcome.details
-    votes = describe_votes(effect.confidence)
-    if effect.confidence.HasField("percent") or not votes:
+    votes = describe_votes(effect.confidence) if effect.confidence.votes else ""
+    if effect.confidence.HasField("percent") or effect.confidence.unknown:
         computed = describe_confidence(effect.confidence) if debate.outcome.HasField("effect") else ""
     else:
-        computed = f"By its votes: {votes}. The question is open, so that no probability can be computed."
+        computed = (
+            f"By its votes: {votes}. The question is open, so that no probability is computed."
+            if votes
+            else ""
+        )
     said = verdict.confidence
     if not said and details.HasField("confidence"):
         said = f"By the judge's own word {details.confidence} of 100{_describe_cap(debate)}."

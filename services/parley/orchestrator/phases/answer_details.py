@@ -51,7 +51,7 @@ def _requirement_lines(details: AnswerDetails, required: Sequence[Requirement]) 
     known = {each.number for each in unmet}
     for number, requirement in enumerate(required, start=1):
         if number not in known:
-            verdict = "Met" if number in details.met_requirements else "Not stated"
+            verdict = "Met" if number in details.met_requirements else "Not judged"
             yield f"**{verdict}:** {_name(number)}{requirement.text}{_must(requirement)}"
 
 

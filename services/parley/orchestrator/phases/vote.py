@@ -109,9 +109,10 @@ _MAY_BE_OWN: Final = "it may be your own"
 _IS_NOT_OWN: Final = "your own is not among them"
 
 
-_PROPOSAL: Final = re.compile(
-    r"\b([Pp])roposal[ \t]+(?:no\.?[ \t]*|number[ \t]+|#)?(\d{1,2})\b", re.IGNORECASE
+_PROPOSALS: Final = re.compile(
+    r"\b([Pp]roposals?)[ \t]+(?:no\.?[ \t]*|numbers?[ \t]+|#)?(\d{1,2}(?:(?:,[ \t]*|[ \t]+)(?:(?:and|or|&)[ \t]+)?\d{1,2})*)\b"
 )
+"""`proposal 2`, `Proposals 1, 2 and 3`."""
 
 
 class _Ballot(BaseModel):
@@ -291,12 +292,14 @@ def _render_ballot(letters: Sequence[str], ballot: _Ballot) -> str:
 def _name_proposals(letters: Sequence[str], text: str) -> str:
     """Return a text with the authors of proposals: their numbers mean something to the voter alone."""
 
-    def name(found: re.Match[str]) -> str:
-        number = int(found[2])
-        known = 1 <= number <= len(letters)
-        return f"{found[1]}roposal of agent {letters[number - 1]}" if known else found[0]
+    def name(number: re.Match[str]) -> str:
+        place = int(number[0])
+        return f"agent {letters[place - 1]}" if 1 <= place <= len(letters) else number[0]
 
-    return _PROPOSAL.sub(name, text)
+    def name_all(found: re.Match[str]) -> str:
+        return f"{found[1]} of {re.sub(r'[0-9]+', name, found[2])}"
+
+    return _PROPOSALS.sub(name_all, text)
 
 
 def _create_schema(count: int) -> str:

@@ -10,10 +10,11 @@ from markdown_it.token import Token
 
 from parley.orchestrator.api.decision import decision_of
 from parley.orchestrator.api.folding import fold
+from parley.orchestrator.formats.moderated import V1
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.v1.agent_pb2 import Usage
-from parley.v1.debate_pb2 import STOP_REASON_STAGNATION, Debate, Outcome, Work
-from parley.v1.event_pb2 import Concluded, RoundsEnded
+from parley.v1.debate_pb2 import STOP_REASON_STAGNATION, Approve, Debate, Intervention, Outcome, Work
+from parley.v1.event_pb2 import CheckpointClosed, Concluded, Intervened, RoundsEnded
 from parley.v1.moderated_pb2 import (
     CONFIDENCE_LOW,
     ConsideredPerspective,
@@ -28,13 +29,14 @@ from tests.unit.orchestrator.made_logs import SPEC, created, failed, log, succee
 from tests.unit.runtime.test_safe_markdown import HOSTILE
 
 SECTIONS = [
-    "## Question",
-    "## Perspectives Considered",
-    "## Points of Agreement",
-    "## Key Tensions",
     "## Recommendation",
     "## Dissenting View",
+    "## Question",
+    "## Points of Agreement",
+    "## Key Tensions",
+    "## Perspectives Considered",
     "## Guidance",
+    "## Approval",
     "## End of the Rounds",
     "## Follow-up",
     "## Usage",
@@ -62,13 +64,24 @@ OUTCOME = ModeratedOutcome(
         ),
     ],
     agreements=["Sessions are small."],
-    tensions=[Tension(text="Latency against operation.", open=True), Tension(text="Cost.")],
+    tensions=[
+        Tension(text="Latency against operation.", open=True),
+        Tension(text="Cost.", settled="It was conceded."),
+    ],
+    constraints=["Two engineers."],
+    assumptions=["It runs already."],
     recommendation="Keep them in the database.\n\n- Measure first.",
     confidence=CONFIDENCE_LOW,
     caveats=["Ten times the users."],
     dissents=[Dissent(agent_id="performance", text="It will be slow.")],
     guidance=["Mind the team."],
     approved=True,
+)
+REFUSED = Intervention(approve=Approve(text="Name the cost."))
+APPROVED = Intervention(approve=Approve(approved=True))
+DECISION = (
+    "- **Decision:** Keep them in the database. Recommended by the moderator after 2 rounds between Simplicity Advocate and"
+    " Performance Advocate; a person approved it."
 )
 ENDED = RoundsEnded(reason=STOP_REASON_STAGNATION, explanation="nothing new was said in round 2")
 
@@ -80,12 +93,15 @@ def decided(outcome: ModeratedOutcome, question: str = SPEC.question) -> list[En
         succeeded(ARGUMENT, "One store.", usage=usage),
         failed(Work(activity="argument", agent_id="simplicity", round=2)),
         ENDED,
+        Intervened(request_id="r1", intervened_by="kim"),
+        create_event("synthesis/approval", CheckpointClosed(request_id="r1", intervention=REFUSED)),
+        create_event("synthesis/2/approval", CheckpointClosed(request_id="r2", intervention=APPROVED)),
         Concluded(outcome=Outcome(description="d", moderated=outcome)),
     )
 
 
 def decision(outcome: ModeratedOutcome, question: str = SPEC.question) -> GetDecisionResponse:
-    return decision_of(fold(decided(outcome, question)), outcome)
+    return decision_of(fold(decided(outcome, question)), outcome, V1)
 
 
 def parsed(markdown: str) -> list[Token]:
@@ -111,21 +127,29 @@ def section(markdown: str, title: str) -> str:
 def test_a_document_says_all_that_came_of_the_debate() -> None:
     shown = decision(OUTCOME).markdown
     assert headings(shown) == [
-        "# Decision: A cache for sessions",
-        *SECTIONS[:2],
+        "# Decision: Which store?",
+        *SECTIONS[:6],
         "### Simplicity Advocate",
         "### Performance Advocate",
-        *SECTIONS[2:],
+        *SECTIONS[6:],
     ]
     opening = shown.partition("\n\n## ")[0].splitlines()[2:]
     assert opening == [
+        DECISION,
+        "- **Confidence:** Low, by the moderator.",
+        "- **Dissent:** Performance Advocate disagrees: It will be slow.",
         "- **Date:** 2027-01-02",
         "- **Debate ID:** deb-20270102-030405-abcdefgh",
         "- **Rounds:** 2",
         "- **Perspectives:** Simplicity Advocate, Performance Advocate",
-        "- **Approval:** approved by a person",
     ]
-    assert section(shown, "Question") == "> Which store?"
+    assert section(shown, "Question") == (
+        "> Which store?\n\n**Constraints:**\n\n- Two engineers.\n\n**Assumptions:**\n\n- It runs already."
+    )
+    assert section(shown, "Approval") == (
+        "- **Not approved** by kim on 2027-01-02 03:04:10 UTC: Name the cost.\n"
+        "- **Approved** on 2027-01-02 03:04:11 UTC."
+    )
     assert section(shown, "Perspectives Considered") == (
         "### Simplicity Advocate\n\n"
         "- **Priorities:** readability, fewer dependencies\n- **Trade-offs:** Will accept slower reads\n\n"
@@ -138,10 +162,12 @@ def test_a_document_says_all_that_came_of_the_debate() -> None:
         "It was muted from round 2 on."
     )
     assert section(shown, "Points of Agreement") == "- Sessions are small."
-    assert section(shown, "Key Tensions") == "- **Open:** Latency against operation.\n- Cost."
+    assert (
+        section(shown, "Key Tensions")
+        == "- **Open:** Latency against operation.\n- **Settled:** Cost. It was conceded."
+    )
     assert section(shown, "Recommendation") == (
-        "> Keep them in the database.\n>\n> - Measure first.\n\n"
-        "**Confidence:** Low\n\n**Caveats:**\n\n- Ten times the users."
+        "> Keep them in the database.\n>\n> - Measure first.\n\n**Caveats:**\n\n- Ten times the users."
     )
     assert section(shown, "Dissenting View") == "- **Performance Advocate:** It will be slow."
     assert section(shown, "Guidance") == "- Mind the team."
@@ -156,18 +182,15 @@ def test_a_document_says_all_that_came_of_the_debate() -> None:
 
 def test_what_is_empty_says_so_in_words() -> None:
     shown = decision(ModeratedOutcome()).markdown
-    assert headings(shown) == ["# Decision: deb-20270102-030405-abcdefgh", *SECTIONS]
-    assert "- **Perspectives:** none\n- **Approval:** no person was asked\n" in shown
+    assert headings(shown) == ["# Decision: Which store?", *SECTIONS]
+    assert "- **Perspectives:** none\n" in shown
     assert section(shown, "Perspectives Considered") == "None joined."
     assert (
         section(shown, "Points of Agreement")
         == "The perspectives agreed on nothing that the moderator noted."
     )
     assert section(shown, "Key Tensions") == "The moderator noted none."
-    assert (
-        section(shown, "Recommendation")
-        == "There is none.\n\n**Confidence:** not said\n\n**Caveats:**\n\nNone."
-    )
+    assert section(shown, "Recommendation") == "There is none.\n\n**Caveats:**\n\nNone."
     assert section(shown, "Dissenting View") == "No perspective strongly disagrees."
     assert section(shown, "Guidance") == "No person gave any."
 
@@ -210,7 +233,7 @@ def test_no_text_of_others_changes_the_structure(text: str) -> None:
     )
     tokens = parsed(decision(outcome, text).markdown)
     found = [token for token in tokens if token.type == "heading_open"]
-    assert [token.tag for token in found] == ["h1", "h2", "h2", "h3", *["h2"] * 8]
+    assert [token.tag for token in found] == ["h1", *["h2"] * 6, "h3", *["h2"] * 5]
     assert {token.level for token in found} == {0}
     kinds = {each.type for token in tokens for each in (token, *(token.children or ()))}
     assert not kinds & {"html_block", "html_inline", "image"}
@@ -221,7 +244,7 @@ def test_the_date_is_that_of_the_conclusion_whatever_comes_after() -> None:
     later = Debate()
     later.CopyFrom(folded)
     later.update_time.seconds += 3 * 24 * 3600
-    assert decision_of(later, OUTCOME) == decision_of(folded, OUTCOME)
+    assert decision_of(later, OUTCOME, V1) == decision_of(folded, OUTCOME, V1)
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def pages(kept: KeptDebate, *, poisoned: bool) -> Iterator[Page]:
     feedback = Feedback("default", state.id, "r", 1, said, "2026-01-01", (), "")
     yield Page(render_report(state, debate_format, feedback))
     if state.outcome.HasField("moderated"):
-        yield Page(decision_of(state, state.outcome.moderated).markdown)
+        yield Page(decision_of(state, state.outcome.moderated, debate_format).markdown)
 
 
 @pytest.mark.parametrize("name", KEPT)

@@ -1,5 +1,6 @@
 """The report of a debate, as a reader of Markdown sees it."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.api.report import render_report
+from parley.orchestrator.api.reading import report_responses
+from parley.orchestrator.api.report import render_report, report_pieces
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import create_event
@@ -477,6 +479,20 @@ def test_arguments_of_a_tool_that_are_no_text_do_not_keep_the_report_from_being_
 
 def test_nothing_is_said_of_tools_that_nobody_used() -> None:
     assert "Looked up" not in report(*WHOLE)
+
+
+def test_a_report_is_streamed_without_being_held_as_a_whole() -> None:
+    works = [Work(activity="proposal", agent_id="ada", round=number) for number in range(1, 31)]
+    debate = fold(log(*BEGUN, *(succeeded(each, "word " * 40_000) for each in works)))
+    tracemalloc.start()
+    try:
+        sizes = [len(each.markdown) for each in report_responses(report_pieces(debate, V1))]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sum(sizes) > 6_000_000
+    assert len(set(sizes[:-1])) == 1, "pieces of one size"
+    assert peak < sum(sizes) / 3
 
 
 RICH = r"""# Not our heading

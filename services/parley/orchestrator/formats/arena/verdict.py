@@ -43,6 +43,9 @@ def _describe_decision(arena: ArenaOutcome, names: Names) -> str:
     if decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS:
         return _describe_by_drafts(decision)
     core = decision.core_agent_id
+    if decision.count.tied_agent_ids and decision.judge_ballot.choice_agent_id == core:
+        tied = names.list_of(decision.count.tied_agent_ids)
+        return f"The vote is tied ({strength_name(decision.count)}) between {tied}; the judge chose the proposal of {names.of(core)}."
     judge = " The judge's choice is one of the votes." if decision.judge_ballot.weight else ""
     return f"{describe_result(decision.count, names, core)}{judge}"
 

@@ -11,6 +11,7 @@ from parley.orchestrator.formats.moderated.ends import CONFIDENCE_NAMES, cap_con
 from parley.orchestrator.formats.moderated.points import parse_letter
 from parley.orchestrator.model.names import join_words
 from parley.orchestrator.model.tasks import AnswerShape
+from parley.orchestrator.model.tension_text import describe_tension
 from parley.orchestrator.phases.effect import AnswerPositions, PositionQuestion
 from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
 from parley.v1.debate_pb2 import Debate, Outcome
@@ -43,6 +44,7 @@ class _TensionSchema(BaseModel):
 
     text: str
     open: bool
+    settled: Annotated[str, Field(description="How it was settled; empty while it is open.")]
 
 
 class _DissentSchema(BaseModel):
@@ -82,6 +84,7 @@ class ParsedTension(BaseModel):
 
     text: str = ""
     open: bool = True
+    settled: str = ""
 
     _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
 
@@ -191,7 +194,9 @@ def outcome_of(discussion: Discussion, answer: DecisionAnswer, most: "Confidence
     agents = {discussion.debate.letter(agent): agent for agent in discussion.viewpoints}
     topic = " ".join((answer.topic or discussion.topic).split())[:_MAX_TOPIC]
     tensions = [
-        Tension(text=each.text.strip(), open=each.open) for each in answer.tensions if each.text.strip()
+        Tension(text=each.text.strip(), open=each.open, settled="" if each.open else each.settled.strip())
+        for each in answer.tensions
+        if each.text.strip()
     ]
     if most == CONFIDENCE_LOW and not any(each.open for each in tensions):
         positions = "; ".join(
@@ -204,6 +209,7 @@ def outcome_of(discussion: Discussion, answer: DecisionAnswer, most: "Confidence
     arguments_by_agent = {
         agents[each.agent]: each.key_arguments for each in answer.perspectives if each.agent in agents
     }
+    analysed = discussion.analysis
     moderated = ModeratedOutcome(
         topic=topic,
         rounds=len(discussion.rounds_with_arguments),
@@ -222,6 +228,8 @@ def outcome_of(discussion: Discussion, answer: DecisionAnswer, most: "Confidence
             if each.agent in agents and each.text.strip()
         ],
         guidance=discussion.guidance,
+        constraints=analysed.analysis.constraints if analysed else (),
+        assumptions=analysed.assumed if analysed else (),
     )
     return Outcome(description=f"Decision on: {topic}\n\n{answer.recommendation}", moderated=moderated)
 
@@ -291,9 +299,7 @@ def decision_parts(outcome: Outcome) -> Iterator[AnswerPart]:
     for each in moderated.perspectives:
         yield AnswerPart(f"Perspective: {each.perspective.name}", items=list(_perspective(each)))
     yield AnswerPart("Points of agreement", items=moderated.agreements)
-    yield AnswerPart(
-        "Tensions", items=[f"{each.text}{' (open)' if each.open else ''}" for each in moderated.tensions]
-    )
+    yield AnswerPart("Tensions", items=[describe_tension(each) for each in moderated.tensions])
     yield AnswerPart(
         "Dissent",
         items=[f"{names.get(each.agent_id, each.agent_id)}: {each.text}" for each in moderated.dissents],

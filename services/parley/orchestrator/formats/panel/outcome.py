@@ -67,7 +67,8 @@ def verdict(debate: Debate) -> Verdict:
             no_dissent="No agent voted for another proposal.",
         )
     writer, authors = names.of_judge(panel.synthesized_by), names.list_of(_authors(debate))
-    votes = describe_votes(debate.outcome.effect.confidence)
+    confidence = debate.outcome.effect.confidence
+    votes = describe_votes(confidence) if confidence.votes else ""
     chosen = f" {votes[:1].upper()}{votes[1:]} chose it." if votes else ""
     merged = debate.spec.panel.synthesis_method == SYNTHESIS_METHOD_MERGE
     return Verdict(

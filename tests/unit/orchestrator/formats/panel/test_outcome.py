@@ -127,7 +127,7 @@ def test_confidence_is_capped_while_a_listed_must_is_unmet() -> None:
     made = outcome_of(answer(requirements_met={"R1": False}), "judge", LETTERS, LISTED)
     assert made.details.confidence == 40
     shown = answer_markdown(Debate(outcome=made, requirements=LISTED.items), V1)
-    assert "- **Not met:** R1, It is free. (a must)\n- **Not stated:** R2, It is blue.\n" in shown
+    assert "- **Not met:** R1, It is free. (a must)\n- **Not judged:** R2, It is blue.\n" in shown
 
 
 def test_where_nothing_is_required_nothing_is_unmet_whatever_the_judge_says() -> None:
