@@ -213,7 +213,7 @@ async def test_a_whole_moderated_debate_ends_with_its_issue_and_its_document(
         "; a person approved it.\n",
         "**Key arguments:**\n\n- B had a reason.\n",
         "## Key Tensions\n\n- **Settled:** Speed against simplicity.\n- **Open:** The debate ended without agreement.",
-        "**Confidence:** Low, by the moderator.\n",
+        "Low, by the moderator.\n",
         "## End of the Rounds\n\n- **Rounds held:** 2\n- **Reason:** all 2 rounds were held\n",
         "**Caveats:**\n\n- Unless there are millions of users.\n",
         f"An issue was made: <{ISSUE_URL}>\n",

@@ -72,7 +72,7 @@ async def test_the_proposal_that_wins_the_vote_is_the_answer(tmp_path: Path) -> 
     assert "## Vote\n\n- Bo has won (moderate)\n" in text
 
     assert "Two of three votes went to the proposal of Bo (moderate).\n" in text
-    assert "- **Confidence:** Those who voted for it are 50 to 90 % sure, by their own word.\n" in text
+    assert "Those who voted for it are 50 to 90 % sure, by their own word.\n" in text
     assert "- **Dissent:** Cy voted for the proposal of Ada: cy says so." in text
     report = render_report(fold(events), V1)
     assert "### Vote: Ada" in report
