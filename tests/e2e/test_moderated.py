@@ -23,12 +23,12 @@ DEBATE = [
 ]
 CHOICES = "[C]ontinue  [G]uide  [E]nd early\n> "
 SECTIONS = (
-    "Question",
-    "Perspectives Considered",
-    "Points of Agreement",
-    "Key Tensions",
     "Recommendation",
     "Dissenting View",
+    "Question",
+    "Points of Agreement",
+    "Key Tensions",
+    "Perspectives Considered",
 )
 SECONDS = 120.0
 
