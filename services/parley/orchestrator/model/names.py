@@ -60,6 +60,8 @@ class Names:
     def put_in(self, text: str, name_issue: NameIssue | None = None) -> str:
         """Return a text of an agent with names in place of letters: `agent B` becomes its name, `B.2` its issue."""
         named = _AGENTS.sub(self._name_agents, text)
+        for name in self._names.values():  # as in `agent B (Security Advocate)`
+            named = named.replace(f"{name} ({name})", name)
         return _ISSUE.sub(partial(self._name_issue, name_issue), named)
 
     def _name_agents(self, found: re.Match[str]) -> str:

@@ -17,6 +17,7 @@ NAMES = Names(
         ("As agent A says, agent B's queue is slow.", "As Ada says, Simplicity Advocate's queue is slow."),
         ("Agents A, B and C agree.", "Ada, Simplicity Advocate and Cy agree."),
         ("agents A or C", "Ada or Cy"),
+        ("agent B (Simplicity Advocate) has won", "Simplicity Advocate has won"),
         ("agent A, I think", "Ada, I think"),
         ("**Issue B.2** (severity 7)", "**Issue 2 of Simplicity Advocate** (severity 7)"),
         (
