@@ -63,7 +63,7 @@ def describe_confidence(confidence: DecisionConfidence) -> str:
     if confidence.HasField("percent"):
         return f"The decision is right with a probability of {confidence.percent:.0f} %, given its votes: {votes}{against}."
     if confidence.unknown and not confidence.votes:
-        return f"How sure the decision is cannot be told: {confidence.unknown}."
+        return f"No share of votes can be given: {confidence.unknown}."
     return f"For the decision: {votes}{against}." if votes else ""
 
 
@@ -74,8 +74,11 @@ def describe_comparison(effect: DebateEffect) -> str:
     if effect.comparison == DECISION_COMPARISON_TIE_BROKEN:
         return "The first drafts were tied, and the decision is one of their positions."
     if effect.comparison == DECISION_COMPARISON_OTHER:
-        leading = max(effect.positions, key=lambda each: each.first_share)
-        return f"The decision is not that of the first drafts: {_quote(leading)} had the most of them."
+        most = max(each.first_share for each in effect.positions)
+        first = [each for each in effect.positions if each.first_share == most]
+        if len(first) > 1:
+            return f"The decision is none of the {_in_words(len(first))} positions that led among the first drafts."
+        return f"The decision is not that of the first drafts: {_quote(first[0])} had the most of them."
     return ""
 
 

@@ -87,7 +87,7 @@ def test_what_is_unknown_from_first_to_last_is_said_once() -> None:
     effect.confidence.unknown = "who takes which position cannot be told"
     assert lines_of(effect) == [
         "Who takes which position, at first and in the end, cannot be told: nobody was asked.",
-        "How sure the decision is cannot be told: who takes which position cannot be told.",
+        "No share of votes can be given: who takes which position cannot be told.",
         "It took 14 calls, 24 fewer than with all rounds.",
     ]
 
@@ -120,6 +120,15 @@ def test_the_decision_is_compared_in_a_sentence_or_not_at_all(
     effect = moved()
     effect.comparison = comparison
     assert describe_comparison(effect) == words
+
+
+def test_no_position_is_called_the_first_drafts_own_if_several_lead() -> None:
+    effect = moved()
+    effect.comparison = DECISION_COMPARISON_OTHER
+    for each in effect.positions:
+        each.first_share = 0.5
+    expected = "The decision is none of the two positions that led among the first drafts."
+    assert describe_comparison(effect) == expected
 
 
 def test_a_percentage_stands_with_the_votes_that_it_follows_from() -> None:
