@@ -155,9 +155,7 @@ def _own_fields(value: Any, properties: Schema) -> dict[str, Any]:
         if isinstance(each, dict):
             named = _match_names(each, properties)
             own = {key: given for key, given in named.items() if key in properties}
-            fields = {
-                key: given for key, given in own.items() if not _repeats(given, properties[key])
-            } | fields
+            fields |= {key: given for key, given in own.items() if not _repeats(given, properties[key])}
     return fields
 
 

@@ -74,7 +74,7 @@ class FoundValue:
 
 
 def find_values(text: str) -> Iterator[FoundValue]:
-    """Yield the JSON values that the text holds, the likeliest first: in order, then all objects together as one list.
+    """Yield the JSON values that the text holds, the likeliest first: the last one, which follows drafts, to the first, then all as one list.
 
     Raise NotJson if it holds none.
     """
@@ -88,7 +88,7 @@ def find_values(text: str) -> Iterator[FoundValue]:
     if not found:
         raise problem
     words = _count_words(text)
-    for value, length in found:
+    for value, length in reversed(found):
         yield FoundValue(value, is_alone=words - length <= _MAX_AROUND)
     if len(found) > 1:
         joined = sum(length for _, length in found)

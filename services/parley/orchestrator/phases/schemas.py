@@ -5,16 +5,18 @@ A schema says what to answer, and nothing that only programmers read.
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
 from functools import cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ValidationError, ValidatorFunctionWrapHandler
 from pydantic_core import PydanticUseDefault, from_json
 
 M = TypeVar("M", bound=BaseModel)
+_FENCED: Final = re.compile(r"\s*```\w*\n(.*)\n```\s*", re.DOTALL)
 
 
 def prompt_schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -110,13 +112,14 @@ YesOrNo = Annotated[bool | None, BeforeValidator(lambda given: given if isinstan
 
 
 def extract_text(text: str) -> str:
-    """Return the text itself, or, if it is a JSON object or list, the texts in it as Markdown."""
+    """Return the text itself, or, if it is JSON, in a fence or not, the texts in it as Markdown."""
+    fenced = _FENCED.fullmatch(text)
     try:
-        value = from_json(text)
+        value = from_json(fenced[1] if fenced else text)
     except ValueError:
         return text
     try:
-        return _to_markdown(value) if isinstance(value, dict | list) else text
+        return _to_markdown(value) if isinstance(value, dict | list | str) else text
     except RecursionError:
         return text
 

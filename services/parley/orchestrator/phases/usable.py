@@ -10,6 +10,7 @@ from parley.orchestrator.model.tasks import Prompt
 from parley.v1.debate_pb2 import Reply
 
 _WORD: Final = re.compile(r"\w+")
+_NOTHING: Final = frozenset({" null ", " none ", " undefined ", " string "})
 _MAX_REFUSAL: Final = 400
 """Characters of a refusal: a longer text says something else too."""
 _REFUSAL: Final = re.compile(
@@ -75,7 +76,7 @@ def create_check(
 
 
 def _find_emptiness(text: str, said: str, known: Sequence[str]) -> str:
-    if not said:
+    if not said or said in _NOTHING:
         return "it says nothing in words"
     if not any(map(str.isalpha, text)) and not any(said in each for each in known):
         return f"it is a number that no proposal holds ({text.strip()[:40]})"

@@ -103,6 +103,7 @@ _PROSE = "# Keep one\n\nOne process is simplest, and nothing that was said again
         json.dumps([{"note": "mine"}, FILLED]),
         json.dumps([{key: value} for key, value in FILLED.items()]),
         "\n".join(json.dumps({key: value}) for key, value in FILLED.items()),
+        f"A draft: {json.dumps({**FILLED, 'text': 'Keep two.'})}\nAnd in the end: {WHOLE}",
         '{"text": "Keep one.", "steps": ["Begin."]}\n\n{"sure": 80, "why": "It is simple."}',
         json.dumps(
             {"sure": 80, "answer": {"text": "Keep one.", "steps": ["Begin."], "why": "It is simple."}}

@@ -50,6 +50,7 @@ def test_what_says_something_is_an_answer(text: str) -> None:
     ("text", "fault"),
     [
         ("👍 … !", "says nothing in words"),
+        ("null", "says nothing in words"),
         ("7", "a number that no proposal holds (7)"),
         ("I'm sorry, but I can't assist with that request.", "it refuses: I'm sorry"),
         ("I\u2019m unable to help with this.", "it refuses"),
