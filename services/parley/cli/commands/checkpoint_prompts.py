@@ -143,6 +143,7 @@ class CheckpointPrompter:
 
     Attributes:
         left: Set if the user leaves a checkpoint by Ctrl-D.
+        approved: The text that the user approved; empty if there is none.
     """
 
     def __init__(
@@ -158,6 +159,7 @@ class CheckpointPrompter:
         self._sends = False
         self._why = ""
         self.left = asyncio.Event()
+        self.approved = ""
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -223,7 +225,10 @@ class CheckpointPrompter:
             case "direction":
                 return await ask_direction(checkpoint.opened.direction.text)
             case "approval":
-                return await ask_approval(checkpoint.opened.approval.text)
+                text = checkpoint.opened.approval.text
+                action = await ask_approval(text)
+                self.approved = text if action is _approve else ""
+                return action
             case _:
                 debate = await self._parley.get_summary(self._debate_id)
                 answers = await ask_questions(debate, checkpoint.opened.questions.questions)

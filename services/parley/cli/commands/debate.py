@@ -164,6 +164,7 @@ class DebateCommand:
         self._was_overdue = False
         self._log: Path | None = None
         self._own = False
+        self._approved = ""
 
     async def run(self) -> int:
         """Run the debate and return the exit code."""
@@ -187,6 +188,7 @@ class DebateCommand:
             try:
                 async with self._connect(interrupts) as (link, parley):
                     debate_id = await self._run(link, parley, follower)
+                    self._approved = follower.approved
                     state = await parley.get(debate_id)
                     await self._write_report(parley, debate_id)
                     await _write_decision(parley, state)
@@ -246,7 +248,7 @@ class DebateCommand:
 
     def write_answer(self, state: Debate) -> None:
         """Print the answer, or write it to the output file. Raise CommandError."""
-        write_answer(state, self._options.output)
+        write_answer(state, self._options.output, self._approved)
 
     async def _create(self, parley: ParleyClient, request: CreateDebateRequest) -> str:
         for is_last in (False, True):

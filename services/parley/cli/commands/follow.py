@@ -38,7 +38,11 @@ class StillWaitingError(Exception):
 
 
 class Follower:
-    """Shows one debate, also if one system after the other runs it: no event is shown twice."""
+    """Shows one debate, also if one system after the other runs it: no event is shown twice.
+
+    Attributes:
+        approved: The text that the user approved at a checkpoint; empty if there is none.
+    """
 
     def __init__(self, interrupts: Interrupts, server: str | None, style: Style) -> None:
         self._interrupts = interrupts
@@ -47,6 +51,7 @@ class Follower:
         self._seen = DisplayState()
         self._last = 0
         self._recorded = 0
+        self.approved = ""
 
     @property
     def has_started(self) -> bool:
@@ -134,6 +139,7 @@ class Follower:
         except ExceptionGroup as group:
             raise first_error(group) from None
         finally:
+            self.approved = asker.approved or self.approved
             for task in (watching, interrupted, *others):
                 task.cancel()
             await asyncio.wait({watching, interrupted, *others})

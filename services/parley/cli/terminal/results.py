@@ -3,11 +3,13 @@
 import csv
 import io
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from parley.cli.errors import CommandError
+from parley.cli.person import is_terminal
 from parley.cli.printing import print_text, say
 from parley.cli.terminal.account import summary_line
 from parley.cli.terminal.files import write_file, write_new_file
@@ -25,14 +27,16 @@ _DECISIONS: Final = Path("docs", "decisions")
 _FILE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,119}\.md")
 
 
-def write_answer(debate: Debate, output: Path | None) -> None:
+def write_answer(debate: Debate, output: Path | None, approved: str = "") -> None:
     """Print the answer, or write it to the file, and print a summary line; if the file cannot be written, print the answer too.
 
-    Raise CommandError.
+    Print it no second time below the text with it that the user has just `approved` on this terminal. Raise CommandError.
     """
     answer = debate.answer.rstrip("\n") + "\n"
     if output is None:
-        print_markdown(answer)
+        is_above = is_terminal(sys.stdout) and debate.outcome.description.strip() in approved
+        if not (approved and is_above):
+            print_markdown(answer)
         print_footer(summary_line(debate))
         return
     try:

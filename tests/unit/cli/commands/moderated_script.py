@@ -43,6 +43,7 @@ class Moderator:
     def __init__(self, orchestrator: ScriptedOrchestrator) -> None:
         self._orchestrator = orchestrator
         self.seconds = 1800
+        self.recommendation = "Use Redis."
         orchestrator.script = self._begin
         orchestrator.intervention_refusal = self._intervened
         orchestrator.decision = GetDecisionResponse(markdown=DOCUMENT, file_name=FILE_NAME)
@@ -112,9 +113,9 @@ class Moderator:
 
     def _conclude(self, approved: bool) -> None:
         moderated = ModeratedOutcome(topic="Caching", approved=approved)
-        outcome = Outcome(description="Use Redis.", moderated=moderated)
+        outcome = Outcome(description=self.recommendation, moderated=moderated)
         self.debate.state.outcome.CopyFrom(outcome)
-        self.debate.state.answer = "Use Redis.\n"
+        self.debate.state.answer = f"{self.recommendation}\n"
         self.debate.state.status = DEBATE_STATUS_COMPLETED
         self.debate.add(Concluded(outcome=outcome))
         self.debate.close(Closed())

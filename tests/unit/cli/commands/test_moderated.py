@@ -81,6 +81,24 @@ def test_a_person_guides_leaves_comes_back_elsewhere_ends_early_and_approves(
     assert (folder / "docs" / "decisions" / FILE_NAME).read_text() == DOCUMENT
 
 
+@pytest.mark.parametrize(("by_the_user", "times"), [(True, 1), (False, 2)])
+def test_a_decision_that_was_approved_here_is_not_printed_again(
+    by_the_user: bool, times: int, moderator: Moderator, at: list[str], folder: Path
+) -> None:
+    moderator.recommendation = "Use **Redis**."
+    with begun(folder, at, "dumb") as terminal:
+        terminal.wait_until_written(CHOICES)
+        terminal.type(b"e\n")
+        terminal.wait_until_written(DECIDES)
+        if by_the_user:
+            terminal.type(b"a\n")
+        else:
+            moderator.close(Intervention(approve=Approve(approved=True)))
+        assert terminal.end() == 0
+    assert terminal.written.count(moderator.recommendation) == times
+    assert "0 calls" in terminal.written.rpartition("Decision: ")[2], "the summary line comes last"
+
+
 def test_what_is_no_choice_is_asked_again_and_no_guidance_goes_back(
     moderator: Moderator, at: list[str], folder: Path
 ) -> None:
@@ -171,7 +189,7 @@ def test_who_comes_back_after_days_has_time_to_answer(
         moderator.expire()
         code, shown = terminal.end(), terminal.written
     assert code == 130, shown
-    assert shown.count("no answer came in time") == 2
+    assert shown.count("no answer came in time\n") == 2
     resumed = [each for each in orchestrator.interventions if each.intervention.HasField("resume")]
     assert len(resumed) == 2, "the first was refused, since it waited"
 
