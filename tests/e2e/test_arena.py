@@ -31,7 +31,8 @@ def test_an_arena_is_held_by_the_command_and_its_answer_says_vote_ranking_and_di
     assert len(arena["votes"][0]["ballots"]) >= 2
     assert {each["agent_id"] for each in arena["ranking"]} <= {"architect", "security", "performance"}
     assert len(arena.get("dissent", [])) + len(arena.get("consenting_agent_ids", [])) == 3
-    assert "Vote" in state["answer"]
+    assert "## Vote" in state["process"]
+    assert "## Vote" not in state["answer"]
     watched = Command(["watch", state["id"]], tmp_path).end().out
     for line in ("phase CONTEXT_READY", "ring: ", "phase ROUND_3_REVISION", "phase VOTING"):
         assert line in watched

@@ -36,7 +36,7 @@ def _add_latest(latest: dict[str, _Outcome], made: Iterable[_Outcome]) -> None:
 
 def fill_answer(debate: Debate, answer: GetAnswerResponse) -> None:
     """Fill in the answer and the outcome."""
-    debate.answer = answer.markdown
+    debate.answer, debate.process = answer.markdown, answer.process
     if answer.HasField("outcome"):
         debate.outcome.CopyFrom(answer.outcome)
 

@@ -491,6 +491,7 @@ class Debate(_message.Message):
     FAILURES_FIELD_NUMBER: _builtins.int
     OUTCOME_FIELD_NUMBER: _builtins.int
     ANSWER_FIELD_NUMBER: _builtins.int
+    PROCESS_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     CALLS_FIELD_NUMBER: _builtins.int
@@ -527,7 +528,9 @@ class Debate(_message.Message):
     phase: _builtins.str
     """The present phase, such as `round 2 critique`; free text for people."""
     answer: _builtins.str
-    """The answer with all its parts as CommonMark, as its format shows it. Empty until there is one."""
+    """The answer with its parts as CommonMark, as its format shows it. Empty until there is one."""
+    process: _builtins.str
+    """How the answer came about, such as votes and a ranking, as CommonMark. Empty if its format says nothing of it."""
     calls: _builtins.int
     """Steps of agents that have ended: contributions, summaries, the answer. Each attempt counts, failed ones too."""
     last_sequence: _builtins.int
@@ -667,6 +670,7 @@ class Debate(_message.Message):
         failures: _abc.Iterable[Global___FailedContribution] | None = ...,
         outcome: Global___Outcome | None = ...,
         answer: _builtins.str = ...,
+        process: _builtins.str = ...,
         failure: Global___DebateFailure | None = ...,
         usage: _agent_pb2.Usage | None = ...,
         calls: _builtins.int = ...,
@@ -699,7 +703,7 @@ class Debate(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "create_time", b"create_time", "end_time", b"end_time", "estimate", b"estimate", "failure", b"failure", "feedback", b"feedback", "first_drafts", b"first_drafts", "outcome", b"outcome", "spec", b"spec", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "answer", b"answer", "approvals", b"approvals", "begun_rounds", b"begun_rounds", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "current_round", b"current_round", "demonstration", b"demonstration", "end_time", b"end_time", "ended_by", b"ended_by", "estimate", b"estimate", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "interventions", b"interventions", "joined", b"joined", "judge_reason", b"judge_reason", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "answer", b"answer", "approvals", b"approvals", "begun_rounds", b"begun_rounds", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "current_round", b"current_round", "demonstration", b"demonstration", "end_time", b"end_time", "ended_by", b"ended_by", "estimate", b"estimate", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "interventions", b"interventions", "joined", b"joined", "judge_reason", b"judge_reason", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "process", b"process", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__end_time: _TypeAlias = _typing.Literal["end_time"]  # noqa: Y015
     _WhichOneofArgType__end_time: _TypeAlias = _typing.Literal["_end_time", b"_end_time"]  # noqa: Y015

@@ -229,22 +229,26 @@ class GetAnswerResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MARKDOWN_FIELD_NUMBER: _builtins.int
+    PROCESS_FIELD_NUMBER: _builtins.int
     OUTCOME_FIELD_NUMBER: _builtins.int
     markdown: _builtins.str
-    """The answer with all its parts, for people (CommonMark), as `Debate.answer`."""
+    """The answer with its parts, for people (CommonMark), as `Debate.answer`."""
+    process: _builtins.str
+    """How it came about, as `Debate.process`. Empty if that makes the message too large."""
     @_builtins.property
     def outcome(self) -> _debate_pb2.Outcome:
-        """The same as data. Unset if both together are larger than a message may be: WatchDebate has it, in `concluded`."""
+        """The answer as data. Unset if both together are larger than a message may be: WatchDebate has it, in `concluded`."""
 
     def __init__(
         self,
         *,
         markdown: _builtins.str = ...,
+        process: _builtins.str = ...,
         outcome: _debate_pb2.Outcome | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["markdown", b"markdown", "outcome", b"outcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["markdown", b"markdown", "outcome", b"outcome", "process", b"process"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -43,6 +43,7 @@ from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.display import choose_style
 from parley.cli.terminal.event_texts import ending_text
 from parley.cli.terminal.files import check_output_path, report_path
+from parley.cli.terminal.markdown import show_markdown
 from parley.cli.terminal.results import write_answer, write_decision, write_evaluation, write_report
 from parley.cli.terminal.words import ENDED, estimate_text
 from parley.cli.translate_errors import translate_errors
@@ -325,6 +326,8 @@ class DebateCommand:
         if self._options.verbose:
             for line in account_lines(state):
                 say(line)
+            if state.process:
+                show_markdown(state.process)
         if state.status == DEBATE_STATUS_FAILED:
             say(f"Saved debate {state.id}; go on with: {command_name()} debate --resume {state.id}")
             raise debate_failure(state, self._config, self._default_routes, self._log, own=self._own)

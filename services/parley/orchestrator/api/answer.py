@@ -39,18 +39,27 @@ def _effect_part(debate: Debate) -> Iterator[AnswerPart]:
 
 
 def answer_markdown(debate: Debate, debate_format: Format | None) -> str:
-    """Return the answer as a page of its own; what agents wrote stands as they wrote it."""
+    """Return the answer as a page of its own, without how it came about; what agents wrote stands as they wrote it."""
     blocks = [f"*Demonstration: {DEMONSTRATION}.*"] if debate.demonstration else []
     blocks += [f"*{inline(line)}*" for line in [stand_in_line(debate)] if line]
-    answer, *others = answer_parts(debate, debate_format)
+    answer, *others = (each for each in answer_parts(debate, debate_format) if not each.is_process)
     lines = verdict_lines(debate, debate_format)
-    for part in (
+    parts = (
         answer,
         *([AnswerPart("In short", items=lines)] if lines else []),
         *others,
         *_effect_part(debate),
-    ):
-        if part.title:
-            blocks.append(f"## {inline(part.title)}")
-        blocks.append("\n".join(map(list_item, part.items)) if part.items else part.text.strip())
-    return "\n\n".join(blocks) + "\n"
+    )
+    return "\n\n".join([*blocks, *map(_part_markdown, parts)]) + "\n"
+
+
+def process_markdown(debate: Debate, debate_format: Format | None) -> str:
+    """Return how the answer came about; empty if there is nothing to say."""
+    return "\n\n".join(
+        _part_markdown(each) for each in answer_parts(debate, debate_format) if each.is_process
+    )
+
+
+def _part_markdown(part: AnswerPart) -> str:
+    text = "\n".join(map(list_item, part.items)) if part.items else part.text.strip()
+    return f"## {inline(part.title)}\n\n{text}" if part.title else text

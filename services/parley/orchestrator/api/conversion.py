@@ -4,7 +4,7 @@ from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from parley.orchestrator.api.answer import answer_markdown
+from parley.orchestrator.api.answer import answer_markdown, process_markdown
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.index import DebateRecord
 from parley.orchestrator.model.labels import labels_of
@@ -37,6 +37,7 @@ def with_answer(debate: Debate, debate_format: Format | None) -> Debate:
     whole.CopyFrom(debate)
     if debate.HasField("outcome"):
         whole.answer = answer_markdown(debate, debate_format)
+        whole.process = process_markdown(debate, debate_format)
     return whole
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from parley.orchestrator.api.answer import answer_markdown
+from parley.orchestrator.api.answer import answer_markdown, process_markdown
 from parley.orchestrator.api.conversion import status_word
 from parley.orchestrator.api.page_tokens import page_token, place_of
 from parley.orchestrator.engine.format import Format
@@ -60,9 +60,11 @@ def answer_of(debate: Debate, debate_format: Format | None) -> GetAnswerResponse
         )
         raise failed_precondition("NO_ANSWER", f"debate {debate.id} {why}; read its report instead")
     markdown = answer_markdown(debate, debate_format)
-    answer = GetAnswerResponse(markdown=markdown, outcome=debate.outcome)
-    if answer.ByteSize() > MAX_MESSAGE_BYTES:
-        answer.ClearField("outcome")
+    process = process_markdown(debate, debate_format)
+    answer = GetAnswerResponse(markdown=markdown, process=process, outcome=debate.outcome)
+    for name in ("outcome", "process"):
+        if answer.ByteSize() > MAX_MESSAGE_BYTES:
+            answer.ClearField(name)
     check_size(answer, f"the answer of {debate.id}", "ask for StreamReport")
     return answer
 

@@ -29,12 +29,14 @@ class AnswerPart:
         text: CommonMark.
         items: A list instead of a text.
         quoted: Whether an agent wrote it, rather than the format.
+        is_process: Whether it says how the answer came about: it is read by those who ask for that, and in the report.
     """
 
     title: str
     text: str = ""
     items: Sequence[str] = ()
     quoted: bool = True
+    is_process: bool = False
 
 
 NOT_ASKED: Final = "No agent was asked whether it agrees with the answer."

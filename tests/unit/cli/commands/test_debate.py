@@ -263,6 +263,24 @@ def test_verbose_tells_round_by_round(
     assert "  1 round, 1 call, 0.0 s" in err
 
 
+@pytest.mark.parametrize(("asked", "is_shown"), [(["--verbose"], True), ([], False)])
+def test_how_the_answer_came_about_is_shown_to_those_who_ask(
+    asked: list[str],
+    is_shown: bool,
+    orchestrator: ScriptedOrchestrator,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def voted(debate: ScriptedDebate) -> None:
+        debate.state.process = "## Vote\n\n- 2 of 3"
+        debate.conclude()
+
+    orchestrator.script = voted
+    assert run(["debate", "Which?", *asked, "--server", orchestrator.address]) == 0
+    told = capsys.readouterr()
+    assert told.out == ANSWER
+    assert ("## Vote\n\n- 2 of 3" in told.err) == is_shown
+
+
 def test_a_panel_config_reaches_the_orchestrator(orchestrator: ScriptedOrchestrator, folder: Path) -> None:
     panel = {
         "agents": [

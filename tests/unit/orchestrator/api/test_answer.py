@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from markdown_it import MarkdownIt
 
-from parley.orchestrator.api.answer import answer_markdown, answer_parts
+from parley.orchestrator.api.answer import answer_markdown, answer_parts, process_markdown
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import AnswerPart, Format
 from parley.v1.debate_pb2 import Debate as DebateMessage
@@ -48,6 +48,18 @@ def test_parts_stand_in_their_order_under_their_titles_and_what_was_written_stan
     assert shown == (
         f"{DEBATE.outcome.description}\n\n## Next\n\nBegin.\n\n## Risks\n\n- one\n- two\n\n## Votes\n\n3 of 4\n"
     )
+
+
+def test_how_an_answer_came_about_stands_for_itself() -> None:
+    parts = (
+        AnswerPart("", "Yes."),
+        AnswerPart("Vote", items=["2 of 3"], is_process=True),
+        AnswerPart("Dissent", "None."),
+        AnswerPart("Ranking", "1. ada", is_process=True),
+    )
+    assert answer_markdown(DEBATE, told(*parts)) == "Yes.\n\n## Dissent\n\nNone.\n"
+    assert process_markdown(DEBATE, told(*parts)) == "## Vote\n\n- 2 of 3\n\n## Ranking\n\n1. ada"
+    assert process_markdown(DEBATE, None) == ""
 
 
 def test_parts_that_say_nothing_are_left_out() -> None:

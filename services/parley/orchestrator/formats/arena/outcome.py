@@ -158,26 +158,31 @@ def answer_parts(debate: Debate) -> Iterator[AnswerPart]:
     yield from detail_parts(debate.outcome.details, debate.requirements)
     if arena.HasField("decision"):
         lines = list(decision_lines(arena.decision, arena.votes[-1] if arena.votes else None, names))
-        yield AnswerPart("How it was decided", items=lines, quoted=False)
+        yield AnswerPart("How it was decided", items=lines, quoted=False, is_process=True)
     for number, vote in enumerate(arena.votes, start=1):
         title = "Vote" if len(arena.votes) == 1 else f"Vote {number} of {len(arena.votes)}"
         if arena.decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS:
             title = f"{title}, which did not decide"
         lines = list(vote_lines(vote, names, without_winner=_WITHOUT_WINNER, with_shares=True))
-        yield AnswerPart(title, items=lines, quoted=False)
+        yield AnswerPart(title, items=lines, quoted=False, is_process=True)
     ranking = [_ranking_line(each, names) for each in arena.ranking]
-    yield AnswerPart(f"Ranking by {names.of_judge(arena.judge_agent_id)}", items=ranking)
+    yield AnswerPart(f"Ranking by {names.of_judge(arena.judge_agent_id)}", items=ranking, is_process=True)
     yield AnswerPart("Still to be settled", arena.missing)
     yield AnswerPart(
         "Dissent", items=[f"{names.of(each.agent_id)}: {names.put_in(each.text)}" for each in arena.dissent]
     )
     if arena.consenting_agent_ids:
         consenting = names.list_of(arena.consenting_agent_ids)
-        yield AnswerPart("Verification", f"{consenting} can live with the answer.", quoted=False)
+        yield AnswerPart(
+            "Verification", f"{consenting} can live with the answer.", quoted=False, is_process=True
+        )
     if arena.not_asked_agent_ids:
         agents = names.list_of(arena.not_asked_agent_ids)
         yield AnswerPart(
-            "Not asked", f"{agents}: what the others proposed was probable enough.", quoted=False
+            "Not asked",
+            f"{agents}: what the others proposed was probable enough.",
+            quoted=False,
+            is_process=True,
         )
 
 
