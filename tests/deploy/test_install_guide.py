@@ -228,5 +228,5 @@ def test_whoever_follows_the_guide_comes_from_an_empty_cluster_to_a_debate(
         desk = Desk(tmp_path / "desk", cluster, pods.join()[0])
         stack.enter_context(desk.answering())
         printed = [desk.run(block.text) for block in SCRIPTS if block not in (TRY_OUT, VECTORS, KEYS)]
-    assert "## Confidence" in printed[-1]
+    assert "**Confidence:**" in printed[-1]
     assert re.search(r"^parley_[\w-]+$", printed[-1], re.MULTILINE), "the key of a person"

@@ -199,7 +199,7 @@ def test_ctrl_c_stops_the_calls_and_leaves_a_debate_that_is_finished_later(tmp_p
     with models() as url:
         resumed = debate(tmp_path, url, "--resume", identity).end()
     assert resumed.code == 0
-    assert "## Confidence" in resumed.out
+    assert "**Confidence:**" in resumed.out
 
 
 def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_debate_whose_process_was_killed_is_finished_later(tmp_path: Path) -> 
     assert f"Go on      parley debate --resume {identity}" in shown
     assert watched.err == [f"Nothing runs this debate now; go on with: parley debate --resume {identity}"]
     assert resumed.code == 0
-    assert "## Confidence" in resumed.out
+    assert "**Confidence:**" in resumed.out
     assert not any("proposal: 2 to come" in line for line in resumed.err)
     assert any(line.startswith("no round is complete; going on in round 1") for line in resumed.err)
 
@@ -243,7 +243,7 @@ def test_a_second_command_uses_the_system_of_the_first_and_goes_on_when_that_end
         ended = second.end()
     assert ended.code == 0
     assert len([line for line in ended.err if line.startswith("using the running Parley at ")]) == 1
-    assert "## Confidence" in ended.out
+    assert "**Confidence:**" in ended.out
 
 
 @pytest.mark.usefixtures("fixed_ports")
@@ -272,7 +272,7 @@ def test_up_runs_the_whole_system_until_stopped(tmp_path: Path) -> None:
         system.signal(signal.SIGTERM)
         stopped = system.end()
     assert ended.code == 0
-    assert "## Confidence" in ended.out
+    assert "**Confidence:**" in ended.out
     assert "architect" in listed.out
     assert "openai/test" in listed.out
     assert stopped.code == 0

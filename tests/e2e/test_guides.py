@@ -45,7 +45,7 @@ SHOWN: Final = {
     "SyncParleyClient, event_kind": r"^(\d+ )?closed$",
     "ParleyClient, ParleyError, event_payload": r"^[1-3] of 3 rounds: .",  # it may be over before its rounds are ended
     "call() {": r'"closed": \{\}(.*\n)*.*"markdown": "',
-    'parley debate "Should this service': r"^## Confidence",
+    'parley debate "Should this service': r"^- \*\*Confidence:\*\*",
 }
 """What some blocks print, by a part of them."""
 ROLE: Final = """aliases: counsel

@@ -74,7 +74,7 @@ def test_a_running_debate_is_paused_guided_resumed_and_ended_early(up: Up) -> No
     assert paused < guided < resumed < ended
     held = holding.end()
     assert held.code == 0, held.err
-    assert "## Confidence" in held.out
+    assert "**Confidence:**" in held.out
     assert not any("round 4/4" in line for line in held.err)
     report = up.parley("report", debate).out
     assert "Mind the otters." in report
