@@ -75,7 +75,8 @@ def read_groups(answer: PositionGroups, count: int) -> list[list[int]] | str:
     groups = [_clean(group) for group in answer.groups]
     given = Counter([*chain(*groups), *_clean(answer.cannot_be_told)])
     wrong = [f"{each[:20]!r} is no position" for each in given if each not in names]
-    wrong += [f"it names {each} {given[each] or 'no'} times" for each in names if given[each] != 1]
+    wrong += [f"it leaves out {each}" for each in names if not given[each]]
+    wrong += [f"it names {each} more than once" for each in names if given[each] > 1]
     return wrong[0] if wrong else [[names.index(each) for each in group] for group in groups if group]
 
 
