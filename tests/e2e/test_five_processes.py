@@ -35,6 +35,7 @@ VERDICT = {
     "open_questions": [],
     "confidence": 80,
     "scores": {"A": 9, "B": 4},
+    "positions": {"groups": [["P1"]], "cannot_be_told": [], "answer": "P1"},
 }
 RULES = [
     {"match": {"prompt": "Score the work of every agent"}, "answer": VERDICT},

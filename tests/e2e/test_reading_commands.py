@@ -64,7 +64,7 @@ def held(tmp_path_factory: pytest.TempPathFactory, models: str) -> Held:
 
 def test_the_vote_over_the_first_drafts_is_told_and_reported(held: Held) -> None:
     assert "  vote over the first drafts: 2 of 2 agree\n" in held.told
-    assert "## Vote over the first drafts" in (held.folder / "r.md").read_text()
+    assert "both first drafts (architect, security)" in (held.folder / "r.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_the_vote_over_the_first_drafts_is_told_and_reported(held: Held) -> None
     [
         (["list"], "{debate}"),
         (["show", "{debate}"], "Status     completed"),
-        (["report", "{debate}"], "## Vote over the first drafts"),
+        (["report", "{debate}"], "## What the debate changed"),
         (["agents"], "openai/test"),
         (["ratings"], "architect"),
         (["ratings", "--domain", "general"], "security"),
