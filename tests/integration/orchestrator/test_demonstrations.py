@@ -110,7 +110,7 @@ async def test_it_is_marked_and_neither_rated_nor_remembered(orchestrator: Orche
     debate = await held(orchestrator)
     assert debate.demonstration
     assert debate.answer.startswith("*Demonstration: ")
-    assert "Confidence" not in debate.answer
+    assert "**Confidence:** Not stated." in debate.answer
     assert not debate.warnings
     events = await orchestrator.watch(debate.id)
     assert not any(message.event.key.startswith("after/") for message in events)

@@ -307,7 +307,7 @@ async def test_the_report_shows_the_evaluators_and_no_judge(orchestrator: Orches
     report = (await orchestrator.stub.GetReport(request, timeout=10)).markdown
     assert "| judge |" not in report
     assert "> | Security | 9.0 | 4.0 | 10.0 | 7.7 |" in report
-    assert "### Evaluation: Ada (ada)" in report
+    assert "### Evaluation: Ada" in report
 
 
 async def test_an_evaluation_goes_on_when_the_debate_that_it_judges_is_gone(

@@ -131,8 +131,8 @@ async def test_participants_that_join_have_letters_consent_and_a_place_in_the_re
     folded = fold(events)
     assert [each.id for each in participants_of(folded)] == ["ada", "bo", "hope", "doubt"]
     report = render_report(folded, SMALL)
-    assert "| C | hope |" in report
-    assert "### Consent: Doubt (doubt)" in report
+    assert "| Hope | hope |" in report
+    assert "### Consent: Doubt" in report
 
 
 async def test_a_participant_that_joined_can_be_muted(stage: Backstage) -> None:

@@ -38,17 +38,20 @@ def _effect_part(debate: Debate) -> Iterator[AnswerPart]:
         yield AnswerPart("What the debate changed", items=lines, quoted=False)
 
 
-def answer_markdown(debate: Debate, debate_format: Format | None) -> str:
-    """Return the answer as a page of its own, without how it came about; what agents wrote stands as they wrote it."""
+def answer_markdown(debate: Debate, debate_format: Format | None, *, alone: bool = False) -> str:
+    """Return the answer as a page of its own, without how it came about; what agents wrote stands as they wrote it.
+
+    `alone`: also without who decided it, how sure that is and what the debate changed, for those who judge the answer.
+    """
     blocks = [f"*Demonstration: {DEMONSTRATION}.*"] if debate.demonstration else []
     blocks += [f"*{inline(line)}*" for line in [stand_in_line(debate)] if line]
     answer, *others = (each for each in answer_parts(debate, debate_format) if not each.is_process)
-    lines = verdict_lines(debate, debate_format)
+    lines = [] if alone else verdict_lines(debate, debate_format)
     parts = (
         answer,
         *([AnswerPart("In short", items=lines)] if lines else []),
         *others,
-        *_effect_part(debate),
+        *([] if alone else _effect_part(debate)),
     )
     return "\n\n".join([*blocks, *map(_part_markdown, parts)]) + "\n"
 

@@ -31,12 +31,12 @@ def status_word(debate: Debate) -> str:
     return status_from_proto(debate.status).lower()
 
 
-def with_answer(debate: Debate, debate_format: Format | None) -> Debate:
-    """Return a copy of a debate with its answer as its format, if it is known here, shows it."""
+def with_answer(debate: Debate, debate_format: Format | None, *, alone: bool = False) -> Debate:
+    """Return a copy of a debate with its answer as its format, if it is known here, shows it; see `answer_markdown`."""
     whole = Debate()
     whole.CopyFrom(debate)
     if debate.HasField("outcome"):
-        whole.answer = answer_markdown(debate, debate_format)
+        whole.answer = answer_markdown(debate, debate_format, alone=alone)
         whole.process = process_markdown(debate, debate_format)
     return whole
 

@@ -387,7 +387,7 @@ class OrchestratorServicer(KeyServicer):
             return None
         debate_id = debate_format.subject.debate_id(spec)
         debate = _require_completed(await self._get_debate(debate_id), "can be evaluated")
-        debate_format.subject.apply(spec, with_answer(debate, self._format_of(debate)))
+        debate_format.subject.apply(spec, with_answer(debate, self._format_of(debate), alone=True))
         return debate_id
 
     async def _report_pieces(self, debate_id: str) -> Iterator[str]:
