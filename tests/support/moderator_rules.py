@@ -19,6 +19,7 @@ def moderator_rules(debaters: int) -> list[dict[str, Any]]:
             "topic": "Sessions",
             "domain": "data",
             "constraints": [],
+            "kind": "open",
             "binary": debaters == 2,
             "debaters": debaters,
             "perspectives": _PERSPECTIVES[:debaters],
