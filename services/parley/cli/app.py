@@ -14,6 +14,7 @@ from parley.cli.input.parameters import (
     Count,
     DebateId,
     FormatOption,
+    Pair,
     Speed,
     debate_argument,
     json_option,
@@ -141,6 +142,14 @@ def parley() -> None:
     metavar="DIR_OR_FILE",
     type=_PATH,
     help="Text files that the agents may read: all below a folder, or one.",
+)
+@click.option(
+    "--fact",
+    "facts",
+    metavar="NAME=VALUE",
+    type=Pair("team=Payments"),
+    multiple=True,
+    help="A fact about the situation, which every agent is shown; may be given several times.",
 )
 @click.option(
     "--clarify/--no-clarify",

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from parley.runtime.contract_settings import enum_labels, fields_of, setting_of
+from parley.runtime.contract_settings import enum_labels, fields_of, is_map, setting_of
 from parley.v1.setting_pb2 import Setting
 
 ONE_LINE: Final = r"^[^\x00-\x1f\x7f]+$"
@@ -119,6 +119,10 @@ def _collection(field: FieldDescriptor, said: Setting) -> Any:
     if said.mapping:
         _, values = fields_of(field.message_type)
         return dict[str, tuple[_scalar(values, said), ...]]  # type: ignore[misc]
+    if is_map(field):
+        _, values = fields_of(field.message_type)
+        names = Annotated[str, Field(pattern=ONE_LINE, max_length=said.max_name_characters)]
+        return _ANNOTATED[dict[names, _scalar(values, said)], Field(max_length=said.max_items)]  # type: ignore[misc]
     inner = entry_of(field.message_type, said.help) if field.message_type else _scalar(field, said)
     sized = Field(min_length=said.min_items or None, max_length=said.max_items or None)
     return _ANNOTATED[tuple.__class_getitem__((inner, ...)), sized]
@@ -127,7 +131,7 @@ def _collection(field: FieldDescriptor, said: Setting) -> Any:
 def _unset_value(key: Key) -> Any:
     """Return what stands for a key that is not written."""
     field, said = key.field, key.setting
-    if said.mapping:
+    if said.mapping or is_map(field):
         return dataclasses.field(default_factory=dict)
     if field.is_repeated:
         return ()
@@ -222,14 +226,8 @@ def _message_around(message: Message, key: Key) -> Message:
 
 def _set_field(message: Message, key: Key, value: Any) -> None:
     field, name = key.field, key.field.name
-    if key.setting.mapping:
-        for first, second in value.items():
-            _add_pair(getattr(message, name).add(), first, second)
-    elif field.is_repeated and field.message_type is not None:
-        for each in value:
-            set_keys(getattr(message, name).add(), each)
-    elif field.is_repeated:
-        getattr(message, name).extend(_in_contract(field, key.setting, each) for each in value)
+    if field.is_repeated:
+        _set_collection(getattr(message, name), key, value)
     elif field.message_type is None:
         setattr(message, name, _in_contract(field, key.setting, value))
     elif _is_duration(field):
@@ -240,6 +238,19 @@ def _set_field(message: Message, key: Key, value: Any) -> None:
         getattr(message, name).SetInParent()
         if value is not True:
             set_keys(getattr(message, name), value)
+
+
+def _set_collection(collection: Any, key: Key, value: Any) -> None:
+    if key.setting.mapping:
+        for first, second in value.items():
+            _add_pair(collection.add(), first, second)
+    elif is_map(key.field):
+        collection.update(value)
+    elif key.field.message_type is not None:
+        for each in value:
+            set_keys(collection.add(), each)
+    else:
+        collection.extend(_in_contract(key.field, key.setting, each) for each in value)
 
 
 def _add_pair(message: Message, first: str, second: Collection[str]) -> None:

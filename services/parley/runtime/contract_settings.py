@@ -117,9 +117,7 @@ def check_field(violations: Violations, path: str, message: Message, name: str) 
     assert said is not None, field.full_name
     value, at = getattr(message, name), f"{path}.{name}"
     if is_map(field):
-        for key, each in sorted(value.items()):
-            inner = _field(field.message_type, "value")
-            _check_value(violations, f"{at}.{key[:80]}", inner, said, each, may_be_zero=False)
+        _check_map(violations, at, field, said, value)
     elif field.is_repeated:
         _check_list(violations, at, field, said, value)
     elif _is_group(field):
@@ -128,6 +126,21 @@ def check_field(violations: Violations, path: str, message: Message, name: str) 
     elif not field.has_presence or message.HasField(name):
         may_be_zero = not field.has_presence or bool(said.zero)
         _check_value(violations, at, field, said, value, may_be_zero=may_be_zero)
+
+
+def _check_map(
+    violations: Violations, path: str, field: FieldDescriptor, said: Setting, values: Mapping[str, Any]
+) -> None:
+    if 0 < said.max_items < len(values):
+        violations.add(path, f"has {len(values)}, at most {said.max_items} are allowed")
+    inner, longest = _field(field.message_type, "value"), said.max_name_characters
+    for name, each in sorted(values.items()):
+        at = f"{path}.{CONTROL_CHARACTER.sub('?', name[:80])}"
+        if longest and (not name.strip() or len(name) > longest or CONTROL_CHARACTER.search(name)):
+            violations.add(at, f"its name must be one line of 1 to {longest} characters")
+        if said.one_line and not each.strip():
+            violations.add(at, "is blank")
+        _check_value(violations, at, inner, said, each, may_be_zero=False)
 
 
 def _check_list(

@@ -207,6 +207,26 @@ class DebateSpec(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class EnvironmentEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     QUESTION_FIELD_NUMBER: _builtins.int
     CONTEXT_FIELD_NUMBER: _builtins.int
     FORMAT_FIELD_NUMBER: _builtins.int
@@ -219,6 +239,7 @@ class DebateSpec(_message.Message):
     DOMAIN_FIELD_NUMBER: _builtins.int
     CLARIFICATIONS_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    ENVIRONMENT_FIELD_NUMBER: _builtins.int
     PANEL_FIELD_NUMBER: _builtins.int
     ARENA_FIELD_NUMBER: _builtins.int
     MODERATED_FIELD_NUMBER: _builtins.int
@@ -268,6 +289,12 @@ class DebateSpec(_message.Message):
         """
 
     @_builtins.property
+    def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Facts of the caller about the situation that the answer is for, such as `team`: `Payments`. Every agent is shown them with the
+        question, in the order of their names.
+        """
+
+    @_builtins.property
     def panel(self) -> _panel_pb2.PanelSettings:
         """Of the format `panel`."""
 
@@ -298,6 +325,7 @@ class DebateSpec(_message.Message):
         domain: _builtins.str = ...,
         clarifications: Global___Clarifications | None = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         panel: _panel_pb2.PanelSettings | None = ...,
         arena: _arena_pb2.ArenaSettings | None = ...,
         moderated: _moderated_pb2.ModeratedSettings | None = ...,
@@ -305,7 +333,7 @@ class DebateSpec(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "arena", b"arena", "clarifications", b"clarifications", "evaluation", b"evaluation", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "limits", b"limits", "moderated", b"moderated", "panel", b"panel"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "agents", b"agents", "arena", b"arena", "clarifications", b"clarifications", "concurrency", b"concurrency", "context", b"context", "domain", b"domain", "evaluation", b"evaluation", "format", b"format", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "labels", b"labels", "limits", b"limits", "max_output_tokens", b"max_output_tokens", "moderated", b"moderated", "panel", b"panel", "question", b"question"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "agents", b"agents", "arena", b"arena", "clarifications", b"clarifications", "concurrency", b"concurrency", "context", b"context", "domain", b"domain", "environment", b"environment", "evaluation", b"evaluation", "format", b"format", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "labels", b"labels", "limits", b"limits", "max_output_tokens", b"max_output_tokens", "moderated", b"moderated", "panel", b"panel", "question", b"question"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__clarifications: _TypeAlias = _typing.Literal["clarifications"]  # noqa: Y015
     _WhichOneofArgType__clarifications: _TypeAlias = _typing.Literal["_clarifications", b"_clarifications"]  # noqa: Y015

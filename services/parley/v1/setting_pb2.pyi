@@ -47,6 +47,7 @@ class Setting(_message.Message):
     MAPPING_FIELD_NUMBER: _builtins.int
     NOT_IN_FILE_FIELD_NUMBER: _builtins.int
     OPTION_FIELD_NUMBER: _builtins.int
+    MAX_NAME_CHARACTERS_FIELD_NUMBER: _builtins.int
     help: _builtins.str
     """What it means, for those who write a configuration file."""
     key: _builtins.str
@@ -68,11 +69,11 @@ class Setting(_message.Message):
     min_items: _builtins.int
     """Fewest elements of a list."""
     max_items: _builtins.int
-    """Most elements of a list. 0: any number."""
+    """Most elements of a list or a map. 0: any number."""
     max_characters: _builtins.int
-    """Most characters of a text, or of each text of a list. 0: any number."""
+    """Most characters of a text, or of each text of a list or a map. 0: any number."""
     one_line: _builtins.bool
-    """Whether a text, or each text of a list, is one line and not blank."""
+    """Whether a text, or each text of a list or a map, is one line and not blank."""
     unit: _builtins.str
     """What is counted, such as `tokens`."""
     zero: _builtins.str
@@ -91,6 +92,8 @@ class Setting(_message.Message):
     """Whether the configuration file cannot say it."""
     option: _builtins.str
     """The option of `parley debate` that sets it, without dashes. Empty: none."""
+    max_name_characters: _builtins.int
+    """Most characters of a name in a map, which then is one line and not blank. 0: any name."""
     def __init__(
         self,
         *,
@@ -115,10 +118,11 @@ class Setting(_message.Message):
         mapping: _builtins.bool = ...,
         not_in_file: _builtins.bool = ...,
         option: _builtins.str = ...,
+        max_name_characters: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_above", b"_above", "_max", b"_max", "_min", b"_min", "above", b"above", "max", b"max", "min", b"min"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above", b"_above", "_max", b"_max", "_min", b"_min", "above", b"above", "default", b"default", "default_on_use", b"default_on_use", "help", b"help", "key", b"key", "mapping", b"mapping", "max", b"max", "max_characters", b"max_characters", "max_items", b"max_items", "min", b"min", "min_items", b"min_items", "nested", b"nested", "not_in_file", b"not_in_file", "one_line", b"one_line", "option", b"option", "otherwise", b"otherwise", "required", b"required", "scale", b"scale", "switch", b"switch", "unit", b"unit", "zero", b"zero"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above", b"_above", "_max", b"_max", "_min", b"_min", "above", b"above", "default", b"default", "default_on_use", b"default_on_use", "help", b"help", "key", b"key", "mapping", b"mapping", "max", b"max", "max_characters", b"max_characters", "max_items", b"max_items", "max_name_characters", b"max_name_characters", "min", b"min", "min_items", b"min_items", "nested", b"nested", "not_in_file", b"not_in_file", "one_line", b"one_line", "option", b"option", "otherwise", b"otherwise", "required", b"required", "scale", b"scale", "switch", b"switch", "unit", b"unit", "zero", b"zero"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__above: _TypeAlias = _typing.Literal["above"]  # noqa: Y015
     _WhichOneofArgType__above: _TypeAlias = _typing.Literal["_above", b"_above"]  # noqa: Y015

@@ -364,6 +364,7 @@ def test_the_moderated_format_leaves_unsaid_what_the_file_does_not_say() -> None
 @pytest.mark.parametrize(
     ("field", "key"),
     [
+        ("spec.environment.team", "debate.environment.team"),
         ("spec.moderated.custom_perspectives", "debate.custom_perspectives"),
         ("spec.moderated.custom_perspectives[1].opposes[0]", "debate.custom_perspectives[1].opposes[0]"),
         ("spec.arena.topologies[0].topology", "debate.arena.topologies[0].topology"),

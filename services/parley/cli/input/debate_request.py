@@ -42,6 +42,7 @@ class DebateOptions:
     checkpoints: bool | None
     config: Path | None
     context: Path | None
+    facts: tuple[tuple[str, str], ...]
     clarify: bool | None
     max_output_tokens: int | None
     context_tokens: int | None
@@ -117,6 +118,7 @@ def build_debate_request(
         of_format=options.of_format,
     )
     spec.context.extend(ContextDocument(path=path, text=text) for path, text in context.documents)
+    spec.environment.update(options.facts)
     spec.labels.update(options.labels)
     return CreateDebateRequest(request_id=os.urandom(16).hex(), spec=spec)
 
@@ -171,6 +173,7 @@ def _new_debate_options(question: str | None, options: DebateOptions) -> list[st
         "--rounds": options.rounds,
         **{option_name(name, value): value for name, value in options.of_format.items()},
         "--context": options.context,
+        "--fact": options.facts or None,
         "--no-clarify" if options.clarify is False else "--clarify": options.clarify,
         "--max-output-tokens": options.max_output_tokens,
         "--label": options.labels or None,

@@ -69,10 +69,13 @@ class DebateId(click.ParamType[str]):
         return f"deb-{begun['rest']}"
 
 
-class Label(click.ParamType[tuple[str, str]]):
-    """A label of a debate: `NAME=VALUE`."""
+class Pair(click.ParamType[tuple[str, str]]):
+    """A name with a value: `NAME=VALUE`."""
 
-    name = "label"
+    name = "pair"
+
+    def __init__(self, example: str) -> None:
+        self._example = example
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -80,7 +83,7 @@ class Label(click.ParamType[tuple[str, str]]):
         """Return name and value; raise a usage error for anything else."""
         name, equals, text = value.partition("=")
         if not (name and equals):
-            self.fail(f"must be NAME=VALUE, such as team=payments, not {value!r}", param, ctx)
+            self.fail(f"must be NAME=VALUE, such as {self._example}, not {value!r}", param, ctx)
         return name, text
 
 
@@ -120,7 +123,8 @@ def json_option(decorated: Command) -> Command:
 
 def label_option(what: str) -> Callable[[Command], Command]:
     """Return the option `--label NAME=VALUE`, which may be given more than once: `labels`, as pairs."""
-    return click.option("--label", "labels", metavar="NAME=VALUE", type=Label(), multiple=True, help=what)
+    pair = Pair("team=payments")
+    return click.option("--label", "labels", metavar="NAME=VALUE", type=pair, multiple=True, help=what)
 
 
 def trust_option(decorated: Command) -> Command:

@@ -53,6 +53,9 @@ def _head_lines(debate: Debate, *, alone: bool) -> Iterable[str]:
     if debate.spec.labels:
         labels = (f"{name}={value}" for name, value in sorted(debate.spec.labels.items()))
         yield f"Labels     {', '.join(labels)}"
+    if debate.spec.environment:
+        facts = (f"{name}: {text}" for name, text in sorted(debate.spec.environment.items()))
+        yield f"Facts      {one_line('; '.join(facts), _QUESTION_WIDTH)}"
     yield f"Agents     {', '.join(each.id for each in debating_agents(debate))}"
     if debate.spec.HasField("evaluation"):
         yield f"Evaluates  {debate.spec.evaluation.debate_id}"

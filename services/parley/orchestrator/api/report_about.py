@@ -160,7 +160,10 @@ def _agent_cells(debate: Debate, agent: Agent) -> tuple[str, ...]:
 
 
 def _context(debate: Debate) -> Iterator[str]:
-    documents = debate.spec.context
+    documents, facts = debate.spec.context, debate.spec.environment
+    if facts:
+        yield "### Facts given with the question"
+        yield "\n".join(list_item(f"{name}: {text}") for name, text in sorted(facts.items()))
     if documents:
         yield "### Context"
         yield "\n".join(f"- {inline(each.path)} ({len(each.text):,} characters)" for each in documents)

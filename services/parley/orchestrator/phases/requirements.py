@@ -36,7 +36,7 @@ _KINDS: Final[Mapping[str, QuestionKind.ValueType]] = {
     "open": QUESTION_KIND_OPEN,
 }
 _TASK = (
-    "Before the debate begins, list what an answer has to meet. Take only what the question, the documents or the person's"
+    "Before the debate begins, list what an answer has to meet. Take only what {given} or the person's"
     " answers state, in their own words as far as possible, one requirement a sentence. Add nothing that merely follows from"
     " good practice, and nothing that you would wish for. A requirement is hard if it is stated as a must, a must not, or a"
     f" fixed limit, and not hard if it is stated as a wish. At most {_MAX_REQUIREMENTS}, hard ones first. If nothing is"
@@ -162,7 +162,10 @@ async def list_requirements(debate: Debate) -> Requirements:
     The debate can do without: if the judge gives no list, it says so and goes on.
     """
     judge = debate.judge
-    prompt = (*preamble(debate, judge), user_part(_TASK))
+    given = (
+        "the question, its facts, the documents" if debate.spec.environment else "the question, the documents"
+    )
+    prompt = (*preamble(debate, judge), user_part(_TASK.format(given=given)))
     task = Task(REQUIREMENTS.create_work(judge.id), prompt)
     shape = AnswerShape("requirements", RequirementsAnswer, _SCHEMA, _render)
     answer = await debate.ask_structured(_KEY, judge, task, shape)

@@ -67,6 +67,22 @@ def test_a_debate_is_found_again_by_its_labels(
         )
 
 
+def test_facts_go_with_the_debate_and_an_option_counts_before_the_file(
+    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("parley.yaml").write_text("debate:\n  environment: {team: Search, date: 2026-11-25}\n")
+    server = ["--server", orchestrator.address]
+    given = ["--fact", "team=Payments", "--fact", "load=a=b"]
+    assert run(["debate", "Which?", *given, "-c", "parley.yaml", *server]) == 0
+    capsys.readouterr()
+    assert run(["show", DEBATE_ID, *server]) == 0
+    assert "Facts      date: 2026-11-25; load: a=b; team: Payments\n" in capsys.readouterr().out
+    assert run(["debate", "Which?", "--fact", "team", *server]) == 2
+    assert (
+        capsys.readouterr().err == "parley: --fact: must be NAME=VALUE, such as team=Payments, not 'team'\n"
+    )
+
+
 def test_lists_and_events_are_json_too(
     orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:

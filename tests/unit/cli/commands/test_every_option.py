@@ -42,6 +42,7 @@ DEBATE: dict[str, list[str]] = {
     "--config": ["Which?", "-c", "parley.yaml"],
     "--trust-config": ["Which?", "--trust-config"],
     "--context": ["Which?", "--context", "context.md"],
+    "--fact": ["Which?", "--fact", "team=Payments"],
     "--clarify": ["Which?", "--no-clarify"],
     "--max-output-tokens": ["Which?", "--max-output-tokens", "64"],
     "--context-tokens": ["Which?", "--context-tokens", "4096"],

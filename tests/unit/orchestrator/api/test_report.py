@@ -271,7 +271,9 @@ def test_a_structured_answer_is_shown_as_its_phase_renders_it() -> None:
 
 
 def test_warnings_interventions_context_and_past_debates_are_told() -> None:
-    spec = created(context=(ContextDocument(path="docs/load_test.md", text="Text."),))
+    facts_given = {"team": "Payments _and_ Search", "date": "2026-11-25"}
+    context = (ContextDocument(path="docs/load_test.md", text="Text."),)
+    spec = created(context=context, environment=facts_given)
     made = (
         intervention("guide", text="Mind the budget."),
         intervention("mute", agent_id="bo"),
@@ -288,6 +290,7 @@ def test_warnings_interventions_context_and_past_debates_are_told() -> None:
     facts = (Recalled(debate_ids=["deb-1"]), Warned(message="Bo is late."))
     text = report(create_event("created", spec), *facts, *made)
 
+    assert "### Facts given with the question\n\n- date: 2026-11-25\n- team: Payments _and_ Search\n" in text
     assert "- docs/load\\_test.md (5 characters)" in text
     assert "- deb-1" in text
     assert "- Bo is late." in text

@@ -116,6 +116,34 @@ def test_labels_of_another_form_are_refused_whole(labels: dict[str, str]) -> Non
     assert [each.field for each in refused(labels={"fine": "x", **labels})] == ["spec.labels"]
 
 
+def test_facts_are_kept_as_they_are_up_to_their_bounds() -> None:
+    facts = {"n" * 64: "ü" * 1000, "date": "2026-11-25", **{f"fact {number}": "=" for number in range(48)}}
+    assert asked(environment=facts).environment == facts
+
+
+def test_facts_are_refused_whole_and_each_bad_one_is_named() -> None:
+    facts = {
+        "fine": "x",
+        " ": "x",
+        "a\nb": "x",
+        "n" * 65: "x",
+        "blank": " ",
+        "lines": "x\ny",
+        "long": "x" * 1001,
+    }
+    name = "its name must be one line of 1 to 64 characters"
+    assert {each.field: each.description for each in refused(environment=facts)} == {
+        "spec.environment. ": name,
+        "spec.environment.a?b": name,
+        f"spec.environment.{'n' * 65}": name,
+        "spec.environment.blank": "is blank",
+        "spec.environment.lines": "must be one line",
+        "spec.environment.long": "must be at most 1000 characters",
+    }
+    (many,) = refused(environment={str(number): "x" for number in range(51)})
+    assert (many.field, many.description) == ("spec.environment", "has 51, at most 50 are allowed")
+
+
 def test_a_path_is_one_line_that_everything_it_meets_can_show() -> None:
     paths = ("docs/a.md", "a\nb", "a\u2028b", "d" * 1025, "d" * 1024)
     found = refused(context=[debate_pb2.ContextDocument(path=each, text="x") for each in paths])

@@ -60,6 +60,8 @@ def _apply(spec: DebateSpec, debate: Debate) -> None:
     spec.question = _title(debate)
     if not spec.context:
         spec.context.extend(debate.spec.context)
+    if not spec.environment:
+        spec.environment.update(debate.spec.environment)
 
 
 def _title(debate: Debate) -> str:

@@ -12,7 +12,7 @@ from parley.orchestrator.formats.evaluation.settings import SETTINGS, SUBJECT
 from parley.orchestrator.model.tasks import Activity, Task, system_part, user_part
 from parley.orchestrator.phases.failing import debate_failure
 from parley.orchestrator.phases.progress import PhaseMarks
-from parley.orchestrator.phases.prompting import SYSTEM_SECTION, quotation
+from parley.orchestrator.phases.prompting import SYSTEM_SECTION, environment_of, quotation
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.evaluation_pb2 import EvaluationSettings, FailedEvaluator
@@ -77,6 +77,7 @@ def _prompt(debate: Debate, agent: Agent) -> Iterator[PromptPart]:
     system_prompt = agent.system_prompt.text or debate.instructions(agent)[SYSTEM_SECTION]
     yield system_part(system_prompt)
     yield quotation("The question", evaluated.question, give=0)
+    yield from environment_of(debate.spec)
     yield from debate.documents.parts(_DOCUMENTS_PRIORITY)
     if evaluated.clarifications:
         yield quotation("Clarifications", evaluated.clarifications, give=0)

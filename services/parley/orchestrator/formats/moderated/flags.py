@@ -11,6 +11,7 @@ from typing import Final
 from parley.orchestrator.formats.moderated.discussion import Discussion, Round
 from parley.orchestrator.formats.moderated.wording import stem
 from parley.orchestrator.model.contributions import texts_of
+from parley.orchestrator.phases.prompting import environment_text
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.convergence_pb2 import AssessResponse
 
@@ -181,6 +182,7 @@ def _subject(discussion: Discussion) -> list[str]:
     debate = discussion.debate
     return [
         debate.spec.question,
+        environment_text(debate.spec),
         debate.briefing,
         discussion.topic,
         *(each.text for each in debate.documents.texts.values()),

@@ -20,7 +20,7 @@ from parley.orchestrator.phases.account import end_from_outside, end_of_all_roun
 from parley.orchestrator.phases.critique import CRITIQUE
 from parley.orchestrator.phases.failing import answer_failure, debate_failure
 from parley.orchestrator.phases.progress import PhaseMarks
-from parley.orchestrator.phases.prompting import CONTEXT_PRIORITY, MATERIAL_PRIORITY
+from parley.orchestrator.phases.prompting import CONTEXT_PRIORITY, MATERIAL_PRIORITY, environment_of
 from parley.orchestrator.phases.propose import PROPOSAL, no_proposal_failure, propose_key
 from parley.orchestrator.phases.refine import REFINEMENT
 from parley.orchestrator.phases.stand_in import create_stand_in
@@ -126,7 +126,7 @@ def _create_preamble(debate: Debate, agent: Agent, guidance: Sequence[str], who:
     own = agent.system_prompt.text
     usual = f"You are a software engineer who values {value}. You answer in two short sentences."
     parts = [system_part(own or who or usual), user_part(f"Question: {debate.spec.question}")]
-    parts += debate.documents.parts(CONTEXT_PRIORITY)
+    parts += [*environment_of(debate.spec), *debate.documents.parts(CONTEXT_PRIORITY)]
     parts += [user_part(f"Mind this: {each}") for each in guidance]
     return tuple(parts)
 
