@@ -1,0 +1,91 @@
+"""The labelled sets of memory have the form that their README describes."""
+
+from collections import Counter
+from datetime import date
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+DATA = Path("tests/data")
+HALVES = ("open", "held-out")
+both_halves = pytest.mark.parametrize("half", HALVES)
+
+
+@cache
+def load(file: str, key: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.load((DATA / file).read_text("utf-8"), yaml.CSafeLoader)[key]
+    return found
+
+
+def load_both(name: str, key: str) -> list[dict[str, Any]]:
+    return [each for half in HALVES for each in load(f"{name}-{half}.yaml", key)]
+
+
+def unique(values: list[Any]) -> bool:
+    return len(values) == len(set(values))
+
+
+def sentences(text: str) -> int:
+    return sum(word.endswith((".", "?", "!")) for word in text.split())
+
+
+def test_each_of_the_thousand_memories_is_a_dated_decision() -> None:
+    memories = load("memory/memories.yaml", "memories")
+    assert len(memories) == 1000
+    assert unique([each["id"] for each in memories])
+    assert unique([each["question"] for each in memories])
+    for each in memories:
+        assert 1 <= sentences(each["conclusion"]) <= 4, each
+        assert each["strength"] in {"unanimous", "strong", "moderate", "weak", "split"}, each
+        assert date.fromisoformat(each["date"]) < date(2026, 11, 25), each
+    assert len({each["domain"] for each in memories}) >= 10
+
+
+@both_halves
+def test_half_of_the_questions_name_memories_that_exist(half: str) -> None:
+    ids = {each["id"] for each in load("memory/memories.yaml", "memories")}
+    questions = load(f"memory/recall-{half}.yaml", "questions")
+    assert Counter(bool(each["relevant"]) for each in questions) == {True: 50, False: 10}
+    for each in questions:
+        named = each["relevant"] + each["near_misses"]
+        assert unique(named)
+        assert ids.issuperset(named), each
+        assert bool(each["relevant"]) == bool(each["near_misses"]), each
+        assert len(each["relevant"]) <= 3
+        assert len(each["near_misses"]) <= 3
+
+
+def test_no_memory_belongs_to_two_questions() -> None:
+    questions = load_both("memory/recall", "questions")
+    assert unique([each["id"] for each in questions])
+    assert unique([each["text"] for each in questions])
+    assert unique([name for each in questions for name in each["relevant"] + each["near_misses"]])
+
+
+@both_halves
+def test_half_of_the_ledgers_label_pairs_of_stands(half: str) -> None:
+    ledgers = load(f"memory/flips-{half}.yaml", "ledgers")
+    assert len(ledgers) == 30
+    for each in ledgers:
+        stands = {stand["id"]: stand for stand in each["stands"]}
+        assert 3 <= len(stands) == len(each["stands"]) <= 8
+        assert all(a["date"] <= b["date"] for a, b in pairwise(each["stands"]))
+        near = {tuple(miss["pair"]): miss["why"] for miss in each["near_misses"]}
+        flips = {tuple(pair) for pair in each["flips"]}
+        assert flips.isdisjoint(near)
+        for a, b in flips:
+            assert stands[a]["agent"] == stands[b]["agent"], each["id"]
+            assert stands[a]["date"] < stands[b]["date"], each["id"]
+        for (a, b), why in near.items():
+            assert why in {"same", "other-agent", "other-matter", "refinement", "condition-met"}
+            assert (stands[a]["agent"] != stands[b]["agent"]) == (why == "other-agent"), each["id"]
+
+
+def test_a_quarter_of_the_ledgers_has_no_flip() -> None:
+    ledgers = load_both("memory/flips", "ledgers")
+    assert unique([each["id"] for each in ledgers])
+    assert sum(not each["flips"] for each in ledgers) == 15
