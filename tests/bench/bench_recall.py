@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -15,12 +14,13 @@ from statistics import quantiles
 from typing import Final
 
 import numpy as np
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.convergence.agreement import Agreements
 from parley.convergence.embeddings import open_embeddings
 from parley.convergence.servicer import ConvergenceServicer
 from parley.memory.__main__ import build
-from parley.memory.debate import DEBATES, RememberedDebate, point_id, storage_key, to_fields
+from parley.memory.debate import DEBATES, point_id, storage_key, to_fields
 from parley.memory.embedding import Embedding
 from parley.memory.settings import MemorySettings
 from parley.runtime.channel import channel
@@ -41,7 +41,7 @@ COLLECTION: Final = VectorCollection("debates-hash-384", SIZE, ("tenant", "domai
 CONCLUSION: Final = (
     "Use a log that can be replayed, keep it for thirty days, and measure again in spring. " * 12
 )
-WHEN: Final = datetime(2026, 5, 4, 12, tzinfo=UTC)
+WHEN: Final = Timestamp(seconds=1_780_000_000)
 
 
 def settings(folder: Path, address: str = "") -> MemorySettings:
@@ -63,9 +63,16 @@ async def fill(folder: Path, memories: int) -> None:
             for number in range(start, min(start + PART, memories)):
                 vector = dice.standard_normal(SIZE).astype(np.float32)
                 vector /= np.linalg.norm(vector)
-                debate = RememberedDebate(f"deb-{number}", f"Question {number}?", CONCLUSION, "general", WHEN)
+                debate = pb.PastDebate(
+                    debate_id=f"deb-{number}",
+                    question=f"Question {number}?",
+                    conclusion=CONCLUSION,
+                    domain="general",
+                    concluded_at=WHEN,
+                )
                 key = storage_key("default", debate.debate_id)
-                fields = to_fields("default", debate, Embedding(vector.tolist(), EMBEDDER.name))
+                record = pb.RecordDebateRequest(debate=debate)
+                fields = to_fields("default", record, Embedding(vector.tolist(), EMBEDDER.name))
                 writes.append(store.documents.insert(DEBATES, key, fields))
                 points.append(
                     Point(

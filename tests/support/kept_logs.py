@@ -50,7 +50,7 @@ from parley.v1.convergence_pb2 import (
 from parley.v1.debate_pb2 import Clarifications, ContextDocument, Intervention
 from parley.v1.evaluation_pb2 import EvaluatedDebate, EvaluatedProposal, EvaluationSettings
 from parley.v1.event_pb2 import DebateCreated, Intervened
-from parley.v1.memory_pb2 import RecallResponse
+from parley.v1.memory_pb2 import PastDebate, RecallResponse
 from parley.v1.moderated_pb2 import Perspective
 from parley.v1.panel_pb2 import (
     EFFORT_QUICK,
@@ -199,8 +199,16 @@ def _quality_spec(version: str) -> DebateCreated:
 def _quality_gateway() -> ScriptedGateway:
     gateway = ScriptedGateway()
     gateway.past = (
-        RecallResponse(debate_id="deb-20260101-000000-aaaaaaaa", question="Is ice wet?", conclusion="No."),
-        RecallResponse(debate_id="deb-20260102-000000-bbbbbbbb", question="Is fog wet?", conclusion="Yes."),
+        RecallResponse(
+            debate=PastDebate(
+                debate_id="deb-20260101-000000-aaaaaaaa", question="Is ice wet?", conclusion="No."
+            )
+        ),
+        RecallResponse(
+            debate=PastDebate(
+                debate_id="deb-20260102-000000-bbbbbbbb", question="Is fog wet?", conclusion="Yes."
+            )
+        ),
     )
     gateway.tool_calls["ada"] = (ToolCall(name="file_read", arguments='{"path": "b.md"}', characters=11),)
     gateway.requirements = (("It must float.", True), ("It should be blue.", False))
@@ -419,7 +427,11 @@ def _adversarial_gateway() -> ScriptedGateway:
     gateway.fail("round/2/critique/ada/of/bo")
     gateway.requirements = (("It must float.", True),)
     gateway.past = (
-        RecallResponse(debate_id="deb-20260101-000000-aaaaaaaa", question="Is ice wet?", conclusion="No."),
+        RecallResponse(
+            debate=PastDebate(
+                debate_id="deb-20260101-000000-aaaaaaaa", question="Is ice wet?", conclusion="No."
+            )
+        ),
     )
     return gateway
 
@@ -512,7 +524,11 @@ def _steered_gateway() -> ScriptedGateway:
     gateway.fail("round/2/evaluate/missing")
     gateway.assess = _assess_moderated
     gateway.past = (
-        RecallResponse(debate_id="deb-20260101-000000-aaaaaaaa", question="Is ice wet?", conclusion="No."),
+        RecallResponse(
+            debate=PastDebate(
+                debate_id="deb-20260101-000000-aaaaaaaa", question="Is ice wet?", conclusion="No."
+            )
+        ),
     )
     return gateway
 

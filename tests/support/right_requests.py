@@ -124,10 +124,12 @@ _SPECIAL: Sequence[Message] = (
     ratings_pb2.GetPersonaRequest(agent_id="one"),
     memory_pb2.RecallRequest(text="One service or several?", limit=2),
     memory_pb2.RecordDebateRequest(
-        debate_id=DEBATE,
-        question="One service or several?",
-        conclusion="One.",
-        concluded_at=Timestamp(seconds=1_780_000_000),
+        debate=memory_pb2.PastDebate(
+            debate_id=DEBATE,
+            question="One service or several?",
+            conclusion="One.",
+            concluded_at=Timestamp(seconds=1_780_000_000),
+        )
     ),
     memory_pb2.ForgetDebateRequest(debate_id=DEBATE),
     # Of another debate, since the others ask about this one.

@@ -1,15 +1,15 @@
 """A remembered debate and how it is stored."""
 
 import base64
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 from uuid import UUID, uuid5
 
 import numpy as np
+from google.protobuf.json_format import MessageToDict, ParseDict
 
 from parley.memory.embedding import Embedding
 from parley.storage.ports import Collection, Document, Fields, Index
+from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
 DEBATES: Final = Collection("debates", (Index(("key",)),), holds_text=True)
 FILL_PROGRESS: Final = Collection("fillings", ())
@@ -20,23 +20,12 @@ _SEARCH_CHARACTERS: Final = 8_000
 _NAMESPACE: Final = UUID("6d5f4a3a-2f0e-4a52-9a53-0b1b2c9b7e11")
 
 
-@dataclass(frozen=True, slots=True)
-class RememberedDebate:
-    """The question and the conclusion of a debate."""
+def search_text(debate: PastDebate) -> str:
+    """Return the text that searches compare: the first 8,000 characters of the question and of the conclusion.
 
-    debate_id: str
-    question: str
-    conclusion: str
-    domain: str
-    concluded_at: datetime
-
-    @property
-    def text(self) -> str:
-        """The text that searches compare: the first 8,000 characters of the question and of the conclusion.
-
-        Both, since a later question may be like either.
-        """
-        return f"{self.question[:_SEARCH_CHARACTERS]}\n{self.conclusion[:_SEARCH_CHARACTERS]}"
+    Both, since a later question may be like either.
+    """
+    return f"{debate.question[:_SEARCH_CHARACTERS]}\n{debate.conclusion[:_SEARCH_CHARACTERS]}"
 
 
 def storage_key(tenant: str, debate_id: str) -> str:
@@ -54,31 +43,22 @@ def point_id(key: str) -> UUID:
     return uuid5(_NAMESPACE, key)
 
 
-def to_fields(tenant: str, debate: RememberedDebate, meaning: Embedding) -> Fields:
+def to_fields(tenant: str, record: RecordDebateRequest, meaning: Embedding) -> Fields:
     """Return the content of the debate's document, with its vector, from which the index can be built again."""
     return {
-        "key": storage_key(tenant, debate.debate_id),
+        "key": storage_key(tenant, record.debate.debate_id),
         "tenant": tenant,
-        "debate_id": debate.debate_id,
-        "question": debate.question,
-        "conclusion": debate.conclusion,
-        "domain": debate.domain,
-        "concluded_at": debate.concluded_at.isoformat(),
+        "domain": record.debate.domain,
+        "record": MessageToDict(record, preserving_proto_field_name=True),
         "model": meaning.model,
         "vector": base64.b64encode(np.array(meaning.vector, dtype="<f4").tobytes()).decode(),
     }
 
 
-def from_document(document: Document) -> RememberedDebate:
-    """Return the debate that `to_fields` wrote."""
+def from_document(document: Document) -> RecordDebateRequest:
+    """Return the record that `to_fields` wrote."""
     fields: Any = document.fields
-    return RememberedDebate(
-        debate_id=fields["debate_id"],
-        question=fields["question"],
-        conclusion=fields["conclusion"],
-        domain=fields["domain"],
-        concluded_at=datetime.fromisoformat(fields["concluded_at"]),
-    )
+    return ParseDict(fields["record"], RecordDebateRequest())
 
 
 def stored_embedding(document: Document) -> Embedding:

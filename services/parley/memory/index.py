@@ -13,6 +13,7 @@ from parley.memory.debate import (
     document_key,
     from_document,
     point_id,
+    search_text,
     stored_embedding,
 )
 from parley.memory.embedding import Embedding, EmbeddingClient
@@ -246,7 +247,9 @@ class Filler:
             each for each in documents if (kept[each.key].model, len(kept[each.key].vector)) != (model, size)
         ]
         if others:
-            made = await self._embedding_client.embed(*(from_document(each).text for each in others))
+            made = await self._embedding_client.embed(
+                *(search_text(from_document(each).debate) for each in others)
+            )
             if any((each.model, len(each.vector)) != (model, size) for each in made):
                 raise ModelChangedError(model)
             kept |= {each.key: meaning for each, meaning in zip(others, made, strict=True)}

@@ -1,14 +1,13 @@
 """The recording, deletion and recall of debates."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 
 from parley.memory.debate import (
     DEBATES,
     KIND,
-    RememberedDebate,
     document_key,
     from_document,
+    search_text,
     storage_key,
     stored_embedding,
     to_fields,
@@ -17,18 +16,11 @@ from parley.memory.embedding import EmbeddingClient
 from parley.memory.index import DebateIndex
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Document, Documents, DuplicateError
+from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
 
 class DebateReusedError(Exception):
     """This debate is already recorded with other content."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecalledDebate:
-    """A debate and its similarity to the text, 0 to 1."""
-
-    debate: RememberedDebate
-    likeness: float
 
 
 class Memories:
@@ -39,7 +31,7 @@ class Memories:
         self._index = index
         self._embedding_client = meanings
 
-    async def record(self, tenant: str, debate: RememberedDebate) -> bool:
+    async def record(self, tenant: str, record: RecordDebateRequest) -> bool:
         """Record a debate and return whether it was recorded before; it is durable and can be recalled from now on.
 
         Raises:
@@ -47,11 +39,11 @@ class Memories:
             ParleyError: the convergence service does not answer.
             StorageError: a store failed.
         """
-        key = storage_key(tenant, debate.debate_id)
+        key = storage_key(tenant, record.debate.debate_id)
         known = await self._documents.get(DEBATES, key)
         if known is None:
-            (meaning,) = await self._embedding_client.embed(debate.text)
-            document = Document(key, to_fields(tenant, debate, meaning))
+            (meaning,) = await self._embedding_client.embed(search_text(record.debate))
+            document = Document(key, to_fields(tenant, record, meaning))
             try:
                 await self._documents.insert(DEBATES, key, document.fields)
             except DuplicateError:
@@ -59,8 +51,8 @@ class Memories:
             else:
                 await self._index.add(document, meaning)
                 return False
-        if known is None or from_document(known) != debate:
-            raise DebateReusedError(debate.debate_id)
+        if known is None or from_document(known) != record:
+            raise DebateReusedError(record.debate.debate_id)
         # An earlier call may have ended between the document and the index.
         await self._index.add(known, stored_embedding(known))
         return True
@@ -80,7 +72,7 @@ class Memories:
 
     async def recall(
         self, tenant: str, text: str, *, domain: str, excluded: Sequence[str], limit: int, floor: float
-    ) -> AsyncIterator[RecalledDebate]:
+    ) -> AsyncIterator[PastDebate]:
         """Yield the debates that are most similar to a text, best first; errors as with `record`."""
         (meaning,) = await self._embedding_client.embed(text)
         found = await self._index.nearest(
@@ -93,5 +85,6 @@ class Memories:
         )
         for near in found:
             document = await self._documents.get(DEBATES, near.fields["key"])
-            for debate in skip_unreadable([document] if document else [], from_document, KIND, document_key):
-                yield RecalledDebate(debate, min(max(near.score, 0.0), 1.0))
+            for record in skip_unreadable([document] if document else [], from_document, KIND, document_key):
+                record.debate.relevance.similarity_percent = 100 * min(max(near.score, 0.0), 1.0)
+                yield record.debate

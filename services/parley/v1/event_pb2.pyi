@@ -19,6 +19,7 @@ from google.protobuf.internal import extension_dict as _extension_dict
 from parley.v1 import agent_pb2 as _agent_pb2
 from parley.v1 import arena_pb2 as _arena_pb2
 from parley.v1 import debate_pb2 as _debate_pb2
+from parley.v1 import memory_pb2 as _memory_pb2
 from parley.v1 import ratings_pb2 as _ratings_pb2
 from parley.v1 import rhetoric_pb2 as _rhetoric_pb2
 import builtins as _builtins
@@ -536,13 +537,13 @@ class PastDebates(_message.Message):
 
     DEBATES_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def debates(self) -> _containers.RepeatedCompositeFieldContainer[Global___PastDebate]:
-        """Best first."""
+    def debates(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.PastDebate]:
+        """Best first, with texts shortened."""
 
     def __init__(
         self,
         *,
-        debates: _abc.Iterable[Global___PastDebate] | None = ...,
+        debates: _abc.Iterable[_memory_pb2.PastDebate] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -551,36 +552,6 @@ class PastDebates(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PastDebates: _TypeAlias = PastDebates  # noqa: Y015
-
-@_typing.final
-class PastDebate(_message.Message):
-    """A past debate, shortened."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    DEBATE_ID_FIELD_NUMBER: _builtins.int
-    QUESTION_FIELD_NUMBER: _builtins.int
-    CONCLUSION_FIELD_NUMBER: _builtins.int
-    debate_id: _builtins.str
-    """Its id."""
-    question: _builtins.str
-    """Its question."""
-    conclusion: _builtins.str
-    """What it came to."""
-    def __init__(
-        self,
-        *,
-        debate_id: _builtins.str = ...,
-        question: _builtins.str = ...,
-        conclusion: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conclusion", b"conclusion", "debate_id", b"debate_id", "question", b"question"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___PastDebate: _TypeAlias = PastDebate  # noqa: Y015
 
 @_typing.final
 class RoundStarted(_message.Message):

@@ -8,6 +8,10 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from parley.v1 import critique_pb2 as _critique_pb2
+from parley.v1 import effect_pb2 as _effect_pb2
+from parley.v1 import panel_pb2 as _panel_pb2
+from parley.v1 import voting_pb2 as _voting_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -63,51 +67,31 @@ Global___RecallRequest: _TypeAlias = RecallRequest  # noqa: Y015
 
 @_typing.final
 class RecallResponse(_message.Message):
-    """A past debate."""
+    """A past debate that is like the text."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    DEBATE_ID_FIELD_NUMBER: _builtins.int
-    QUESTION_FIELD_NUMBER: _builtins.int
-    CONCLUSION_FIELD_NUMBER: _builtins.int
-    DOMAIN_FIELD_NUMBER: _builtins.int
-    SIMILARITY_PERCENT_FIELD_NUMBER: _builtins.int
-    CONCLUDED_AT_FIELD_NUMBER: _builtins.int
-    debate_id: _builtins.str
-    """The debate's id."""
-    question: _builtins.str
-    """What it was asked."""
-    conclusion: _builtins.str
-    """What it concluded."""
-    domain: _builtins.str
-    """Its domain."""
-    similarity_percent: _builtins.float
-    """Likeness in percent, 0 to 100, never larger than that of the message before."""
+    DEBATE_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def concluded_at(self) -> _timestamp_pb2.Timestamp:
-        """When it concluded."""
+    def debate(self) -> Global___PastDebate:
+        """The debate."""
 
     def __init__(
         self,
         *,
-        debate_id: _builtins.str = ...,
-        question: _builtins.str = ...,
-        conclusion: _builtins.str = ...,
-        domain: _builtins.str = ...,
-        similarity_percent: _builtins.float = ...,
-        concluded_at: _timestamp_pb2.Timestamp | None = ...,
+        debate: Global___PastDebate | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["debate", b"debate"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at", "conclusion", b"conclusion", "debate_id", b"debate_id", "domain", b"domain", "question", b"question", "similarity_percent", b"similarity_percent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate", b"debate"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecallResponse: _TypeAlias = RecallResponse  # noqa: Y015
 
 @_typing.final
-class RecordDebateRequest(_message.Message):
-    """Asks to remember a debate."""
+class PastDebate(_message.Message):
+    """A past debate: what it was asked and what it decided."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -116,6 +100,11 @@ class RecordDebateRequest(_message.Message):
     CONCLUSION_FIELD_NUMBER: _builtins.int
     DOMAIN_FIELD_NUMBER: _builtins.int
     CONCLUDED_AT_FIELD_NUMBER: _builtins.int
+    STRENGTH_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    DISSENTS_FIELD_NUMBER: _builtins.int
+    EVIDENCE_FIELD_NUMBER: _builtins.int
+    RELEVANCE_FIELD_NUMBER: _builtins.int
     debate_id: _builtins.str
     """The debate's id. Required."""
     question: _builtins.str
@@ -124,9 +113,27 @@ class RecordDebateRequest(_message.Message):
     """What it concluded. Not blank, at most 256 KiB."""
     domain: _builtins.str
     """Its domain, at most 64 characters. Empty: `general`."""
+    strength: _voting_pb2.VoteStrength.ValueType
+    """How clear the decision is, by the share of those who vote for it or take its position. Unspecified: not known."""
     @_builtins.property
     def concluded_at(self) -> _timestamp_pb2.Timestamp:
         """When it concluded. Required."""
+
+    @_builtins.property
+    def confidence(self) -> _effect_pb2.DecisionConfidence:
+        """How sure the decision is. Unset: not known."""
+
+    @_builtins.property
+    def dissents(self) -> _containers.RepeatedCompositeFieldContainer[_panel_pb2.Objection]:
+        """Who disagrees with the decision, and why. At most 32, of 16 KiB each."""
+
+    @_builtins.property
+    def evidence(self) -> _containers.RepeatedCompositeFieldContainer[Global___Evidence]:
+        """What the conclusion rests on. At most 32."""
+
+    @_builtins.property
+    def relevance(self) -> Global___Relevance:
+        """Why it is recalled. Unset: it is being recorded."""
 
     def __init__(
         self,
@@ -136,14 +143,179 @@ class RecordDebateRequest(_message.Message):
         conclusion: _builtins.str = ...,
         domain: _builtins.str = ...,
         concluded_at: _timestamp_pb2.Timestamp | None = ...,
+        strength: _voting_pb2.VoteStrength.ValueType = ...,
+        confidence: _effect_pb2.DecisionConfidence | None = ...,
+        dissents: _abc.Iterable[_panel_pb2.Objection] | None = ...,
+        evidence: _abc.Iterable[Global___Evidence] | None = ...,
+        relevance: Global___Relevance | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at", "confidence", b"confidence", "relevance", b"relevance"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at", "conclusion", b"conclusion", "debate_id", b"debate_id", "domain", b"domain", "question", b"question"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at", "conclusion", b"conclusion", "confidence", b"confidence", "debate_id", b"debate_id", "dissents", b"dissents", "domain", b"domain", "evidence", b"evidence", "question", b"question", "relevance", b"relevance", "strength", b"strength"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PastDebate: _TypeAlias = PastDebate  # noqa: Y015
+
+@_typing.final
+class Evidence(_message.Message):
+    """A short quotation with its source."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The words. Not blank, at most 16 KiB."""
+    source: _builtins.str
+    """Where they are from, such as an address, a document's path or the name of a standard. Not blank, at most 16 KiB."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        source: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["source", b"source", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Evidence: _TypeAlias = Evidence  # noqa: Y015
+
+@_typing.final
+class Relevance(_message.Message):
+    """Why a past debate is recalled."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SIMILARITY_PERCENT_FIELD_NUMBER: _builtins.int
+    similarity_percent: _builtins.float
+    """Likeness of its question and conclusion to the text in percent, 0 to 100."""
+    def __init__(
+        self,
+        *,
+        similarity_percent: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["similarity_percent", b"similarity_percent"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Relevance: _TypeAlias = Relevance  # noqa: Y015
+
+@_typing.final
+class RecordDebateRequest(_message.Message):
+    """Asks to remember a debate."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_FIELD_NUMBER: _builtins.int
+    STANDS_FIELD_NUMBER: _builtins.int
+    ISSUES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def debate(self) -> Global___PastDebate:
+        """What it was asked and what it decided."""
+
+    @_builtins.property
+    def stands(self) -> _containers.RepeatedCompositeFieldContainer[Global___FinalStand]:
+        """Where its agents stood in the end, an agent each. At most 64."""
+
+    @_builtins.property
+    def issues(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecordedIssue]:
+        """The issues that were raised, in the order in which they were. At most 256."""
+
+    def __init__(
+        self,
+        *,
+        debate: Global___PastDebate | None = ...,
+        stands: _abc.Iterable[Global___FinalStand] | None = ...,
+        issues: _abc.Iterable[Global___RecordedIssue] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["debate", b"debate"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate", b"debate", "issues", b"issues", "stands", b"stands"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecordDebateRequest: _TypeAlias = RecordDebateRequest  # noqa: Y015
+
+@_typing.final
+class FinalStand(_message.Message):
+    """Where an agent stood in the end of a debate."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    AGENT_NAME_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    FOR_DECISION_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent. Not blank, at most 16 KiB."""
+    agent_name: _builtins.str
+    """Its name. Empty: not known."""
+    text: _builtins.str
+    """Its position in its own words. Not blank, at most 16 KiB."""
+    for_decision: _builtins.bool
+    """Whether that is the position that was decided for. Unset: not known."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        agent_name: _builtins.str = ...,
+        text: _builtins.str = ...,
+        for_decision: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_for_decision", b"_for_decision", "for_decision", b"for_decision"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_for_decision", b"_for_decision", "agent_id", b"agent_id", "agent_name", b"agent_name", "for_decision", b"for_decision", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__for_decision: _TypeAlias = _typing.Literal["for_decision"]  # noqa: Y015
+    _WhichOneofArgType__for_decision: _TypeAlias = _typing.Literal["_for_decision", b"_for_decision"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__for_decision) -> _WhichOneofReturnType__for_decision | None: ...
+
+Global___FinalStand: _TypeAlias = FinalStand  # noqa: Y015
+
+@_typing.final
+class RecordedIssue(_message.Message):
+    """An issue that a debate raised, and what became of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CRITIC_AGENT_ID_FIELD_NUMBER: _builtins.int
+    TARGET_AGENT_ID_FIELD_NUMBER: _builtins.int
+    ISSUE_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    critic_agent_id: _builtins.str
+    """Who raised it. Not blank, at most 16 KiB."""
+    target_agent_id: _builtins.str
+    """Whose work it was raised against. Not blank, at most 16 KiB."""
+    status: _critique_pb2.IssueStatus.ValueType
+    """What became of it."""
+    reason: _builtins.str
+    """What was changed, or why nothing was. Empty: not stated. At most 16 KiB."""
+    @_builtins.property
+    def issue(self) -> _critique_pb2.Issue:
+        """What is wrong. Its text is not blank; text and suggestion have at most 16 KiB each."""
+
+    def __init__(
+        self,
+        *,
+        critic_agent_id: _builtins.str = ...,
+        target_agent_id: _builtins.str = ...,
+        issue: _critique_pb2.Issue | None = ...,
+        status: _critique_pb2.IssueStatus.ValueType = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["issue", b"issue"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["critic_agent_id", b"critic_agent_id", "issue", b"issue", "reason", b"reason", "status", b"status", "target_agent_id", b"target_agent_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordedIssue: _TypeAlias = RecordedIssue  # noqa: Y015
 
 @_typing.final
 class RecordDebateResponse(_message.Message):

@@ -70,8 +70,8 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RecordDebate(self, request, context):
-        """Records what a debate was asked and what it concluded; it is durable and can be recalled when this answers. The
-        same debate with the same content again changes nothing.
+        """Records what a debate leaves; it is durable and can be recalled when this answers. The same debate with the same content again
+        changes nothing.
 
         Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `DEBATE_REUSED` (other content for this debate);
         UNAVAILABLE `STORE_UNAVAILABLE` or `CONVERGENCE_UNAVAILABLE`.

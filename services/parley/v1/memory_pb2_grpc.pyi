@@ -26,8 +26,8 @@ class MemoryServiceStub:
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE` or `CONVERGENCE_UNAVAILABLE`.
     """
     RecordDebate: _aio.UnaryUnaryMultiCallable[_memory_pb2.RecordDebateRequest, _memory_pb2.RecordDebateResponse]
-    """Records what a debate was asked and what it concluded; it is durable and can be recalled when this answers. The
-    same debate with the same content again changes nothing.
+    """Records what a debate leaves; it is durable and can be recalled when this answers. The same debate with the same content again
+    changes nothing.
 
     Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `DEBATE_REUSED` (other content for this debate);
     UNAVAILABLE `STORE_UNAVAILABLE` or `CONVERGENCE_UNAVAILABLE`.
@@ -63,8 +63,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.RecordDebateRequest,
         context: _aio.ServicerContext[_memory_pb2.RecordDebateRequest, _abc.Awaitable[_memory_pb2.RecordDebateResponse]],
     ) -> _abc.Awaitable[_memory_pb2.RecordDebateResponse]:
-        """Records what a debate was asked and what it concluded; it is durable and can be recalled when this answers. The
-        same debate with the same content again changes nothing.
+        """Records what a debate leaves; it is durable and can be recalled when this answers. The same debate with the same content again
+        changes nothing.
 
         Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `DEBATE_REUSED` (other content for this debate);
         UNAVAILABLE `STORE_UNAVAILABLE` or `CONVERGENCE_UNAVAILABLE`.

@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from parley.v1 import panel_pb2 as _panel_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -189,7 +190,7 @@ class ModeratedOutcome(_message.Message):
         """Conditions that might change the recommendation, a point each."""
 
     @_builtins.property
-    def dissents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Dissent]:
+    def dissents(self) -> _containers.RepeatedCompositeFieldContainer[_panel_pb2.Objection]:
         """Statements of perspectives that strongly disagree, by agent."""
 
     @_builtins.property
@@ -219,7 +220,7 @@ class ModeratedOutcome(_message.Message):
         recommendation: _builtins.str = ...,
         confidence: Global___Confidence.ValueType = ...,
         caveats: _abc.Iterable[_builtins.str] | None = ...,
-        dissents: _abc.Iterable[Global___Dissent] | None = ...,
+        dissents: _abc.Iterable[_panel_pb2.Objection] | None = ...,
         guidance: _abc.Iterable[_builtins.str] | None = ...,
         approved: _builtins.bool = ...,
         follow_up: Global___FollowUp | None = ...,
@@ -315,32 +316,6 @@ class Tension(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Tension: _TypeAlias = Tension  # noqa: Y015
-
-@_typing.final
-class Dissent(_message.Message):
-    """A view that differs from the recommendation."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    AGENT_ID_FIELD_NUMBER: _builtins.int
-    TEXT_FIELD_NUMBER: _builtins.int
-    agent_id: _builtins.str
-    """The debater."""
-    text: _builtins.str
-    """What it holds against the recommendation."""
-    def __init__(
-        self,
-        *,
-        agent_id: _builtins.str = ...,
-        text: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "text", b"text"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Dissent: _TypeAlias = Dissent  # noqa: Y015
 
 @_typing.final
 class FollowUp(_message.Message):

@@ -26,10 +26,14 @@ from parley.runtime.channel import channel
 from parley.runtime.errors import ConfigurationError, ParleyError, PartFailedError, from_rpc_error
 from parley.runtime.server import Service, start_server
 from parley.storage.opening import open_store
+from parley.storage.ports import Fields
 from parley.storage.qdrant import edge
 from parley.v1 import memory_pb2 as pb
 from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_server
+from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP, Issue
+from parley.v1.effect_pb2 import DecisionConfidence
 from parley.v1.memory_pb2_grpc import MemoryServiceStub
+from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
 from tests.support.hash_embedder import HashEmbedder
 from tests.support.word_agreement import WordAgreement
 
@@ -74,19 +78,21 @@ def debate(debate_id: str, content: tuple[str, str] = KAFKA, domain: str = "") -
     concluded_at = Timestamp()
     concluded_at.FromDatetime(datetime(2026, 5, 4, 12, 30, 15, 250_000, tzinfo=UTC))
     return pb.RecordDebateRequest(
-        debate_id=debate_id,
-        question=question,
-        conclusion=conclusion,
-        domain=domain,
-        concluded_at=concluded_at,
+        debate=pb.PastDebate(
+            debate_id=debate_id,
+            question=question,
+            conclusion=conclusion,
+            domain=domain,
+            concluded_at=concluded_at,
+        )
     )
 
 
 async def recalled(
     stub: MemoryServiceStub, text: str, metadata: Sequence[tuple[str, str]] = (), **request: object
-) -> list[pb.RecallResponse]:
+) -> list[pb.PastDebate]:
     found = stub.Recall(pb.RecallRequest(text=text, **request), metadata=metadata)  # type: ignore[arg-type]
-    return [each async for each in found]
+    return [each.debate async for each in found]
 
 
 async def refused(call: object) -> ParleyError:
@@ -100,8 +106,66 @@ async def test_a_recorded_debate_is_recalled_as_it_was(memory: MemoryServiceStub
     assert not (await memory.RecordDebate(request)).existed
     (found,) = await recalled(memory, "Kafka for orders?")
     assert (found.debate_id, found.question, found.conclusion, found.domain) == ("deb-1", *KAFKA, "data")
-    assert found.concluded_at == request.concluded_at
-    assert 32 <= found.similarity_percent <= 100
+    assert found.concluded_at == request.debate.concluded_at
+    assert 32 <= found.relevance.similarity_percent <= 100
+
+
+def with_all_that_a_debate_leaves(request: pb.RecordDebateRequest) -> pb.RecordDebateRequest:
+    """The same debate with every part set."""
+    debate = request.debate
+    debate.strength = VOTE_STRENGTH_MODERATE
+    debate.confidence.CopyFrom(DecisionConfidence(percent=83.5, votes=2, votes_cast=3))
+    debate.dissents.add(agent_id="cy", text="It is hard to run.")
+    debate.evidence.add(text="Kafka keeps order in a partition.", source="docs/kafka.md")
+    request.stands.add(agent_id="ada", agent_name="Ada", text="Use Kafka.", for_decision=True)
+    request.stands.add(agent_id="cy", text="Use RabbitMQ.")
+    issue = Issue(number=1, text="No figures.", severity=7)
+    request.issues.add(critic_agent_id="ada", target_agent_id="cy", issue=issue, status=ISSUE_STATUS_TAKEN_UP)
+    return request
+
+
+async def test_a_debate_is_recalled_with_how_clear_and_how_sure_its_decision_was_and_who_disagreed(
+    memory: MemoryServiceStub,
+) -> None:
+    request = with_all_that_a_debate_leaves(debate("deb-1", domain="data"))
+    await memory.RecordDebate(request)
+    assert (await memory.RecordDebate(request)).existed
+    (found,) = await recalled(memory, "Kafka for orders?")
+    assert found.HasField("relevance")
+    found.ClearField("relevance")
+    assert found == request.debate
+
+
+async def test_another_stand_is_other_content(memory: MemoryServiceStub) -> None:
+    request = with_all_that_a_debate_leaves(debate("deb-1"))
+    await memory.RecordDebate(request)
+    request.stands[0].for_decision = False
+    error = await refused(memory.RecordDebate(request))
+    assert error.reason == "DEBATE_REUSED"
+
+
+async def test_every_bad_part_of_a_debate_is_listed(memory: MemoryServiceStub) -> None:
+    request = with_all_that_a_debate_leaves(debate("deb-1"))
+    request.debate.confidence.percent = float("nan")
+    request.debate.relevance.similarity_percent = 50
+    request.debate.dissents[0].text = "a" * 17_000
+    request.debate.evidence[0].source = " "
+    request.stands[0].text = "NUL\0"
+    request.issues[0].issue.severity = 11
+    error = await refused(memory.RecordDebate(request))
+    assert [each.field for each in error.violations] == [
+        "debate.confidence.percent",
+        "debate.relevance",
+        "debate.dissents[0].text",
+        "debate.evidence[0].source",
+        "stands[0].text",
+        "issues[0].issue.severity",
+    ]
+    request = debate("deb-1")
+    for _ in range(33):
+        request.debate.dissents.add(agent_id="ada", text="No.")
+    error = await refused(memory.RecordDebate(request))
+    assert [each.field for each in error.violations] == ["debate.dissents"]
 
 
 async def test_the_most_alike_comes_first_and_the_unrelated_not_at_all(memory: MemoryServiceStub) -> None:
@@ -110,7 +174,7 @@ async def test_the_most_alike_comes_first_and_the_unrelated_not_at_all(memory: M
     await memory.RecordDebate(debate("deb-prices", PRICES))
     found = await recalled(memory, "Kafka or RabbitMQ for orders?")
     assert [each.debate_id for each in found] == ["deb-same", "deb-near"]
-    assert found[0].similarity_percent > found[1].similarity_percent
+    assert found[0].relevance.similarity_percent > found[1].relevance.similarity_percent
     assert await recalled(memory, "Which trees grow well on sand?") == []
     assert [each.debate_id for each in await recalled(memory, "Kafka orders", limit=1)] == ["deb-same"]
     assert len(await recalled(memory, "Kafka or RabbitMQ for orders?", excluded_debate_ids=["deb-same"])) == 1
@@ -172,12 +236,14 @@ async def test_texts_of_the_largest_size_are_remembered(memory: MemoryServiceStu
 
 
 async def test_every_bad_field_is_listed_at_once(memory: MemoryServiceStub) -> None:
-    error = await refused(memory.RecordDebate(pb.RecordDebateRequest(debate_id="a/b", question=" ")))
+    error = await refused(
+        memory.RecordDebate(pb.RecordDebateRequest(debate=pb.PastDebate(debate_id="a/b", question=" ")))
+    )
     assert [each.field for each in error.violations] == [
-        "debate_id",
-        "question",
-        "conclusion",
-        "concluded_at",
+        "debate.debate_id",
+        "debate.question",
+        "debate.conclusion",
+        "debate.concluded_at",
     ]
     error = await refused(recalled(memory, "", limit=101, floor_percent=-1, domain="x" * 65))
     assert [each.field for each in error.violations] == ["text", "limit", "floor_percent", "domain"]
@@ -193,11 +259,11 @@ async def test_a_vector_store_that_is_none_is_named_with_its_setting(tmp_path: P
 @pytest.mark.parametrize(("seconds", "nanos"), [(2**62, 0), (-(2**63), 0), (0, -1)])
 async def test_a_time_that_is_none_is_refused(memory: MemoryServiceStub, seconds: int, nanos: int) -> None:
     request = debate("deb-odd")
-    request.concluded_at.CopyFrom(Timestamp(seconds=seconds, nanos=nanos))
+    request.debate.concluded_at.CopyFrom(Timestamp(seconds=seconds, nanos=nanos))
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await memory.RecordDebate(request)
     refused = from_rpc_error(raised.value)
-    assert [each.field for each in refused.violations] == ["concluded_at"]
+    assert [each.field for each in refused.violations] == ["debate.concluded_at"]
 
 
 async def test_memories_that_cannot_be_read_are_passed_over_when_the_index_is_made_again(
@@ -209,7 +275,11 @@ async def test_memories_that_cannot_be_read_are_passed_over_when_the_index_is_ma
                 await stub.RecordDebate(debate(f"deb-{number}"))
         async with open_store(f"sqlite:///{tmp_path / 'store'}", "memory") as store:
             nan = base64.b64encode(np.full(64, np.nan, dtype="<f4").tobytes()).decode()
-            odd = ({"vector": "?"}, {"vector": nan}, {"concluded_at": "soon"})
+            odd: tuple[Fields, ...] = (
+                {"vector": "?"},
+                {"vector": nan},
+                {"record": {"debate": {"concluded_at": "soon"}}},
+            )
             for number, changes in enumerate(odd):
                 assert await store.documents.update(DEBATES, f"default/deb-{number}", changes, {})
         async with running(tmp_path, address) as stub:

@@ -64,10 +64,11 @@ class Around:
                 each.agent_id: (each.wins, each.draws, each.losses) async for each in ratings.list(domain)
             }
 
-    async def remembered(self, text: str) -> list[memory_pb2.RecallResponse]:
+    async def remembered(self, text: str) -> list[memory_pb2.PastDebate]:
         async with grpc.aio.insecure_channel(self.memory) as channel:
             stub = memory_pb2_grpc.MemoryServiceStub(channel)
-            return [each async for each in stub.Recall(memory_pb2.RecallRequest(text=text), timeout=WITHIN)]
+            found = stub.Recall(memory_pb2.RecallRequest(text=text), timeout=WITHIN)
+            return [each.debate async for each in found]
 
 
 async def create(orchestrator: Orchestrator, tenant: str = "default", **fields: Any) -> str:

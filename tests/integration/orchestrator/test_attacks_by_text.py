@@ -17,7 +17,7 @@ from parley.orchestrator.phases.prompting import quotation
 from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.event_pb2 import DebateCreated
 from parley.v1.gateway_pb2 import PROMPT_ROLE_USER, PromptPart
-from parley.v1.memory_pb2 import RecallResponse
+from parley.v1.memory_pb2 import PastDebate, RecallResponse
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.moderated_debates import ModeratedScript, moderated_settings
 from tests.support.orchestration import agent, backstage, make_debate, with_spec
@@ -67,7 +67,9 @@ def spec_of(format_name: str, question: str) -> tuple[DebateCreated, ScriptedGat
         spec = with_spec(spec, format=format_name, settings=settings)
     gateway.past = [
         RecallResponse(
-            debate_id=f"deb-2026010{place}-000000-aaaaaaaa", question="Which?", conclusion=planted(each)
+            debate=PastDebate(
+                debate_id=f"deb-2026010{place}-000000-aaaaaaaa", question="Which?", conclusion=planted(each)
+            )
         )
         for place, each in enumerate(attacks()["memory"], 1)
     ]

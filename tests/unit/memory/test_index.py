@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from parley.memory import index as index_module
-from parley.memory.debate import DEBATES, FILL_PROGRESS, RememberedDebate, to_fields
+from parley.memory.debate import DEBATES, FILL_PROGRESS, to_fields
 from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.index import DebateIndex, Filler, ModelChangedError
 from parley.memory.memories import Memories
@@ -19,6 +18,7 @@ from parley.runtime.errors import ParleyError, unavailable
 from parley.runtime.tasks import background_task
 from parley.storage.opening import open_store, open_vectors
 from parley.storage.ports import Documents, VectorCollection, Vectors
+from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
 NEW = VectorCollection("debates-new", 2, ("tenant", "domain"))
 
@@ -57,11 +57,17 @@ async def opened(folder: Path) -> AsyncIterator[Stores]:
         yield Stores(store.documents, vectors)
 
 
+def record(debate_id: str, question: str = "Which?", conclusion: str = "This.") -> RecordDebateRequest:
+    debate = PastDebate(debate_id=debate_id, question=question, conclusion=conclusion, domain="general")
+    debate.concluded_at.GetCurrentTime()
+    return RecordDebateRequest(debate=debate)
+
+
 async def remember(stores: Stores, count: int, model: str = "old") -> None:
     for number in range(count):
-        debate = RememberedDebate(f"deb-{number:02}", "Which?", "This.", "general", datetime.now(UTC))
+        debate = record(f"deb-{number:02}")
         fields = to_fields("default", debate, Embedding([0.0, 1.0], model))
-        await stores.documents.insert(DEBATES, f"default/{debate.debate_id}", fields)
+        await stores.documents.insert(DEBATES, f"default/{debate.debate.debate_id}", fields)
 
 
 def meanings(allowed: int = 1000, model: str = "new", *, let: bool = True) -> CountingEmbeddingClient:
@@ -73,7 +79,7 @@ def meanings(allowed: int = 1000, model: str = "new", *, let: bool = True) -> Co
 
 async def recall(memories: Memories) -> set[str]:
     found = memories.recall("default", "later", domain="", excluded=(), limit=100, floor=0.1)
-    return {each.debate.debate_id async for each in found}
+    return {each.debate_id async for each in found}
 
 
 async def test_a_search_while_the_index_is_made_uses_what_is_there(
@@ -86,7 +92,7 @@ async def test_a_search_while_the_index_is_made_uses_what_is_there(
         index = DebateIndex(stores.documents, stores.vectors, embedding)
         memories = Memories(stores.documents, index, embedding)
         async with asyncio.timeout(30), background_task("making the index", index.run()):
-            later = RememberedDebate("deb-later", "later", "later", "general", datetime.now(UTC))
+            later = record("deb-later", "later", "later")
             assert not await memories.record("default", later)
             assert await recall(memories) == {"deb-later"}
             embedding.let.set()

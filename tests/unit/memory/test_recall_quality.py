@@ -1,16 +1,14 @@
 """Which past debates are recalled, with the real model; the figures are in docs/architecture/memory.md."""
 
-from datetime import UTC, datetime
-
 import numpy as np
 import pytest
 
 from parley.convergence.models import MiniLm
-from parley.memory.debate import RememberedDebate
+from parley.memory.debate import search_text
 from parley.memory.settings import MemorySettings
+from parley.v1.memory_pb2 import PastDebate
 from tests.unit.memory.past_debates import PAST, UNRELATED
 
-NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 FLOOR = MemorySettings.model_fields["recall_floor_percent"].default / 100
 
 
@@ -22,7 +20,9 @@ def model() -> MiniLm:
 def test_a_question_on_the_same_matter_recalls_its_debate_and_an_unrelated_one_recalls_none(
     model: MiniLm,
 ) -> None:
-    remembered = np.stack([model.embed(RememberedDebate("d", q, c, "", NOON).text) for q, c, _ in PAST])
+    remembered = np.stack(
+        [model.embed(search_text(PastDebate(question=q, conclusion=c))) for q, c, _ in PAST]
+    )
     for place, (_, _, questions) in enumerate(PAST):
         for question in questions:
             likeness = remembered @ model.embed(question)

@@ -24,6 +24,11 @@ _SOURCE: Final = re.compile(
     r"https?://|\]\(|\[\^?\d{1,3}\]|\([A-Z][^()\n]{0,60}\b(?:19|20)\d\d[a-z]?\)|\bdoi:|\b(?:RFC|ISO|IEEE|PEP|arXiv)[ :]?\d"
     r"|\b[Aa]ccording to (?:the |its )?[\"'A-Z`]|\w\.(?:md|txt|pdf|csv|html)\b|\b(?:§|section )\d"
 )
+_NAMED_SOURCE: Final = re.compile(
+    r"https?://[^\s<>()\[\]]+|\bdoi:\S+|\b(?:RFC|ISO|IEEE|PEP|arXiv)[ :]?\d[\w.:-]*|\[S\d{1,3}\]"
+    r"|\([A-Z][^()\n]{0,60}\b(?:19|20)\d\d[a-z]?\)|[\w./-]*\w\.(?:md|txt|pdf|csv|html)\b"
+)
+"""A source that can be looked up by what is written."""
 _NUMBER_WORDS: Final = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
     "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "eighty": 80, "ninety": 90,
@@ -108,6 +113,16 @@ def claims_to_cite(text: str, said: str = "") -> tuple[str, ...]:
         if not sentence.endswith("?") and not _SOURCE.search(sentence) and _is_claim(sentence, known, names)
     )
     return tuple(found)[:MAX_CLAIMS]
+
+
+def list_citations(text: str) -> list[tuple[str, str]]:
+    """Return the sentences that name a source which can be looked up, each once and of 300 characters at most, with the source."""
+    found = {
+        sentence[:_MAX_CHARACTERS]: source[0].rstrip(".,;:").strip("()[]")
+        for sentence in _sentences(text[:_MAX_READ])
+        if (source := _NAMED_SOURCE.search(sentence))
+    }
+    return list(found.items())
 
 
 def _is_claim(sentence: str, known: Collection[tuple[float, str]], names: Collection[str]) -> bool:

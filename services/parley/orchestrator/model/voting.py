@@ -127,7 +127,7 @@ def count_votes(
     has_won = len(leaders) == 1 and len(ballots) >= quorum(voters) and _is_enough(share, rule)
     return VoteCount(
         winner=leaders[0] if has_won else None,
-        strength=_strength(share, has_open_critiques=has_open_critiques),
+        strength=strength_of(share, has_open_critiques=has_open_critiques),
         leaders=leaders,
         shares={option: weight / tally.cast for option, weight in tally.options.items()},
         group_shares={group: weight / tally.cast for group, weight in tally.groups.items()},
@@ -196,7 +196,7 @@ def is_decided(
             prospects.stays_behind(group, leader) for group in others
         )
     reaches_quorum = len(ballots) >= quorum(voters)
-    return _strength(least) == _strength(most) and (
+    return strength_of(least) == strength_of(most) and (
         not reaches_quorum or _is_enough(least, rule) == _is_enough(most, rule)
     )
 
@@ -294,7 +294,8 @@ def _is_enough(share: Fraction, rule: Rule) -> bool:
     return share > _HALF if rule is Rule.MAJORITY else share >= _MIN_SHARES[rule]
 
 
-def _strength(share: Fraction, *, has_open_critiques: bool = False) -> Strength:
+def strength_of(share: Fraction, *, has_open_critiques: bool = False) -> Strength:
+    """Return how clear a decision is that has this share of the votes."""
     if share == 1:
         return Strength.UNANIMOUS
     for above, strength in _STRENGTHS:

@@ -53,7 +53,9 @@ _LAST_CORRECTION = 2**31 - 1
 _NO_MATCH = "DEBATE_NOT_FOUND"
 _MAX_SHOWN_QUESTION = 500
 _MAX_SHOWN_CONCLUSION = 1500
-"""Characters kept of a past debate: agents are to be reminded of it, not to read it again."""
+_MAX_SHOWN_PARTS = 5
+_MAX_SHOWN_PART = 300
+"""Characters kept of a past debate, and dissents and quotations: agents are to be reminded of it, not to read it again."""
 
 T = TypeVar("T")
 
@@ -196,11 +198,7 @@ class Memory:
     async def _recall(self, request: memory_pb2.RecallRequest) -> PastDebates:
         found = PastDebates()
         async for each in self._stub.Recall(request, timeout=_REQUEST_SECONDS):
-            found.debates.add(
-                debate_id=each.debate_id,
-                question=_shorten(each.question, _MAX_SHOWN_QUESTION),
-                conclusion=_shorten(each.conclusion, _MAX_SHOWN_CONCLUSION),
-            )
+            found.debates.append(_shorten_debate(each.debate))
         return found
 
 
@@ -234,6 +232,19 @@ def _truncate_texts(positions: Sequence[convergence_pb2.AgentPosition]) -> None:
         share = _MAX_POSITIONS_BYTES // len(positions)
         for each in positions:
             each.text = each.text.encode()[:share].decode(errors="ignore")
+
+
+def _shorten_debate(debate: memory_pb2.PastDebate) -> memory_pb2.PastDebate:
+    """Return a past debate with as much as agents are shown."""
+    short = memory_pb2.PastDebate()
+    short.CopyFrom(debate)
+    short.question = _shorten(debate.question, _MAX_SHOWN_QUESTION)
+    short.conclusion = _shorten(debate.conclusion, _MAX_SHOWN_CONCLUSION)
+    for parts in (short.dissents, short.evidence):
+        del parts[_MAX_SHOWN_PARTS:]
+        for each in parts:
+            each.text = _shorten(each.text, _MAX_SHOWN_PART)
+    return short
 
 
 def _shorten(text: str, maximum: int) -> str:

@@ -137,7 +137,7 @@ class Electorate:
         cast = {each.agent_id for each in ballots}
         vote = Vote(
             winner_agent_id=found.winner or "",
-            strength=_to_proto(strength),
+            strength=strength_to_proto(strength),
             options=self._options(ballots, found),
             ballots=ballots,
             abstained_agent_ids=sorted(set(self.voters).difference(cast, left_out)),
@@ -188,9 +188,9 @@ class Electorate:
             quorum=voting.quorum(len(self.voters)),
             self_votes_allowed=terms.self_votes,
             groups=sorted(joined, key=lambda each: (-each.share, each.agent_ids[0])),
-            strength_by_ballots=_to_proto(by_ballots) if is_weighted else VOTE_STRENGTH_UNSPECIFIED,
+            strength_by_ballots=strength_to_proto(by_ballots) if is_weighted else VOTE_STRENGTH_UNSPECIFIED,
             shared_family=terms.shared_family,
-            undiscounted_strength=_to_proto(found.strength)
+            undiscounted_strength=strength_to_proto(found.strength)
             if terms.shared_family
             else VOTE_STRENGTH_UNSPECIFIED,
         )
@@ -222,7 +222,8 @@ def tied_option(vote: Vote, chosen: str) -> str:
     return next((each for each in vote.tied_agent_ids if each in alike), "")
 
 
-def _to_proto(strength: voting.Strength) -> VoteStrength.ValueType:
+def strength_to_proto(strength: voting.Strength) -> VoteStrength.ValueType:
+    """Return a strength as the contract names it."""
     return VoteStrength.Value(f"VOTE_STRENGTH_{strength.name}")
 
 

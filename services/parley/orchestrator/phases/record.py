@@ -13,17 +13,16 @@ from typing import Final
 from google.protobuf.message import Message
 
 from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.names import Names
 from parley.orchestrator.model.tasks import Activity
-from parley.orchestrator.model.times import timestamp
-from parley.orchestrator.peers.services import truncate_conclusion
 from parley.orchestrator.phases.critique import CRITIQUE
 from parley.orchestrator.phases.propose import PROPOSAL
+from parley.orchestrator.phases.remember import create_record
 from parley.orchestrator.phases.scoring import SOUND
 from parley.orchestrator.phases.vote import VOTE
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP, Critique
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import StepFailed, StepSucceeded
-from parley.v1.memory_pb2 import RecordDebateRequest
 from parley.v1.ratings_pb2 import Encounter, JudgedAnswer, MatchResult, PhaseResult, RecordMatchRequest
 from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, Vote
 
@@ -183,13 +182,8 @@ async def record(debate: Debate, outcome: Outcome, concluded_at: datetime) -> No
         if len(outcome.scores) > 1:
             match = match_of(debate.id, spec.domain, outcome, debate.replies)
             tasks.create_task(_record(debate, RATINGS, match, lambda: services.ratings.record_match(match)))
-        past = RecordDebateRequest(
-            debate_id=debate.id,
-            question=spec.question,
-            conclusion=truncate_conclusion(outcome.description),
-            domain=spec.domain,
-            concluded_at=timestamp(concluded_at),
-        )
+        names = Names(debate.participants, debate.judge)
+        past = create_record(debate.id, spec, outcome, debate.replies, names, concluded_at)
         tasks.create_task(_record(debate, MEMORY, past, lambda: services.memory.record_debate(past)))
 
 

@@ -18,13 +18,13 @@ from parley.v1.event_pb2 import CheckpointClosed, Concluded, Intervened, RoundsE
 from parley.v1.moderated_pb2 import (
     CONFIDENCE_LOW,
     ConsideredPerspective,
-    Dissent,
     FollowUp,
     ModeratedOutcome,
     Perspective,
     Tension,
 )
 from parley.v1.orchestrator_pb2 import GetDecisionResponse
+from parley.v1.panel_pb2 import Objection
 from tests.unit.orchestrator.made_logs import SPEC, created, failed, log, succeeded
 from tests.unit.runtime.test_safe_markdown import HOSTILE
 
@@ -73,7 +73,7 @@ OUTCOME = ModeratedOutcome(
     recommendation="Keep them in the database.\n\n- Measure first.",
     confidence=CONFIDENCE_LOW,
     caveats=["Ten times the users."],
-    dissents=[Dissent(agent_id="performance", text="It will be slow.")],
+    dissents=[Objection(agent_id="performance", text="It will be slow.")],
     guidance=["Mind the team."],
     approved=True,
 )
@@ -227,7 +227,7 @@ def test_no_text_of_others_changes_the_structure(text: str) -> None:
         tensions=[Tension(text=text, open=True), Tension(text=text)],
         recommendation=text,
         caveats=[text],
-        dissents=[Dissent(agent_id="a", text=text)],
+        dissents=[Objection(agent_id="a", text=text)],
         guidance=[text],
         follow_up=FollowUp(requested=True, failure=text),
     )

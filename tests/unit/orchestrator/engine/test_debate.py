@@ -20,7 +20,6 @@ from parley.storage.ports import Record
 from parley.v1.debate_pb2 import DebateFailure, Reply, Work
 from parley.v1.event_pb2 import (
     DebateFailed,
-    PastDebate,
     PastDebates,
     Resumed,
     StepFailed,
@@ -28,7 +27,7 @@ from parley.v1.event_pb2 import (
     StepSucceeded,
     Warned,
 )
-from parley.v1.memory_pb2 import RecallRequest
+from parley.v1.memory_pb2 import PastDebate, RecallRequest
 from tests.support.orchestration import Backstage, agent, backstage, intervention, make_debate
 from tests.support.scripted_gateway import away, refusal
 from tests.unit.orchestrator.made_logs import foreign_entry

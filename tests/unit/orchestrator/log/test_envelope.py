@@ -17,7 +17,8 @@ from parley.orchestrator.log.journal import open_records
 from parley.storage.ports import Record
 from parley.v1.agent_pb2 import ToolCall
 from parley.v1.debate_pb2 import Reply, Work
-from parley.v1.event_pb2 import Event, PastDebate, PastDebates, Paused, RoundStarted, StepSucceeded, Warned
+from parley.v1.event_pb2 import Event, PastDebates, Paused, RoundStarted, StepSucceeded, Warned
+from parley.v1.memory_pb2 import PastDebate
 from tests.unit.orchestrator.made_logs import CREATED, foreign_entry, log, succeeded
 
 NOON = datetime(2031, 2, 3, 12, tzinfo=UTC)

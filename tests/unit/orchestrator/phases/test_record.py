@@ -20,7 +20,7 @@ from parley.v1.debate_pb2 import AgentScore, Outcome, Reply, Work
 from parley.v1.event_pb2 import StepSucceeded
 from parley.v1.ratings_pb2 import Encounter, JudgedAnswer, MatchResult, PhaseResult, RecordMatchRequest
 from parley.v1.voting_pb2 import Ballot, ChoiceGroup, Vote
-from tests.unit.orchestrator.made_logs import SPEC
+from tests.unit.orchestrator.made_logs import ADA, BO, JUDGE, SPEC
 
 SCORED = Outcome(
     description="Yes.", scores=[AgentScore(agent_id="ada", score=7), AgentScore(agent_id="bo", score=8)]
@@ -34,6 +34,7 @@ class _Debate:
 
     def __init__(self, *, demonstration: bool) -> None:
         self.spec, self.is_demonstration = SPEC, demonstration
+        self.participants, self.judge = (ADA, BO), JUDGE
         self.recorded: list[str] = []
         self.asked: dict[str, Message] = {}
 

@@ -22,10 +22,10 @@ from parley.v1.moderated_pb2 import (
     CONFIDENCE_UNSPECIFIED,
     Confidence,
     ConsideredPerspective,
-    Dissent,
     ModeratedOutcome,
     Tension,
 )
+from parley.v1.panel_pb2 import Objection
 
 _MAX_LINES: Final = 12
 _CONFIDENCE: Final = "Confidence"
@@ -223,7 +223,7 @@ def outcome_of(discussion: Discussion, answer: DecisionAnswer, most: "Confidence
         confidence=cap_confidence(_CONFIDENCES.get(answer.confidence, CONFIDENCE_UNSPECIFIED), most),
         caveats=answer.caveats,
         dissents=[
-            Dissent(agent_id=agents[each.agent], text=each.text.strip())
+            Objection(agent_id=agents[each.agent], text=each.text.strip())
             for each in answer.dissents
             if each.agent in agents and each.text.strip()
         ],

@@ -1,0 +1,119 @@
+"""Checks of requests, which name every bad field at once."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC
+from typing import Final
+
+from google.protobuf.message import Message
+
+from parley.runtime.validation import NAME, Violations
+from parley.v1 import memory_pb2 as pb
+
+MAX_LIMIT: Final = 100
+_MAX_CHARACTERS: Final = 100_000
+_MAX_BYTES: Final = 256 * 1024
+_MAX_PART_BYTES: Final = 16 * 1024
+_MAX_PARTS: Final = {
+    "debate.dissents": 32,
+    "debate.evidence": 32,
+    "stands": 64,
+    "issues": 256,
+}
+
+
+def check_recall(request: pb.RecallRequest) -> None:
+    """Raise ParleyError for a bad request."""
+    violations = Violations()
+    violations.check_text("text", request.text, max_characters=_MAX_CHARACTERS)
+    violations.check_setting("limit", request.limit, MAX_LIMIT)
+    violations.check_setting("floor_percent", request.floor_percent, 100)
+    _check_domain(violations, "domain", request.domain)
+    violations.check(
+        that=len(request.excluded_debate_ids) <= MAX_LIMIT,
+        field="excluded_debate_ids",
+        otherwise=f"at most {MAX_LIMIT} are allowed",
+    )
+    violations.refuse()
+
+
+def check_record(request: pb.RecordDebateRequest) -> None:
+    """Raise ParleyError for a bad request."""
+    violations, debate = Violations(), request.debate
+    _check_debate_id(violations, "debate.debate_id", debate.debate_id)
+    violations.check_stored_text("debate.question", debate.question, max_bytes=_MAX_BYTES)
+    violations.check_stored_text("debate.conclusion", debate.conclusion, max_bytes=_MAX_BYTES)
+    _check_domain(violations, "debate.domain", debate.domain)
+    _check_time(violations, debate)
+    violations.check_range("debate.confidence.percent", debate.confidence.percent, 0, 100)
+    violations.check(
+        that=not debate.HasField("relevance"), field="debate.relevance", otherwise="must not be set"
+    )
+    for field, parts in (
+        ("debate.dissents", debate.dissents),
+        ("debate.evidence", debate.evidence),
+        ("stands", request.stands),
+        ("issues", request.issues),
+    ):
+        _check_parts(violations, field, parts)
+    _check_texts(violations, "debate.confidence", debate.confidence)
+    for place, each in enumerate(request.issues[: _MAX_PARTS["issues"]]):
+        violations.check_range(f"issues[{place}].issue.severity", each.issue.severity, 0, 10)
+    violations.refuse()
+
+
+def check_forget(request: pb.ForgetDebateRequest) -> None:
+    """Raise ParleyError for a bad request."""
+    violations = Violations()
+    _check_debate_id(violations, "debate_id", request.debate_id)
+    violations.refuse()
+
+
+def _check_time(violations: Violations, debate: pb.PastDebate) -> None:
+    field = "debate.concluded_at"
+    violations.check(that=debate.HasField("concluded_at"), field=field, otherwise="is not set")
+    try:
+        debate.concluded_at.ToDatetime(UTC)
+    except (ValueError, OverflowError):
+        violations.add(field, "is not a time of the years 1 to 9999")
+
+
+_MAY_BE_EMPTY: Final = frozenset({"agent_name", "reason", "suggestion", "unknown", "judge_word"})
+
+
+def _check_parts(violations: Violations, field: str, parts: Sequence[Message]) -> None:
+    most = _MAX_PARTS[field]
+    violations.check(that=len(parts) <= most, field=field, otherwise=f"at most {most} are allowed")
+    for place, part in enumerate(parts[:most]):
+        _check_texts(violations, f"{field}[{place}]", part)
+
+
+def _check_texts(violations: Violations, path: str, message: Message) -> None:
+    """Check each text of a message and of what is in it."""
+    for name, text in _texts(message):
+        if text or name.rpartition(".")[2] not in _MAY_BE_EMPTY:
+            violations.check_stored_text(f"{path}.{name}", text, max_bytes=_MAX_PART_BYTES)
+
+
+def _texts(message: Message) -> Iterator[tuple[str, str]]:
+    for field in message.DESCRIPTOR.fields:
+        if field.type == field.TYPE_STRING:
+            yield field.name, getattr(message, field.name)
+        elif field.type == field.TYPE_MESSAGE:
+            inner = getattr(message, field.name)
+            yield from ((f"{field.name}.{name}", text) for name, text in _texts(inner))
+
+
+def _check_debate_id(violations: Violations, field: str, debate_id: str) -> None:
+    violations.check(
+        that=bool(NAME.fullmatch(debate_id)),
+        field=field,
+        otherwise="must be 1 to 128 characters of [A-Za-z0-9._-]",
+    )
+
+
+def _check_domain(violations: Violations, field: str, domain: str) -> None:
+    violations.check(
+        that=len(domain) <= 64 and "\0" not in domain,
+        field=field,
+        otherwise="must be at most 64 characters, without NUL",
+    )
