@@ -303,6 +303,11 @@ def _demonstration_spec(version: str) -> DebateCreated:
     return make_debate(2, 2, format=version, demonstration=True)
 
 
+def _analysed_spec(version: str) -> DebateCreated:
+    document = ContextDocument(path="docs/water.md", text="Water is a liquid.")
+    return make_debate(2, 1, format=version, context=(document,), analysis=True)
+
+
 def _panels(version: str) -> Sequence[KeptDebate]:
     """Return the debates that are kept of a version of the panel.
 
@@ -315,7 +320,8 @@ def _panels(version: str) -> Sequence[KeptDebate]:
     - `voting`: the answer by vote;
     - `merge`: the answer by merge, with objections;
     - `clarified`: questions to the person before it begins;
-    - `demonstration`: a very small model answers.
+    - `demonstration`: a very small model answers;
+    - `analysed`: what the answer rests on is found out after it.
     """
     return (
         KeptDebate(version, "rounds", _rounds_spec, _rounds_gateway, _steer_rounds),
@@ -327,6 +333,7 @@ def _panels(version: str) -> Sequence[KeptDebate]:
         KeptDebate(version, "merge", _merge_spec, _ballots_and_stands),
         KeptDebate(version, "clarified", _clarified_spec, _curious, _steer_clarified),
         KeptDebate(version, "demonstration", _demonstration_spec),
+        KeptDebate(version, "analysed", _analysed_spec),
     )
 
 

@@ -38,7 +38,7 @@ from parley.orchestrator.model.times import duration
 from parley.orchestrator.peers.agents import Agents
 from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
-from parley.orchestrator.phases.record import record
+from parley.orchestrator.phases.follow_up import follow_up
 from parley.orchestrator.roles.catalogue import Roles, load_shipped_roles
 from parley.orchestrator.settings import OrchestratorSettings
 from parley.orchestrator.watch.deltas import DeltaBroker
@@ -325,7 +325,7 @@ class Backstage:
         adopt: bool = True,
         max_debates: int = 64,
         formats: Formats | None = None,
-        follow_up: FollowUp = record,
+        follow_up: FollowUp = follow_up,
         follow_up_limits: debate_pb2.DebateLimits = NO_LIMITS,
         documents: DocumentLimits | None = None,
     ) -> Replica:

@@ -38,6 +38,7 @@ __all__ = [
     "answer_text",
     "away",
     "criticism",
+    "grounds",
     "judgement",
     "refusal",
     "unsure_until_settled",
@@ -146,6 +147,22 @@ def judgement(schema: str, **fields: object) -> str:
     return json.dumps({**{name: answer[name] for name in asked}, **fields})
 
 
+def grounds(schema: str, **fields: object) -> str:
+    """What the answer rests on: two claims, of which the second is a reason for the first, and a third that nobody has made."""
+    asked = json.loads(schema)["properties"]["claims"]["items"]["properties"]
+    contribution = next((each for each in asked["for"]["items"]["enum"] if each != "Q"), "Q")
+    answer = {
+        "claims": [
+            {"claim": "Water is wet.", "for": [], "against": [], "score": 50},
+            {"claim": "It sticks to what it touches.", "for": [contribution], "against": [], "score": 90},
+            {"claim": "It has 12 colours.", "for": [], "against": [], "score": 0},
+        ],
+        "relations": [{"reason": 2, "claim": 1, "kind": "for", "strength": "strong"}],
+        "verdict": 1,
+    }
+    return json.dumps({**answer, **fields})
+
+
 def criticism(text: str) -> str:
     """A critique of one issue, which is this text."""
     issue = {"issue": text, "severity": 5, "suggestion": "Mend it."}
@@ -161,6 +178,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         text: Makes a plain answer's text of step and agent id.
         judge: Makes a structured answer of its schema, but for critiques and lists of requirements.
         grouping: Groups the positions that a call shows.
+        grounds: Says what the answer rests on, by the schema that it is asked with.
         critic: Makes a critique of step and agent id; by default of one issue, which is what `text` says.
         alter: Makes another text of a call and its answer.
         requirements: What the judge finds required, each a text and whether it is hard.
@@ -197,6 +215,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.text: Callable[[str, str], str] = answer_text
         self.judge: Callable[[str], str] = judgement
         self.grouping: Callable[[StepRequest], str] = lambda asked: json.dumps(group_alike(asked.prompt))
+        self.grounds: Callable[[str], str] = grounds
         self.critic: Callable[[str, str], str] = lambda step, agent: criticism(self.text(step, agent))
         self.alter: Callable[[StepRequest, str], str] = lambda _asked, text: text
         self.requirements: Sequence[tuple[str, bool]] = ()
@@ -448,6 +467,8 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         if "requirements" in properties:
             listed = [{"text": text, "hard": hard} for text, hard in self.requirements]
             return json.dumps({"requirements": listed, "kind": self.question_kind})
+        if "claims" in properties:
+            return self.grounds(asked.schema)
         if asks_for_groups(json.loads(asked.schema)):
             return self.grouping(asked)
         return self.judge(asked.schema)

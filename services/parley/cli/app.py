@@ -323,6 +323,17 @@ def report(debate_id: str, output: Path | None, server: str | None) -> None:
 
 
 @parley.command()
+@debate_argument
+@json_option
+@server_option("orchestrator")
+def analysis(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
+    """Show what the answer of a debate rests on, and where its agents disagree."""
+    from parley.cli.commands import debates
+
+    execute(debates.show_analysis(server, debate_id, as_json=as_json))
+
+
+@parley.command()
 @click.option("-c", "--config", metavar="FILE", type=_PATH, help="As for debate.")
 @json_option
 @server_option("gateway")

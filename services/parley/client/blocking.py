@@ -188,6 +188,7 @@ class SyncParleyClient(SyncConnection[ParleyClient]):
     read_log = _blocking_iterator(ParleyClient.read_log)
     get_report = _blocking_call(ParleyClient.get_report)
     get_decision = _blocking_call(ParleyClient.get_decision)
+    get_analysis = _blocking_call(ParleyClient.get_analysis)
     submit_feedback = _blocking_call(ParleyClient.submit_feedback)
     delete = _blocking_call(ParleyClient.delete)
     cancel = _blocking_call(ParleyClient.cancel)

@@ -158,6 +158,11 @@ class ParleyClient(Connection):
         request = orchestrator_pb2.GetDecisionRequest(debate_id=debate_id)
         return await self._call(self._stub.GetDecision, request)
 
+    async def get_analysis(self, debate_id: str) -> orchestrator_pb2.GetAnalysisResponse:
+        """Return what the answer of a completed debate rests on, where its agents disagree, and what changed minds."""
+        request = orchestrator_pb2.GetAnalysisRequest(debate_id=debate_id)
+        return await self._call(self._stub.GetAnalysis, request)
+
     async def submit_feedback(
         self, debate_id: str, value: int, message: str = "", *, request_id: str | None = None
     ) -> debate_pb2.Feedback:

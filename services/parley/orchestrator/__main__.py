@@ -34,7 +34,7 @@ from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.model.times import duration
 from parley.orchestrator.peers.agents import Agents
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
-from parley.orchestrator.phases.record import record
+from parley.orchestrator.phases.follow_up import follow_up
 from parley.orchestrator.roles.catalogue import RoleFileError, Roles, load_shipped_roles
 from parley.orchestrator.settings import OrchestratorSettings
 from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder
@@ -109,7 +109,7 @@ async def build(
                 settings.create_issue_tracker(),
             ),
             formats=formats,
-            follow_up=record,
+            follow_up=follow_up,
             follow_up_limits=DebateLimits(total=duration(settings.follow_up_seconds)),
             clock=clock,
             owner=owner,

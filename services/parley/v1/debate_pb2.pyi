@@ -11,6 +11,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from parley.v1 import agent_pb2 as _agent_pb2
+from parley.v1 import analysis_pb2 as _analysis_pb2
 from parley.v1 import arena_pb2 as _arena_pb2
 from parley.v1 import critique_pb2 as _critique_pb2
 from parley.v1 import effect_pb2 as _effect_pb2
@@ -240,6 +241,7 @@ class DebateSpec(_message.Message):
     CLARIFICATIONS_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
+    ANALYSIS_FIELD_NUMBER: _builtins.int
     PANEL_FIELD_NUMBER: _builtins.int
     ARENA_FIELD_NUMBER: _builtins.int
     MODERATED_FIELD_NUMBER: _builtins.int
@@ -256,6 +258,10 @@ class DebateSpec(_message.Message):
     """Past debates shown to the agents before the first proposal, by likeness to the question."""
     domain: _builtins.str
     """A free label, such as `architecture`: ratings are kept by it."""
+    analysis: _builtins.bool
+    """Whether it is analysed after the answer what this rests on: one more call, of the judge or of an agent of another model family.
+    The answer does not wait for it. Demonstrations and evaluations are never analysed.
+    """
     @_builtins.property
     def context(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContextDocument]:
         """Documents the agents may read. Of the format `evaluation`, empty: those of the debate that is judged."""
@@ -326,21 +332,26 @@ class DebateSpec(_message.Message):
         clarifications: Global___Clarifications | None = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        analysis: _builtins.bool | None = ...,
         panel: _panel_pb2.PanelSettings | None = ...,
         arena: _arena_pb2.ArenaSettings | None = ...,
         moderated: _moderated_pb2.ModeratedSettings | None = ...,
         evaluation: _evaluation_pb2.EvaluationSettings | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "arena", b"arena", "clarifications", b"clarifications", "evaluation", b"evaluation", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "limits", b"limits", "moderated", b"moderated", "panel", b"panel"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "analysis", b"analysis", "arena", b"arena", "clarifications", b"clarifications", "evaluation", b"evaluation", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "limits", b"limits", "moderated", b"moderated", "panel", b"panel"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "agents", b"agents", "arena", b"arena", "clarifications", b"clarifications", "concurrency", b"concurrency", "context", b"context", "domain", b"domain", "environment", b"environment", "evaluation", b"evaluation", "format", b"format", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "labels", b"labels", "limits", b"limits", "max_output_tokens", b"max_output_tokens", "moderated", b"moderated", "panel", b"panel", "question", b"question"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "agents", b"agents", "analysis", b"analysis", "arena", b"arena", "clarifications", b"clarifications", "concurrency", b"concurrency", "context", b"context", "domain", b"domain", "environment", b"environment", "evaluation", b"evaluation", "format", b"format", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "labels", b"labels", "limits", b"limits", "max_output_tokens", b"max_output_tokens", "moderated", b"moderated", "panel", b"panel", "question", b"question"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__analysis: _TypeAlias = _typing.Literal["analysis"]  # noqa: Y015
+    _WhichOneofArgType__analysis: _TypeAlias = _typing.Literal["_analysis", b"_analysis"]  # noqa: Y015
     _WhichOneofReturnType__clarifications: _TypeAlias = _typing.Literal["clarifications"]  # noqa: Y015
     _WhichOneofArgType__clarifications: _TypeAlias = _typing.Literal["_clarifications", b"_clarifications"]  # noqa: Y015
     _WhichOneofReturnType__history_limit: _TypeAlias = _typing.Literal["history_limit"]  # noqa: Y015
     _WhichOneofArgType__history_limit: _TypeAlias = _typing.Literal["_history_limit", b"_history_limit"]  # noqa: Y015
     _WhichOneofReturnType_format_settings: _TypeAlias = _typing.Literal["panel", "arena", "moderated", "evaluation"]  # noqa: Y015
     _WhichOneofArgType_format_settings: _TypeAlias = _typing.Literal["format_settings", b"format_settings"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__analysis) -> _WhichOneofReturnType__analysis | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__clarifications) -> _WhichOneofReturnType__clarifications | None: ...
     @_typing.overload
@@ -549,6 +560,7 @@ class Debate(_message.Message):
     APPROVALS_FIELD_NUMBER: _builtins.int
     JUDGE_REASON_FIELD_NUMBER: _builtins.int
     ESTIMATE_FIELD_NUMBER: _builtins.int
+    ANALYSIS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The id, `deb-YYYYMMDD-HHMMSS-` and 8 characters."""
     status: Global___DebateStatus.ValueType
@@ -685,6 +697,10 @@ class Debate(_message.Message):
     def estimate(self) -> Global___DebateEstimate:
         """What it was expected to take when it was accepted; `calls` and `usage` say what it took. Unset: its format cannot say."""
 
+    @_builtins.property
+    def analysis(self) -> _analysis_pb2.Analysis:
+        """What the answer rests on, as it was found after it. Unset: it was not analysed, or not yet."""
+
     def __init__(
         self,
         *,
@@ -728,11 +744,14 @@ class Debate(_message.Message):
         approvals: _abc.Iterable[Global___ApprovalAnswer] | None = ...,
         judge_reason: _builtins.str = ...,
         estimate: Global___DebateEstimate | None = ...,
+        analysis: _analysis_pb2.Analysis | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "create_time", b"create_time", "end_time", b"end_time", "estimate", b"estimate", "failure", b"failure", "feedback", b"feedback", "first_drafts", b"first_drafts", "outcome", b"outcome", "spec", b"spec", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "analysis", b"analysis", "create_time", b"create_time", "end_time", b"end_time", "estimate", b"estimate", "failure", b"failure", "feedback", b"feedback", "first_drafts", b"first_drafts", "outcome", b"outcome", "spec", b"spec", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "answer", b"answer", "approvals", b"approvals", "begun_rounds", b"begun_rounds", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "current_round", b"current_round", "demonstration", b"demonstration", "end_time", b"end_time", "ended_by", b"ended_by", "estimate", b"estimate", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "interventions", b"interventions", "joined", b"joined", "judge_reason", b"judge_reason", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "process", b"process", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "analysis", b"analysis", "answer", b"answer", "approvals", b"approvals", "begun_rounds", b"begun_rounds", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "current_round", b"current_round", "demonstration", b"demonstration", "end_time", b"end_time", "ended_by", b"ended_by", "estimate", b"estimate", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "interventions", b"interventions", "joined", b"joined", "judge_reason", b"judge_reason", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "process", b"process", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__analysis: _TypeAlias = _typing.Literal["analysis"]  # noqa: Y015
+    _WhichOneofArgType__analysis: _TypeAlias = _typing.Literal["_analysis", b"_analysis"]  # noqa: Y015
     _WhichOneofReturnType__end_time: _TypeAlias = _typing.Literal["end_time"]  # noqa: Y015
     _WhichOneofArgType__end_time: _TypeAlias = _typing.Literal["_end_time", b"_end_time"]  # noqa: Y015
     _WhichOneofReturnType__estimate: _TypeAlias = _typing.Literal["estimate"]  # noqa: Y015
@@ -747,6 +766,8 @@ class Debate(_message.Message):
     _WhichOneofArgType__outcome: _TypeAlias = _typing.Literal["_outcome", b"_outcome"]  # noqa: Y015
     _WhichOneofReturnType__waiting: _TypeAlias = _typing.Literal["waiting"]  # noqa: Y015
     _WhichOneofArgType__waiting: _TypeAlias = _typing.Literal["_waiting", b"_waiting"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__analysis) -> _WhichOneofReturnType__analysis | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__end_time) -> _WhichOneofReturnType__end_time | None: ...
     @_typing.overload

@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from parley.v1 import analysis_pb2 as _analysis_pb2
 from parley.v1 import debate_pb2 as _debate_pb2
 from parley.v1 import event_pb2 as _event_pb2
 import builtins as _builtins
@@ -253,6 +254,76 @@ class GetAnswerResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetAnswerResponse: _TypeAlias = GetAnswerResponse  # noqa: Y015
+
+@_typing.final
+class GetAnalysisRequest(_message.Message):
+    """Asks what is known about a debate besides its answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate's id. Required."""
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAnalysisRequest: _TypeAlias = GetAnalysisRequest  # noqa: Y015
+
+@_typing.final
+class GetAnalysisResponse(_message.Message):
+    """What is known about a debate besides its answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANALYSIS_FIELD_NUMBER: _builtins.int
+    DISAGREEMENT_FIELD_NUMBER: _builtins.int
+    INSIGHTS_FIELD_NUMBER: _builtins.int
+    FAILED_PATTERNS_FIELD_NUMBER: _builtins.int
+    MARKDOWN_FIELD_NUMBER: _builtins.int
+    markdown: _builtins.str
+    """All of it for people (CommonMark), as the report has it."""
+    @_builtins.property
+    def analysis(self) -> _analysis_pb2.Analysis:
+        """What the answer rests on. Unset: it was not to be analysed."""
+
+    @_builtins.property
+    def disagreement(self) -> _analysis_pb2.DisagreementReport:
+        """Where the agents disagree."""
+
+    @_builtins.property
+    def insights(self) -> _containers.RepeatedCompositeFieldContainer[_analysis_pb2.Insight]:
+        """What changed minds, in the order in which it did."""
+
+    @_builtins.property
+    def failed_patterns(self) -> _containers.RepeatedCompositeFieldContainer[_analysis_pb2.FailedPattern]:
+        """Kinds of issues that were not taken up, those with the most issues first."""
+
+    def __init__(
+        self,
+        *,
+        analysis: _analysis_pb2.Analysis | None = ...,
+        disagreement: _analysis_pb2.DisagreementReport | None = ...,
+        insights: _abc.Iterable[_analysis_pb2.Insight] | None = ...,
+        failed_patterns: _abc.Iterable[_analysis_pb2.FailedPattern] | None = ...,
+        markdown: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "analysis", b"analysis", "disagreement", b"disagreement"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "analysis", b"analysis", "disagreement", b"disagreement", "failed_patterns", b"failed_patterns", "insights", b"insights", "markdown", b"markdown"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__analysis: _TypeAlias = _typing.Literal["analysis"]  # noqa: Y015
+    _WhichOneofArgType__analysis: _TypeAlias = _typing.Literal["_analysis", b"_analysis"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__analysis) -> _WhichOneofReturnType__analysis | None: ...
+
+Global___GetAnalysisResponse: _TypeAlias = GetAnalysisResponse  # noqa: Y015
 
 @_typing.final
 class ListContributionsRequest(_message.Message):

@@ -97,6 +97,11 @@ class OrchestratorServiceStub:
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.GetDecisionRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetDecisionResponse.FromString,
                 _registered_method=True)
+        self.GetAnalysis = channel.unary_unary(
+                '/parley.v1.OrchestratorService/GetAnalysis',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.GetAnalysisRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetAnalysisResponse.FromString,
+                _registered_method=True)
         self.SubmitFeedback = channel.unary_unary(
                 '/parley.v1.OrchestratorService/SubmitFeedback',
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.SubmitFeedbackRequest.SerializeToString,
@@ -267,6 +272,17 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetAnalysis(self, request, context):
+        """Returns what is known about a completed debate besides its answer: what the answer rests on, where the agents disagree, what
+        changed minds, and which kinds of issues were not taken up.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED`, or `ANALYSIS_PENDING` (the answer is still
+        being analysed: call again, or watch the debate until `answer_analysed`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SubmitFeedback(self, request, context):
         """Records a person's feedback on a completed debate, durable when this answers. New feedback replaces the feedback
         before; the same `request_id` again changes nothing, also after new feedback. The ratings of the debate's agents count
@@ -383,6 +399,11 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.GetDecision,
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetDecisionRequest.FromString,
                     response_serializer=parley_dot_v1_dot_orchestrator__pb2.GetDecisionResponse.SerializeToString,
+            ),
+            'GetAnalysis': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAnalysis,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetAnalysisRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.GetAnalysisResponse.SerializeToString,
             ),
             'SubmitFeedback': grpc.unary_unary_rpc_method_handler(
                     servicer.SubmitFeedback,
@@ -736,6 +757,33 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/GetDecision',
             parley_dot_v1_dot_orchestrator__pb2.GetDecisionRequest.SerializeToString,
             parley_dot_v1_dot_orchestrator__pb2.GetDecisionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAnalysis(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/GetAnalysis',
+            parley_dot_v1_dot_orchestrator__pb2.GetAnalysisRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.GetAnalysisResponse.FromString,
             options,
             channel_credentials,
             insecure,

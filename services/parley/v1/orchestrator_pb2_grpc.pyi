@@ -109,6 +109,13 @@ class OrchestratorServiceStub:
 
     Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `NO_DECISION` (it is of another format, or not completed).
     """
+    GetAnalysis: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetAnalysisRequest, _orchestrator_pb2.GetAnalysisResponse]
+    """Returns what is known about a completed debate besides its answer: what the answer rests on, where the agents disagree, what
+    changed minds, and which kinds of issues were not taken up.
+
+    Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED`, or `ANALYSIS_PENDING` (the answer is still
+    being analysed: call again, or watch the debate until `answer_analysed`).
+    """
     SubmitFeedback: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SubmitFeedbackRequest, _orchestrator_pb2.SubmitFeedbackResponse]
     """Records a person's feedback on a completed debate, durable when this answers. New feedback replaces the feedback
     before; the same `request_id` again changes nothing, also after new feedback. The ratings of the debate's agents count
@@ -309,6 +316,19 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Returns the decision document of a completed debate of the format `moderated`, as Markdown.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `NO_DECISION` (it is of another format, or not completed).
+        """
+
+    @_abc_1.abstractmethod
+    def GetAnalysis(
+        self,
+        request: _orchestrator_pb2.GetAnalysisRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.GetAnalysisRequest, _abc.Awaitable[_orchestrator_pb2.GetAnalysisResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.GetAnalysisResponse]:
+        """Returns what is known about a completed debate besides its answer: what the answer rests on, where the agents disagree, what
+        changed minds, and which kinds of issues were not taken up.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED`, or `ANALYSIS_PENDING` (the answer is still
+        being analysed: call again, or watch the debate until `answer_analysed`).
         """
 
     @_abc_1.abstractmethod

@@ -47,7 +47,8 @@ async def test_a_format_with_a_phase_of_its_own_is_held_by_agents_of_a_role_of_i
     assert held.status == debate_pb2.DEBATE_STATUS_COMPLETED
     assert held.spec.format == "contest@1"
     assert held.answer == "old pond\na frog\nsplash\n"
-    assert [made.work.doing for made in held.contributions] == ["writes a haiku"] * 2
+    doing = ["writes a haiku"] * 2
+    assert [made.work.doing for made in held.contributions] == [*doing, "finds out what the answer rests on"]
     assert held.contributions[0].reply.rendered == "old pond  \na frog  \nsplash"
     assert "### Haiku" in report.markdown
     assert "> old pond" in report.markdown

@@ -37,7 +37,7 @@ async def test_a_debate_is_held_and_told_in_full(
         ("bo", 2),
         ("cy", 3),
     ]
-    assert found.calls == len(gateway.calls) == 1 + 2 * (3 + 6 + 3) + 1
+    assert found.calls == len(gateway.calls) == 1 + 2 * (3 + 6 + 3) + 1 + 1
     assert found.usage.input_tokens == 10 * found.calls
     assert found.last_sequence == messages[-1].event.sequence
     assert found.current_round == 2
@@ -88,7 +88,7 @@ async def test_the_same_request_is_the_same_debate_and_other_content_is_refused(
     )
     assert (failure.code, failure.reason) == (grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED")
     await orchestrator.watch(answers[0].debate_id)
-    assert len(gateway.calls) == 14
+    assert len(gateway.calls) == 15
 
 
 async def test_the_content_of_a_request_is_reckoned_once(
@@ -145,7 +145,7 @@ async def test_what_a_debate_is_expected_to_take_is_said_without_starting_it(
 ) -> None:
     gateway.prices = (1_000_000, 4_000_000)
     expected = (await estimate(orchestrator)).estimate
-    assert (expected.min_calls, expected.max_calls) == (14, 42)
+    assert (expected.min_calls, expected.max_calls) == (15, 43)
     assert 0 < expected.min_tokens < expected.max_tokens
     assert expected.min_tokens < expected.min_cost_micros < 4 * expected.min_tokens, (
         "one to four dollars a million"
@@ -162,7 +162,7 @@ async def test_a_debate_says_what_it_was_expected_to_take(orchestrator: Orchestr
     await orchestrator.watch(debate)
     state = await orchestrator.get(debate)
     assert state.estimate == (await estimate(orchestrator, panel=PanelSettings(rounds=1))).estimate
-    assert state.estimate.max_calls == state.calls == 14
+    assert state.estimate.max_calls == state.calls == 15
 
 
 async def test_a_cost_is_expected_only_where_every_price_is_known(
@@ -172,7 +172,7 @@ async def test_a_cost_is_expected_only_where_every_price_is_known(
     unknown = (await estimate(orchestrator)).estimate
     assert (unknown.HasField("min_cost_micros"), unknown.HasField("max_cost_micros")) == (False, False)
     assert not unknown.priced_routes
-    assert unknown.max_calls == 42
+    assert unknown.max_calls == 43
 
 
 async def test_an_estimate_is_refused_as_the_debate_would_be(orchestrator: Orchestrator) -> None:

@@ -40,7 +40,7 @@ async def test_a_debate_is_one_trace_from_its_request_to_its_calls(
     agents = [span for span in spans if span.name.startswith("invoke_agent")]
     calls = [span for span in spans if span.name == GENERATE and span.kind is SpanKind.CLIENT]
     served = [span for span in spans if span.name == GENERATE and span.kind is SpanKind.SERVER]
-    assert len(agents) == len(calls) == len(served) == 14
+    assert len(agents) == len(calls) == len(served) == 15
     for span in (workflow, *agents, *calls, *served):
         assert span.context is not None
         assert span.context.trace_id == caller.get_span_context().trace_id

@@ -142,6 +142,16 @@ async def report(server: str | None, debate_id: str, output: Path | None) -> Non
         write_file(output, printable(text))
 
 
+async def show_analysis(server: str | None, debate_id: str, *, as_json: bool) -> None:
+    """Print what the answer of a debate rests on, where its agents disagree, and what changed minds."""
+    async with connect_orchestrator(server) as (_, parley):
+        found = await parley.get_analysis(await find_debate_id(parley, debate_id))
+    if as_json:
+        print_text(message_to_json(found))
+    else:
+        print_markdown(f"{found.markdown}\n")
+
+
 async def submit_feedback(
     server: str | None, debate_id: str, value: int, message: str, *, as_json: bool
 ) -> None:

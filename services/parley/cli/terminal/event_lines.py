@@ -24,8 +24,10 @@ from parley.cli.terminal.words import (
 )
 from parley.client import Event, event_kind, event_payload
 from parley.runtime.printable import printable_line
+from parley.v1.analysis_pb2 import CLAIM_GROUNDING_UNSUPPORTED, Analysis
 from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import (
+    AnswerAnalysed,
     CheckpointOpened,
     Closed,
     Concluded,
@@ -115,6 +117,8 @@ def _event_text(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 (a 
             return " ".join(part for part in ("asked to", *intervention_texts(intervention)) if part)
         case DebateFailed(failure=failure):
             return f"failed: {failure.reason}: {failure.message}"
+        case AnswerAnalysed(analysis=analysis):
+            return _analysis_text(analysis)
         case Concluded(ended_by=ended_by) as concluded:
             ended = "completed" if concluded.HasField("outcome") else "cancelled"
             return f"{ended}, {ending_text(ended_by)}" if ended_by else ended
@@ -144,6 +148,14 @@ def _observation_text(observed: ContributionObserved) -> str | None:
     fallacies = [f"{each.name} (fallacy)" for each in observed.fallacies]
     marks = [*(each.name for each in observed.patterns), *fallacies]
     return f"{step_text(observed.work)}: {', '.join(marks)}" if marks else None
+
+
+def _analysis_text(analysis: Analysis) -> str:
+    """Return what the analysis of the answer found, in one line."""
+    if analysis.missing:
+        return f"the answer was not analysed: {analysis.missing}"
+    bare = sum(each.grounding == CLAIM_GROUNDING_UNSUPPORTED for each in analysis.claims)
+    return f"analysed: {len(analysis.claims)} claims, {bare} not supported by anything said; the decision depends on {len(analysis.cruxes)}"
 
 
 def _course_text(key: str, payload: Message) -> str | None:

@@ -23,6 +23,7 @@ from parley.v1.debate_pb2 import (
     Waiting,
 )
 from parley.v1.event_pb2 import (
+    AnswerAnalysed,
     CheckpointClosed,
     CheckpointExpired,
     CheckpointOpened,
@@ -61,7 +62,15 @@ def fold(events: Sequence[Envelope]) -> Debate:
     return DebateFold(events).debate
 
 
-_Fact = PhaseEntered | TeamSelected | ParticipantJoined | DraftsGrouped | Recalled | RequirementsListed
+_Fact = (
+    PhaseEntered
+    | TeamSelected
+    | ParticipantJoined
+    | DraftsGrouped
+    | Recalled
+    | RequirementsListed
+    | AnswerAnalysed
+)
 
 
 class DebateFold:
@@ -304,6 +313,8 @@ def _apply_fact(debate: Debate, fact: _Fact) -> None:
             debate.first_drafts.CopyFrom(fact.drafts)
         case Recalled():
             debate.recalled_debate_ids[:] = fact.debate_ids
+        case AnswerAnalysed():
+            debate.analysis.CopyFrom(fact.analysis)
         case RequirementsListed():
             del debate.requirements[:]
             debate.requirements.extend(fact.requirements)

@@ -10,6 +10,7 @@ from typing import Final
 
 from parley.orchestrator.api.answer import answer_parts
 from parley.orchestrator.api.report_about import about_section, status_lines, warnings_and_failures
+from parley.orchestrator.api.report_analysis import analysis_section
 from parley.orchestrator.api.report_contribution import contribution_blocks
 from parley.orchestrator.api.report_issues import issues_section
 from parley.orchestrator.api.report_page import ReportPage
@@ -64,6 +65,7 @@ def _blocks(page: ReportPage, feedback: Feedback | None) -> Iterator[str]:
         yield from question_blocks(debate)
     yield from _requirements(page)
     yield from effect_section(page)
+    yield from analysis_section(page)
     yield from issues_section(page)
     yield from clarifications_section(page)
     yield from interventions_section(page)

@@ -31,6 +31,14 @@ class ReportPage:
         """All issues, numbered."""
         return IssueTable(self.debate)
 
+    def contribution(self, key: str) -> Contribution | None:
+        """Return the contribution of a step; None if there is none."""
+        return self._contributions.get(key)
+
+    @cached_property
+    def _contributions(self) -> dict[str, Contribution]:
+        return {made.key: made for made in self.debate.contributions}
+
     def name_of(self, agent: str) -> str:
         """Return the name of an agent as text that is no markup."""
         return inline(self.names.of(agent))

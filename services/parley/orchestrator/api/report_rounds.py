@@ -3,12 +3,16 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from parley.orchestrator.api.report_contribution import contribution_blocks, outside_round_blocks
 from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.api.report_rhetoric import trickster_blocks
 from parley.runtime.safe_markdown import folded, inline
 from parley.v1.debate_pb2 import Contribution
+
+_AFTER_THE_ANSWER: Final = "after/"
+"""What the keys of steps begin with that follow the answer: the analysis says what came of them."""
 
 
 def before_rounds(page: ReportPage) -> Iterator[str]:
@@ -52,7 +56,9 @@ def _contributions_to_show(page: ReportPage) -> Sequence[Contribution]:
     activities = page.debate_format.activities if page.debate_format else ()
     elsewhere = {each.name for each in activities if not each.heading}
     return tuple(
-        made for made in page.debate.contributions if made.is_answer or made.work.activity not in elsewhere
+        made
+        for made in page.debate.contributions
+        if made.is_answer or not (made.work.activity in elsewhere or made.key.startswith(_AFTER_THE_ANSWER))
     )
 
 

@@ -113,6 +113,9 @@ def _fill_in(
         spec.history_limit = default_of(debate_pb2.DebateSpec, "history_limit")
     if spec.HasField("clarifications"):
         spec.clarifications.CopyFrom(with_defaults(spec.clarifications))
+    is_wanted = spec.analysis if spec.HasField("analysis") else debate_format.is_analysed(spec)
+    can_be = debate_format.is_judged and debate_format.is_recorded and not created.demonstration
+    spec.analysis = can_be and is_wanted
 
 
 def _format(violations: Violations, spec: debate_pb2.DebateSpec, formats: Formats) -> Format | None:

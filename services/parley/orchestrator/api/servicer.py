@@ -11,6 +11,7 @@ import grpc
 from google.protobuf.json_format import SerializeToJsonError
 
 from parley.orchestrator.allowance.allowance import Allowance
+from parley.orchestrator.api.analysis import analysis_of
 from parley.orchestrator.api.conversion import status_word, summary_to_proto, with_answer, without_texts
 from parley.orchestrator.api.decision import decision_of, require_moderated_outcome
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
@@ -309,6 +310,16 @@ class OrchestratorServicer(KeyServicer):
         """Return the decision document of a debate."""
         debate = await self._get_debate(check_id("debate_id", request.debate_id))
         return decision_of(debate, require_moderated_outcome(debate), self._format_of(debate))
+
+    async def GetAnalysis(  # noqa: N802
+        self,
+        request: orchestrator_pb2.GetAnalysisRequest,
+        _context: object,
+    ) -> orchestrator_pb2.GetAnalysisResponse:
+        """Return what is known about a debate besides its answer."""
+        found = await self._get_debate(check_id("debate_id", request.debate_id))
+        debate = _require_completed(found, "has an analysis")
+        return await in_thread_if_large(debate, partial(analysis_of, debate, self._format_of(debate)))
 
     async def SubmitFeedback(  # noqa: N802
         self,

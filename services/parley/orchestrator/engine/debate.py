@@ -155,10 +155,27 @@ class Debate:
         return (*self._active_agents, *self._recorded.joined.values())
 
     @property
+    def made(self) -> dict[str, StepSucceeded]:
+        """All replies of agents so far by the keys of their steps, in the order of the log."""
+        recorded = ((key, outcome) for key, (_, outcome) in self._recorded.outcomes.items())
+        return {
+            key: each for key, each in recorded if isinstance(each, StepSucceeded) and each.HasField("reply")
+        }
+
+    @property
     def replies(self) -> tuple[StepSucceeded, ...]:
         """All replies of agents so far, in the order of the log."""
-        recorded = (outcome for _, outcome in self._recorded.outcomes.values())
-        return tuple(each for each in recorded if isinstance(each, StepSucceeded) and each.HasField("reply"))
+        return tuple(self.made.values())
+
+    @property
+    def answer_author(self) -> str:
+        """The id of the agent that was asked last for the answer; empty before that."""
+        steps = (
+            each.work.agent_id
+            for (key, _), each in self._recorded.started.items()
+            if key == self._recorded.answer
+        )
+        return next(steps, "")
 
     def set_participants(self, agents: Collection[str]) -> None:
         """Let only these agents of the specification take part in this run. Call it before the first step."""
@@ -185,6 +202,19 @@ class Debate:
         """Prepare for what follows the answer, which has its own limits."""
         self._steps.limiter = self._create_limiter(Budget(limits, "the follow-up's", bounds_services=True))
         self.start_run()
+
+    def leaves_budget_for(self, agent: Agent, task: Task) -> bool:
+        """Return whether a call after the answer fits what the debate has left of its tokens and money, with a short answer."""
+        limits, spent, expected = self.spec.limits, self._recorded.spent, estimate(task, agent)
+        tokens, price = expected.read + expected.least, expected.price
+        cost = (
+            (expected.read * price.read + expected.least * price.written) / 1_000_000
+            if price is not None
+            else spent.estimate_cost(tokens)
+        )
+        return (not limits.max_tokens or spent.tokens + tokens <= limits.max_tokens) and (
+            not limits.max_cost_micros or spent.cost_micros + cost <= limits.max_cost_micros
+        )
 
     def expect_answer_calls(self, count: int) -> None:
         """Reserve for so many calls that make the answer, ballots among them; at the start of a run it is one.

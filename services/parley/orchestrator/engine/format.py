@@ -77,6 +77,10 @@ def _complete_nothing(_settings: Message, _given: Message) -> None:
     pass
 
 
+def _is_analysed(_spec: DebateSpec) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a format, one message of `DebateSpec.format_settings`.
@@ -149,7 +153,8 @@ class Format:
         subject: The other debate that its debates are about; None if they are about a question.
         fallback_role: The role whose prompts an agent gets if its own role lacks them; empty: they are required.
         is_judged: Whether the judge takes part.
-        is_recorded: Whether its outcomes are sent to ratings and memory.
+        is_recorded: Whether its outcomes are sent to ratings and memory, and what they rest on can be analysed.
+        is_analysed: Returns whether debates with this specification are analysed if it does not say so itself.
     """
 
     name: str
@@ -168,6 +173,7 @@ class Format:
     fallback_role: str = ""
     is_judged: bool = True
     is_recorded: bool = True
+    is_analysed: Callable[[DebateSpec], bool] = _is_analysed
 
     @property
     def id(self) -> str:

@@ -81,7 +81,7 @@ class RecordedState:
         time: How long it has run, up to its answer, then after it.
         round_marks: The value of `time.working` when a round started, or when its limit was last reached.
         round_limits: How often each round's limit was reached.
-        meter: What its calls used, up to its answer, then after it.
+        meter: What its calls used, up to its answer, then after it; `spent`: what they used up to its answer, once there is one.
         ending: The limit after which only the answer may still start; empty if none was reached.
         late: Steps that fail because of a limit or a `Settled`, with the reason, until their failure is recorded.
         answer: Key of the step that creates the answer; empty until it starts.
@@ -120,6 +120,7 @@ class RecordedState:
     round_marks: dict[int, float] = field(default_factory=dict)
     round_limits: dict[int, int] = field(default_factory=dict)
     meter: UsageMeter = field(default_factory=UsageMeter)
+    spent: UsageMeter = field(default_factory=UsageMeter)
     ending: str = ""
     late: dict[str, str] = field(default_factory=dict)
     answer: str = ""
@@ -330,7 +331,7 @@ class RecordedState:
         self.ending, self._ending_sequence = "", 0
         self.late.clear()
         self.time.restart()
-        self.meter = UsageMeter()
+        self.spent, self.meter = self.meter, UsageMeter()
 
     def _mode(self) -> Mode:
         if self.concluded is not None:

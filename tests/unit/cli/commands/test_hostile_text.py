@@ -50,6 +50,7 @@ CASES: dict[str, list[list[str]]] = {
     ],
     "watch": [["watch", DEBATE_ID, SERVER], ["watch", DEBATE_ID, "--json", SERVER]],
     "report": [["report", DEBATE_ID, SERVER], ["report", DEBATE_ID, "-o", f"{NAME}/r.md", SERVER]],
+    "analysis": [["analysis", DEBATE_ID, SERVER], ["analysis", DEBATE_ID, "--json", SERVER]],
     "agents": [["agents", SERVER], ["agents", "--json", SERVER], ["agents", "-c", FILE]],
     "roles": [["roles", "-c", FILE], ["roles", "--json"]],
     "ratings": [["ratings", SERVER], ["ratings", "--domain", HOSTILE, SERVER], ["ratings", "--json", SERVER]],

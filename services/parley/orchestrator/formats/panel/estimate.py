@@ -67,7 +67,10 @@ class _Course:
             yield from self._list_calls_of_round(number)
         if self._settings.termination.rule != TERMINATION_RULE_FIXED:
             yield from self._list_checks()
-        yield from self._list_answer_calls(self._rounds * self._texts_of_round() * text)
+        everything = self._rounds * self._texts_of_round() * text
+        yield from self._list_answer_calls(everything)
+        if self._spec.analysis:
+            yield self._call(self._judge, 1, everything)
 
     def _list_calls_of_round(self, number: int) -> Iterator[ExpectedCalls]:
         others, text = len(self._agents) - 1, self._text

@@ -352,4 +352,5 @@ V1 = Format(
     answer=answer_parts,
     estimate=estimate_panel,
     verdict=verdict,
+    is_analysed=lambda spec: spec.panel.effort != EFFORT_QUICK,
 )

@@ -1,0 +1,174 @@
+"""What the answer of a debate rests on, where its agents disagree, and what changed minds: as a section of its report."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from parley.orchestrator.api.report_page import ReportPage
+from parley.orchestrator.model.disagreement import list_failed_patterns, list_insights, report_disagreement
+from parley.orchestrator.model.issue_table import STATUS_WORDS
+from parley.orchestrator.model.short_text import to_line
+from parley.runtime.safe_markdown import inline, list_item, table_head, table_row
+from parley.v1.analysis_pb2 import (
+    CLAIM_GROUNDING_OPPOSED,
+    CLAIM_GROUNDING_SUPPORTED,
+    CLAIM_GROUNDING_UNSUPPORTED,
+    Analysis,
+    AnswerClaim,
+    DisputedIssue,
+    Ground,
+)
+from parley.v1.debate_pb2 import Contribution
+
+_MAX_TEXT: Final = 240
+_MAX_PLACES: Final = 4
+_WORDS: Final = {
+    CLAIM_GROUNDING_SUPPORTED: "supported",
+    CLAIM_GROUNDING_OPPOSED: "opposed by what was said",
+    CLAIM_GROUNDING_UNSUPPORTED: "not supported by anything said",
+}
+_HEAD: Final = ("No.", "Claim", "What was said about it", "Score, 0 to 100", "For it", "Against it")
+
+
+def analysis_section(page: ReportPage) -> Iterator[str]:
+    """Yield the section of a debate whose answer was analysed, or should have been."""
+    if page.debate.HasField("analysis"):
+        yield "## Analysis"
+        yield from analysis_blocks(page)
+
+
+def analysis_blocks(page: ReportPage) -> Iterator[str]:
+    """Yield what is known about a completed debate besides its answer."""
+    yield from _grounds(page)
+    yield from _disagreement(page)
+    yield from _insights(page)
+    yield from _failed_patterns(page)
+
+
+def _grounds(page: ReportPage) -> Iterator[str]:
+    if not page.debate.HasField("analysis"):
+        return
+    analysis = page.debate.analysis
+    yield "### What the answer rests on"
+    if analysis.missing:
+        yield inline(f"It is not known: {page.names.put_in(analysis.missing)}.")
+        return
+    yield inline(_summarize(page, analysis))
+    rows = (_cells(page, number, each) for number, each in enumerate(analysis.claims, start=1))
+    yield "\n".join([*table_head(_HEAD), *map(table_row, rows)])
+    yield from _cruxes(analysis)
+
+
+def _summarize(page: ReportPage, analysis: Analysis) -> str:
+    count = len(analysis.claims)
+    bare = sum(each.grounding == CLAIM_GROUNDING_UNSUPPORTED for each in analysis.claims)
+    opposed = sum(each.grounding == CLAIM_GROUNDING_OPPOSED for each in analysis.claims)
+    who = page.names.of(analysis.analyst_agent_id)
+    missing = f" It was not shown the {analysis.left_out} oldest contributions." if analysis.left_out else ""
+    return (
+        f"By the word of {who}, who read the contributions after the answer. Claims: {count}; not supported by anything said: {bare};"
+        f" opposed by what was said: {opposed}.{missing}"
+    )
+
+
+def _cells(page: ReportPage, number: int, claim: AnswerClaim) -> tuple[str, ...]:
+    return (
+        str(number),
+        to_line(page.names.put_in(claim.text), _MAX_TEXT),
+        _WORDS[claim.grounding],
+        f"{claim.score}" if claim.HasField("score") else "not stated",
+        _list_places(page, claim.supported_by),
+        _list_places(page, claim.opposed_by),
+    )
+
+
+def _list_places(page: ReportPage, grounds: Iterable[Ground]) -> str:
+    places = [_describe_place(page, each) for each in grounds]
+    more = [f"{len(places) - _MAX_PLACES} more"] if len(places) > _MAX_PLACES else []
+    return "; ".join([*places[:_MAX_PLACES], *more]) or "nothing"
+
+
+def _describe_place(page: ReportPage, ground: Ground) -> str:
+    if ground.question:
+        return "the question"
+    if ground.document:
+        return ground.document
+    made = page.contribution(ground.contribution)
+    return ground.contribution if made is None else _describe_contribution(page, made)
+
+
+def _describe_contribution(page: ReportPage, made: Contribution) -> str:
+    of = f" of {page.names.of(made.work.target_agent_id)}" if made.work.target_agent_id else ""
+    what = made.work.title or made.work.activity
+    return f"{page.names.of(made.work.agent_id)}, {what}{of}, round {made.work.round}"
+
+
+def _cruxes(analysis: Analysis) -> Iterator[str]:
+    yield "### What the decision depends on"
+    decision = f"The decision is claim {analysis.verdict}."
+    if analysis.cruxes:
+        listed = ", ".join(str(each) for each in analysis.cruxes)
+        one = len(analysis.cruxes) == 1
+        yield (
+            f"{decision} It turns if {'this claim is' if one else 'one of these claims is'} reversed: {listed}."
+            " That follows from the scores and from which claims are reasons for others."
+        )
+    else:
+        yield f"{decision} No other single claim would turn it if it were reversed."
+
+
+def _disagreement(page: ReportPage) -> Iterator[str]:
+    found, names = report_disagreement(page.debate, page.issues), page.names
+    yield "### Where the agents disagree"
+    if found.unknown:
+        yield inline(f"It is not known who takes which position in the end: {found.unknown}.")
+    for number, each in enumerate(found.positions, start=1):
+        decided = ", which was decided for" if number == found.decided_position else ""
+        yield list_item(
+            f"{names.list_of(each.last_agent_ids)}{decided}: {to_line(names.put_in(each.text), _MAX_TEXT)}"
+        )
+    if found.disputes:
+        yield "Issues that were raised and not taken up:"
+        yield "\n".join(list_item(_describe_issue(page, each)) for each in found.disputes)
+        if found.more_disputes:
+            yield f"and {found.more_disputes} less severe ones."
+    if found.open:
+        yield "What stayed open:"
+        yield "\n".join(list_item(to_line(names.put_in(each), _MAX_TEXT)) for each in found.open)
+    if len(found.positions) == 1 and not found.disputes and not found.open:
+        yield "They do not: all take the same position, and no issue stayed open."
+
+
+def _insights(page: ReportPage) -> Iterator[str]:
+    found, names = list_insights(page.debate, page.issues), page.names
+    if found:
+        yield "### What changed minds"
+    for each in found:
+        when = f" in round {each.round}" if each.round else ""
+        yield list_item(
+            f"{names.of(each.agent_id)} left{when} “{to_line(names.put_in(each.from_position), _MAX_TEXT)}” for"
+            f" “{to_line(names.put_in(each.to_position), _MAX_TEXT)}”"
+            f"{', after it took up:' if each.issues else '; which issue led to it is not known.'}"
+        )
+        if each.issues:
+            yield "\n".join(list_item(_describe_issue(page, issue)) for issue in each.issues)
+
+
+def _failed_patterns(page: ReportPage) -> Iterator[str]:
+    found = list_failed_patterns(page.debate, page.issues)
+    if found:
+        yield "### Issues that led to nothing"
+    for each in found:
+        yield list_item(
+            f"By critics with the role {each.role}: of {each.raised} issues {each.rejected} were rejected and"
+            f" {each.not_answered} not answered, such as {_describe_issue(page, each.example)}"
+        )
+
+
+def _describe_issue(page: ReportPage, each: DisputedIssue) -> str:
+    names = page.names
+    severity = f", severity {each.issue.severity}" if each.issue.HasField("severity") else ""
+    reason = f" ({to_line(names.put_in(each.answer.reason), _MAX_TEXT)})" if each.answer.reason else ""
+    return (
+        f"issue {each.number} of {names.of(each.critic_agent_id)} against {names.of(each.target_agent_id)}{severity},"
+        f" {STATUS_WORDS[each.answer.status]}{reason}: {to_line(names.put_in(each.issue.text), _MAX_TEXT)}"
+    )

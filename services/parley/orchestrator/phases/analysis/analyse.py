@@ -1,0 +1,16 @@
+"""The analysis of an answer: one event after it, whatever the call comes to."""
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.phases.analysis.ground import KEY, ground_answer
+from parley.v1.debate_pb2 import Outcome
+from parley.v1.event_pb2 import AnswerAnalysed
+
+
+async def analyse_answer(debate: Debate, outcome: Outcome) -> None:
+    """Find out what the answer rests on and record it, if that is wanted. What is missing is a warning."""
+    if not debate.spec.analysis or debate.is_demonstration:
+        return
+    analysis = await ground_answer(debate, outcome)
+    if analysis.missing:
+        debate.warn(KEY, f"the answer was not analysed: {analysis.missing}")
+    debate.record_event("after/analysis", AnswerAnalysed(analysis=analysis))

@@ -1,0 +1,110 @@
+"""What an answer can rest on, under the names that a prompt gives it: the question (Q), contributions (C1, …), documents (D1, …)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.open_issues import answers_of
+from parley.orchestrator.model.tasks import Prompt
+from parley.orchestrator.phases.agreement import POSITION
+from parley.orchestrator.phases.assess import DISCUSSION, SUPPORT
+from parley.orchestrator.phases.grouping import GROUPING
+from parley.orchestrator.phases.history import heading, shorten_to_fit
+from parley.orchestrator.phases.prompting import quotation
+from parley.orchestrator.phases.summarize import SUMMARY
+from parley.orchestrator.phases.vote import VOTE
+from parley.v1.analysis_pb2 import Ground
+from parley.v1.event_pb2 import StepSucceeded
+
+_SAYS_NOTHING_NEW: Final = frozenset(
+    each.name for each in (POSITION, DISCUSSION, SUPPORT, GROUPING, SUMMARY, VOTE)
+)
+"""Activities that repeat what others of the same agent argue."""
+_MOST: Final = 40
+"""Contributions that are shown, the newest: a name among more is easily mistaken."""
+_MOST_DOCUMENTS: Final = 40
+_FEWEST_TOKENS: Final = 400
+"""Of a contribution: before others are shortened to less, the oldest are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibits:
+    """What is shown of a debate, each under its name.
+
+    Attributes:
+        contributions: By their names, `C1`, `C2`, …, oldest first; `keys`: of their steps, by the same names.
+        documents: Paths by name, `D1`, `D2`, ….
+        left_out: Contributions that are not shown.
+    """
+
+    contributions: Mapping[str, Contribution]
+    keys: Mapping[str, str]
+    documents: Mapping[str, str]
+    left_out: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """All names."""
+        return ["Q", *self.contributions, *self.documents]
+
+    def to_prompt(self, debate: Debate) -> Prompt:
+        """Return the contributions, each in a quotation of its own; documents and the question stand in the preamble."""
+        shown = [
+            quotation(f"{name}, {heading(debate.letter, each)}", _text_of(debate, each))
+            for name, each in self.contributions.items()
+        ]
+        paths = "\n".join(f"- {name}: {path}" for name, path in self.documents.items())
+        return (*([quotation("The names of the documents", paths, 0)] if paths else []), *shown)
+
+    def ground(self, name: str) -> Ground:
+        """Return the place that a name stands for."""
+        if name in self.keys:
+            return Ground(contribution=self.keys[name])
+        return Ground(document=self.documents[name]) if name in self.documents else Ground(question=True)
+
+
+def collect_exhibits(debate: Debate, room: int) -> Exhibits:
+    """Return what is shown in so many tokens: the newest contributions to the rounds, the longest shortened in their middle."""
+    made = _list_contributions(debate)
+    kept = dict(list(made.items())[-min(_MOST, max(room // _FEWEST_TOKENS, 1)) :])
+    shown = shorten_to_fit(tuple(kept.values()), room)
+    names = [f"C{place}" for place, _ in enumerate(shown, start=1)]
+    paths = list(debate.documents.texts)[:_MOST_DOCUMENTS]
+    return Exhibits(
+        dict(zip(names, shown, strict=True)),
+        dict(zip(names, kept, strict=True)),
+        {f"D{place}": each for place, each in enumerate(paths, start=1)},
+        len(made) - len(kept),
+    )
+
+
+def _list_contributions(debate: Debate) -> dict[str, Contribution]:
+    """Return what the agents contributed to the rounds, by the keys of their steps, oldest first."""
+    agents = {each.id for each in debate.participants}
+    return {
+        key: _to_contribution(made)
+        for key, made in debate.made.items()
+        if made.work.round
+        and made.work.agent_id in agents
+        and made.work.activity not in _SAYS_NOTHING_NEW
+        and (made.reply.rendered or made.reply.text).strip()
+    }
+
+
+def _to_contribution(made: StepSucceeded) -> Contribution:
+    work, reply = made.work, made.reply
+    return Contribution(
+        work.agent_id,
+        work.activity,
+        work.round,
+        reply.rendered or reply.text,
+        target=work.target_agent_id,
+        answers=tuple(reply.issue_answers),
+    )
+
+
+def _text_of(debate: Debate, made: Contribution) -> str:
+    answers = answers_of(debate.letter, made)
+    return f"{made.text}\n\nAnswers to issues:\n{answers}" if answers else made.text
