@@ -228,7 +228,7 @@ def test_one_trace_leads_from_the_caller_to_every_call_in_every_service(story: S
     assert not [each for each in story.spans if each.failed]
     chats = [each for each in story.spans if label(each) == "gateway client chat"]
     assert (
-        len(chats) == len([each for each in story.spans if label(each) == "orchestrator invoke_agent"]) == 8
+        len(chats) == len([each for each in story.spans if label(each) == "orchestrator invoke_agent"]) == 9
     )
     assert {each.attributes["gen_ai.conversation.id"] for each in chats} == {story.first.id}
     assert {each.service for each in story.spans} == {"caller", *(f"parley-{each}" for each in SERVICES)}

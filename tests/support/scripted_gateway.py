@@ -28,6 +28,7 @@ from parley.v1 import (
     ratings_pb2,
     ratings_pb2_grpc,
 )
+from tests.support.grounding_answers import asks_for_grounds, grounds
 from tests.support.grouping_answers import asks_for_groups, group_alike
 
 __all__ = [
@@ -38,7 +39,6 @@ __all__ = [
     "answer_text",
     "away",
     "criticism",
-    "grounds",
     "judgement",
     "refusal",
     "unsure_until_settled",
@@ -145,22 +145,6 @@ def judgement(schema: str, **fields: object) -> str:
         "positions": {"groups": [[each] for each in names], "cannot_be_told": [], "answer": "none"},
     }
     return json.dumps({**{name: answer[name] for name in asked}, **fields})
-
-
-def grounds(schema: str, **fields: object) -> str:
-    """What the answer rests on: two claims, of which the second is a reason for the first, and a third that nobody has made."""
-    asked = json.loads(schema)["properties"]["claims"]["items"]["properties"]
-    contribution = next((each for each in asked["for"]["items"]["enum"] if each != "Q"), "Q")
-    answer = {
-        "claims": [
-            {"claim": "Water is wet.", "for": [], "against": [], "score": 50},
-            {"claim": "It sticks to what it touches.", "for": [contribution], "against": [], "score": 90},
-            {"claim": "It has 12 colours.", "for": [], "against": [], "score": 0},
-        ],
-        "relations": [{"reason": 2, "claim": 1, "kind": "for", "strength": "strong"}],
-        "verdict": 1,
-    }
-    return json.dumps({**answer, **fields})
 
 
 def criticism(text: str) -> str:
@@ -467,7 +451,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         if "requirements" in properties:
             listed = [{"text": text, "hard": hard} for text, hard in self.requirements]
             return json.dumps({"requirements": listed, "kind": self.question_kind})
-        if "claims" in properties:
+        if asks_for_grounds(json.loads(asked.schema)):
             return self.grounds(asked.schema)
         if asks_for_groups(json.loads(asked.schema)):
             return self.grouping(asked)

@@ -20,6 +20,7 @@ from parley.v1.analysis_pb2 import (
 from parley.v1.debate_pb2 import Debate, DebateLimits
 from parley.v1.event_pb2 import DebateCreated
 from tests.support.arena_debates import ArenaScript, arena_spec
+from tests.support.grounding_answers import grounds
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
 from tests.support.orchestration import (
     Backstage,
@@ -30,7 +31,7 @@ from tests.support.orchestration import (
     make_limits,
     with_spec,
 )
-from tests.support.scripted_gateway import ScriptedGateway, grounds
+from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.stopping import Play
 
 GROUNDING = "after/grounding"

@@ -6,6 +6,7 @@ from hashlib import blake2b
 from random import Random
 from time import time
 
+from tests.support.grounding_answers import asks_for_grounds, grounds
 from tests.support.grouping_answers import asks_for_groups, group_alike
 from tests.support.model_server.faults import Fault, FaultKind
 from tests.support.model_server.rules import Answer, Call, Reasoned, ToolCall, ToolCalls
@@ -36,6 +37,8 @@ def made_up(call: Call, words: int, *, states_position: bool = False) -> str:
     seed = int(call.digest, 16)
     schema = wanted_schema(call.body)
     if schema is not None:
+        if asks_for_grounds(schema):
+            return grounds(json.dumps(schema))
         is_grouping = asks_for_groups(schema)
         return json.dumps(group_alike(call.prompt) if is_grouping else instance(schema, seed))
     answer = f"Answer {call.digest[:8]}: {sentence(Random(seed), words)}."
