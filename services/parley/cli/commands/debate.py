@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -171,15 +171,15 @@ class DebateCommand:
         """Run the debate and return the exit code."""
         with Interrupts() as interrupts:
             try:
-                debate = await self._run_to_end(interrupts)
+                await self._run_to_end(interrupts)
             except PausedError:
                 return self._report_pause()
             except StillWaitingError as left:
                 return self._report_waiting(left.checkpoint)
-        return self._finish(debate)
+        return 0
 
-    async def _run_to_end(self, interrupts: Interrupts) -> Debate:
-        """Return the debate at its end; write its report and its decision.
+    async def _run_to_end(self, interrupts: Interrupts) -> None:
+        """Run the debate and print its answer; then write its report.
 
         Start a system of our own if a shared one ends.
         """
@@ -190,14 +190,32 @@ class DebateCommand:
                 async with self._connect(interrupts) as (link, parley):
                     debate_id = await self._run(link, parley, follower)
                     self._approved = follower.approved
+                    if self._writes_whole_debate:
+                        await follower.wait_until_closed(parley, debate_id)
                     state = await parley.get(debate_id)
-                    await self._write_report(parley, debate_id)
                     await _write_decision(parley, state)
-                    return state
+                    try:
+                        self._finish(state)
+                    finally:
+                        await self._close(link, parley, follower, state)
+                    return
             except ParleyError as error:
                 if link is None or not link.shared or not is_transport(error) or not takeovers_left:
                     raise
         raise AssertionError
+
+    @property
+    def _writes_whole_debate(self) -> bool:
+        """Whether the output holds all of the debate, so also what follows its answer."""
+        return self._options.output is not None and self._options.output.suffix.lower() == ".json"
+
+    async def _close(self, link: Connection, parley: ParleyClient, follower: Follower, state: Debate) -> None:
+        """Let what follows the answer be done where the system ends with this command, or the report shows it; write the report."""
+        is_answered = state.status == DEBATE_STATUS_COMPLETED
+        if is_answered and (link.own or self._options.report is not None):
+            with suppress(ParleyError):
+                await follower.wait_until_closed(parley, state.id)
+        await self._write_report(parley, state.id)
 
     @asynccontextmanager
     async def _connect(self, interrupts: Interrupts) -> AsyncIterator[tuple[Connection, ParleyClient]]:
@@ -322,7 +340,8 @@ class DebateCommand:
             say(f"Or go on with: {resume}")
         return INTERRUPTED
 
-    def _finish(self, state: Debate) -> int:
+    def _finish(self, state: Debate) -> None:
+        """Print the answer, or write it to the output file. Raise CommandError if there is none."""
         if self._options.verbose:
             for line in account_lines(state):
                 say(line)
@@ -339,7 +358,6 @@ class DebateCommand:
         if not state.answer:
             raise CommandError(f"debate {state.id} has no answer; see {command_name()} show {state.id}")
         self.write_answer(state)
-        return 0
 
 
 def _is_overdue(state: Debate) -> bool:

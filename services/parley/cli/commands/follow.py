@@ -18,7 +18,9 @@ from parley.cli.translate_errors import first_error
 from parley.client import Event, ParleyClient, ParleyError, TextPiece, event_kind
 
 _PAUSE_SECONDS: Final = 10.0
-_CLOSING_SECONDS: Final = 2.0
+_SILENT_SECONDS: Final = 2.0
+_CLOSING_SECONDS: Final = 120.0
+"""A call may take 90 seconds."""
 
 
 class PausedError(Exception):
@@ -74,6 +76,28 @@ class Follower:
             finally:
                 self._seen = shown.state
 
+    async def wait_until_closed(self, parley: ParleyClient, debate_id: str) -> None:
+        """Wait until what follows the answer is done, two minutes at most, and print its warnings. An interrupt ends the wait."""
+        watching = asyncio.create_task(self._print_warnings(parley, debate_id))
+        interrupted = asyncio.create_task(self._interrupts.first.wait())
+        tasks = {watching, interrupted}
+        try:
+            done, _ = await asyncio.wait(tasks, timeout=_SILENT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                say(
+                    "Finding out what the answer rests on; Ctrl-C leaves at once, and the next debate here goes on with it."
+                )
+                await asyncio.wait(tasks, timeout=_CLOSING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _print_warnings(self, parley: ParleyClient, debate_id: str) -> None:
+        async for event in parley.watch(debate_id, self._last):
+            if isinstance(event, Event) and event.HasField("warned"):
+                say(f"warning: {event.warned.message}")
+
     def _show_event(self, event: Event, debate_id: str, shown: Display) -> None:
         self._last = event.sequence
         opened = (
@@ -123,11 +147,7 @@ class Follower:
         try:
             await asyncio.wait({watching, interrupted, *others}, return_when=asyncio.FIRST_COMPLETED)
             if course.concluded.is_set():
-                # Work after the answer may wait for services that are away; the answer does not wait for it.
-                await asyncio.wait(
-                    {watching, interrupted}, timeout=_CLOSING_SECONDS, return_when=asyncio.FIRST_COMPLETED
-                )
-                return
+                return  # the answer waits for nothing that follows it
             if asker.active_checkpoint is not None:
                 raise StillWaitingError(asker.active_checkpoint)
             if course.checkpoint_expired.is_set():

@@ -11,6 +11,8 @@ from parley.orchestrator.model.names import names_of
 from parley.runtime.safe_markdown import inline, list_item
 from parley.v1.debate_pb2 import Debate
 
+AFTER_THE_ANSWER: Final = "after/"
+"""What the keys of steps begin with that follow the answer."""
 DEMONSTRATION: Final = (
     "a very small model wrote this to show what a debate looks like; it is not to be relied on, and neither memory nor "
     "ratings take it in"
@@ -34,7 +36,9 @@ def _effect_part(debate: Debate) -> Iterator[AnswerPart]:
     """Yield what the debate changed, if that is recorded: the same for all formats."""
     if debate.outcome.HasField("effect"):
         most = debate.estimate.max_calls
-        lines = effect_lines(debate.outcome.effect, debate.calls, names_of(debate).of, max_calls=most)
+        lines = effect_lines(
+            debate.outcome.effect, calls_before_answer(debate), names_of(debate).of, max_calls=most
+        )
         yield AnswerPart("What the debate changed", items=lines, quoted=False)
 
 
@@ -66,3 +70,10 @@ def process_markdown(debate: Debate, debate_format: Format | None) -> str:
 def _part_markdown(part: AnswerPart) -> str:
     text = "\n".join(map(list_item, part.items)) if part.items else part.text.strip()
     return f"## {inline(part.title)}\n\n{text}" if part.title else text
+
+
+def calls_before_answer(debate: Debate) -> int:
+    """Return the calls that a debate made up to its answer, so that the answer is shown the same after more calls."""
+    keys = [each.key for each in debate.contributions]
+    keys += [each.key for each in debate.failures if each.work.agent_id]
+    return debate.calls - sum(each.startswith(AFTER_THE_ANSWER) for each in keys)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from parley.orchestrator.api.answer import answer_parts
+from parley.orchestrator.api.answer import answer_parts, calls_before_answer
 from parley.orchestrator.api.report_about import about_section, status_lines, warnings_and_failures
 from parley.orchestrator.api.report_analysis import analysis_section
 from parley.orchestrator.api.report_contribution import contribution_blocks
@@ -148,7 +148,7 @@ def effect_section(page: ReportPage) -> Iterator[str]:
         yield "## What the debate changed"
         lines = effect_lines(
             debate.outcome.effect,
-            debate.calls,
+            calls_before_answer(debate),
             page.names.of,
             partial(_name_issue, page),
             max_calls=debate.estimate.max_calls,

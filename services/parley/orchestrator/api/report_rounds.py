@@ -3,16 +3,13 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
+from parley.orchestrator.api.answer import AFTER_THE_ANSWER
 from parley.orchestrator.api.report_contribution import contribution_blocks, outside_round_blocks
 from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.api.report_rhetoric import trickster_blocks
 from parley.runtime.safe_markdown import folded, inline
 from parley.v1.debate_pb2 import Contribution
-
-_AFTER_THE_ANSWER: Final = "after/"
-"""What the keys of steps begin with that follow the answer: the analysis says what came of them."""
 
 
 def before_rounds(page: ReportPage) -> Iterator[str]:
@@ -58,7 +55,7 @@ def _contributions_to_show(page: ReportPage) -> Sequence[Contribution]:
     return tuple(
         made
         for made in page.debate.contributions
-        if made.is_answer or not (made.work.activity in elsewhere or made.key.startswith(_AFTER_THE_ANSWER))
+        if made.is_answer or not (made.work.activity in elsewhere or made.key.startswith(AFTER_THE_ANSWER))
     )
 
 
