@@ -26,29 +26,35 @@ from parley.v1 import critique_pb2 as parley_dot_v1_dot_critique__pb2
 from parley.v1 import effect_pb2 as parley_dot_v1_dot_effect__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18parley/v1/analysis.proto\x12\tparley.v1\x1a\x18parley/v1/critique.proto\x1a\x16parley/v1/effect.proto\"\xbd\x01\n\x08\x41nalysis\x12&\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x16.parley.v1.AnswerClaim\x12+\n\trelations\x18\x02 \x03(\x0b\x32\x18.parley.v1.ClaimRelation\x12\x0f\n\x07verdict\x18\x03 \x01(\x05\x12\x0e\n\x06\x63ruxes\x18\x04 \x03(\x05\x12\x18\n\x10\x61nalyst_agent_id\x18\x05 \x01(\t\x12\x10\n\x08left_out\x18\x06 \x01(\x05\x12\x0f\n\x07missing\x18\x07 \x01(\t\"\xc9\x01\n\x0b\x41nswerClaim\x12\x0c\n\x04text\x18\x01 \x01(\t\x12,\n\tgrounding\x18\x02 \x01(\x0e\x32\x19.parley.v1.ClaimGrounding\x12\x12\n\x05score\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\'\n\x0csupported_by\x18\x04 \x03(\x0b\x32\x11.parley.v1.Ground\x12%\n\nopposed_by\x18\x05 \x03(\x0b\x32\x11.parley.v1.Ground\x12\x10\n\x08\x63redence\x18\x06 \x01(\x01\x42\x08\n\x06_score\"Q\n\x06Ground\x12\x16\n\x0c\x63ontribution\x18\x01 \x01(\tH\x00\x12\x12\n\x08\x64ocument\x18\x02 \x01(\tH\x00\x12\x12\n\x08question\x18\x03 \x01(\x08H\x00\x42\x07\n\x05place\"V\n\rClaimRelation\x12\x12\n\nfrom_claim\x18\x01 \x01(\x05\x12\x10\n\x08to_claim\x18\x02 \x01(\x05\x12\x0f\n\x07\x61ttacks\x18\x03 \x01(\x08\x12\x0e\n\x06weight\x18\x04 \x01(\x01\"\xbd\x01\n\x12\x44isagreementReport\x12+\n\tpositions\x18\x01 \x03(\x0b\x32\x18.parley.v1.TakenPosition\x12\x18\n\x10\x64\x65\x63ided_position\x18\x02 \x01(\x05\x12\x0f\n\x07unknown\x18\x03 \x01(\t\x12*\n\x08\x64isputes\x18\x04 \x03(\x0b\x32\x18.parley.v1.DisputedIssue\x12\x15\n\rmore_disputes\x18\x05 \x01(\x05\x12\x0c\n\x04open\x18\x06 \x03(\t\"\xa9\x01\n\rDisputedIssue\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\r\n\x05round\x18\x02 \x01(\x05\x12\x17\n\x0f\x63ritic_agent_id\x18\x03 \x01(\t\x12\x17\n\x0ftarget_agent_id\x18\x04 \x01(\t\x12\x1f\n\x05issue\x18\x05 \x01(\x0b\x32\x10.parley.v1.Issue\x12&\n\x06\x61nswer\x18\x06 \x01(\x0b\x32\x16.parley.v1.IssueAnswer\"\x80\x01\n\x07Insight\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05round\x18\x02 \x01(\x05\x12\x15\n\rfrom_position\x18\x03 \x01(\t\x12\x13\n\x0bto_position\x18\x04 \x01(\t\x12(\n\x06issues\x18\x05 \x03(\x0b\x32\x18.parley.v1.DisputedIssue\"\x80\x01\n\rFailedPattern\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0e\n\x06raised\x18\x02 \x01(\x05\x12\x10\n\x08rejected\x18\x03 \x01(\x05\x12\x14\n\x0cnot_answered\x18\x04 \x01(\x05\x12)\n\x07\x65xample\x18\x05 \x01(\x0b\x32\x18.parley.v1.DisputedIssue*\x8e\x01\n\x0e\x43laimGrounding\x12\x1f\n\x1b\x43LAIM_GROUNDING_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x43LAIM_GROUNDING_SUPPORTED\x10\x01\x12\x1b\n\x17\x43LAIM_GROUNDING_OPPOSED\x10\x02\x12\x1f\n\x1b\x43LAIM_GROUNDING_UNSUPPORTED\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18parley/v1/analysis.proto\x12\tparley.v1\x1a\x18parley/v1/critique.proto\x1a\x16parley/v1/effect.proto\"\xec\x01\n\x08\x41nalysis\x12&\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x16.parley.v1.AnswerClaim\x12+\n\trelations\x18\x02 \x03(\x0b\x32\x18.parley.v1.ClaimRelation\x12\x0f\n\x07verdict\x18\x03 \x01(\x05\x12\x0e\n\x06\x63ruxes\x18\x04 \x03(\x05\x12\x18\n\x10\x61nalyst_agent_id\x18\x05 \x01(\t\x12\x10\n\x08left_out\x18\x06 \x01(\x05\x12\x0f\n\x07missing\x18\x07 \x01(\t\x12-\n\rformal_checks\x18\x08 \x03(\x0b\x32\x16.parley.v1.FormalCheck\"G\n\x0f\x46ormalStatement\x12\x14\n\x0c\x63ontribution\x18\x01 \x01(\t\x12\x10\n\x08language\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\"u\n\x0b\x46ormalCheck\x12-\n\tstatement\x18\x01 \x01(\x0b\x32\x1a.parley.v1.FormalStatement\x12\'\n\x06result\x18\x02 \x01(\x0e\x32\x17.parley.v1.FormalResult\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t\"\xc9\x01\n\x0b\x41nswerClaim\x12\x0c\n\x04text\x18\x01 \x01(\t\x12,\n\tgrounding\x18\x02 \x01(\x0e\x32\x19.parley.v1.ClaimGrounding\x12\x12\n\x05score\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\'\n\x0csupported_by\x18\x04 \x03(\x0b\x32\x11.parley.v1.Ground\x12%\n\nopposed_by\x18\x05 \x03(\x0b\x32\x11.parley.v1.Ground\x12\x10\n\x08\x63redence\x18\x06 \x01(\x01\x42\x08\n\x06_score\"Q\n\x06Ground\x12\x16\n\x0c\x63ontribution\x18\x01 \x01(\tH\x00\x12\x12\n\x08\x64ocument\x18\x02 \x01(\tH\x00\x12\x12\n\x08question\x18\x03 \x01(\x08H\x00\x42\x07\n\x05place\"V\n\rClaimRelation\x12\x12\n\nfrom_claim\x18\x01 \x01(\x05\x12\x10\n\x08to_claim\x18\x02 \x01(\x05\x12\x0f\n\x07\x61ttacks\x18\x03 \x01(\x08\x12\x0e\n\x06weight\x18\x04 \x01(\x01\"\xbd\x01\n\x12\x44isagreementReport\x12+\n\tpositions\x18\x01 \x03(\x0b\x32\x18.parley.v1.TakenPosition\x12\x18\n\x10\x64\x65\x63ided_position\x18\x02 \x01(\x05\x12\x0f\n\x07unknown\x18\x03 \x01(\t\x12*\n\x08\x64isputes\x18\x04 \x03(\x0b\x32\x18.parley.v1.DisputedIssue\x12\x15\n\rmore_disputes\x18\x05 \x01(\x05\x12\x0c\n\x04open\x18\x06 \x03(\t\"\xa9\x01\n\rDisputedIssue\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\r\n\x05round\x18\x02 \x01(\x05\x12\x17\n\x0f\x63ritic_agent_id\x18\x03 \x01(\t\x12\x17\n\x0ftarget_agent_id\x18\x04 \x01(\t\x12\x1f\n\x05issue\x18\x05 \x01(\x0b\x32\x10.parley.v1.Issue\x12&\n\x06\x61nswer\x18\x06 \x01(\x0b\x32\x16.parley.v1.IssueAnswer\"\x80\x01\n\x07Insight\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05round\x18\x02 \x01(\x05\x12\x15\n\rfrom_position\x18\x03 \x01(\t\x12\x13\n\x0bto_position\x18\x04 \x01(\t\x12(\n\x06issues\x18\x05 \x03(\x0b\x32\x18.parley.v1.DisputedIssue\"\x80\x01\n\rFailedPattern\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0e\n\x06raised\x18\x02 \x01(\x05\x12\x10\n\x08rejected\x18\x03 \x01(\x05\x12\x14\n\x0cnot_answered\x18\x04 \x01(\x05\x12)\n\x07\x65xample\x18\x05 \x01(\x0b\x32\x18.parley.v1.DisputedIssue*\x99\x01\n\x0c\x46ormalResult\x12\x1d\n\x19\x46ORMAL_RESULT_UNSPECIFIED\x10\x00\x12\x17\n\x13\x46ORMAL_RESULT_VALID\x10\x01\x12\x19\n\x15\x46ORMAL_RESULT_REFUTED\x10\x02\x12\x19\n\x15\x46ORMAL_RESULT_UNKNOWN\x10\x03\x12\x1b\n\x17\x46ORMAL_RESULT_UNCHECKED\x10\x04*\x8e\x01\n\x0e\x43laimGrounding\x12\x1f\n\x1b\x43LAIM_GROUNDING_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x43LAIM_GROUNDING_SUPPORTED\x10\x01\x12\x1b\n\x17\x43LAIM_GROUNDING_OPPOSED\x10\x02\x12\x1f\n\x1b\x43LAIM_GROUNDING_UNSUPPORTED\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.analysis_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CLAIMGROUNDING']._serialized_start=1283
-  _globals['_CLAIMGROUNDING']._serialized_end=1425
+  _globals['_FORMALRESULT']._serialized_start=1522
+  _globals['_FORMALRESULT']._serialized_end=1675
+  _globals['_CLAIMGROUNDING']._serialized_start=1678
+  _globals['_CLAIMGROUNDING']._serialized_end=1820
   _globals['_ANALYSIS']._serialized_start=90
-  _globals['_ANALYSIS']._serialized_end=279
-  _globals['_ANSWERCLAIM']._serialized_start=282
-  _globals['_ANSWERCLAIM']._serialized_end=483
-  _globals['_GROUND']._serialized_start=485
-  _globals['_GROUND']._serialized_end=566
-  _globals['_CLAIMRELATION']._serialized_start=568
-  _globals['_CLAIMRELATION']._serialized_end=654
-  _globals['_DISAGREEMENTREPORT']._serialized_start=657
-  _globals['_DISAGREEMENTREPORT']._serialized_end=846
-  _globals['_DISPUTEDISSUE']._serialized_start=849
-  _globals['_DISPUTEDISSUE']._serialized_end=1018
-  _globals['_INSIGHT']._serialized_start=1021
-  _globals['_INSIGHT']._serialized_end=1149
-  _globals['_FAILEDPATTERN']._serialized_start=1152
-  _globals['_FAILEDPATTERN']._serialized_end=1280
+  _globals['_ANALYSIS']._serialized_end=326
+  _globals['_FORMALSTATEMENT']._serialized_start=328
+  _globals['_FORMALSTATEMENT']._serialized_end=399
+  _globals['_FORMALCHECK']._serialized_start=401
+  _globals['_FORMALCHECK']._serialized_end=518
+  _globals['_ANSWERCLAIM']._serialized_start=521
+  _globals['_ANSWERCLAIM']._serialized_end=722
+  _globals['_GROUND']._serialized_start=724
+  _globals['_GROUND']._serialized_end=805
+  _globals['_CLAIMRELATION']._serialized_start=807
+  _globals['_CLAIMRELATION']._serialized_end=893
+  _globals['_DISAGREEMENTREPORT']._serialized_start=896
+  _globals['_DISAGREEMENTREPORT']._serialized_end=1085
+  _globals['_DISPUTEDISSUE']._serialized_start=1088
+  _globals['_DISPUTEDISSUE']._serialized_end=1257
+  _globals['_INSIGHT']._serialized_start=1260
+  _globals['_INSIGHT']._serialized_end=1388
+  _globals['_FAILEDPATTERN']._serialized_start=1391
+  _globals['_FAILEDPATTERN']._serialized_end=1519
 # @@protoc_insertion_point(module_scope)

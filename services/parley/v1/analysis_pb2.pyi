@@ -21,6 +21,38 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _FormalResult:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _FormalResultEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FormalResult.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FORMAL_RESULT_UNSPECIFIED: _FormalResult.ValueType  # 0
+    """Unspecified."""
+    FORMAL_RESULT_VALID: _FormalResult.ValueType  # 1
+    """It holds for all values."""
+    FORMAL_RESULT_REFUTED: _FormalResult.ValueType  # 2
+    """There are values for which it does not hold."""
+    FORMAL_RESULT_UNKNOWN: _FormalResult.ValueType  # 3
+    """The solver cannot tell, or cannot read it."""
+    FORMAL_RESULT_UNCHECKED: _FormalResult.ValueType  # 4
+    """Nothing here checks it."""
+
+class FormalResult(_FormalResult, metaclass=_FormalResultEnumTypeWrapper):
+    """What a check of a formal statement comes to."""
+
+FORMAL_RESULT_UNSPECIFIED: FormalResult.ValueType  # 0
+"""Unspecified."""
+FORMAL_RESULT_VALID: FormalResult.ValueType  # 1
+"""It holds for all values."""
+FORMAL_RESULT_REFUTED: FormalResult.ValueType  # 2
+"""There are values for which it does not hold."""
+FORMAL_RESULT_UNKNOWN: FormalResult.ValueType  # 3
+"""The solver cannot tell, or cannot read it."""
+FORMAL_RESULT_UNCHECKED: FormalResult.ValueType  # 4
+"""Nothing here checks it."""
+Global___FormalResult: _TypeAlias = FormalResult  # noqa: Y015
+
 class _ClaimGrounding:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -62,6 +94,7 @@ class Analysis(_message.Message):
     ANALYST_AGENT_ID_FIELD_NUMBER: _builtins.int
     LEFT_OUT_FIELD_NUMBER: _builtins.int
     MISSING_FIELD_NUMBER: _builtins.int
+    FORMAL_CHECKS_FIELD_NUMBER: _builtins.int
     verdict: _builtins.int
     """The number of the claim that is the decision itself. 0: there are no claims."""
     analyst_agent_id: _builtins.str
@@ -82,6 +115,10 @@ class Analysis(_message.Message):
     def cruxes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The numbers of the claims on which the decision depends: if one of them is reversed, the decision turns too. Ascending."""
 
+    @_builtins.property
+    def formal_checks(self) -> _containers.RepeatedCompositeFieldContainer[Global___FormalCheck]:
+        """What was stated in a formal language, in contributions to the rounds and in the answer, and whether it holds; at most 8."""
+
     def __init__(
         self,
         *,
@@ -92,14 +129,77 @@ class Analysis(_message.Message):
         analyst_agent_id: _builtins.str = ...,
         left_out: _builtins.int = ...,
         missing: _builtins.str = ...,
+        formal_checks: _abc.Iterable[Global___FormalCheck] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_agent_id", b"analyst_agent_id", "claims", b"claims", "cruxes", b"cruxes", "left_out", b"left_out", "missing", b"missing", "relations", b"relations", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_agent_id", b"analyst_agent_id", "claims", b"claims", "cruxes", b"cruxes", "formal_checks", b"formal_checks", "left_out", b"left_out", "missing", b"missing", "relations", b"relations", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Analysis: _TypeAlias = Analysis  # noqa: Y015
+
+@_typing.final
+class FormalStatement(_message.Message):
+    """A statement in a formal language."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTRIBUTION_FIELD_NUMBER: _builtins.int
+    LANGUAGE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    contribution: _builtins.str
+    """The contribution that states it: the key of its step. Empty: the answer."""
+    language: _builtins.str
+    """`smt2` or `lean`."""
+    text: _builtins.str
+    """The statement as it was written."""
+    def __init__(
+        self,
+        *,
+        contribution: _builtins.str = ...,
+        language: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contribution", b"contribution", "language", b"language", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FormalStatement: _TypeAlias = FormalStatement  # noqa: Y015
+
+@_typing.final
+class FormalCheck(_message.Message):
+    """Whether a formal statement holds."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATEMENT_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    result: Global___FormalResult.ValueType
+    """What was found."""
+    detail: _builtins.str
+    """Of one that is refuted, the values for which it does not hold; of one that is unknown or unchecked, why. Otherwise empty."""
+    @_builtins.property
+    def statement(self) -> Global___FormalStatement:
+        """The statement."""
+
+    def __init__(
+        self,
+        *,
+        statement: Global___FormalStatement | None = ...,
+        result: Global___FormalResult.ValueType = ...,
+        detail: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["statement", b"statement"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "result", b"result", "statement", b"statement"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FormalCheck: _TypeAlias = FormalCheck  # noqa: Y015
 
 @_typing.final
 class AnswerClaim(_message.Message):

@@ -15,6 +15,9 @@ from parley.v1.agent_pb2 import Usage
 from parley.v1.analysis_pb2 import (
     CLAIM_GROUNDING_SUPPORTED,
     CLAIM_GROUNDING_UNSUPPORTED,
+    FORMAL_RESULT_REFUTED,
+    FORMAL_RESULT_UNCHECKED,
+    FORMAL_RESULT_VALID,
     Analysis,
 )
 from parley.v1.debate_pb2 import Debate, DebateLimits
@@ -230,6 +233,23 @@ async def test_a_small_context_leaves_out_the_oldest_and_says_so(stage: Backstag
     assert sum(len(part.text) for part in stage.gateway.asked(GROUNDING).parts) < 6000 * 4
     left_out = f"It was not shown the {debate.analysis.left_out} oldest contributions."
     assert left_out in render_report(debate, panel.V1)
+
+
+async def test_what_is_stated_in_smt_lib_is_checked_once(stage: Backstage) -> None:
+    blocks = {
+        "ada": "```smt2\n(declare-const x Int)\n(assert (> (+ x 1) x))\n```",
+        "bo": "```smt2\n(declare-const x Int)\n(assert (> (* 2 x) x))\n```\n~~~\n```lean\ntheorem t : 1 = 1 := rfl\n```",
+    }
+    stage.gateway.text = lambda step, name: f"{name} answers {step}.\n\n{blocks.get(name, '')}\n\nSo it is."
+    debate = await ended(stage, analysed())
+    found = [(each.statement.language, each.result) for each in debate.analysis.formal_checks]
+    assert sorted(found) == [
+        ("lean", FORMAL_RESULT_UNCHECKED),
+        ("smt2", FORMAL_RESULT_VALID),
+        ("smt2", FORMAL_RESULT_REFUTED),
+    ]
+    report = render_report(debate, panel.V1)
+    assert "Bo, proposal, round 1, it does not hold for these values: (define-fun x () Int 0)" in report
 
 
 async def test_what_divides_agents_is_told_without_a_call(stage: Backstage) -> None:

@@ -12,6 +12,10 @@ from parley.v1.analysis_pb2 import (
     CLAIM_GROUNDING_OPPOSED,
     CLAIM_GROUNDING_SUPPORTED,
     CLAIM_GROUNDING_UNSUPPORTED,
+    FORMAL_RESULT_REFUTED,
+    FORMAL_RESULT_UNCHECKED,
+    FORMAL_RESULT_UNKNOWN,
+    FORMAL_RESULT_VALID,
     Analysis,
     AnswerClaim,
     DisputedIssue,
@@ -26,6 +30,12 @@ _WORDS: Final = {
     CLAIM_GROUNDING_OPPOSED: "opposed by what was said",
     CLAIM_GROUNDING_UNSUPPORTED: "not supported by anything said",
 }
+_FORMAL_WORDS: Final = {
+    FORMAL_RESULT_VALID: "it holds",
+    FORMAL_RESULT_REFUTED: "it does not hold for these values",
+    FORMAL_RESULT_UNKNOWN: "it is not known whether it holds",
+    FORMAL_RESULT_UNCHECKED: "not checked",
+}
 _HEAD: Final = ("No.", "Claim", "What was said about it", "Score, 0 to 100", "For it", "Against it")
 
 
@@ -39,6 +49,7 @@ def analysis_section(page: ReportPage) -> Iterator[str]:
 def analysis_blocks(page: ReportPage) -> Iterator[str]:
     """Yield what is known about a completed debate besides its answer."""
     yield from _grounds(page)
+    yield from _formal_checks(page)
     yield from _disagreement(page)
     yield from _insights(page)
     yield from _failed_patterns(page)
@@ -114,6 +125,18 @@ def _cruxes(analysis: Analysis) -> Iterator[str]:
         )
     else:
         yield f"{decision} No other single claim would turn it if it were reversed."
+
+
+def _formal_checks(page: ReportPage) -> Iterator[str]:
+    checks = page.debate.analysis.formal_checks
+    if checks:
+        yield "### What was stated formally"
+    for each in checks:
+        made = page.contribution(each.statement.contribution)
+        where = "The answer" if made is None else _describe_contribution(page, made)
+        detail = f": {each.detail}" if each.detail else ""
+        statement = to_line(each.statement.text, _MAX_TEXT)
+        yield list_item(f"{where}, {_FORMAL_WORDS[each.result]}{detail}: `{statement}`")
 
 
 def _disagreement(page: ReportPage) -> Iterator[str]:

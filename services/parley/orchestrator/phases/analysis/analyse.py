@@ -1,6 +1,7 @@
 """The analysis of an answer: one event after it, whatever the call comes to."""
 
 from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.phases.analysis.formal import check_formal_statements
 from parley.orchestrator.phases.analysis.ground import KEY, ground_answer
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import AnswerAnalysed
@@ -10,7 +11,9 @@ async def analyse_answer(debate: Debate, outcome: Outcome) -> None:
     """Find out what the answer rests on and record it, if that is wanted. What is missing is a warning."""
     if not debate.spec.analysis or debate.is_demonstration:
         return
+    checks = await check_formal_statements(debate, outcome)
     analysis = await ground_answer(debate, outcome)
+    analysis.formal_checks.extend(checks)
     if analysis.missing:
         debate.warn(KEY, f"the answer was not analysed: {analysis.missing}")
     debate.record_event("after/analysis", AnswerAnalysed(analysis=analysis))
