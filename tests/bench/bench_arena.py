@@ -86,6 +86,7 @@ def _spec(question: str) -> DebateSpec:
     """Return an arena that holds all its rounds, whatever is said: each is assessed, and no assessment ends them."""
     stopping = StoppingSettings(convergence=True, convergence_threshold_percent=100)
     return DebateSpec(
+        analysis=False,
         question=question,
         agents=[Participant(agent=Agent(id=f"agent-{n}", role="architect")) for n in range(1, _AGENTS + 1)],
         judge=Participant(agent=Agent(id="judge", role="judge")),

@@ -69,6 +69,7 @@ async def run(quick: bool) -> None:
 def _spec(question: str) -> DebateSpec:
     settings: dict[str, Any] = {"perspectives": _DEBATERS, "max_rounds": _ROUNDS, "checkpoints": False}
     return DebateSpec(
+        analysis=False,
         question=question,
         agents=[Participant(agent=Agent(id=f"agent-{n}", role="architect")) for n in range(1, _DEBATERS + 1)],
         judge=Participant(agent=Agent(id="judge", role="judge")),

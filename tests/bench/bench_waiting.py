@@ -153,6 +153,7 @@ async def _heard(client: ParleyClient, debate: str, kind: str) -> None:
 def _spec(mark: str) -> DebateSpec:
     settings: dict[str, Any] = {"perspectives": 2, "max_rounds": 3, "checkpoints": True}
     return DebateSpec(
+        analysis=False,
         question=f"Where are the sessions of shop {mark} to be kept?",
         agents=[Participant(agent=Agent(id=f"agent-{n}", role="architect")) for n in (1, 2)],
         judge=Participant(agent=Agent(id="judge", role="judge")),

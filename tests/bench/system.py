@@ -58,6 +58,7 @@ def spec(shape: Shape, question: str) -> DebateSpec:
         question=question,
         agents=[Participant(agent=Agent(id=each, role="architect")) for each in shape.agents],
         judge=Participant(agent=Agent(id="judge", role="generalist")),
+        analysis=False,
         panel=PanelSettings(
             rounds=shape.rounds,
             include_full_history=shape.full_history,

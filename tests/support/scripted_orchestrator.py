@@ -93,8 +93,8 @@ class ScriptedDebate:
         self.state.usage.input_tokens += 100
         self.state.usage.output_tokens += 20
 
-    def conclude(self, description: str = "Use a monolith.", **scores: float) -> None:
-        """The answer is there, and the debate closes."""
+    def conclude(self, description: str = "Use a monolith.", *, closes: bool = True, **scores: float) -> None:
+        """The answer is there, and the debate closes, unless something is still to follow."""
         outcome = Outcome(
             description=description,
             details=AnswerDetails(confidence=72),
@@ -107,7 +107,8 @@ class ScriptedDebate:
             self.state.answer = f"{description}\n\nConfidence: 72 of 100\n"
             self.state.status = DEBATE_STATUS_COMPLETED
         self.add(event_pb2.Concluded(outcome=outcome))
-        self.close(event_pb2.Closed())
+        if closes:
+            self.close(event_pb2.Closed())
 
     def fail(self, reason: str, message: str, agent: str = "", phase: str = "") -> None:
         """The debate stops on a failure."""

@@ -18,7 +18,7 @@ from parley.v1.arena_pb2 import (
     TricksterSettings,
 )
 from parley.v1.debate_pb2 import DebateEstimate, DebateSpec
-from parley.v1.event_pb2 import RoundAssessed, RoundStarted
+from parley.v1.event_pb2 import Closed, RoundAssessed, RoundStarted, Warned
 from parley.v1.voting_pb2 import VOTING_METHOD_UNANIMOUS, VotingSettings
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator
 from tests.unit.cli.commands.scripts import ANSWER, ROLES, SAVED
@@ -58,6 +58,27 @@ def test_unfit_roles_of_a_file_are_refused_before_anything_runs(
         f"parley: parley.yaml:2: agents[0].role: unknown role 'wizard'; {ROLES}",
         f"parley: parley.yaml:3: agents[1].role: role 'judge' judges and cannot debate; {ROLES}",
     ]
+
+
+def test_the_answer_is_printed_before_what_follows_it_is_done(
+    orchestrator: ScriptedOrchestrator,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def shown(*_: object) -> None:
+        assert orchestrator.debate is not None
+        orchestrator.debate.add(Warned(message="it was not remembered"))
+        orchestrator.debate.close(Closed())
+
+    orchestrator.script = lambda debate: debate.conclude(closes=False)
+    monkeypatch.setattr("parley.cli.commands.follow._CLOSING_SECONDS", 1.0)
+    monkeypatch.setattr("parley.cli.commands.debate.write_answer", shown)
+    assert run(["debate", "Which?", "--server", orchestrator.address, "--report", "r"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[-2:] == ["warning: it was not remembered", "Report: r.md"]
+    assert "Finding out what the answer rests on" not in "".join(said)
+    assert (folder / "r.md").exists()
 
 
 def test_every_unknown_name_on_the_command_line_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
