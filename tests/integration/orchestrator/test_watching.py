@@ -6,6 +6,7 @@ from pathlib import Path
 import grpc
 import pytest
 
+from parley.orchestrator.engine.inbox import Inbox, InboxEntry
 from parley.runtime.server import RunningServer
 from parley.v1 import debate_pb2, orchestrator_pb2
 from tests.support.orchestration import Orchestrator, events_of, failure_of, kind_of, orchestrating
@@ -36,6 +37,22 @@ async def test_a_watch_of_a_failed_debate_ends_after_its_failure_from_wherever_i
     assert [kind_of(each) for each in more] == ["claimed", "intervened"]
     await orchestrator.intervene(debate, resume=debate_pb2.Resume())
     assert kind_of(events_of(await orchestrator.watch(debate))[-1]) == "closed"
+
+
+async def test_an_intervention_that_arrives_after_the_inbox_was_read_is_recorded_with_one_claim(
+    orchestrator: Orchestrator, gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway.fail("round/1/propose/*", attempt=1)
+    debate = await orchestrator.create()
+    live = events_of(await orchestrator.watch(debate))
+
+    async def read_too_early(_inbox: Inbox) -> list[InboxEntry]:
+        return []
+
+    monkeypatch.setattr(Inbox, "list_waiting", read_too_early)
+    await orchestrator.intervene(debate, guide=debate_pb2.Guide(text="try harder"))
+    more = events_of(await orchestrator.watch(debate, len(live)))
+    assert [kind_of(each) for each in more] == ["claimed", "intervened"]
 
 
 async def test_text_comes_as_it_is_written_to_those_who_ask_for_it_only(

@@ -306,7 +306,7 @@ class DebateOwner:
 
     async def _work(self) -> None:
         recorded = self._journal.recorded
-        await self._interventions.process_at_rest(self._first_entries)
+        await self._interventions.process_at_rest(await self._list_first_entries())
         goes_on = recorded.concluded is None and recorded.failure is None and not recorded.pausing
         if goes_on and self._only_interventions:
             await self._postpone()
@@ -326,6 +326,16 @@ class DebateOwner:
             or self._debate.checkpoints.unattended.is_set()
         ):
             await self._hand_over()
+
+    async def _list_first_entries(self) -> Sequence[InboxEntry]:
+        """Return the interventions to handle before anything else.
+
+        A debate that rests has an owner because of one. It may have arrived after the runner read the inbox.
+        """
+        recorded = self._journal.recorded
+        if self._first_entries or not (recorded.failure or recorded.pausing):
+            return self._first_entries
+        return await self._dependencies.inbox.list_waiting_for(self._record.key)
 
     async def _hand_over(self) -> None:
         """Release the debate: to any replica that can continue it, or without an owner until a person acts."""
