@@ -16,6 +16,7 @@ from pymongo.errors import OperationFailure
 
 from tests.contract.server_process import NoServerError, ServerProcess, install, version_of
 from tests.support.memory_folder import memory_folder
+from tests.support.memory_mongodb import running_memory_mongodb
 from tests.support.ports import free_ports
 
 SETTING = "PARLEY_TEST_MONGODB_URI"
@@ -48,8 +49,10 @@ def add_options(url: str, options: str) -> str:
 
 
 @contextmanager
-def running_server() -> Iterator[Server]:
-    """Yield the server named by PARLEY_TEST_MONGODB_URI, one in a container, or one made of mongoeco.
+def running_server(*, in_memory: bool = False) -> Iterator[Server]:
+    """Yield the server named by PARLEY_TEST_MONGODB_URI, one in a container, or a stand-in.
+
+    The stand-in is made of mongoeco, or is the one `in_memory`, which needs a tenth of the CPU but cannot be restarted.
 
     Raises:
         NoServerError: there is none of these.
@@ -59,6 +62,8 @@ def running_server() -> Iterator[Server]:
             yield Server(url, f"the server of {SETTING}")
         elif _container_engine_answers():
             yield stack.enter_context(_container())
+        elif in_memory:
+            yield Server(stack.enter_context(running_memory_mongodb()), "in memory")
         else:
             yield stack.enter_context(_mongoeco())
 

@@ -1,18 +1,23 @@
 """Two gateways over one store, and kill -9 of one of them: the model server's ledger is the witness."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
 import pytest
 
-from tests.contract.mongodb_server import running_server
+from tests.contract.mongodb_server import Server, running_server
 from tests.contract.replica_set import run_replica_set
 from tests.contract.server_process import NoServerError
 from tests.integration.gateway.scenarios import killed
 
-_SERVERS: Final = {"mongodb": running_server, "replica set": run_replica_set}
+_SERVERS: Final[Mapping[str, Callable[[], AbstractContextManager[Server]]]] = {
+    "mongodb": partial(running_server, in_memory=True),
+    "replica set": run_replica_set,
+}
 
 
 @pytest.fixture(params=["sqlite", "mongodb", pytest.param("replica set", marks=pytest.mark.long)])
