@@ -3,7 +3,7 @@
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,18 +92,6 @@ def test_what_is_open_or_unknown_is_disputed(
     groups: DraftGroups | None, made: list[Contribution], disputes: list[str]
 ) -> None:
     assert list(list_disputes(DRAFTS, groups, made)) == disputes
-
-
-@pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
-    async with backstage(tmp_path) as behind:
-        yield behind
-
-
-@pytest.fixture
-async def replica(stage: Backstage) -> AsyncIterator[Replica]:
-    async with stage.replica() as started:
-        yield started
 
 
 def rounds_end(events: Sequence[Envelope]) -> RoundsEnded:

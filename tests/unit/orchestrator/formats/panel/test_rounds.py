@@ -1,6 +1,5 @@
 """The panel's rounds: what each prompt holds once, and that there is one round at least."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -8,18 +7,6 @@ import pytest
 from parley.orchestrator.model.positions import POSITION_FORM
 from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_debate
 from tests.support.scripted_gateway import ScriptedGateway
-
-
-@pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
-    async with backstage(tmp_path) as behind:
-        yield behind
-
-
-@pytest.fixture
-async def replica(stage: Backstage) -> AsyncIterator[Replica]:
-    async with stage.replica() as started:
-        yield started
 
 
 async def test_who_refines_is_asked_for_a_position(stage: Backstage, replica: Replica) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -35,18 +35,6 @@ from parley.v1.panel_pb2 import (
 )
 from tests.support.orchestration import Backstage, Replica, agent, backstage, check_log, make_debate, outcomes
 from tests.support.scripted_gateway import answer_text, judgement, refusal
-
-
-@pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
-    async with backstage(tmp_path) as behind:
-        yield behind
-
-
-@pytest.fixture
-async def replica(stage: Backstage) -> AsyncIterator[Replica]:
-    async with stage.replica() as started:
-        yield started
 
 
 async def held(stage: Backstage, replica: Replica, given: DebateCreated) -> Outcome:
