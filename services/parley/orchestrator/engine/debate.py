@@ -398,7 +398,7 @@ class Debate:
                     )
                     reply = await self._agents.generate(self._call_id(key, attempt.number), request)
                     reply.prompt_characters_left_out += left_out
-                    read = [reply.text, *((each.text for each in task.prompt) if task.check else ())]
+                    read = len(reply.text) + (size if task.check else 0)
                     await in_thread_if_large(read, partial(complete_reply, task, shape, reply))
                 except StepError as error:
                     span.set_status(Status(StatusCode.ERROR, f"{error.reason}: {error}"))
