@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from parley.orchestrator.model.names import join_words
 from parley.v1.effect_pb2 import (
     DECISION_COMPARISON_OTHER,
     DECISION_COMPARISON_SAME,
@@ -149,12 +150,8 @@ def _describe_changes(effect: DebateEffect, name: Name, name_issue: NameIssue | 
         ]
         more = len(each.issues) - len(issues)
         issues += [f"{_in_words(more)} more"] if more else []
-        why = f", after taking up {_join(issues)}" if issues else ""
+        why = f", after taking up {join_words(issues)}" if issues else ""
         yield f"{when}{name(each.agent_id)} left {_quote(left)} for {_quote(took)}{why}."
-
-
-def _join(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def _quote(position: TakenPosition) -> str:
@@ -174,7 +171,7 @@ def _describe_families(effect: DebateEffect) -> Iterator[str]:
     elif agents:
         of_judge = f", the judge's of {judge}" if judge else ""
         one = " alone" if len(agents) == 1 else ""
-        yield f"The agents' models are of {_join(agents)}{one}{of_judge}."
+        yield f"The agents' models are of {join_words(agents)}{one}{of_judge}."
 
 
 def _describe_calls(calls: int, max_calls: int) -> str:

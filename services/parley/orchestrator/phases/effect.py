@@ -20,6 +20,7 @@ from parley.orchestrator.phases.grouping import (
     GROUPING_RULES,
     PositionGroups,
     bounded_schema,
+    position_names,
     quote_positions,
     read_groups,
 )
@@ -70,11 +71,10 @@ class PositionQuestion:
     def schema(self) -> dict[str, Any]:
         """Return the schema of the answer to it; there has to be a position."""
         schema = bounded_schema(len(self.positions))
-        names = [f"P{place}" for place, _ in enumerate(self.positions, start=1)]
         schema["properties"]["answer"] = {
             "type": "string",
             "description": "A position that gives the same answer as yours.",
-            "enum": [*names, _NONE],
+            "enum": [*position_names(len(self.positions)), _NONE],
         }
         schema["required"] = list(schema["properties"])
         return schema
@@ -124,7 +124,7 @@ def name_positions(
     taken = said.answer.upper()
     if taken == _NONE.upper():
         return NamedPositions(names, NO_POSITION, unknown)
-    words = {f"P{place}": each for place, each in enumerate(asked.positions, start=1)}
+    words = dict(zip(position_names(len(asked.positions)), asked.positions, strict=True))
     return NamedPositions(names, names.get(words.get(taken, "")), unknown)
 
 

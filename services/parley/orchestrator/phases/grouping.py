@@ -50,15 +50,20 @@ class PositionGroups(BaseModel):
     ] = []
 
 
+def position_names(count: int) -> list[str]:
+    """Return the names of so many positions: P1, P2 and so on."""
+    return [f"P{place}" for place in range(1, count + 1)]
+
+
 def quote_positions(positions: Sequence[str]) -> Prompt:
-    """Return positions under their names, P1, P2 and so on."""
-    return tuple(quotation(f"P{place}", each) for place, each in enumerate(positions, start=1))
+    """Return positions under their names."""
+    return tuple(map(quotation, position_names(len(positions)), positions))
 
 
 def bounded_schema(count: int) -> dict[str, Any]:
     """Return the schema of an answer that groups so many positions."""
     schema = prompt_schema(PositionGroups)
-    name = {"type": "string", "enum": [f"P{place}" for place in range(1, count + 1)]}
+    name = {"type": "string", "enum": position_names(count)}
     schema["properties"]["groups"]["items"] = {"type": "array", "items": name, "minItems": 1}
     schema["properties"]["cannot_be_told"]["items"] = name
     del schema["properties"]["cannot_be_told"]["default"]
@@ -71,7 +76,7 @@ def read_groups(answer: PositionGroups, count: int) -> list[list[int]] | str:
 
     If the answer does not name each of so many positions once, or names others, return what is wrong with it.
     """
-    names = [f"P{place}" for place in range(1, count + 1)]
+    names = position_names(count)
     groups = [_clean(group) for group in answer.groups]
     given = Counter([*chain(*groups), *_clean(answer.cannot_be_told)])
     wrong = [f"{each[:20]!r} is no position" for each in given if each not in names]

@@ -1,7 +1,7 @@
 """One moderated debate while it runs: who debates, what was said in its rounds, and what came of them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -181,9 +181,3 @@ class Discussion:
             limit.cancel()
             await asyncio.wait([limit])
         debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
-
-
-def join_names(items: Iterable[str]) -> str:
-    """Return names in a line, with `and` before the last."""
-    *first, last = items
-    return f"{', '.join(first)} and {last}" if first else last

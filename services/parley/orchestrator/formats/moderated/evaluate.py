@@ -9,12 +9,13 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.formats.moderated.discussion import Discussion, Round, join_names
+from parley.orchestrator.formats.moderated.discussion import Discussion, Round
 from parley.orchestrator.formats.moderated.ends import ENDS
 from parley.orchestrator.formats.moderated.points import parse_letter
 from parley.orchestrator.formats.moderated.wording import stems
 from parley.orchestrator.formats.moderated.words import COMPLETION, EVALUATION, MODERATOR_PROMPT, quote_round
 from parley.orchestrator.model.contributions import texts_of
+from parley.orchestrator.model.names import join_words
 from parley.orchestrator.model.tasks import AnswerShape, Prompt, Task, size_of_prompt, user_part
 from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens, shorten_to_fit
@@ -252,7 +253,7 @@ async def _complete_summary(discussion: Discussion, current: Round, summary: str
     if not missing:
         return summary
     letters = [each.letter for each in missing]
-    who = join_names(f"agent {each.letter} ({each.name})" for each in missing)
+    who = join_words([f"agent {each.letter} ({each.name})" for each in missing])
     asked = (
         *prompt,
         quotation("Your summary", summary),
@@ -269,7 +270,7 @@ async def _complete_summary(discussion: Discussion, current: Round, summary: str
         summary = "\n\n".join([summary, *passages])
     still = await _find_left_out(discussion, current, summary)
     if still:
-        who = join_names(f"agent {each.letter} ({each.name})" for each in still)
+        who = join_words([f"agent {each.letter} ({each.name})" for each in still])
         done = "its stand was added" if len(still) == 1 else "their stands were added"
         discussion.warn(
             f"{key}/warning", f"the moderator's summary of round {number} leaves out {who}; {done}"
