@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from parley.orchestrator.api.report_page import ReportPage
+from parley.orchestrator.model.critiques import STATUS_WORDS
 from parley.orchestrator.model.disagreement import list_failed_patterns, list_insights, report_disagreement
-from parley.orchestrator.model.issue_table import STATUS_WORDS
 from parley.orchestrator.model.short_text import to_line
 from parley.runtime.safe_markdown import inline, list_item, table_head, table_row
 from parley.v1.analysis_pb2 import (

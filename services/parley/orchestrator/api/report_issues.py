@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from parley.orchestrator.api.report_page import ReportPage
-from parley.orchestrator.model.issue_table import STATUS_WORDS, TrackedIssue
+from parley.orchestrator.model.critiques import STATUS_WORDS
+from parley.orchestrator.model.issue_table import TrackedIssue
 from parley.orchestrator.model.short_text import to_line
 from parley.runtime.safe_markdown import list_item, table_head, table_row
 from parley.v1.critique_pb2 import IssueAnswer

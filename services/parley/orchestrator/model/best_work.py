@@ -2,14 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.critiques import SEVERE
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP
 from parley.v1.debate_pb2 import DraftGroups, StandIn
-
-_SERIOUS: Final = 5
-"""The severity from which on an open issue speaks against a work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ def _find_standing(agent: str, made: Sequence[Contribution], drafts: DraftGroups
         issue
         for critic, critique in last.items()
         for issue in critique.issues
-        if issue.severity >= _SERIOUS and (critic, issue.number) not in taken_up
+        if issue.severity >= SEVERE and (critic, issue.number) not in taken_up
     ]
     agreeing = sum(each.agrees for each in last.values())
     return _Standing(agreeing, len(last), len(open_issues), _count_like_drafts(agent, drafts))

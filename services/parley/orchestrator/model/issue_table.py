@@ -2,31 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
-from parley.v1.critique_pb2 import (
-    ISSUE_STATUS_NOT_ANSWERED,
-    ISSUE_STATUS_REJECTED,
-    ISSUE_STATUS_TAKEN_UP,
-    ISSUE_STATUS_UNSPECIFIED,
-    Issue,
-    IssueAnswer,
-)
+from parley.orchestrator.model.critiques import SERIOUS, AnsweredIssue, no_answer
+from parley.v1.critique_pb2 import Issue, IssueAnswer
 from parley.v1.debate_pb2 import Contribution, Debate
-
-SERIOUS: Final = 7
-"""The severity from which on an issue is serious."""
-STATUS_WORDS: Final = {
-    ISSUE_STATUS_UNSPECIFIED: "answered",
-    ISSUE_STATUS_TAKEN_UP: "taken up",
-    ISSUE_STATUS_REJECTED: "not taken up",
-    ISSUE_STATUS_NOT_ANSWERED: "not answered",
-}
 
 
 @dataclass(frozen=True, slots=True)
-class TrackedIssue:
-    """An issue with its author's answer.
+class TrackedIssue(AnsweredIssue):
+    """An issue with its author's answer, and its place in the debate.
 
     Attributes:
         number: Its number in the debate, from 1, in the order in which issues were raised.
@@ -40,18 +24,6 @@ class TrackedIssue:
     round: int
     critic: str
     target: str
-    issue: Issue
-    answer: IssueAnswer
-
-    @property
-    def severity(self) -> int | None:
-        """How bad it is, 0 to 10; None: not stated."""
-        return self.issue.severity if self.issue.HasField("severity") else None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it was not taken up, as far as its author's answer says."""
-        return self.answer.status != ISSUE_STATUS_TAKEN_UP
 
     @property
     def is_serious(self) -> bool:
@@ -73,14 +45,14 @@ class IssueTable:
         )
         self.issues = tuple(
             TrackedIssue(
+                issue,
+                _find_answer(made, issue, answers),
                 number,
                 made.key,
                 made.sequence,
                 made.work.round,
                 made.work.agent_id,
                 made.work.target_agent_id,
-                issue,
-                _find_answer(made, issue, answers),
             )
             for number, (made, issue) in enumerate(raised, start=1)
         )
@@ -137,7 +109,5 @@ def _find_answer(critique: Contribution, issue: Issue, answers: _Answers) -> Iss
     """Return the first answer after a critique to its issue."""
     work = critique.work
     given = answers.get((work.target_agent_id, work.agent_id, issue.number), ())
-    nothing = IssueAnswer(
-        critic_agent_id=work.agent_id, number=issue.number, status=ISSUE_STATUS_NOT_ANSWERED
-    )
-    return next((answer for sequence, answer in given if sequence > critique.sequence), nothing)
+    later = (answer for sequence, answer in given if sequence > critique.sequence)
+    return next(later, None) or no_answer(work.agent_id, issue.number)

@@ -4,48 +4,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from parley.orchestrator.model.contributions import Contribution, Letters
-from parley.orchestrator.model.critiques import issue_name, severity_text
-from parley.orchestrator.model.issue_answers import RaisedIssue
-from parley.v1.critique_pb2 import (
-    ISSUE_STATUS_NOT_ANSWERED,
-    ISSUE_STATUS_REJECTED,
-    ISSUE_STATUS_TAKEN_UP,
-    ISSUE_STATUS_UNSPECIFIED,
-    Issue,
-    IssueAnswer,
+from parley.orchestrator.model.critiques import (
+    STATUS_WORDS,
+    AnsweredIssue,
+    issue_name,
+    no_answer,
+    severity_text,
 )
+from parley.orchestrator.model.issue_answers import RaisedIssue
+from parley.v1.critique_pb2 import IssueAnswer
 
 _MAX_EARLIER = 5
 """The most issues of earlier rounds that are listed for an agent, the most severe first."""
 _MAX_EARLIER_CHARACTERS = 300
 _MAX_REMARKS_CHARACTERS = 500
-_STATUS_WORDS = {
-    ISSUE_STATUS_NOT_ANSWERED: "not answered",
-    ISSUE_STATUS_REJECTED: "not taken up",
-    ISSUE_STATUS_UNSPECIFIED: "answered",
-    ISSUE_STATUS_TAKEN_UP: "taken up",
-}
-"""In the order in which issues of one severity are listed: those that are still open first."""
-_PLACES = {status: place for place, status in enumerate(_STATUS_WORDS)}
+_PLACES = {status: place for place, status in enumerate(STATUS_WORDS)}
 
 
 @dataclass(frozen=True, slots=True)
-class _TrackedIssue:
-    """An issue and its answer."""
+class _NamedIssue(AnsweredIssue):
+    """An issue, its answer, and what agents call it."""
 
     name: str
     round: int
-    issue: Issue
-    answer: IssueAnswer
-
-    @property
-    def severity(self) -> int | None:
-        return self.issue.severity if self.issue.HasField("severity") else None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the author did not take it up: it rejected it, or did not clearly answer."""
-        return self.answer.status != ISSUE_STATUS_TAKEN_UP
 
     def sort_key(self) -> tuple[bool, int, int, str]:
         """Return its place among others: open ones first, then by severity."""
@@ -78,7 +59,7 @@ def answers_of(letter: Letters, made: Contribution) -> str:
 def _answer_line(letter: Letters, answer: IssueAnswer) -> str:
     reason = f": {_one_line(answer.reason)}" if answer.reason else ""
     name = issue_name(letter(answer.critic_agent_id), answer.number)
-    return f"- issue {name}, {_STATUS_WORDS[answer.status]}{reason}"
+    return f"- issue {name}, {STATUS_WORDS[answer.status]}{reason}"
 
 
 def is_structured(made: Contribution) -> bool:
@@ -107,13 +88,13 @@ def own_issues(letter: Letters, critic: str, target: str, exchange: Sequence[Con
     `exchange` are critiques with the revision that answered them.
     """
     own = [made for made in exchange if not made.target or (made.agent, made.target) == (critic, target)]
-    tracked = sorted(_track_issues(letter, target, own), key=_TrackedIssue.sort_key)
+    tracked = sorted(_track_issues(letter, target, own), key=_NamedIssue.sort_key)
     return "\n".join(_earlier_line(each) for each in tracked[:_MAX_EARLIER])
 
 
 def _lines_of(letter: Letters, target: str, rounds: Sequence[Sequence[Contribution]]) -> Iterator[str]:
     last = [made for made in rounds[-1] if made.target == target]
-    standing = sorted(_track_issues(letter, target, rounds[-1]), key=_TrackedIssue.sort_key)
+    standing = sorted(_track_issues(letter, target, rounds[-1]), key=_NamedIssue.sort_key)
     earlier = [
         each for before in rounds[:-1] for each in _track_issues(letter, target, before) if each.is_open
     ]
@@ -122,7 +103,7 @@ def _lines_of(letter: Letters, target: str, rounds: Sequence[Sequence[Contributi
     lines += [_agreement(letter, made) for made in last if made.critique is not None]
     if earlier:
         lines.append("Raised in earlier rounds and not taken up then:")
-        lines += [_earlier_line(each) for each in sorted(earlier, key=_TrackedIssue.sort_key)[:_MAX_EARLIER]]
+        lines += [_earlier_line(each) for each in sorted(earlier, key=_NamedIssue.sort_key)[:_MAX_EARLIER]]
         more = len(earlier) - _MAX_EARLIER
         lines += [f"- and {more} less severe ones"] if more > 0 else []
     shown = [each for each in lines if each]
@@ -134,7 +115,7 @@ def _lines_of(letter: Letters, target: str, rounds: Sequence[Sequence[Contributi
 
 def _track_issues(
     letter: Letters, target: str, contributions: Sequence[Contribution]
-) -> Iterator[_TrackedIssue]:
+) -> Iterator[_NamedIssue]:
     answers = {
         (answer.critic_agent_id, answer.number): answer
         for made in contributions
@@ -145,26 +126,23 @@ def _track_issues(
         if made.target != target or made.critique is None:
             continue
         for issue in made.critique.issues:
-            nothing = IssueAnswer(
-                critic_agent_id=made.agent, number=issue.number, status=ISSUE_STATUS_NOT_ANSWERED
-            )
-            answer = answers.get((made.agent, issue.number), nothing)
-            yield _TrackedIssue(issue_name(letter(made.agent), issue.number), made.round, issue, answer)
+            answer = answers.get((made.agent, issue.number)) or no_answer(made.agent, issue.number)
+            yield _NamedIssue(issue, answer, issue_name(letter(made.agent), issue.number), made.round)
 
 
-def _line(each: _TrackedIssue) -> str:
+def _line(each: _NamedIssue) -> str:
     reason = f" Agent's answer: {_one_line(each.answer.reason)}" if each.answer.reason else ""
     suggestion = f" Suggestion: {_one_line(each.issue.suggestion)}" if each.issue.suggestion else ""
-    status = _STATUS_WORDS[each.answer.status]
+    status = STATUS_WORDS[each.answer.status]
     text = _one_line(each.issue.text)
     return f"- issue {each.name}, {severity_text(each.severity)}, {status}: {text}{suggestion}{reason}"
 
 
-def _earlier_line(each: _TrackedIssue) -> str:
+def _earlier_line(each: _NamedIssue) -> str:
     text = _truncate(_one_line(each.issue.text), _MAX_EARLIER_CHARACTERS)
     reason = _truncate(_one_line(each.answer.reason), _MAX_EARLIER_CHARACTERS)
     answer = f" Agent's answer: {reason}" if reason else ""
-    status = _STATUS_WORDS[each.answer.status]
+    status = STATUS_WORDS[each.answer.status]
     return (
         f"- round {each.round}, issue {each.name}, {severity_text(each.severity)}, {status}: {text}{answer}"
     )

@@ -4,16 +4,13 @@ What is not known counts as disputed.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.critiques import SEVERE
 from parley.orchestrator.model.open_issues import count_open_issues, is_structured
 from parley.v1.debate_pb2 import STOP_REASON_UNDISPUTED, DraftGroups
 from parley.v1.event_pb2 import RoundAssessed, RoundsEnded
-
-SEVERE: Final = 5
-"""The severity from which on an open issue keeps the rounds going: critics are told that it is a gap that matters."""
 
 
 def find_end_undisputed(

@@ -3,11 +3,9 @@
 from collections.abc import Callable, Collection, Sequence
 
 from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.critiques import SERIOUS
 from parley.orchestrator.model.topology import Edge
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP
-
-SERIOUS = 7
-"""The severity from which on an open critique makes a vote without majority contested."""
 
 
 def _ignore(_made: Contribution) -> None:
