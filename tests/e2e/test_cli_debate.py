@@ -52,6 +52,9 @@ def test_a_debate_ends_with_its_answer_on_stdout_and_can_be_looked_at(tmp_path: 
     assert json.loads(shown.out) == state
     watched = Command(["watch", state["id"]], tmp_path).end()
     assert watched.out.splitlines()[-1] == f"{state['last_sequence']} closed"
+    assert "### What the answer rests on" in Command(["analysis", state["id"]], tmp_path).end().out
+    data = json.loads(Command(["analysis", state["id"], "--json"], tmp_path).end().out)
+    assert data["analysis"] == state["analysis"]
     assert Command(["report", state["id"]], tmp_path).end().out == (tmp_path / "r.md").read_text()
 
 

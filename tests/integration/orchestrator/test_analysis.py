@@ -11,6 +11,7 @@ from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats import panel
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope
+from parley.runtime.errors import ParleyError
 from parley.v1.agent_pb2 import Usage
 from parley.v1.analysis_pb2 import (
     CLAIM_GROUNDING_SUPPORTED,
@@ -98,7 +99,9 @@ async def test_an_answer_stands_and_its_place_is_free_while_it_is_analysed(stage
         assert (await stage.record(debate)).status == "COMPLETED"
         other = await replica.create(make_debate(2, rounds=1))
         await stage.comes_to(other, "COMPLETED")
-        assert "answer_analysed" not in await stage.kinds(debate)
+        with pytest.raises(ParleyError) as pending:
+            analysis_of(fold(await stage.events(debate)), panel.V1)
+        assert pending.value.reason == "ANALYSIS_PENDING"
         hold.release()
         assert_answer_first(await stage.comes_to(debate, "COMPLETED"))
 

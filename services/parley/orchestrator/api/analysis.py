@@ -12,7 +12,7 @@ from parley.v1.orchestrator_pb2 import GetAnalysisResponse
 def analysis_of(debate: Debate, debate_format: Format | None) -> GetAnalysisResponse:
     """Return what is known about a completed debate. Raise ParleyError while its answer is still to be analysed."""
     if debate.spec.analysis and not debate.HasField("analysis"):
-        message = f"the answer of debate {debate.id} is still being analysed; ask again in a minute"
+        message = f"the answer of debate {debate.id} is not analysed yet; a system that runs debates does it, within minutes"
         raise failed_precondition("ANALYSIS_PENDING", message)
     page = ReportPage(debate, debate_format)
     return GetAnalysisResponse(

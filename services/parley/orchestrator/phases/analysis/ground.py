@@ -50,7 +50,7 @@ _TASK: Final = (
     "The debate is over. Find out what the answer rests on. Do not judge if it is right, well written or complete, and add no"
     " reason of your own: only what was said counts.\n"
     f"- claims: the claims that carry the answer, in its order, at most {_MAX_CLAIMS}. One of them is the decision itself. Each is"
-    " one sentence that can be true or false, and that is understood without the others. Leave out what merely repeats another one.\n"
+    " one sentence that can be true or false, and that is understood without the others, in the language of the answer. Leave out what merely repeats another one.\n"
     "- for: the names of what says that the claim is true, or gives a reason for it. {names} Name a text only if it says"
     " this itself: that it is about the same subject is not enough, and neither is another number, another name or a weaker claim."
     " If nothing says it, the list is empty, however plausible the claim is.\n"
