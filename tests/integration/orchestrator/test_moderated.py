@@ -184,7 +184,7 @@ async def test_the_moderator_has_the_figures_of_convergence_and_the_flags_in_han
         "it is in what was put to the debaters"
     )
     (flagged,) = warnings(events)
-    assert flagged.startswith("round 2: agent B (Security Advocate) repeats itself")
+    assert flagged.startswith("round 2: Security Advocate repeats itself")
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ async def test_or_else_its_stand_is_added_and_the_debate_says_so(tmp_path: Path)
     )
     assert (
         warnings(events)[0]
-        == "the moderator's summary of round 1 leaves out agent C (User Experience); its stand was added"
+        == "the moderator's summary of round 1 leaves out User Experience; its stand was added"
     )
 
 

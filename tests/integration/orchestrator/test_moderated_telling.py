@@ -59,7 +59,7 @@ async def test_the_budget_is_flagged_where_it_kept_a_debater_from_something_and_
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
         events = await stage.comes_to(await replica.create(spec), "COMPLETED")
     check_log(events)
-    flagged = [] if told is None else [f"round 1: agent B (Security Advocate) {told}"]
+    flagged = [] if told is None else [f"round 1: Security Advocate {told}"]
     assert [each for each in warnings(events) if "tokens" in each] == flagged
 
 
@@ -148,6 +148,6 @@ async def test_of_two_that_a_summary_leaves_out_both_stands_are_added(tmp_path: 
     gateway.fail("round/1/evaluate/missing")
     events = await held(tmp_path, gateway, max_rounds=1)
     assert warnings(events)[0] == (
-        "the moderator's summary of round 1 leaves out agent B (Security Advocate) and agent C (User Experience);"
+        "the moderator's summary of round 1 leaves out Security Advocate and User Experience;"
         " their stands were added"
     )

@@ -131,7 +131,7 @@ class Discussion:
         return self.steering.guidance
 
     def name_of(self, agent: str) -> str:
-        """Return a debater as the moderator and people call it, such as `agent B (Security Advocate)`."""
+        """Return a debater as the moderator calls it, such as `agent B (Security Advocate)`."""
         return f"agent {self.debate.letter(agent)} ({self.viewpoints[agent].name})"
 
     def enter_state(self, state: str, key: str) -> None:

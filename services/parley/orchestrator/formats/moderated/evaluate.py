@@ -270,7 +270,7 @@ async def _complete_summary(discussion: Discussion, current: Round, summary: str
         summary = "\n\n".join([summary, *passages])
     still = await _find_left_out(discussion, current, summary)
     if still:
-        who = join_words([f"agent {each.letter} ({each.name})" for each in still])
+        who = join_words([each.name for each in still])
         done = "its stand was added" if len(still) == 1 else "their stands were added"
         discussion.warn(
             f"{key}/warning", f"the moderator's summary of round {number} leaves out {who}; {done}"

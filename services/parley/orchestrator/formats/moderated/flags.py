@@ -127,11 +127,9 @@ async def flag_round(discussion: Discussion, current: Round) -> tuple[list[str],
     documents = discussion.debate.documents.texts.values()
     size = sum(len(each.utf8) for each in documents) + sum(map(len, texts_of(current.contributions)))
     for agent, kind, line in await in_thread_if_large(size, partial(_find_flags, discussion, current)):
-        name = discussion.name_of(agent)
-        lines.append(f"{name} {line}")
-        discussion.warn(
-            f"round/{current.number}/guard/{kind}/{agent}", f"round {current.number}: {name} {line}"
-        )
+        lines.append(f"{discussion.name_of(agent)} {line}")
+        warning = f"round {current.number}: {discussion.viewpoints[agent].name} {line}"
+        discussion.warn(f"round/{current.number}/guard/{kind}/{agent}", warning)
         if kind == "topic":
             astray.add(agent)
     return lines, frozenset(astray)

@@ -239,7 +239,10 @@ def _redirect(discussion: Discussion, current: Round, found: Evaluation) -> list
         if discussion.off_topic_counts[agent] > 1 and opposing_pairs(left):
             discussion.muted_by_moderator[agent] = current.number + 1
             said.append(f"{name} has left the question again and is not heard any more.")
-            message = f"{name} is muted from round {current.number + 1} on, since it left the question again"
+            perspective = discussion.viewpoints[agent].name
+            message = (
+                f"{perspective} is muted from round {current.number + 1} on, since it left the question again"
+            )
             discussion.warn(f"round/{current.number}/muted/{agent}", message)
         else:
             said.append(f"{name}: your argument has left the question. Come back to it.")
