@@ -1,4 +1,4 @@
-"""The labelled sets of memory have the form that their README describes."""
+"""The labelled sets of memory and analysis have the form that their READMEs describe."""
 
 from collections import Counter
 from datetime import date
@@ -89,3 +89,41 @@ def test_a_quarter_of_the_ledgers_has_no_flip() -> None:
     ledgers = load_both("memory/flips", "ledgers")
     assert unique([each["id"] for each in ledgers])
     assert sum(not each["flips"] for each in ledgers) == 15
+
+
+@both_halves
+def test_half_of_the_claims_of_each_answer_are_supported_by_what_was_said(half: str) -> None:
+    answers = load(f"analysis/grounded-{half}.yaml", "answers")
+    assert len(answers) == 20
+    for each in answers:
+        assert 3 <= len(each["contributions"]) <= 5
+        assert 1 <= len(each["sources"]) <= 3
+        assert all(80 <= len(said["text"].split()) <= 200 for said in each["contributions"]), each["id"]
+        ids = [part["id"] for part in each["contributions"] + each["sources"]]
+        assert unique(ids)
+        assert Counter(claim["supported"] for claim in each["claims"]) == {True: 5, False: 5}
+        for claim in each["claims"]:
+            assert claim["supported"] == bool(claim["supported_by"]) == ("why" not in claim), claim
+            assert unique(claim["supported_by"] + claim["opposed_by"]), claim
+            assert set(ids).issuperset(claim["supported_by"] + claim["opposed_by"]), claim
+
+
+@both_halves
+def test_half_of_the_graphs_name_claims_that_exist(half: str) -> None:
+    graphs = load(f"analysis/cruxes-{half}.yaml", "graphs")
+    assert Counter(bool(each["cruxes"]) for each in graphs) == {True: 8, False: 2}
+    for each in graphs:
+        ids = [claim["id"] for claim in each["claims"]]
+        edges = each["supports"] + each["attacks"]
+        assert unique(ids)
+        assert 5 <= len(ids) <= 15
+        assert set(ids).issuperset([each["verdict"], *each["cruxes"]])
+        assert set(ids).issuperset(edge[end] for edge in edges for end in ("source", "target"))
+        assert each["verdict"] not in each["cruxes"]
+        assert all(0 < edge["weight"] < 1 for edge in edges)
+        assert all(0 < claim["credence"] < 1 for claim in each["claims"])
+
+
+def test_the_ids_of_answers_and_graphs_are_unique() -> None:
+    assert unique([each["id"] for each in load_both("analysis/grounded", "answers")])
+    assert unique([each["id"] for each in load_both("analysis/cruxes", "graphs")])
