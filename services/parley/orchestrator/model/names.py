@@ -20,6 +20,8 @@ _ISSUE: Final = re.compile(
     r"(?:\b(?:([Ii])ssues?|[Aa]gent)[ \t]+)?(?<![\w.\-/])([A-Z]{1,2})\.(\d{1,2})(?![\w\-/]|\.\d)"
 )
 """`B.2`, also after the word *issue*."""
+_MAY_NAME_ISSUE: Final = re.compile(r"[A-Z]\.\d")
+"""Found much faster, and in few texts."""
 
 NameIssue = Callable[[str, int], str]
 """Return what people call the issue of a critic with this number in its critique; empty if there is none."""
@@ -62,6 +64,8 @@ class Names:
         named = _AGENTS.sub(self._name_agents, text)
         for name in self._names.values():  # as in `agent B (Security Advocate)`
             named = named.replace(f"{name} ({name})", name)
+        if not _MAY_NAME_ISSUE.search(named):
+            return named
         return _ISSUE.sub(partial(self._name_issue, name_issue), named)
 
     def _name_agents(self, found: re.Match[str]) -> str:

@@ -8,6 +8,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from google.protobuf.message import Message
@@ -20,6 +21,7 @@ from parley.orchestrator.phases.propose import PROPOSAL
 from parley.orchestrator.phases.remember import create_record
 from parley.orchestrator.phases.scoring import SOUND
 from parley.orchestrator.phases.vote import VOTE
+from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP, Critique
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import StepFailed, StepSucceeded
@@ -175,15 +177,17 @@ async def record(debate: Debate, outcome: Outcome, concluded_at: datetime) -> No
 
     A debate in which fewer than two agents were scored is no match. A demonstration is neither rated nor remembered.
     """
-    spec, services = debate.spec, debate.services
+    spec, services, replies = debate.spec, debate.services, debate.replies
     if debate.is_demonstration:
         return
     async with asyncio.TaskGroup() as tasks:
         if len(outcome.scores) > 1:
-            match = match_of(debate.id, spec.domain, outcome, debate.replies)
+            match = match_of(debate.id, spec.domain, outcome, replies)
             tasks.create_task(_record(debate, RATINGS, match, lambda: services.ratings.record_match(match)))
         names = Names(debate.participants, debate.judge)
-        past = create_record(debate.id, spec, outcome, debate.replies, names, concluded_at)
+        make_record = partial(create_record, debate.id, spec, outcome, replies, names, concluded_at)
+        size = len(outcome.description) + sum(len(each.reply.text) for each in replies)
+        past = await in_thread_if_large(size, make_record)
         tasks.create_task(_record(debate, MEMORY, past, lambda: services.memory.record_debate(past)))
 
 

@@ -80,7 +80,7 @@ def list_final_stands(outcome: Outcome, replies: Sequence[StepSucceeded], names:
         FinalStand(
             agent_id=agent,
             agent_name=names.of(agent),
-            text=_shorten(names.put_in(text)),
+            text=_to_text(names, text),
             for_decision=supports.get(agent),
         )
         for agent, text in sorted(stated.items())[:_MAX_STANDS]
@@ -111,9 +111,7 @@ def list_dissents(outcome: Outcome, stands: Sequence[FinalStand], names: Names) 
     reasons = _reasons_of_minority(outcome.panel.vote, outcome.panel.synthesized_by)
     objections = {each.agent_id: each.text for each in _list_objections(outcome)}
     found = sorted((against | reasons | objections).items())
-    return [
-        Objection(agent_id=agent, text=_shorten(names.put_in(text))) for agent, text in found[:_MAX_DISSENTS]
-    ]
+    return [Objection(agent_id=agent, text=_to_text(names, text)) for agent, text in found[:_MAX_DISSENTS]]
 
 
 def _reasons_of_minority(vote: Vote, standing: str) -> dict[str, str]:
@@ -142,12 +140,12 @@ def _create_issue(each: TrackedIssue, names: Names) -> RecordedIssue:
         target_agent_id=each.target,
         issue=Issue(
             number=each.issue.number,
-            text=_shorten(names.put_in(each.issue.text)),
+            text=_to_text(names, each.issue.text),
             severity=each.severity,
-            suggestion=_shorten(names.put_in(each.issue.suggestion)),
+            suggestion=_to_text(names, each.issue.suggestion),
         ),
         status=each.answer.status,
-        reason=_shorten(names.put_in(each.answer.reason)),
+        reason=_to_text(names, each.answer.reason),
     )
 
 
@@ -157,5 +155,6 @@ def list_evidence(answer: str) -> list[Evidence]:
     return [Evidence(text=sentence, source=source) for sentence, source in found]
 
 
-def _shorten(text: str) -> str:
-    return text[:_MAX_CHARACTERS]
+def _to_text(names: Names, text: str) -> str:
+    """Return a text with names for letters, shortened before as well: letters are looked for in no more than is kept."""
+    return names.put_in(text[:_MAX_CHARACTERS])[:_MAX_CHARACTERS]

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.peers.solver import check_statement
+from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.analysis_pb2 import FORMAL_RESULT_UNKNOWN, FormalCheck, FormalStatement
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import StepFailed
@@ -22,10 +24,9 @@ _BLOCK: Final = re.compile(
 
 async def check_formal_statements(debate: Debate, outcome: Outcome) -> list[FormalCheck]:
     """Return whether what was stated formally holds, each statement once, in the order in which it was made first."""
-    return [
-        await _check(debate, number, each)
-        for number, each in enumerate(find_statements(debate, outcome), start=1)
-    ]
+    size = len(outcome.description) + sum(len(each.reply.text) for each in debate.made.values())
+    statements = await in_thread_if_large(size, partial(find_statements, debate, outcome))
+    return [await _check(debate, number, each) for number, each in enumerate(statements, start=1)]
 
 
 def find_statements(debate: Debate, outcome: Outcome) -> list[FormalStatement]:

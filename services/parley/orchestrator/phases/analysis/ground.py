@@ -1,6 +1,7 @@
 """Grounding: an agent splits the answer into claims and says of each what was said for and against it."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -22,6 +23,7 @@ from parley.orchestrator.phases.schemas import (
     schema_text,
     valid_items,
 )
+from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import Agent
 from parley.v1.analysis_pb2 import (
     CLAIM_GROUNDING_OPPOSED,
@@ -161,7 +163,8 @@ async def ground_answer(debate: Debate, outcome: Outcome) -> Analysis:
     What cannot be used is asked for once more. If nothing is answered, `Analysis.missing` says why.
     """
     analyst = choose_analyst(debate)
-    prompt, exhibits = create_prompt(debate, analyst, outcome)
+    size = len(outcome.description) + sum(len(each.reply.text) for each in debate.made.values())
+    prompt, exhibits = await in_thread_if_large(size, partial(create_prompt, debate, analyst, outcome))
     if not debate.leaves_budget_for(analyst, Task(GROUNDING.create_work(analyst.id), prompt)):
         return Analysis(missing="no call was made for it, since too little is left of the debate's budget")
     made = await _ask(debate, KEY, analyst, prompt, exhibits)
