@@ -10,7 +10,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from parley.orchestrator.api.answer import DEMONSTRATION, stand_in_line
+from parley.orchestrator.api.answer import (
+    AFTER_THE_ANSWER,
+    DEMONSTRATION,
+    calls_before_answer,
+    stand_in_line,
+)
 from parley.orchestrator.api.conversion import status_word
 from parley.orchestrator.api.report import effect_section
 from parley.orchestrator.api.report_page import ReportPage
@@ -85,7 +90,7 @@ def decision_of(
         "## Follow-up",
         _follow_up(outcome),
         "## Usage",
-        _usage(debate.calls, debate.usage),
+        _usage(debate),
     ]
     file_name = _file_name(debate.id, outcome.topic, decided_at)
     return GetDecisionResponse(markdown="\n\n".join(blocks) + "\n", file_name=file_name)
@@ -203,10 +208,19 @@ def _describe_follow_up(made: FollowUp) -> str:
     return f"An issue was made: {f'<{made.url}>' if _LINK.fullmatch(made.url) else inline(made.url)}"
 
 
-def _usage(calls: int, usage: Usage) -> str:
+def _usage(debate: Debate) -> str:
+    """Return what the decision took. What follows it is left out: the document is the same before and after."""
+    usage = Usage()
+    usage.CopyFrom(debate.usage)
+    for each in debate.contributions:
+        if each.key.startswith(AFTER_THE_ANSWER):
+            usage.input_tokens -= each.reply.usage.input_tokens
+            usage.output_tokens -= each.reply.usage.output_tokens
+            if usage.HasField("cost_micros"):
+                usage.cost_micros -= each.reply.usage.cost_micros
     cost = f"{usage.cost_micros / 1_000_000:.6f} US dollars" if usage.HasField("cost_micros") else "not known"
     lines = [
-        f"Model calls: {calls:,}",
+        f"Model calls: {calls_before_answer(debate):,}",
         f"Tokens: {usage.input_tokens:,} in, {usage.output_tokens:,} out",
         f"Cost: {cost}",
     ]
