@@ -117,7 +117,7 @@ class System:
         end(self._processes[name])
         self.faults.append(Fault(name, "kill", began, time.monotonic()))
 
-    def died(self, name: str, within: float = 30.0) -> None:
+    def died(self, name: str, within: float = 120.0) -> None:
         """Wait until a service has killed itself at its crash point."""
         began = time.monotonic()
         assert ended(self._processes[name], within), f"{name} did not come to its crash point"

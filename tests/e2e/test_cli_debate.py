@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+import os
 import re
 import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ import pytest
 from tests.e2e.harness import model_server as models
 from tests.support.command import Command, Ended
 from tests.support.model_server import Call, Match, ModelServer, Rule, ToolCall, ToolCalls
-from tests.support.real_services import free_address
 
 TWO = ["--agents", "architect,security", "--rounds", "1"]
 
@@ -294,8 +294,18 @@ def test_up_names_the_option_where_a_port_is_taken(tmp_path: Path) -> None:
     )
 
 
+def _find_five_free_ports() -> int:
+    """Return the first of five ports in a row that are free, below those that the system hands out."""
+    for first in range(10_000 + os.getpid() % 1_000 * 10, 32_000, 10):
+        with ExitStack() as sockets, suppress(OSError):
+            for port in range(first, first + 5):
+                sockets.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
+    raise AssertionError("there are no five free ports in a row")
+
+
 def test_up_takes_five_ports_from_the_one_it_is_given(tmp_path: Path) -> None:
-    first = int(free_address().rpartition(":")[2]) // 2  # below those that the system hands out
+    first = _find_five_free_ports()
     with models() as url:
         system = Command(
             ["up", "--port", str(first), "--advertise", f"127.0.0.1:{first}"],
