@@ -20,6 +20,7 @@ from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final
 from unittest.mock import patch
@@ -149,6 +150,8 @@ def measure_walks() -> tuple[Walk, Walk]:
             "PARLEY_STORE": f"sqlite:///{folder}/data",
             "PARLEY_LOCAL_SERVERS": "off",
         }
+        # The analysis follows the answer: what it reads is not on the way to stdout.
+        Path(folder, "parley.yaml").write_text("debate:\n  analysis: false\n")
         with patch.dict(os.environ, variables), chdir(folder):
             _run_command((question, answer))
     return question.walk(), answer.walk()
