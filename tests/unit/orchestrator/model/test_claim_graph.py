@@ -1,6 +1,10 @@
 """Claim graphs: what is true of every belief, and what a verdict depends on."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +16,7 @@ from parley.orchestrator.model.claim_graph import (
     propagate_belief,
 )
 
+LABELLED = Path(__file__).parents[3] / "data/analysis"
 IDS = tuple("abcdefgh")
 SHARE = st.floats(0, 1)
 
@@ -121,3 +126,16 @@ def test_a_graph_that_makes_no_sense_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=why):
         ClaimGraph(claims, relations)
+
+
+@pytest.mark.parametrize("half", ["open", "held-out"])
+def test_all_planted_cruxes_are_found_and_none_is_invented(half: str) -> None:
+    planted: list[dict[str, Any]] = yaml.safe_load((LABELLED / f"cruxes-{half}.yaml").read_text())["graphs"]
+    assert len(planted) == 10
+    for each in planted:
+        claims = tuple(Claim(claim["id"], claim["credence"]) for claim in each["claims"])
+        edges = [(edge, False) for edge in each["supports"]] + [(edge, True) for edge in each["attacks"]]
+        relations = tuple(
+            Relation(edge["source"], edge["target"], edge["weight"], attacks) for edge, attacks in edges
+        )
+        assert find_cruxes(ClaimGraph(claims, relations), each["verdict"]) == each["cruxes"], each["id"]
