@@ -343,13 +343,11 @@ def running_system(
 ) -> Iterator[System]:
     """Run a system on a store of its own for as long as the block lasts, on the server `store` if it is given.
 
-    Otherwise a stand-in for MongoDB is one in memory: no process of the system ends with it.
-
     Raises:
         NoServerError: there is no MongoDB server here.
     """
     with ExitStack() as stack:
-        server = store or stack.enter_context(running_server(in_memory=True))
+        server = store or stack.enter_context(running_server())
         proxies = stack.enter_context(Proxies())
         prefix = f"parley_chaos_{uuid.uuid4().hex[:12]}"
         url = server.database_url(prefix)

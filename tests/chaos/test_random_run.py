@@ -6,14 +6,24 @@
 import os
 import random
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.chaos.driver import Clients
-from tests.chaos.harness import System
+from tests.chaos.harness import System, running_system
 from tests.chaos.monkey import Chaos, run_chaos
+from tests.contract.mongodb_server import running_server
 
 _SETTING = "PARLEY_TEST_CHAOS_SEED"
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Iterator[System]:
+    """A system on a store that answers at once: with a slow one, most of a run is waiting for it."""
+    with running_server(in_memory=True) as store, running_system(tmp_path, store=store) as system:
+        yield system
 
 
 @pytest.mark.timeout(900)
@@ -31,7 +41,6 @@ async def test_nothing_is_lost_doubled_or_paid_twice(
     seed = int(os.environ.get(_SETTING) or random.SystemRandom().randrange(10**6))
     with capsys.disabled():
         sys.stdout.write(f"\nchaos: {_SETTING}={seed}\n")
-    system.make_ready()
     faults = {"kill": each_fault, "stop": 1, "cut": each_fault}
     outcome = await run_chaos(system, clients, Chaos(seed, debates=debates, at_once=at_once, faults=faults))
     assert not outcome.report.violations, f"{_SETTING}={seed}\n" + "\n".join(

@@ -6,18 +6,14 @@
 import os
 import random
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.chaos.driver import Clients
-from tests.chaos.harness import System, running_system
+from tests.chaos.harness import System
 from tests.chaos.monkey import Chaos, run_chaos
-from tests.contract.mongodb_server import running_server
-from tests.contract.server_process import NoServerError
 
 _SETTING: Final = "PARLEY_TEST_CHAOS_SEED"
 _STORE: Final = Chaos(
@@ -34,16 +30,6 @@ _STORE: Final = Chaos(
 _ALL: Final = replace(_STORE, debates=12, at_once=6, faults={"kill": 1, "cut": 1}, trouble=(0.5, 2.0))
 
 
-@pytest.fixture
-def system(tmp_path: Path) -> Iterator[System]:
-    """A system on a store that keeps what it holds when it is restarted."""
-    try:
-        with running_server() as store, running_system(tmp_path, store=store) as system:
-            yield system
-    except NoServerError as error:
-        pytest.skip(f"MongoDB: {error}")
-
-
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("chaos", [_STORE, _ALL], ids=["store", "store and services"])
 async def test_debates_of_every_format_outlast_a_store_in_trouble(
@@ -52,6 +38,7 @@ async def test_debates_of_every_format_outlast_a_store_in_trouble(
     seed = int(os.environ.get(_SETTING) or random.SystemRandom().randrange(10**6))
     with capsys.disabled():
         sys.stdout.write(f"\nchaos: {_SETTING}={seed}\n")
+    system.make_ready()
     outcome = await run_chaos(system, clients, replace(chaos, seed=seed))
     problems = [*map(str, outcome.report.violations), *system.tracebacks()]
     assert not problems, f"{_SETTING}={seed}\n" + "\n".join(problems)
