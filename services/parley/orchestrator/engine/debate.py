@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 from opentelemetry.trace import Status, StatusCode
 from pydantic import BaseModel
 
-from parley.orchestrator.engine.budget import answer_reserve, estimate
+from parley.orchestrator.engine.budget import answer_reserve, budget_balances, estimate
 from parley.orchestrator.engine.call_admission import Gate, Slot
 from parley.orchestrator.engine.checkpoints import CheckpointRequest, Checkpoints, NotifyStatus
 from parley.orchestrator.engine.documents import Documents
@@ -205,16 +205,9 @@ class Debate:
 
     def leaves_budget_for(self, agent: Agent, task: Task) -> bool:
         """Return whether a call after the answer fits what the debate has left of its tokens and money, with a short answer."""
-        limits, spent, expected = self.spec.limits, self._recorded.spent, estimate(task, agent)
-        tokens, price = expected.read + expected.least, expected.price
-        cost = (
-            (expected.read * price.read + expected.least * price.written) / 1_000_000
-            if price is not None
-            else spent.estimate_cost(tokens)
-        )
-        return (not limits.max_tokens or spent.tokens + tokens <= limits.max_tokens) and (
-            not limits.max_cost_micros or spent.cost_micros + cost <= limits.max_cost_micros
-        )
+        expected = estimate(task, agent)
+        balances = budget_balances(self.spec.limits, self._recorded.spent, (), expected, None)
+        return all(each.amount(expected.read, expected.least) <= each.remaining for each in balances)
 
     def expect_answer_calls(self, count: int) -> None:
         """Reserve for so many calls that make the answer, ballots among them; at the start of a run it is one.
