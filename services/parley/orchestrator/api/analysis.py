@@ -1,9 +1,8 @@
 """What is known about a completed debate besides its answer, as the edge answers it."""
 
-from parley.orchestrator.api.report_analysis import analysis_blocks
+from parley.orchestrator.api.report_analysis import collect_analysis
 from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.engine.format import Format
-from parley.orchestrator.model.disagreement import list_failed_patterns, list_insights, report_disagreement
 from parley.runtime.errors import failed_precondition
 from parley.v1.debate_pb2 import Debate
 from parley.v1.orchestrator_pb2 import GetAnalysisResponse
@@ -14,11 +13,4 @@ def analysis_of(debate: Debate, debate_format: Format | None) -> GetAnalysisResp
     if debate.spec.analysis and not debate.HasField("analysis"):
         message = f"the answer of debate {debate.id} is not analysed yet; a system that runs debates does it, within minutes"
         raise failed_precondition("ANALYSIS_PENDING", message)
-    page = ReportPage(debate, debate_format)
-    return GetAnalysisResponse(
-        analysis=debate.analysis if debate.HasField("analysis") else None,
-        disagreement=report_disagreement(debate, page.issues),
-        insights=list_insights(debate, page.issues),
-        failed_patterns=list_failed_patterns(debate, page.issues),
-        markdown="\n\n".join(analysis_blocks(page)),
-    )
+    return collect_analysis(ReportPage(debate, debate_format))

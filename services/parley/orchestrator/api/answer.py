@@ -9,6 +9,7 @@ from parley.orchestrator.model.best_work import describe_stand_in
 from parley.orchestrator.model.effect_text import effect_lines
 from parley.orchestrator.model.names import names_of
 from parley.runtime.safe_markdown import inline, list_item
+from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Debate
 
 AFTER_THE_ANSWER: Final = "after/"
@@ -77,3 +78,16 @@ def calls_before_answer(debate: Debate) -> int:
     keys = [each.key for each in debate.contributions]
     keys += [each.key for each in debate.failures if each.work.agent_id]
     return debate.calls - sum(each.startswith(AFTER_THE_ANSWER) for each in keys)
+
+
+def usage_before_answer(debate: Debate) -> Usage:
+    """Return what these calls used; of a call after the answer that failed, what it used is not taken off."""
+    usage = Usage()
+    usage.CopyFrom(debate.usage)
+    for each in debate.contributions:
+        if each.key.startswith(AFTER_THE_ANSWER):
+            usage.input_tokens -= each.reply.usage.input_tokens
+            usage.output_tokens -= each.reply.usage.output_tokens
+            if usage.HasField("cost_micros"):
+                usage.cost_micros -= each.reply.usage.cost_micros
+    return usage

@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import Final
 
 from parley.orchestrator.api.answer import (
-    AFTER_THE_ANSWER,
     DEMONSTRATION,
     calls_before_answer,
     stand_in_line,
+    usage_before_answer,
 )
 from parley.orchestrator.api.conversion import status_word
 from parley.orchestrator.api.report import effect_section
@@ -29,7 +29,6 @@ from parley.orchestrator.model.times import time_of
 from parley.runtime.errors import failed_precondition
 from parley.runtime.safe_markdown import inline, list_item, moment, quote
 from parley.v1 import debate_pb2
-from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import ApprovalAnswer, Debate
 from parley.v1.moderated_pb2 import ConsideredPerspective, FollowUp, ModeratedOutcome
 from parley.v1.orchestrator_pb2 import GetDecisionResponse
@@ -210,14 +209,7 @@ def _describe_follow_up(made: FollowUp) -> str:
 
 def _usage(debate: Debate) -> str:
     """Return what the decision took. What follows it is left out: the document is the same before and after."""
-    usage = Usage()
-    usage.CopyFrom(debate.usage)
-    for each in debate.contributions:
-        if each.key.startswith(AFTER_THE_ANSWER):
-            usage.input_tokens -= each.reply.usage.input_tokens
-            usage.output_tokens -= each.reply.usage.output_tokens
-            if usage.HasField("cost_micros"):
-                usage.cost_micros -= each.reply.usage.cost_micros
+    usage = usage_before_answer(debate)
     cost = f"{usage.cost_micros / 1_000_000:.6f} US dollars" if usage.HasField("cost_micros") else "not known"
     lines = [
         f"Model calls: {calls_before_answer(debate):,}",

@@ -1,6 +1,6 @@
 """What the answer of a debate rests on, where its agents disagree, and what changed minds: as a section of its report."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from parley.orchestrator.api.report_page import ReportPage
@@ -18,10 +18,14 @@ from parley.v1.analysis_pb2 import (
     FORMAL_RESULT_VALID,
     Analysis,
     AnswerClaim,
+    DisagreementReport,
     DisputedIssue,
+    FailedPattern,
     Ground,
+    Insight,
 )
 from parley.v1.debate_pb2 import Contribution
+from parley.v1.orchestrator_pb2 import GetAnalysisResponse
 
 _MAX_TEXT: Final = 240
 _MAX_PLACES: Final = 4
@@ -43,16 +47,28 @@ def analysis_section(page: ReportPage) -> Iterator[str]:
     """Yield the section of a debate whose answer was analysed, or should have been."""
     if page.debate.HasField("analysis"):
         yield "## Analysis"
-        yield from analysis_blocks(page)
+        yield collect_analysis(page).markdown
 
 
-def analysis_blocks(page: ReportPage) -> Iterator[str]:
-    """Yield what is known about a completed debate besides its answer."""
+def collect_analysis(page: ReportPage) -> GetAnalysisResponse:
+    """Return what is known about a completed debate besides its answer, as data and as text."""
+    debate = page.debate
+    found = GetAnalysisResponse(
+        analysis=debate.analysis if debate.HasField("analysis") else None,
+        disagreement=report_disagreement(debate, page.issues),
+        insights=list_insights(debate, page.issues),
+        failed_patterns=list_failed_patterns(debate, page.issues),
+    )
+    found.markdown = "\n\n".join(_blocks(page, found))
+    return found
+
+
+def _blocks(page: ReportPage, found: GetAnalysisResponse) -> Iterator[str]:
     yield from _grounds(page)
     yield from _formal_checks(page)
-    yield from _disagreement(page)
-    yield from _insights(page)
-    yield from _failed_patterns(page)
+    yield from _disagreement(page, found.disagreement)
+    yield from _insights(page, found.insights)
+    yield from _failed_patterns(page, found.failed_patterns)
 
 
 def _grounds(page: ReportPage) -> Iterator[str]:
@@ -139,8 +155,8 @@ def _formal_checks(page: ReportPage) -> Iterator[str]:
         yield list_item(f"{where}, {_FORMAL_WORDS[each.result]}{detail}: `{statement}`")
 
 
-def _disagreement(page: ReportPage) -> Iterator[str]:
-    found, names = report_disagreement(page.debate, page.issues), page.names
+def _disagreement(page: ReportPage, found: DisagreementReport) -> Iterator[str]:
+    names = page.names
     yield "### Where the agents disagree"
     if found.unknown:
         yield inline(f"It is not known who takes which position in the end: {found.unknown}.")
@@ -161,8 +177,8 @@ def _disagreement(page: ReportPage) -> Iterator[str]:
         yield "They do not: all take the same position, and no issue stayed open."
 
 
-def _insights(page: ReportPage) -> Iterator[str]:
-    found, names = list_insights(page.debate, page.issues), page.names
+def _insights(page: ReportPage, found: Sequence[Insight]) -> Iterator[str]:
+    names = page.names
     if found:
         yield "### What changed minds"
     for each in found:
@@ -176,8 +192,7 @@ def _insights(page: ReportPage) -> Iterator[str]:
             yield "\n".join(list_item(_describe_issue(page, issue)) for issue in each.issues)
 
 
-def _failed_patterns(page: ReportPage) -> Iterator[str]:
-    found = list_failed_patterns(page.debate, page.issues)
+def _failed_patterns(page: ReportPage, found: Sequence[FailedPattern]) -> Iterator[str]:
     if found:
         yield "### Issues that led to nothing"
     for each in found:

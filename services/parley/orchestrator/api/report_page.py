@@ -29,7 +29,7 @@ class ReportPage:
     @cached_property
     def issues(self) -> IssueTable:
         """All issues, numbered."""
-        return IssueTable(self.debate)
+        return IssueTable(self.debate.contributions)
 
     def contribution(self, key: str) -> Contribution | None:
         """Return the contribution of a step; None if there is none."""

@@ -70,7 +70,7 @@ def _describe_dissent(debate: Debate, verdict: Verdict, names: Names) -> Iterato
     yield from (_to_sentences([to_line(each, _MAX_REASON)]) for each in stated[:_MAX_DISSENTS])
     if len(stated) > _MAX_DISSENTS:
         yield f"{len(stated) - _MAX_DISSENTS} more are below."
-    issues = _describe_issues(list(IssueTable(debate).list_open_serious()), names)
+    issues = _describe_issues(list(IssueTable(debate.contributions).list_open_serious()), names)
     if not stated:
         yield _to_sentences([verdict.no_dissent, issues])
     elif issues:

@@ -9,8 +9,9 @@ from parley.orchestrator.model.names import names_of
 from parley.orchestrator.model.spec import participants_of
 from parley.v1.analysis_pb2 import DisagreementReport, DisputedIssue, FailedPattern, Insight
 from parley.v1.critique_pb2 import ISSUE_STATUS_NOT_ANSWERED, ISSUE_STATUS_REJECTED
-from parley.v1.debate_pb2 import Debate
+from parley.v1.debate_pb2 import Debate, Outcome
 from parley.v1.effect_pb2 import ChangedStand
+from parley.v1.panel_pb2 import Objection
 
 _MAX_DISPUTES: Final = 20
 _FEWEST_ISSUES: Final = 2
@@ -43,12 +44,12 @@ def _list_open(debate: Debate) -> Iterator[str]:
     yield from outcome.details.open_questions
     yield from (each.text for each in outcome.moderated.tensions if each.open)
     yield from [outcome.arena.missing] if outcome.arena.missing else []
-    objections = [
-        *((each.agent_id, each.text) for each in outcome.arena.dissent),
-        *((each.agent_id, each.text) for each in outcome.panel.objections),
-        *((each.agent_id, each.text) for each in outcome.moderated.dissents),
-    ]
-    yield from (f"{names.of(agent)}: {names.put_in(text)}" for agent, text in objections)
+    yield from (f"{names.of(each.agent_id)}: {names.put_in(each.text)}" for each in list_objections(outcome))
+
+
+def list_objections(outcome: Outcome) -> list[Objection]:
+    """Return what agents hold against the answer, of a debate of any format."""
+    return [*outcome.panel.objections, *outcome.arena.dissent, *outcome.moderated.dissents]
 
 
 def list_insights(debate: Debate, issues: IssueTable) -> list[Insight]:

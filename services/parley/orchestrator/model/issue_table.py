@@ -1,11 +1,11 @@
 """All issues of a debate, each with a number that is unique in it, and what became of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from parley.orchestrator.model.critiques import SERIOUS, AnsweredIssue, no_answer
 from parley.v1.critique_pb2 import Issue, IssueAnswer
-from parley.v1.debate_pb2 import Contribution, Debate
+from parley.v1.debate_pb2 import Contribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class TrackedIssue(AnsweredIssue):
 class IssueTable:
     """The issues of a debate, in the order in which they were raised."""
 
-    def __init__(self, debate: Debate) -> None:
-        """Find the issues of a debate, and the answers to them."""
-        answers = _list_answers(debate)
+    def __init__(self, contributions: Sequence[Contribution]) -> None:
+        """Find the issues of a debate and the answers to them, in its contributions in the order of the log."""
+        answers = _list_answers(contributions)
         raised = (
             (made, issue)
-            for made in debate.contributions
+            for made in contributions
             if made.work.target_agent_id
             for issue in made.reply.critique.issues
         )
@@ -95,10 +95,10 @@ class IssueTable:
 _Answers = dict[tuple[str, str, int], list[tuple[int, IssueAnswer]]]
 
 
-def _list_answers(debate: Debate) -> _Answers:
+def _list_answers(contributions: Sequence[Contribution]) -> _Answers:
     """Return the answers to issues with the sequences of their events, by author, critic and number."""
     answers: _Answers = {}
-    for made in debate.contributions:
+    for made in contributions:
         for answer in made.reply.issue_answers:
             name = (made.work.agent_id, answer.critic_agent_id, answer.number)
             answers.setdefault(name, []).append((made.sequence, answer))

@@ -21,7 +21,7 @@ from parley.orchestrator.phases.propose import PROPOSAL
 from parley.orchestrator.phases.remember import create_record
 from parley.orchestrator.phases.scoring import SOUND
 from parley.orchestrator.phases.vote import VOTE
-from parley.runtime.large_texts import in_thread_if_large
+from parley.orchestrator.phases.whole_debate import read_whole_debate
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP, Critique
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import StepFailed, StepSucceeded
@@ -186,8 +186,7 @@ async def record(debate: Debate, outcome: Outcome, concluded_at: datetime) -> No
             tasks.create_task(_record(debate, RATINGS, match, lambda: services.ratings.record_match(match)))
         names = Names(debate.participants, debate.judge)
         make_record = partial(create_record, debate.id, spec, outcome, replies, names, concluded_at)
-        size = len(outcome.description) + sum(len(each.reply.text) for each in replies)
-        past = await in_thread_if_large(size, make_record)
+        past = await read_whole_debate(debate, outcome, make_record)
         tasks.create_task(_record(debate, MEMORY, past, lambda: services.memory.record_debate(past)))
 
 

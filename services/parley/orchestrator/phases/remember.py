@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Final
 
 from parley.orchestrator.model.citations import list_citations
+from parley.orchestrator.model.disagreement import list_objections
 from parley.orchestrator.model.issue_table import IssueTable, TrackedIssue
 from parley.orchestrator.model.names import Names
 from parley.orchestrator.model.times import timestamp
@@ -17,7 +18,7 @@ from parley.orchestrator.model.voting import strength_of
 from parley.orchestrator.peers.services import truncate_conclusion
 from parley.orchestrator.phases.count_votes import strength_to_proto
 from parley.v1.critique_pb2 import Issue
-from parley.v1.debate_pb2 import Contribution, Debate, DebateSpec, Outcome
+from parley.v1.debate_pb2 import Contribution, DebateSpec, Outcome
 from parley.v1.event_pb2 import StepSucceeded
 from parley.v1.memory_pb2 import Evidence, FinalStand, PastDebate, RecordDebateRequest, RecordedIssue
 from parley.v1.panel_pb2 import Objection
@@ -96,11 +97,7 @@ def _find_supporters(outcome: Outcome) -> dict[str, bool]:
         for agent in each.last_agent_ids
         if effect.decided_position
     }
-    return known | {each.agent_id: False for each in _list_objections(outcome)}
-
-
-def _list_objections(outcome: Outcome) -> Sequence[Objection]:
-    return [*outcome.panel.objections, *outcome.arena.dissent, *outcome.moderated.dissents]
+    return known | {each.agent_id: False for each in list_objections(outcome)}
 
 
 def list_dissents(outcome: Outcome, stands: Sequence[FinalStand], names: Names) -> list[Objection]:
@@ -109,7 +106,7 @@ def list_dissents(outcome: Outcome, stands: Sequence[FinalStand], names: Names) 
         each.agent_id: each.text for each in stands if each.HasField("for_decision") and not each.for_decision
     }
     reasons = _reasons_of_minority(outcome.panel.vote, outcome.panel.synthesized_by)
-    objections = {each.agent_id: each.text for each in _list_objections(outcome)}
+    objections = {each.agent_id: each.text for each in list_objections(outcome)}
     found = sorted((against | reasons | objections).items())
     return [Objection(agent_id=agent, text=_to_text(names, text)) for agent, text in found[:_MAX_DISSENTS]]
 
@@ -130,7 +127,7 @@ def list_issues(replies: Sequence[StepSucceeded], names: Names) -> list[Recorded
         Contribution(key=str(number), sequence=number, work=each.work, reply=each.reply)
         for number, each in enumerate(replies, start=1)
     ]
-    found = sorted(IssueTable(Debate(contributions=made)).issues, key=lambda each: -(each.severity or 0))
+    found = sorted(IssueTable(made).issues, key=lambda each: -(each.severity or 0))
     return [_create_issue(each, names) for each in found[:_MAX_ISSUES]]
 
 

@@ -9,7 +9,7 @@ from parley.v1.critique_pb2 import (
     Issue,
     IssueAnswer,
 )
-from parley.v1.debate_pb2 import Contribution, Debate, Reply, Work
+from parley.v1.debate_pb2 import Contribution, Reply, Work
 
 
 def critique(sequence: int, number: int, *severities: int) -> Contribution:
@@ -37,9 +37,7 @@ def refinement(sequence: int, number: int, **answers: int) -> Contribution:
 
 FIRST = refinement(2, 1, i1=ISSUE_STATUS_TAKEN_UP, i2=ISSUE_STATUS_REJECTED)
 SECOND = refinement(4, 2, i1=ISSUE_STATUS_REJECTED)
-TABLE = IssueTable(
-    Debate(contributions=[critique(1, 1, 9, 7), FIRST, critique(3, 2, 8, 3), SECOND, critique(5, 3, 10)])
-)
+TABLE = IssueTable([critique(1, 1, 9, 7), FIRST, critique(3, 2, 8, 3), SECOND, critique(5, 3, 10)])
 
 
 def test_a_number_is_unique_in_the_debate_and_the_answer_is_that_of_the_next_refinement() -> None:

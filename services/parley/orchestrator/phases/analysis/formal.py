@@ -8,7 +8,7 @@ from typing import Final
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.peers.solver import check_statement
-from parley.runtime.large_texts import in_thread_if_large
+from parley.orchestrator.phases.whole_debate import read_whole_debate
 from parley.v1.analysis_pb2 import FORMAL_RESULT_UNKNOWN, FormalCheck, FormalStatement
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import StepFailed
@@ -24,8 +24,7 @@ _BLOCK: Final = re.compile(
 
 async def check_formal_statements(debate: Debate, outcome: Outcome) -> list[FormalCheck]:
     """Return whether what was stated formally holds, each statement once, in the order in which it was made first."""
-    size = len(outcome.description) + sum(len(each.reply.text) for each in debate.made.values())
-    statements = await in_thread_if_large(size, partial(find_statements, debate, outcome))
+    statements = await read_whole_debate(debate, outcome, partial(find_statements, debate, outcome))
     return [await _check(debate, number, each) for number, each in enumerate(statements, start=1)]
 
 

@@ -23,7 +23,7 @@ from parley.orchestrator.phases.schemas import (
     schema_text,
     valid_items,
 )
-from parley.runtime.large_texts import in_thread_if_large
+from parley.orchestrator.phases.whole_debate import read_whole_debate
 from parley.v1.agent_pb2 import Agent
 from parley.v1.analysis_pb2 import (
     CLAIM_GROUNDING_OPPOSED,
@@ -163,8 +163,8 @@ async def ground_answer(debate: Debate, outcome: Outcome) -> Analysis:
     What cannot be used is asked for once more. If nothing is answered, `Analysis.missing` says why.
     """
     analyst = choose_analyst(debate)
-    size = len(outcome.description) + sum(len(each.reply.text) for each in debate.made.values())
-    prompt, exhibits = await in_thread_if_large(size, partial(create_prompt, debate, analyst, outcome))
+    make_prompt = partial(create_prompt, debate, analyst, outcome)
+    prompt, exhibits = await read_whole_debate(debate, outcome, make_prompt)
     if not debate.leaves_budget_for(analyst, Task(GROUNDING.create_work(analyst.id), prompt)):
         return Analysis(missing="no call was made for it, since too little is left of the debate's budget")
     made = await _ask(debate, KEY, analyst, prompt, exhibits)
