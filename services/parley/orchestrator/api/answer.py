@@ -8,12 +8,11 @@ from parley.orchestrator.engine.format import AnswerPart, Format
 from parley.orchestrator.model.best_work import describe_stand_in
 from parley.orchestrator.model.effect_text import effect_lines
 from parley.orchestrator.model.names import names_of
+from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.runtime.safe_markdown import inline, list_item
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Debate
 
-AFTER_THE_ANSWER: Final = "after/"
-"""What the keys of steps begin with that follow the answer."""
 DEMONSTRATION: Final = (
     "a very small model wrote this to show what a debate looks like; it is not to be relied on, and neither memory nor "
     "ratings take it in"

@@ -4,10 +4,10 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from parley.orchestrator.api.answer import AFTER_THE_ANSWER
 from parley.orchestrator.api.report_contribution import contribution_blocks, outside_round_blocks
 from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.api.report_rhetoric import trickster_blocks
+from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.runtime.safe_markdown import folded, inline
 from parley.v1.debate_pb2 import Contribution
 

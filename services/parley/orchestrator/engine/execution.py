@@ -20,6 +20,7 @@ from parley.orchestrator.log.envelope import UnrecordableError, create_event
 from parley.orchestrator.log.index import RUNNING, WAITING
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import CheckpointExpiredError, DebateFailedError, ReplayError
+from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.orchestrator.model.times import duration, seconds_of, time_of, timestamp
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
@@ -232,4 +233,4 @@ async def run_follow_up(
         mismatch = str(next(leaf_exceptions(mismatches)))
         _logger.error("what follows the answer was not finished", error=mismatch)  # noqa: TRY400 - the message is enough
         warning = f"what follows the answer was not finished: {mismatch}"
-        await journal.append(create_event("after/mismatch", Warned(message=warning)))
+        await journal.append(create_event(f"{AFTER_THE_ANSWER}mismatch", Warned(message=warning)))

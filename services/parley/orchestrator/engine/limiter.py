@@ -16,6 +16,7 @@ from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import SETTLED
 from parley.orchestrator.model.limits import COST_BUDGET, ROUND_TIMEOUT, TOKEN_BUDGET, TOTAL_TIMEOUT
+from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.orchestrator.model.times import seconds_of
 from parley.runtime.clock import Clock
 from parley.v1.agent_pb2 import Usage
@@ -228,7 +229,7 @@ class Limiter:
         self._reservations.notify_changed()
         late = self._steps_to_limit() if limit == TOTAL_TIMEOUT else []
         reached = LimitReached(limit=limit, used=self._usage_of_limit(limit), late=_keys(late))
-        part = "after/" if self._recorded.concluded else ""
+        part = AFTER_THE_ANSWER if self._recorded.concluded else ""
         event = create_event(f"{part}limit/{limit}", reached, self._recorded.attempt)
         self._mark_late(late)
         assert self._tasks is not None

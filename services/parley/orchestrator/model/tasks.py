@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -11,6 +11,9 @@ from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.gateway_pb2 import PROMPT_ROLE_SYSTEM, PROMPT_ROLE_USER, PromptPart
 
 M = TypeVar("M", bound=BaseModel)
+
+AFTER_THE_ANSWER: Final = "after/"
+"""What the keys of steps and events begin with that follow the answer."""
 
 
 @dataclass(frozen=True, slots=True)

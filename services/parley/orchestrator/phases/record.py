@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.names import Names
-from parley.orchestrator.model.tasks import Activity
+from parley.orchestrator.model.tasks import AFTER_THE_ANSWER, Activity
 from parley.orchestrator.phases.critique import CRITIQUE
 from parley.orchestrator.phases.propose import PROPOSAL
 from parley.orchestrator.phases.remember import create_record
@@ -193,7 +193,7 @@ async def record(debate: Debate, outcome: Outcome, concluded_at: datetime) -> No
 async def _record(
     debate: Debate, activity: Activity, request: Message, call: Callable[[], Awaitable[Message]]
 ) -> None:
-    key = f"after/{activity.name}"
+    key = f"{AFTER_THE_ANSWER}{activity.name}"
     outcome = await debate.call_service(key, activity.create_work(), request, call)
     if isinstance(outcome, StepFailed):
         debate.warn(key, f"the outcome was not recorded: {outcome.message}")

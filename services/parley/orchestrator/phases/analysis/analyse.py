@@ -1,6 +1,7 @@
 """The analysis of an answer: one event after it, whatever the call comes to."""
 
 from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.orchestrator.phases.analysis.formal import check_formal_statements
 from parley.orchestrator.phases.analysis.ground import KEY, ground_answer
 from parley.v1.debate_pb2 import Outcome
@@ -16,4 +17,4 @@ async def analyse_answer(debate: Debate, outcome: Outcome) -> None:
     analysis.formal_checks.extend(checks)
     if analysis.missing:
         debate.warn(KEY, f"the answer was not analysed: {analysis.missing}")
-    debate.record_event("after/analysis", AnswerAnalysed(analysis=analysis))
+    debate.record_event(f"{AFTER_THE_ANSWER}analysis", AnswerAnalysed(analysis=analysis))

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.model.tasks import Activity
+from parley.orchestrator.model.tasks import AFTER_THE_ANSWER, Activity
 from parley.orchestrator.peers.solver import check_statement
 from parley.orchestrator.phases.whole_debate import read_whole_debate
 from parley.v1.analysis_pb2 import FORMAL_RESULT_UNKNOWN, FormalCheck, FormalStatement
@@ -50,7 +50,7 @@ def _list_blocks(text: str) -> Iterator[tuple[str, str]]:
 
 async def _check(debate: Debate, number: int, statement: FormalStatement) -> FormalCheck:
     work = FORMAL_CHECK.create_work()
-    key = f"after/formal/{number}"
+    key = f"{AFTER_THE_ANSWER}formal/{number}"
     checked = await debate.call_service(key, work, statement, lambda: check_statement(statement))
     if isinstance(checked, StepFailed):
         return FormalCheck(

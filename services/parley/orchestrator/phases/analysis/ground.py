@@ -11,7 +11,7 @@ from parley.orchestrator.engine.steps import INVALID_ANSWER, UNUSABLE_ANSWER
 from parley.orchestrator.model.claim_graph import Claim, ClaimGraph, Relation, find_cruxes, propagate_belief
 from parley.orchestrator.model.errors import UnusableAnswerError
 from parley.orchestrator.model.judge_choice import Distance, choose_judge
-from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task, user_part
+from parley.orchestrator.model.tasks import AFTER_THE_ANSWER, Activity, AnswerShape, Prompt, Task, user_part
 from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.phases.analysis.exhibits import Exhibits, collect_exhibits
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens
@@ -38,7 +38,7 @@ from parley.v1.debate_pb2 import Outcome, Reply
 from parley.v1.event_pb2 import StepFailed
 
 GROUNDING: Final = Activity("grounding", "finds out what the answer rests on", title="grounds of the answer")
-KEY: Final = "after/grounding"
+KEY: Final = f"{AFTER_THE_ANSWER}grounding"
 _MAX_CLAIMS: Final = 12
 _MAX_RELATIONS: Final = 24
 _MAX_ROOM: Final = 24_000
