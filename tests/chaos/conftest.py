@@ -8,6 +8,7 @@ import pytest
 
 from tests.chaos.driver import Clients
 from tests.chaos.harness import SERVICES, System, running_system
+from tests.contract.mongodb_server import running_server
 from tests.contract.server_process import NoServerError
 
 _FOLDER: Final = Path(__file__).parent
@@ -30,7 +31,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System | str]:
     """A system, or why there is none."""
     try:
-        with running_system(tmp_path_factory.mktemp("chaos")) as system:
+        with (
+            running_server(in_memory=True) as store,
+            running_system(tmp_path_factory.mktemp("chaos"), store=store) as system,
+        ):
             yield system
     except NoServerError as error:
         yield str(error)

@@ -11,6 +11,7 @@ from parley.runtime.channel import channel
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from parley.v1.debate_pb2 import DEBATE_STATUS_PAUSED, DebateLimits
 from parley.v1.event_pb2 import Event
+from parley.v1.panel_pb2 import TERMINATION_RULE_FIXED, Termination
 from tests.chaos.crashing import both, created, each_killed, whole
 from tests.chaos.driver import Clients
 from tests.chaos.harness import GATEWAYS, ORCHESTRATORS, System
@@ -120,8 +121,12 @@ async def test_a_route_without_a_key_is_left_alone_when_its_gateway_is_killed_on
     system.make_ready("gateway-1", crash="after:insert.breakers:1")
     system.kill("gateway-2")
     refused = {"kind": "error", "status": 401}
-    with system.rules({"match": {"model": model}, "fault": refused}):
-        debate = await created(clients, "key", agents=3, models={"cy": model})
+    overlaps = {
+        "median": 0.2
+    }  # calls of one step then count as one failure, and only three rounds have three
+    rounds = Termination(rule=TERMINATION_RULE_FIXED)
+    with system.rules({"match": {"model": model}, "fault": refused, "latency": overlaps}):
+        debate = await created(clients, "key", agents=3, rounds=3, models={"cy": model}, termination=rounds)
         await asyncio.to_thread(system.died, "gateway-1")
         system.start("gateway-1")
         await clients.watch(debate)
