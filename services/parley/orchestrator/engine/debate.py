@@ -30,6 +30,7 @@ from parley.orchestrator.engine.steps import (
     complete_reply,
     digest_of_ask,
     digest_of_step,
+    span_attributes,
     unpack_answer,
     wait_or_timeout,
 )
@@ -157,10 +158,7 @@ class Debate:
     @property
     def made(self) -> dict[str, StepSucceeded]:
         """All replies of agents so far by the keys of their steps, in the order of the log."""
-        recorded = ((key, outcome) for key, (_, outcome) in self._recorded.outcomes.items())
-        return {
-            key: each for key, each in recorded if isinstance(each, StepSucceeded) and each.HasField("reply")
-        }
+        return self._recorded.list_replies()
 
     @property
     def replies(self) -> tuple[StepSucceeded, ...]:
@@ -170,12 +168,7 @@ class Debate:
     @property
     def answer_author(self) -> str:
         """The id of the agent that was asked last for the answer; empty before that."""
-        steps = (
-            each.work.agent_id
-            for (key, _), each in self._recorded.started.items()
-            if key == self._recorded.answer
-        )
-        return next(steps, "")
+        return self._recorded.find_answer_author()
 
     def set_participants(self, agents: Collection[str]) -> None:
         """Let only these agents of the specification take part in this run. Call it before the first step."""
@@ -382,7 +375,7 @@ class Debate:
 
         async def call(attempt: StepAttempt) -> StepSucceeded:
             with _tracer.start_as_current_span(f"invoke_agent {agent.id}") as span:
-                span.set_attributes(self._span_attributes(agent, key))
+                span.set_attributes(span_attributes(agent, self.id, key))
                 try:
                     make_request = partial(generate_request, agent, task, shape, seconds, attempt.bound)
                     request = await in_thread_if_large(size, make_request)
@@ -443,15 +436,6 @@ class Debate:
         if key in self._used:
             raise ReplayError(f"key {key} was used twice in one run")
         self._used.add(key)
-
-    def _span_attributes(self, agent: Agent, key: str) -> dict[str, str]:
-        return {
-            "gen_ai.operation.name": "invoke_agent",
-            "gen_ai.agent.id": agent.id,
-            "gen_ai.agent.name": agent.name,
-            "gen_ai.conversation.id": self._journal.debate,
-            "parley.step": key,
-        }
 
 
 def given_up_key(phase: str) -> str:

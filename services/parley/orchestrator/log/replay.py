@@ -189,6 +189,16 @@ class RecordedState:
         ended = {key: attempt for key, (attempt, _) in self.outcomes.items()}
         return [(key, attempt) for key, attempt in self.started if attempt > ended.get(key, 0)]
 
+    def list_replies(self) -> dict[str, StepSucceeded]:
+        """Return the replies of agents by the keys of their steps, in the order of the log."""
+        made = ((key, outcome) for key, (_, outcome) in self.outcomes.items())
+        return {key: each for key, each in made if isinstance(each, StepSucceeded) and each.HasField("reply")}
+
+    def find_answer_author(self) -> str:
+        """Return the id of the agent that was asked last for the answer; empty before that."""
+        started = ((key, each.work.agent_id) for (key, _), each in self.started.items())
+        return next((agent for key, agent in started if key == self.answer), "")
+
     def is_answered(self) -> bool:
         """Return whether the step that creates the answer has succeeded."""
         _, outcome = self.outcomes.get(self.answer, (0, None))
