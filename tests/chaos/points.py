@@ -1,7 +1,7 @@
 """Named crash points: where a process kills itself, before or after its nth write or call of a kind.
 
 A point is written `before:append.concluded:1` or `after:update.debates.status:2`. Its middle part names a write or a
-call (see `CrashingLog`, `CrashingDocuments` and `process.py`), the last one counts from 1.
+call (see `CrashingLog`, `CrashingDocuments`, `CrashingVectors` and `process.py`), the last one counts from 1.
 """
 
 import os
@@ -9,6 +9,7 @@ import signal
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn, ParamSpec, TypeVar
+from uuid import UUID
 
 from google.protobuf.message import DecodeError
 
@@ -20,13 +21,24 @@ from parley.storage.ports import (
     Fields,
     Log,
     Order,
+    Point,
     Record,
+    VectorCollection,
+    Vectors,
     Where,
 )
 from parley.v1.event_pb2 import Event
 from tests.support.passing_log import PassingLog
 
-__all__ = ["CRASHED", "CrashPoint", "CrashingDocuments", "CrashingLog", "UnfencedLog", "around"]
+__all__ = [
+    "CRASHED",
+    "CrashPoint",
+    "CrashingDocuments",
+    "CrashingLog",
+    "CrashingVectors",
+    "UnfencedLog",
+    "around",
+]
 
 CRASHED = "chaos: killed at"
 """What a process writes just before, so that its death can be told from any other."""
@@ -130,6 +142,26 @@ class CrashingDocuments:
         deleted = await self._documents.delete(collection, key, where)
         self._point.reached("after", names)
         return deleted
+
+
+class CrashingVectors:
+    """Vectors whose writes are points: `vectors.upsert` and `vectors.delete`."""
+
+    def __init__(self, vectors: Vectors, point: CrashPoint) -> None:
+        self.prepare, self.search, self.count, self.ping = (
+            vectors.prepare,
+            vectors.search,
+            vectors.count,
+            vectors.ping,
+        )
+        self._upsert = around(point, "vectors.upsert", vectors.upsert)
+        self._delete = around(point, "vectors.delete", vectors.delete)
+
+    async def upsert(self, collection: VectorCollection, points: Sequence[Point]) -> None:
+        await self._upsert(collection, points)
+
+    async def delete(self, collection: VectorCollection, ids: Sequence[UUID]) -> None:
+        await self._delete(collection, ids)
 
 
 class UnfencedLog(CrashingLog):

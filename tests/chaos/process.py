@@ -22,7 +22,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from tests.chaos.points import CrashingDocuments, CrashingLog, CrashPoint, UnfencedLog, around
+from parley.storage.ports import Vectors
+from tests.chaos.points import (
+    CrashingDocuments,
+    CrashingLog,
+    CrashingVectors,
+    CrashPoint,
+    UnfencedLog,
+    around,
+)
 
 __all__ = ["ADDED_FORMAT", "CHANGED_FORMAT", "Start"]
 
@@ -74,6 +82,14 @@ def _hook_store(point: CrashPoint, *, fenced: bool) -> None:
             yield opening.Store(CrashingDocuments(store.documents, point), log, store.exclusive)
 
     opening.open_store = open_store
+    vectors_before = opening.open_vectors
+
+    @asynccontextmanager
+    async def open_vectors(url: str, **options: Any) -> AsyncGenerator[Vectors, None]:
+        async with vectors_before(url, **options) as vectors:
+            yield CrashingVectors(vectors, point)
+
+    opening.open_vectors = open_vectors
 
 
 def _hook_clock(file: Path) -> None:

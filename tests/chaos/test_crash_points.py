@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from parley.runtime.channel import channel
+from parley.v1.memory_pb2 import RecallRequest
+from parley.v1.memory_pb2_grpc import MemoryServiceStub
 from parley.v1.panel_pb2 import Termination, TerminationRule
 from tests.chaos.crashing import both, created, each_killed, whole
 from tests.chaos.driver import Clients
@@ -49,6 +52,14 @@ _INTERVENTIONS = [
     ("cancel", "append.concluded:1"),
 ]
 _RECORDERS = [("ratings", "append:1"), ("memory", "insert.debates:1")]
+
+_MEMORY = [
+    ("memory", "before:vectors.upsert:1"),
+    ("orchestrator-1", "after:call.memory:1"),
+    ("memory", "after:insert.debates:1"),
+    ("memory", "after:vectors.upsert:1"),
+    ("memory", "after:update.debates.unfinished:1"),
+]
 
 moments = pytest.mark.parametrize("when", ["before", "after"])
 
@@ -105,6 +116,23 @@ async def test_what_follows_from_a_debate_is_recorded_once_when_its_service_is_k
     system.start(service)
     await watching
     await whole(clients)
+
+
+@pytest.mark.parametrize(("service", "point"), _MEMORY)
+async def test_a_debate_is_remembered_once_when_memory_or_its_owner_is_killed(
+    system: System, clients: Clients, service: str, point: str
+) -> None:
+    system.make_ready(service, crash=point)
+    debate = await created(clients, f"memory-{service}-{point}", at="orchestrator-1")
+    watching = asyncio.create_task(clients.watch(debate))
+    await asyncio.to_thread(system.died, service)
+    system.start(service)
+    await watching
+    await whole(clients)
+    async with channel(system.target("memory")) as opened:
+        text = "Which way of building it lasts longest?"
+        recall = MemoryServiceStub(opened).Recall(RecallRequest(text=text, floor_percent=1, limit=100))
+        assert [each.debate.debate_id async for each in recall].count(debate) == 1
 
 
 @pytest.mark.parametrize(("act", "point"), _INTERVENTIONS)

@@ -9,10 +9,12 @@ from parley.memory.debate import DEBATES, FILL_PROGRESS
 from parley.memory.embedding import EmbeddingClient
 from parley.memory.index import DebateIndex
 from parley.memory.memories import Memories
+from parley.memory.outbox import Outbox
 from parley.memory.servicer import MemoryServicer
 from parley.memory.settings import MemorySettings
 from parley.runtime import entry
 from parley.runtime.channel import channel
+from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
@@ -49,7 +51,9 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         )
         index = DebateIndex(store.documents, vectors, meanings)
         await stack.enter_async_context(background_task("building memory's index", index.run()))
-        memories = Memories(store.documents, index, meanings)
+        outbox = Outbox(store.documents, [index], SystemClock())
+        await stack.enter_async_context(background_task("finishing memory's records", outbox.run()))
+        memories = Memories(store.documents, index, meanings, outbox)
         servicer = MemoryServicer(memories, settings.recall_floor_percent)
         yield Service(
             "parley.v1.MemoryService",

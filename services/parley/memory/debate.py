@@ -11,7 +11,11 @@ from parley.memory.embedding import Embedding
 from parley.storage.ports import Collection, Document, Fields, Index
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
-DEBATES: Final = Collection("debates", (Index(("key",)),), holds_text=True)
+DEBATES: Final = Collection("debates", (Index(("key",)), Index(("unfinished", "key"))), holds_text=True)
+RECORDING: Final = "recording"
+"""The mark `unfinished` of a record whose effects are outstanding; without a mark they are all applied."""
+FORGETTING: Final = "forgetting"
+"""The mark of a record that is forgotten: it is not recalled any more, and soon deleted."""
 FILL_PROGRESS: Final = Collection("fillings", ())
 """The progress of building an index, by the index's name."""
 KIND: Final = "remembered debate"
@@ -36,6 +40,17 @@ def storage_key(tenant: str, debate_id: str) -> str:
 def document_key(document: Document) -> str:
     """Return the key of a document."""
     return document.key
+
+
+def debate_of(document: Document) -> tuple[str, str]:
+    """Return tenant and debate id of a document, even of one that cannot be read."""
+    tenant, _, debate_id = document.key.rpartition("/")
+    return tenant, debate_id
+
+
+def is_forgetting(document: Document) -> bool:
+    """Return whether a document is only there until its effects are removed."""
+    return document.fields.get("unfinished") == FORGETTING
 
 
 def point_id(key: str) -> UUID:

@@ -14,6 +14,7 @@ from parley.memory.debate import (
     from_document,
     point_id,
     search_text,
+    storage_key,
     stored_embedding,
 )
 from parley.memory.embedding import Embedding, EmbeddingClient
@@ -35,6 +36,7 @@ from parley.storage.ports import (
     Vectors,
     VectorsLostError,
 )
+from parley.v1.memory_pb2 import RecordDebateRequest
 
 T = TypeVar("T")
 
@@ -57,9 +59,13 @@ class _Index:
 
 
 class DebateIndex:
-    """The index of debates. While `run` runs, it is built again from the documents if debates are missing in it."""
+    """The index of debates; a record's vector is one of its effects.
+
+    While `run` runs, the index is built again from the documents if debates are missing in it.
+    """
 
     def __init__(self, documents: Documents, vectors: Vectors, meanings: EmbeddingClient) -> None:
+        self._documents = documents
         self._vectors = vectors
         self._filler = Filler(documents, vectors, meanings)
         self._indexes: dict[str, _Index] = {}
@@ -71,16 +77,34 @@ class DebateIndex:
         while True:
             await self._fill(await self._to_fill.get())
 
-    async def add(self, document: Document, meaning: Embedding) -> None:
-        """Add a debate, or write it again if it is there."""
-        points = [point(document, meaning)]
-        await self._run_in_collection(meaning, lambda index: self._vectors.upsert(index.collection, points))
+    async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
+        """Write a debate's vector."""
+        found = await self._find_stored(tenant, record)
+        if found is not None:
+            document, meaning = found
+            points = [point(document, meaning)]
+            await self._run_in_collection(
+                meaning, lambda index: self._vectors.upsert(index.collection, points)
+            )
 
-    async def remove(self, document: Document) -> None:
-        """Remove a debate, if it is there. A debate with an unreadable vector is in no index."""
-        ids = [point_id(document.key)]
-        for meaning in skip_unreadable([document], stored_embedding, KIND, document_key):
-            await self._run_in_collection(meaning, lambda index: self._vectors.delete(index.collection, ids))
+    async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
+        """Delete a debate's vector from every index that this process knows, and from that of the model in its document."""
+        ids = [point_id(storage_key(tenant, record.debate.debate_id))]
+        found = await self._find_stored(tenant, record)
+        if found is not None:
+            await self._get_index(found[1])
+        for index in list(self._indexes.values()):
+            try:
+                await self._vectors.delete(index.collection, ids)
+            except VectorsLostError:
+                self._forget(index)
+
+    async def _find_stored(
+        self, tenant: str, record: RecordDebateRequest
+    ) -> tuple[Document, Embedding] | None:
+        found = await self._documents.get(DEBATES, storage_key(tenant, record.debate.debate_id))
+        meanings = skip_unreadable([found] if found else [], stored_embedding, KIND, document_key)
+        return next(((found, meaning) for meaning in meanings if found), None)
 
     async def nearest(
         self,

@@ -13,7 +13,9 @@ from parley.memory.debate import DEBATES, FILL_PROGRESS, to_fields
 from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.index import DebateIndex, Filler, ModelChangedError
 from parley.memory.memories import Memories
+from parley.memory.outbox import Outbox
 from parley.runtime.backoff import Backoff
+from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ParleyError, unavailable
 from parley.runtime.tasks import background_task
 from parley.storage.opening import open_store, open_vectors
@@ -59,7 +61,7 @@ async def opened(folder: Path) -> AsyncIterator[Stores]:
 
 def record(debate_id: str, question: str = "Which?", conclusion: str = "This.") -> RecordDebateRequest:
     debate = PastDebate(debate_id=debate_id, question=question, conclusion=conclusion, domain="general")
-    debate.concluded_at.GetCurrentTime()
+    debate.concluded_at.FromSeconds(1_780_000_000)
     return RecordDebateRequest(debate=debate)
 
 
@@ -77,6 +79,10 @@ def meanings(allowed: int = 1000, model: str = "new", *, let: bool = True) -> Co
     return made
 
 
+def memories_of(stores: Stores, index: DebateIndex, embedding: EmbeddingClient) -> Memories:
+    return Memories(stores.documents, index, embedding, Outbox(stores.documents, [index], SystemClock()))
+
+
 async def recall(memories: Memories) -> set[str]:
     found = memories.recall("default", "later", domain="", excluded=(), limit=100, floor=0.1)
     return {each.debate_id async for each in found}
@@ -90,7 +96,7 @@ async def test_a_search_while_the_index_is_made_uses_what_is_there(
         await remember(stores, 3)
         embedding = meanings(let=False)
         index = DebateIndex(stores.documents, stores.vectors, embedding)
-        memories = Memories(stores.documents, index, embedding)
+        memories = memories_of(stores, index, embedding)
         async with asyncio.timeout(30), background_task("making the index", index.run()):
             later = record("deb-later", "later", "later")
             assert not await memories.record("default", later)
@@ -152,7 +158,7 @@ async def test_an_index_that_waits_for_convergence_is_made_once_it_is_back(
         await remember(stores, 3)
         embedding = meanings(2)
         index = DebateIndex(stores.documents, stores.vectors, embedding)
-        memories = Memories(stores.documents, index, embedding)
+        memories = memories_of(stores, index, embedding)
         async with asyncio.timeout(30), background_task("making the index", index.run()):
             assert await recall(memories) == set()
             embedding.allowed = 1000

@@ -1,0 +1,132 @@
+"""The outbox: a record is written first, together with the mark that its effects are outstanding, then these are applied.
+
+Whatever stops in between is finished by the same call again, or by any replica in the background. So a record has all of its
+effects or, once it is forgotten, none.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from parley.memory.debate import (
+    DEBATES,
+    FORGETTING,
+    KIND,
+    RECORDING,
+    debate_of,
+    document_key,
+    from_document,
+    is_forgetting,
+)
+from parley.memory.effects import Effect
+from parley.runtime.backoff import Backoff
+from parley.runtime.clock import Clock
+from parley.runtime.errors import ParleyError
+from parley.runtime.logs import get_logger
+from parley.runtime.unreadable import skip_unreadable
+from parley.storage.ports import Above, Document, Documents, Order, StorageError
+from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
+
+_SECONDS: Final = 5.0
+"""Between two looks for what is outstanding."""
+_RETRY_BACKOFF: Final = Backoff(first=1.0, maximum=60.0, jitter=0.2)
+_PAGE: Final = 50
+
+_logger = get_logger(__name__)
+
+
+class Outbox:
+    """The outstanding effects of all records."""
+
+    def __init__(self, documents: Documents, effects: Sequence[Effect], clock: Clock) -> None:
+        self._documents = documents
+        self._effects = effects
+        self._clock = clock
+
+    async def finish(self, document: Document) -> None:
+        """Apply the effects of a record; if it is to be forgotten, remove them and delete it. Safe to repeat.
+
+        Raise StorageError or ParleyError if an effect cannot be done now.
+        """
+        if is_forgetting(document):
+            await self._forget(document)
+        else:
+            await self._apply(document)
+
+    async def run(self) -> None:
+        """Finish what is outstanding: at once what was left, later what is still outstanding at a second look."""
+        pauses = _RETRY_BACKOFF.pauses()
+        due = None
+        while True:
+            due, failed = await self._finish_left(due)
+            if failed is None:
+                pauses, pause = _RETRY_BACKOFF.pauses(), _SECONDS
+            else:
+                pause = next(pauses)
+                _logger.warning(
+                    "effects of records are outstanding", error=str(failed), again_in_seconds=pause
+                )
+            await self._clock.sleep(pause)
+
+    async def _finish_left(self, due: set[str] | None) -> tuple[set[str], Exception | None]:
+        """Finish the outstanding records of these keys, or all. Return what was outstanding, and the last error."""
+        seen, failed = set[str](), None
+        try:
+            async for document in self._scan_unfinished():
+                seen.add(document.key)
+                if due is None or document.key in due:  # a call may be working on the others
+                    try:
+                        await self.finish(document)
+                    except (StorageError, ParleyError) as error:
+                        failed = error
+        except StorageError as error:
+            return (due or set()) | seen, error
+        return seen, failed
+
+    async def _scan_unfinished(self) -> AsyncIterator[Document]:
+        for mark in (FORGETTING, RECORDING):
+            after = ""
+            while page := await self._documents.find(
+                DEBATES, {"unfinished": mark, "key": Above(after)}, order=(Order("key"),), limit=_PAGE
+            ):
+                for document in page:
+                    yield document
+                after = str(page[-1].fields["key"])
+
+    async def _apply(self, document: Document) -> None:
+        tenant, _ = debate_of(document)
+        for record in skip_unreadable([document], from_document, KIND, document_key):
+            for effect in self._effects:
+                await effect.apply(tenant, record)
+            if not await self._mark(document, None, seen=RECORDING):
+                await self._follow_change(document)
+
+    async def _follow_change(self, applied: Document) -> None:
+        """Do what another replica did to a record while this one applied its effects, in case these came last."""
+        current = await self._documents.get(DEBATES, applied.key)
+        if current is None:
+            await self._remove_effects(applied)
+        elif is_forgetting(current):
+            await self._forget(current)
+        elif current.fields["record"] != applied.fields["record"]:
+            await self._apply_again(current)
+
+    async def _forget(self, document: Document) -> None:
+        await self._remove_effects(document)
+        if not await self._documents.delete(DEBATES, document.key, {"unfinished": FORGETTING}):
+            current = await self._documents.get(DEBATES, document.key)
+            if current is not None:  # forgotten by another replica and recorded anew while this one removed
+                await self._apply_again(current)
+
+    async def _apply_again(self, document: Document) -> None:
+        if await self._mark(document, RECORDING, seen=None):
+            await self._apply(document)
+
+    async def _mark(self, document: Document, mark: str | None, *, seen: str | None) -> bool:
+        return await self._documents.update(DEBATES, document.key, {"unfinished": mark}, {"unfinished": seen})
+
+    async def _remove_effects(self, document: Document) -> None:
+        tenant, debate_id = debate_of(document)
+        readable = list(skip_unreadable([document], from_document, KIND, document_key))
+        record = readable[0] if readable else RecordDebateRequest(debate=PastDebate(debate_id=debate_id))
+        for effect in self._effects:
+            await effect.remove(tenant, record)

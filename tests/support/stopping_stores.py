@@ -1,0 +1,75 @@
+"""Stores that stop whoever writes to them, before or after the nth write."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from parley.storage.ports import Documents, Vectors
+
+__all__ = ["StoppedError", "StoppingDocuments", "StoppingVectors", "Writes"]
+
+T = TypeVar("T")
+
+
+class StoppedError(BaseException):
+    """The process would have ended here; nothing that it runs catches this."""
+
+
+@dataclass
+class Writes:
+    """The writes to several stores, in order. One that is past the limit stops its caller, before it or right after.
+
+    Attributes:
+        limit: How many writes there may be; none: any number.
+        lost: Whether the write past the limit is not done.
+    """
+
+    limit: int | None = None
+    lost: bool = True
+    made: list[str] = field(default_factory=list)
+
+    async def make(self, name: str, write: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
+        stops = self.limit is not None and len(self.made) >= self.limit
+        if stops and self.lost:
+            raise StoppedError(name)
+        done = await write(*args, **kwargs)
+        self.made.append(name)
+        if stops:
+            raise StoppedError(name)
+        return done
+
+
+class StoppingDocuments:
+    """Documents whose writes are counted, and stop."""
+
+    def __init__(self, documents: Documents, writes: Writes) -> None:
+        self.prepare, self.get, self.find = documents.prepare, documents.get, documents.find
+        self._documents, self._writes = documents, writes
+
+    async def insert(self, *args: Any) -> None:
+        await self._writes.make("insert", self._documents.insert, *args)
+
+    async def update(self, *args: Any) -> bool:
+        return await self._writes.make("update", self._documents.update, *args)
+
+    async def delete(self, *args: Any) -> bool:
+        return await self._writes.make("delete", self._documents.delete, *args)
+
+
+class StoppingVectors:
+    """Vectors whose writes are counted, and stop."""
+
+    def __init__(self, vectors: Vectors, writes: Writes) -> None:
+        self.prepare, self.search, self.count, self.ping = (
+            vectors.prepare,
+            vectors.search,
+            vectors.count,
+            vectors.ping,
+        )
+        self._vectors, self._writes = vectors, writes
+
+    async def upsert(self, *args: Any) -> None:
+        await self._writes.make("upsert", self._vectors.upsert, *args)
+
+    async def delete(self, *args: Any) -> None:
+        await self._writes.make("delete vector", self._vectors.delete, *args)

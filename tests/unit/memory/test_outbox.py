@@ -1,0 +1,290 @@
+"""Each effect of a record is there exactly once, wherever the process that records or forgets it stops."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from parley.memory import outbox as outbox_module
+from parley.memory.debate import DEBATES, FILL_PROGRESS, FORGETTING, RECORDING, storage_key, to_fields
+from parley.memory.embedding import Embedding, EmbeddingClient
+from parley.memory.index import DebateIndex
+from parley.memory.memories import Memories
+from parley.memory.outbox import Outbox
+from parley.runtime.backoff import Backoff
+from parley.runtime.clock import SystemClock
+from parley.runtime.tasks import background_task
+from parley.storage.opening import open_store, open_vectors
+from parley.storage.ports import Documents, DuplicateError, StoreUnavailableError, VectorCollection, Vectors
+from parley.v1.memory_pb2 import RecordDebateRequest
+from tests.support.stopping_stores import StoppedError, StoppingDocuments, StoppingVectors, Writes
+from tests.unit.memory.test_index import record
+
+COLLECTION = VectorCollection("debates-one", 2, ("tenant", "domain"))
+KEY = storage_key("acme", "deb-1")
+
+
+class OneMeaning(EmbeddingClient):
+    """Embeds every text alike."""
+
+    def __init__(self) -> None:
+        """Need no channel."""
+
+    async def embed(self, *texts: str) -> list[Embedding]:
+        return [Embedding([1.0, 0.0], "one") for _ in texts]
+
+
+@dataclass
+class Ledger:
+    """An effect that keeps what it is given by tenant and debate; `refused` debates are not taken now."""
+
+    kept: dict[tuple[str, str], RecordDebateRequest] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
+    waits: asyncio.Event | None = None
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
+        self.asked.set()
+        if self.waits:
+            await self.waits.wait()
+        if record.debate.debate_id in self.refused:
+            raise StoreUnavailableError("not now")
+        self.kept[tenant, record.debate.debate_id] = record
+
+    async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
+        self.asked.set()
+        if self.waits:
+            await self.waits.wait()
+        self.kept.pop((tenant, record.debate.debate_id), None)
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process's memories on stores that outlive it."""
+
+    documents: Documents
+    vectors: Vectors
+    ledger: Ledger
+
+    def __post_init__(self) -> None:
+        index = DebateIndex(self.documents, self.vectors, OneMeaning())
+        object.__setattr__(self, "index", index)
+
+    index: DebateIndex = field(init=False)
+
+    @property
+    def outbox(self) -> Outbox:
+        return Outbox(self.documents, [self.index, self.ledger], SystemClock())
+
+    @property
+    def memories(self) -> Memories:
+        return Memories(self.documents, self.index, OneMeaning(), self.outbox)
+
+    def stopping(self, writes: Writes) -> "Process":
+        return Process(
+            StoppingDocuments(self.documents, writes), StoppingVectors(self.vectors, writes), self.ledger
+        )
+
+    async def recalled(self, tenant: str = "acme") -> list[str]:
+        found = self.memories.recall(tenant, "later", domain="", excluded=(), limit=100, floor=0.1)
+        return [each.debate_id async for each in found]
+
+    async def unfinished(self) -> int:
+        marked = [
+            await self.documents.find(DEBATES, {"unfinished": mark}) for mark in (RECORDING, FORGETTING)
+        ]
+        return sum(map(len, marked))
+
+    async def is_whole(self, expected: Sequence[str], tenant: str = "acme") -> None:
+        """Check that exactly these debates are there, with each effect once."""
+        found = await self.documents.find(DEBATES, {})
+        assert [each.key for each in found] == [storage_key(tenant, each) for each in expected]
+        assert await self.unfinished() == 0
+        await self.vectors.prepare(COLLECTION)
+        assert await self.vectors.count(COLLECTION) == len(expected)
+        assert sorted(self.ledger.kept) == [(tenant, each) for each in expected]
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[Process]:
+    async with (
+        open_store(f"sqlite:///{folder / 'store'}", "memory") as store,
+        open_vectors(f"edge:{folder / 'vectors'}") as vectors,
+    ):
+        await store.documents.prepare(DEBATES, FILL_PROGRESS)
+        yield Process(store.documents, vectors, Ledger())
+
+
+async def finish_in_background(process: Process) -> None:
+    """Run the background job alone until nothing is outstanding."""
+    async with asyncio.timeout(30), background_task("finishing", process.outbox.run()):
+        while await process.unfinished():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox_module, "_SECONDS", 0.01)
+    monkeypatch.setattr(outbox_module, "_RETRY_BACKOFF", Backoff(first=0.01, maximum=0.01))
+
+
+RECORD_WRITES = ["insert", "upsert", "update"]
+FORGET_WRITES = ["update", "delete vector", "delete"]
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["the-same-call-again", "the-job-alone"])
+@pytest.mark.parametrize("lost", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize("write", range(len(RECORD_WRITES)), ids=RECORD_WRITES)
+async def test_a_record_is_whole_wherever_its_process_stops(
+    tmp_path: Path, write: int, lost: bool, again: bool
+) -> None:
+    async with opened(tmp_path) as process:
+        writes = Writes(write, lost)
+        with pytest.raises(StoppedError):
+            await process.stopping(writes).memories.record("acme", record("deb-1"))
+        assert writes.made == RECORD_WRITES[: write + (not lost)]
+        await finish_in_background(process)
+        if again:
+            assert await process.memories.record("acme", record("deb-1")) == (write + (not lost) > 0)
+        recorded = again or write + (not lost) > 0
+        await process.is_whole(["deb-1"] if recorded else [])
+        assert await process.recalled() == (["deb-1"] if recorded else [])
+
+
+@pytest.mark.parametrize("write", range(len(RECORD_WRITES)), ids=RECORD_WRITES)
+async def test_the_same_call_again_makes_a_record_whole_without_the_job(tmp_path: Path, write: int) -> None:
+    async with opened(tmp_path) as process:
+        with pytest.raises(StoppedError):
+            await process.stopping(Writes(write)).memories.record("acme", record("deb-1"))
+        await process.memories.record("acme", record("deb-1"))
+        await process.is_whole(["deb-1"])
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["the-same-call-again", "the-job-alone"])
+@pytest.mark.parametrize("lost", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize("write", range(len(FORGET_WRITES)), ids=FORGET_WRITES)
+async def test_a_debate_is_forgotten_wherever_its_process_stops(
+    tmp_path: Path, write: int, lost: bool, again: bool
+) -> None:
+    async with opened(tmp_path) as process:
+        await process.memories.record("acme", record("deb-1"))
+        writes = Writes(write, lost)
+        with pytest.raises(StoppedError):
+            await process.stopping(writes).memories.forget("acme", "deb-1")
+        assert writes.made == FORGET_WRITES[: write + (not lost)]
+        marked = write + (not lost) > 0
+        assert await process.recalled() == ([] if marked else ["deb-1"])
+        if again:
+            await process.memories.forget("acme", "deb-1")
+        else:
+            await finish_in_background(process)
+        await process.is_whole([] if again or marked else ["deb-1"])
+
+
+async def test_an_effect_that_fails_keeps_no_other_record_waiting(tmp_path: Path) -> None:
+    async with opened(tmp_path) as process:
+        process.ledger.refused.add("deb-1")
+        for debate in ("deb-1", "deb-2"):
+            with pytest.raises(StoppedError):
+                await process.stopping(Writes(1)).memories.record("acme", record(debate))
+        async with asyncio.timeout(30), background_task("finishing", process.outbox.run()):
+            while await process.unfinished() > 1:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+            assert list(process.ledger.kept) == [("acme", "deb-2")]
+            process.ledger.refused.clear()
+            while await process.unfinished():  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+        await process.is_whole(["deb-1", "deb-2"])
+
+
+async def test_two_replicas_that_finish_the_same_records_at_once_apply_each_effect_once(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as process:
+        debates = [f"deb-{number}" for number in range(8)]
+        for debate in debates:
+            with pytest.raises(StoppedError):
+                await process.stopping(Writes(1)).memories.record("acme", record(debate))
+        await asyncio.gather(
+            finish_in_background(process),
+            finish_in_background(Process(process.documents, process.vectors, process.ledger)),
+        )
+        await process.is_whole(debates)
+
+
+async def test_a_replica_that_loses_the_race_for_the_document_finishes_the_record_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as process:
+        insert = process.documents.insert
+
+        async def insert_after_another(*args: object) -> None:
+            monkeypatch.undo()
+            await insert(*args)  # type: ignore[arg-type]
+            raise DuplicateError("another replica was faster")
+
+        monkeypatch.setattr(process.documents, "insert", insert_after_another)
+        assert await process.memories.record("acme", record("deb-1"))
+        await process.is_whole(["deb-1"])
+
+
+async def test_a_debate_that_is_forgotten_while_another_replica_applies_its_effects_leaves_none(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as process:
+        slow = Process(process.documents, process.vectors, Ledger(process.ledger.kept, waits=asyncio.Event()))
+        recording = asyncio.create_task(slow.memories.record("acme", record("deb-1")))
+        await slow.ledger.asked.wait()
+        assert await process.memories.forget("acme", "deb-1")
+        assert slow.ledger.waits
+        slow.ledger.waits.set()
+        await recording
+        await process.is_whole([])
+
+
+async def test_a_debate_that_is_recorded_anew_while_another_replica_forgets_it_keeps_its_effects(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as process:
+        await process.memories.record("acme", record("deb-1"))
+        slow = Process(process.documents, process.vectors, Ledger(process.ledger.kept, waits=asyncio.Event()))
+        forgetting = asyncio.create_task(slow.memories.forget("acme", "deb-1"))
+        await slow.ledger.asked.wait()
+        assert not await process.memories.record("acme", record("deb-1", "Anew?"))
+        assert slow.ledger.waits
+        slow.ledger.waits.set()
+        await forgetting
+        await process.is_whole(["deb-1"])
+        assert process.ledger.kept["acme", "deb-1"].debate.question == "Anew?"
+
+
+async def test_the_same_debate_id_of_another_tenant_is_another_record(tmp_path: Path) -> None:
+    async with opened(tmp_path) as process:
+        for tenant, question in (("acme", "Ours?"), ("bolt", "Theirs?")):
+            with pytest.raises(StoppedError):
+                await process.stopping(Writes(1)).memories.record(tenant, record("deb-1", question))
+        await finish_in_background(process)
+        await process.memories.forget("acme", "deb-1")
+        await process.is_whole(["deb-1"], tenant="bolt")
+        assert process.ledger.kept["bolt", "deb-1"].debate.question == "Theirs?"
+        assert (await process.recalled(), await process.recalled("bolt")) == ([], ["deb-1"])
+
+
+async def test_a_record_that_cannot_be_read_is_forgotten_all_the_same(tmp_path: Path) -> None:
+    async with opened(tmp_path) as process:
+        await process.memories.record("acme", record("deb-1"))
+        await process.documents.update(DEBATES, KEY, {"record": {"debate": 7}, "unfinished": None})
+        assert await process.memories.forget("acme", "deb-1")
+        await process.is_whole([])
+
+
+async def test_a_record_without_a_mark_is_left_alone(tmp_path: Path) -> None:
+    async with opened(tmp_path) as process:
+        fields = to_fields("acme", record("deb-1"), Embedding([1.0, 0.0], "one"))
+        await process.documents.insert(DEBATES, KEY, fields)
+        writes = Writes()
+        assert await process.stopping(writes).memories.record("acme", record("deb-1"))
+        assert writes.made == []
