@@ -64,6 +64,17 @@ async def test_the_nearest_comes_first_with_its_cosine_and_its_fields(
     assert found[0].fields == {"tenant": "a", "domain": "general", "name": "same"}
 
 
+async def test_vectors_come_with_length_one_to_a_search_that_asks_for_them(
+    vectors: Vectors, collection: VectorCollection
+) -> None:
+    await vectors.prepare(collection)
+    await vectors.upsert(collection, [point("long", 3, 4, 0)])
+    (asked,) = await vectors.search(collection, [1.0, 0.0, 0.0], with_vectors=True)
+    (not_asked,) = await vectors.search(collection, [1.0, 0.0, 0.0])
+    assert list(asked.vector) == pytest.approx([0.6, 0.8, 0.0], abs=1e-5)
+    assert not_asked.vector == ()
+
+
 async def test_only_points_with_equal_fields_are_found(
     vectors: Vectors, collection: VectorCollection
 ) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from parley.storage.ports import Documents, Vectors
+from parley.storage.ports import Collection, Documents, Vectors
 
 __all__ = ["StoppedError", "StoppingDocuments", "StoppingVectors", "Writes"]
 
@@ -47,13 +47,17 @@ class StoppingDocuments:
         self._documents, self._writes = documents, writes
 
     async def insert(self, *args: Any) -> None:
-        await self._writes.make("insert", self._documents.insert, *args)
+        await self._writes.make(_name("insert", *args), self._documents.insert, *args)
 
     async def update(self, *args: Any) -> bool:
-        return await self._writes.make("update", self._documents.update, *args)
+        return await self._writes.make(_name("update", *args), self._documents.update, *args)
 
     async def delete(self, *args: Any) -> bool:
-        return await self._writes.make("delete", self._documents.delete, *args)
+        return await self._writes.make(_name("delete", *args), self._documents.delete, *args)
+
+
+def _name(write: str, collection: Collection, *_: Any) -> str:
+    return write if collection.name == "debates" else f"{write} {collection.name.removesuffix('s')}"
 
 
 class StoppingVectors:

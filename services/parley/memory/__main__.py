@@ -12,6 +12,7 @@ from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
 from parley.memory.servicer import MemoryServicer
 from parley.memory.settings import MemorySettings
+from parley.memory.traces import TRACES, Traces
 from parley.runtime import entry
 from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
@@ -36,7 +37,7 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
     async with AsyncExitStack() as stack:
         with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(settings.store, "memory"))
-            await store.documents.prepare(DEBATES, FILL_PROGRESS)
+            await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES)
         try:
             key = settings.vectors_api_key
             vectors = await stack.enter_async_context(
@@ -51,9 +52,10 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         )
         index = DebateIndex(store.documents, vectors, meanings)
         await stack.enter_async_context(background_task("building memory's index", index.run()))
-        outbox = Outbox(store.documents, [index], SystemClock())
+        traces, clock = Traces(store.documents), SystemClock()
+        outbox = Outbox(store.documents, [traces, index], clock)
         await stack.enter_async_context(background_task("finishing memory's records", outbox.run()))
-        memories = Memories(store.documents, index, meanings, outbox)
+        memories = Memories(store.documents, index, traces, meanings, outbox, clock)
         servicer = MemoryServicer(memories, settings.recall_floor_percent)
         yield Service(
             "parley.v1.MemoryService",

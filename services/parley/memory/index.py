@@ -116,7 +116,7 @@ class DebateIndex:
         limit: int,
         floor: float,
     ) -> Sequence[Neighbor]:
-        """Return the nearest debates of a tenant, best first; each one's `key` is among its fields.
+        """Return the nearest debates of a tenant, best first; each with its vector, and its `key` among its fields.
 
         An index that is being made is waited for a little; then what is there is searched.
         """
@@ -137,6 +137,7 @@ class DebateIndex:
                 without=[point_id(key) for key in excluded],
                 limit=limit,
                 floor=floor,
+                with_vectors=True,
             )
 
         return await self._run_in_collection(meaning, search)

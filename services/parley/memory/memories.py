@@ -17,6 +17,10 @@ from parley.memory.debate import (
 from parley.memory.embedding import EmbeddingClient
 from parley.memory.index import DebateIndex
 from parley.memory.outbox import Outbox
+from parley.memory.ranking import CANDIDATES, Candidate, lowest_similarity, rank
+from parley.memory.traces import Trace, Traces
+from parley.memory.words import list_words
+from parley.runtime.clock import Clock
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Document, Documents, DuplicateError
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
@@ -30,12 +34,20 @@ class Memories:
     """The debates of all tenants: content in documents, vectors in the index, and what else follows from them in effects."""
 
     def __init__(
-        self, documents: Documents, index: DebateIndex, meanings: EmbeddingClient, outbox: Outbox
+        self,
+        documents: Documents,
+        index: DebateIndex,
+        traces: Traces,
+        meanings: EmbeddingClient,
+        outbox: Outbox,
+        clock: Clock,
     ) -> None:
         self._documents = documents
         self._index = index
+        self._traces = traces
         self._embedding_client = meanings
         self._outbox = outbox
+        self._clock = clock
 
     async def record(self, tenant: str, record: RecordDebateRequest) -> bool:
         """Record a debate and return whether it was recorded before; it is durable and can be recalled from now on.
@@ -90,19 +102,33 @@ class Memories:
     async def recall(
         self, tenant: str, text: str, *, domain: str, excluded: Sequence[str], limit: int, floor: float
     ) -> AsyncIterator[PastDebate]:
-        """Yield the debates that are most similar to a text, best first; errors as with `record`."""
+        """Yield the debates that are most relevant to a text, best first; errors as with `record`.
+
+        None if none is as similar to it as the floor, a cosine.
+        """
         (meaning,) = await self._embedding_client.embed(text)
         found = await self._index.nearest(
             meaning,
             tenant=tenant,
             domain=domain,
             excluded=[storage_key(tenant, debate_id) for debate_id in excluded],
-            limit=limit,
-            floor=floor,
+            limit=CANDIDATES,
+            floor=lowest_similarity(floor),
         )
-        for near in found:
-            document = await self._documents.get(DEBATES, near.fields["key"])
-            readable = [document] if document and not is_forgetting(document) else []
-            for record in skip_unreadable(readable, from_document, KIND, document_key):
-                record.debate.relevance.similarity_percent = 100 * min(max(near.score, 0.0), 1.0)
-                yield record.debate
+        traces = await self._traces.load([near.fields["key"] for near in found])
+        candidates = [
+            Candidate(near.fields["key"], near.score, near.vector, traces.get(near.fields["key"], Trace()))
+            for near in found
+        ]
+        for each in rank(list_words(text), candidates, floor, self._clock.now().timestamp()):
+            if limit and (debate := await self._load(each.key)):
+                debate.relevance.CopyFrom(each.relevance)
+                yield debate
+                limit -= 1
+
+    async def _load(self, key: str) -> PastDebate | None:
+        """Return a debate, or None if it is forgotten or cannot be read."""
+        document = await self._documents.get(DEBATES, key)
+        readable = [document] if document and not is_forgetting(document) else []
+        records = skip_unreadable(readable, from_document, KIND, document_key)
+        return next((record.debate for record in records), None)

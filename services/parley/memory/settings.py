@@ -29,7 +29,10 @@ class MemorySettings(ServiceSettings):
     )
     convergence: str = Field(default="127.0.0.1:7403", description="Address of the convergence service.")
     recall_floor_percent: int = Field(
-        default=32, ge=1, le=100, description="Likeness below which a past debate is not recalled."
+        default=28,
+        ge=1,
+        le=100,
+        description="Likeness that one past debate must have, else none is recalled.",
     )
 
     @model_validator(mode="after")

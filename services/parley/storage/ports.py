@@ -274,11 +274,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Neighbor:
-    """A point that a search found; `score` is the cosine, -1 to 1."""
+    """A point that a search found; `score` is the cosine, -1 to 1.
+
+    Attributes:
+        vector: Its vector with length 1, if the search asked for it.
+    """
 
     id: UUID
     score: float
     fields: Mapping[str, str]
+    vector: Sequence[float] = ()
 
 
 class Vectors(Protocol):
@@ -310,6 +315,7 @@ class Vectors(Protocol):
         without: Sequence[UUID] = (),
         limit: int = 10,
         floor: float | None = None,
+        with_vectors: bool = False,
     ) -> Sequence[Neighbor]:
         """Return the points nearest to `vector`, nearest first.
 

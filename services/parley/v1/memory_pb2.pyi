@@ -39,8 +39,8 @@ class RecallRequest(_message.Message):
     limit: _builtins.int
     """Upper bound on what comes back, 1 to 100. 0: the default, 5."""
     floor_percent: _builtins.int
-    """Likeness in percent below which a debate is left out, 1 to 100. 0: the service's own setting, below which debates
-    were found to be unrelated.
+    """Likeness in percent that one debate must have, else none is sent, 1 to 100. Debates below it are sent if they are on the
+    matter of the best one and have half of it. 0: the service's own setting, below which debates were found to be unrelated.
     """
     domain: _builtins.str
     """Only debates of this domain. Empty: all."""
@@ -190,16 +190,24 @@ class Relevance(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SIMILARITY_PERCENT_FIELD_NUMBER: _builtins.int
+    WORDS_PERCENT_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
     similarity_percent: _builtins.float
     """Likeness of its question and conclusion to the text in percent, 0 to 100."""
+    words_percent: _builtins.float
+    """The share in percent of the text's words that are in its question and conclusion, 0 to 100; rare words count for more."""
+    score: _builtins.float
+    """What debates are ordered by: meaning, words, importance and age in one number. It says nothing across two answers."""
     def __init__(
         self,
         *,
         similarity_percent: _builtins.float = ...,
+        words_percent: _builtins.float = ...,
+        score: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["similarity_percent", b"similarity_percent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["score", b"score", "similarity_percent", b"similarity_percent", "words_percent", b"words_percent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -14,6 +14,7 @@ from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.index import DebateIndex, Filler, ModelChangedError
 from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
+from parley.memory.traces import TRACES, Traces
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ParleyError, unavailable
@@ -55,7 +56,7 @@ async def opened(folder: Path) -> AsyncIterator[Stores]:
         open_store(f"sqlite:///{folder / 'store'}", "memory") as store,
         open_vectors(f"edge:{folder / 'vectors'}") as vectors,
     ):
-        await store.documents.prepare(DEBATES, FILL_PROGRESS)
+        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES)
         yield Stores(store.documents, vectors)
 
 
@@ -80,7 +81,8 @@ def meanings(allowed: int = 1000, model: str = "new", *, let: bool = True) -> Co
 
 
 def memories_of(stores: Stores, index: DebateIndex, embedding: EmbeddingClient) -> Memories:
-    return Memories(stores.documents, index, embedding, Outbox(stores.documents, [index], SystemClock()))
+    outbox = Outbox(stores.documents, [index], SystemClock())
+    return Memories(stores.documents, index, Traces(stores.documents), embedding, outbox, SystemClock())
 
 
 async def recall(memories: Memories) -> set[str]:

@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from qdrant_edge import (
@@ -104,6 +104,7 @@ class EdgeVectors:
         without: Sequence[UUID] = (),
         limit: int = 10,
         floor: float | None = None,
+        with_vectors: bool = False,
     ) -> Sequence[Neighbor]:
         """Return the points nearest to `vector`, nearest first."""
         check_vector(vector, "the search")
@@ -112,10 +113,14 @@ class EdgeVectors:
             limit=limit,
             filter=_filter(where, without),
             with_payload=True,
+            with_vector=with_vectors,
             score_threshold=floor,
         )
         found = await self._run_in(collection, lambda shard: _search(shard, request))
-        return [Neighbor(_uuid(each.id), each.score, dict(each.payload or {})) for each in found]
+        return [
+            Neighbor(_uuid(each.id), each.score, dict(each.payload or {}), _only_vector(each.vector))
+            for each in found
+        ]
 
     async def delete(self, collection: VectorCollection, ids: Sequence[UUID]) -> None:
         """Delete points."""
@@ -310,6 +315,11 @@ def _filter(where: Mapping[str, str] | None, without: Sequence[UUID]) -> Filter 
         must=[FieldCondition(name, match=MatchValue(value)) for name, value in (where or {}).items()],
         must_not=[HasIdCondition(set(without))] if without else [],
     )
+
+
+def _only_vector(vector: Any) -> Sequence[float]:
+    """Return a point's vector; collections have no named ones."""
+    return vector if isinstance(vector, list) else ()
 
 
 def _uuid(point_id: int | str | UUID) -> UUID:

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -78,6 +78,7 @@ class ServerVectors:
         without: Sequence[UUID] = (),
         limit: int = 10,
         floor: float | None = None,
+        with_vectors: bool = False,
     ) -> Sequence[Neighbor]:
         """Return the points nearest to `vector`, nearest first."""
         check_vector(vector, "the search")
@@ -89,9 +90,13 @@ class ServerVectors:
                 limit=limit,
                 score_threshold=floor,
                 with_payload=True,
+                with_vectors=with_vectors,
             )
         )
-        return [Neighbor(UUID(str(each.id)), each.score, dict(each.payload or {})) for each in found.points]
+        return [
+            Neighbor(UUID(str(each.id)), each.score, dict(each.payload or {}), _only_vector(each.vector))
+            for each in found.points
+        ]
 
     async def delete(self, collection: VectorCollection, ids: Sequence[UUID]) -> None:
         """Delete points."""
@@ -175,6 +180,11 @@ async def _call(call: Awaitable[T]) -> T:
         raise StoreUnavailableError(f"the Qdrant server failed: {error.details()}{hint}") from error
     except (grpc.RpcError, ApiException, OSError) as error:
         raise StoreUnavailableError(f"the Qdrant server failed: {error}") from error
+
+
+def _only_vector(vector: Any) -> Sequence[float]:
+    """Return a point's vector; collections have no named ones."""
+    return vector if isinstance(vector, list) else ()
 
 
 def _filter(where: Mapping[str, str] | None, without: Sequence[UUID]) -> models.Filter | None:

@@ -1,0 +1,90 @@
+"""The trace of a debate: the little that ranking needs to know of it, so that it need not read every candidate whole."""
+
+from collections.abc import Collection as Keys
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any, Final
+
+from parley.memory.debate import document_key, search_text, storage_key
+from parley.memory.words import list_words
+from parley.runtime.unreadable import skip_unreadable
+from parley.storage.ports import Collection, Document, Documents, DuplicateError, Fields, Index, OneOf
+from parley.v1 import voting_pb2 as voting
+from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
+
+TRACES: Final = Collection("traces", (Index(("key",)),), holds_text=True)
+_KIND: Final = "trace of a debate"
+_STRENGTHS: Final = {
+    voting.VOTE_STRENGTH_UNANIMOUS: 1.0,
+    voting.VOTE_STRENGTH_STRONG: 0.8,
+    voting.VOTE_STRENGTH_MODERATE: 0.6,
+    voting.VOTE_STRENGTH_WEAK: 0.3,
+    voting.VOTE_STRENGTH_SPLIT: 0.1,
+}
+_UNKNOWN: Final = 0.5
+_MANY_SOURCES: Final = 3
+"""From so many sources on, more do not make a decision more important."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What ranking knows of a debate.
+
+    Attributes:
+        words: The words of its question and conclusion.
+        importance: 0 to 1.
+        concluded: When it concluded, in seconds of Unix time; 0: not known.
+    """
+
+    words: frozenset[str] = frozenset()
+    importance: float = _UNKNOWN
+    concluded: float = 0.0
+
+
+class Traces:
+    """The traces of all debates; a record's trace is one of its effects."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+
+    async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
+        """Write a debate's trace, if there is none."""
+        key = storage_key(tenant, record.debate.debate_id)
+        try:
+            await self._documents.insert(TRACES, key, _to_fields(key, record.debate))
+        except DuplicateError:
+            await self._documents.update(TRACES, key, _to_fields(key, record.debate))
+
+    async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
+        """Delete a debate's trace, if there is one."""
+        await self._documents.delete(TRACES, storage_key(tenant, record.debate.debate_id))
+
+    async def load(self, keys: Keys[str]) -> dict[str, Trace]:
+        """Return the traces of debates by their keys, without those that are missing or cannot be read."""
+        if not keys:
+            return {}
+        found = await self._documents.find(TRACES, {"key": OneOf(tuple(keys))}, limit=len(keys))
+        return dict(skip_unreadable(found, _from_document, _KIND, document_key))
+
+
+def judge_importance(debate: PastDebate) -> float:
+    """Return how important a decision is, 0 to 1: by its strength, its confidence and its sources."""
+    strength = _STRENGTHS.get(debate.strength, _UNKNOWN)
+    confidence = debate.confidence.percent / 100 if debate.HasField("confidence") else _UNKNOWN
+    sources = min(len(debate.evidence) / _MANY_SOURCES, 1.0)
+    return 0.6 * strength + 0.3 * confidence + 0.1 * sources
+
+
+def _to_fields(key: str, debate: PastDebate) -> Fields:
+    return {
+        "key": key,
+        "words": list_words(search_text(debate)),
+        "importance": judge_importance(debate),
+        "concluded": debate.concluded_at.ToDatetime(UTC).timestamp(),
+    }
+
+
+def _from_document(document: Document) -> tuple[str, Trace]:
+    fields: Any = document.fields
+    words = frozenset(str(each) for each in fields["words"])
+    return document.key, Trace(words, float(fields["importance"]), float(fields["concluded"]))
