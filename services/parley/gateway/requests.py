@@ -168,6 +168,11 @@ def _check_part(part: gateway_pb2.PromptPart, field: str, paths: set[str], viola
         violations.check(
             that=bool(part.document), field=f"{field}.digest", otherwise="only a document has a digest"
         )
+    violations.check(
+        that=part.source == 0 or (part.source > 0 and bool(part.document)),
+        field=f"{field}.source",
+        otherwise="must be 0 or more, and 0 for what is no document",
+    )
 
 
 def _check_path(given: str, field: str, seen: set[str], violations: Violations) -> None:
@@ -214,6 +219,7 @@ def _create_call(
                 shrink_priority=part.shrink_priority,
                 document=part.document,
                 digest=held.digest,
+                source=part.source,
             )
     return Call(bare, shape, documents, size)
 

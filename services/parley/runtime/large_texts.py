@@ -15,7 +15,7 @@ from parley.runtime.labels import labels
 
 _LARGE_CHARACTERS: Final = 64 * 1024
 """Characters that take a millisecond or two."""
-_CHARACTERS_PER_TEXT: Final = 200
+CHARACTERS_PER_TEXT: Final = 200
 """The cost of one more text, in characters."""
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ async def in_thread_if_large(texts: Iterable[str] | Message | int, work: Callabl
     elif isinstance(texts, Message):
         is_large = texts.ByteSize() > _LARGE_CHARACTERS
     else:
-        sizes = accumulate(len(each) + _CHARACTERS_PER_TEXT for each in texts)
+        sizes = accumulate(len(each) + CHARACTERS_PER_TEXT for each in texts)
         is_large = any(size > _LARGE_CHARACTERS for size in sizes)
     return await in_thread_per_tenant(work) if is_large else work()
 

@@ -258,24 +258,28 @@ class Ground(_message.Message):
     CONTRIBUTION_FIELD_NUMBER: _builtins.int
     DOCUMENT_FIELD_NUMBER: _builtins.int
     QUESTION_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
     contribution: _builtins.str
     """A contribution: the key of its step."""
     document: _builtins.str
-    """A context document: its path."""
+    """A context document: its path. Only in analyses of versions that did not number sources."""
     question: _builtins.bool
     """The question itself, with what the person who asks has said."""
+    source: _builtins.int
+    """A source: its number."""
     def __init__(
         self,
         *,
         contribution: _builtins.str = ...,
         document: _builtins.str = ...,
         question: _builtins.bool = ...,
+        source: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["contribution", b"contribution", "document", b"document", "place", b"place", "question", b"question"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["contribution", b"contribution", "document", b"document", "place", b"place", "question", b"question", "source", b"source"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["contribution", b"contribution", "document", b"document", "place", b"place", "question", b"question"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contribution", b"contribution", "document", b"document", "place", b"place", "question", b"question", "source", b"source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_place: _TypeAlias = _typing.Literal["contribution", "document", "question"]  # noqa: Y015
+    _WhichOneofReturnType_place: _TypeAlias = _typing.Literal["contribution", "document", "question", "source"]  # noqa: Y015
     _WhichOneofArgType_place: _TypeAlias = _typing.Literal["place", b"place"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_place) -> _WhichOneofReturnType_place | None: ...
 

@@ -23,6 +23,7 @@ from parley.v1 import debate_pb2 as _debate_pb2
 from parley.v1 import memory_pb2 as _memory_pb2
 from parley.v1 import ratings_pb2 as _ratings_pb2
 from parley.v1 import rhetoric_pb2 as _rhetoric_pb2
+from parley.v1 import source_pb2 as _source_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -119,6 +120,7 @@ class Event(_message.Message):
     TRICKSTER_CHECKED_FIELD_NUMBER: _builtins.int
     CONTRIBUTION_OBSERVED_FIELD_NUMBER: _builtins.int
     ANSWER_ANALYSED_FIELD_NUMBER: _builtins.int
+    SOURCES_LISTED_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """The tenant."""
     debate_id: _builtins.str
@@ -305,6 +307,10 @@ class Event(_message.Message):
     def answer_analysed(self) -> Global___AnswerAnalysed:
         """The answer was analysed."""
 
+    @_builtins.property
+    def sources_listed(self) -> Global___SourcesListed:
+        """Sources were numbered."""
+
     def __init__(
         self,
         *,
@@ -357,12 +363,13 @@ class Event(_message.Message):
         trickster_checked: Global___TricksterChecked | None = ...,
         contribution_observed: Global___ContributionObserved | None = ...,
         answer_analysed: Global___AnswerAnalysed | None = ...,
+        sources_listed: Global___SourcesListed | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer_analysed", b"answer_analysed", "checkpoint_closed", b"checkpoint_closed", "checkpoint_expired", b"checkpoint_expired", "checkpoint_opened", b"checkpoint_opened", "claimed", b"claimed", "closed", b"closed", "concluded", b"concluded", "contribution_observed", b"contribution_observed", "debate_created", b"debate_created", "debate_failed", b"debate_failed", "drafts_grouped", b"drafts_grouped", "intervened", b"intervened", "judge_chosen", b"judge_chosen", "limit_reached", b"limit_reached", "owner_time", b"owner_time", "participant_joined", b"participant_joined", "paused", b"paused", "payload", b"payload", "phase_entered", b"phase_entered", "phase_finished", b"phase_finished", "phase_started", b"phase_started", "recalled", b"recalled", "requirements_listed", b"requirements_listed", "resumed", b"resumed", "round_assessed", b"round_assessed", "round_finished", b"round_finished", "round_started", b"round_started", "rounds_ended", b"rounds_ended", "settled", b"settled", "steering_read", b"steering_read", "step_failed", b"step_failed", "step_started", b"step_started", "step_succeeded", b"step_succeeded", "team_selected", b"team_selected", "time", b"time", "timer_fired", b"timer_fired", "timer_started", b"timer_started", "topology_drawn", b"topology_drawn", "trickster_checked", b"trickster_checked", "wait_finished", b"wait_finished", "wait_started", b"wait_started", "warned", b"warned"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer_analysed", b"answer_analysed", "checkpoint_closed", b"checkpoint_closed", "checkpoint_expired", b"checkpoint_expired", "checkpoint_opened", b"checkpoint_opened", "claimed", b"claimed", "closed", b"closed", "concluded", b"concluded", "contribution_observed", b"contribution_observed", "debate_created", b"debate_created", "debate_failed", b"debate_failed", "drafts_grouped", b"drafts_grouped", "intervened", b"intervened", "judge_chosen", b"judge_chosen", "limit_reached", b"limit_reached", "owner_time", b"owner_time", "participant_joined", b"participant_joined", "paused", b"paused", "payload", b"payload", "phase_entered", b"phase_entered", "phase_finished", b"phase_finished", "phase_started", b"phase_started", "recalled", b"recalled", "requirements_listed", b"requirements_listed", "resumed", b"resumed", "round_assessed", b"round_assessed", "round_finished", b"round_finished", "round_started", b"round_started", "rounds_ended", b"rounds_ended", "settled", b"settled", "sources_listed", b"sources_listed", "steering_read", b"steering_read", "step_failed", b"step_failed", "step_started", b"step_started", "step_succeeded", b"step_succeeded", "team_selected", b"team_selected", "time", b"time", "timer_fired", b"timer_fired", "timer_started", b"timer_started", "topology_drawn", b"topology_drawn", "trickster_checked", b"trickster_checked", "wait_finished", b"wait_finished", "wait_started", b"wait_started", "warned", b"warned"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_analysed", b"answer_analysed", "attempt", b"attempt", "checkpoint_closed", b"checkpoint_closed", "checkpoint_expired", b"checkpoint_expired", "checkpoint_opened", b"checkpoint_opened", "claimed", b"claimed", "closed", b"closed", "concluded", b"concluded", "contribution_observed", b"contribution_observed", "debate_created", b"debate_created", "debate_failed", b"debate_failed", "debate_id", b"debate_id", "drafts_grouped", b"drafts_grouped", "epoch", b"epoch", "hash", b"hash", "ignorable", b"ignorable", "intervened", b"intervened", "judge_chosen", b"judge_chosen", "key", b"key", "limit_reached", b"limit_reached", "owner_time", b"owner_time", "participant_joined", b"participant_joined", "paused", b"paused", "payload", b"payload", "phase_entered", b"phase_entered", "phase_finished", b"phase_finished", "phase_started", b"phase_started", "recalled", b"recalled", "requirements_listed", b"requirements_listed", "resumed", b"resumed", "round_assessed", b"round_assessed", "round_finished", b"round_finished", "round_started", b"round_started", "rounds_ended", b"rounds_ended", "sequence", b"sequence", "settled", b"settled", "steering_read", b"steering_read", "step_failed", b"step_failed", "step_started", b"step_started", "step_succeeded", b"step_succeeded", "team_selected", b"team_selected", "tenant", b"tenant", "time", b"time", "timer_fired", b"timer_fired", "timer_started", b"timer_started", "topology_drawn", b"topology_drawn", "trickster_checked", b"trickster_checked", "wait_finished", b"wait_finished", "wait_started", b"wait_started", "warned", b"warned"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_analysed", b"answer_analysed", "attempt", b"attempt", "checkpoint_closed", b"checkpoint_closed", "checkpoint_expired", b"checkpoint_expired", "checkpoint_opened", b"checkpoint_opened", "claimed", b"claimed", "closed", b"closed", "concluded", b"concluded", "contribution_observed", b"contribution_observed", "debate_created", b"debate_created", "debate_failed", b"debate_failed", "debate_id", b"debate_id", "drafts_grouped", b"drafts_grouped", "epoch", b"epoch", "hash", b"hash", "ignorable", b"ignorable", "intervened", b"intervened", "judge_chosen", b"judge_chosen", "key", b"key", "limit_reached", b"limit_reached", "owner_time", b"owner_time", "participant_joined", b"participant_joined", "paused", b"paused", "payload", b"payload", "phase_entered", b"phase_entered", "phase_finished", b"phase_finished", "phase_started", b"phase_started", "recalled", b"recalled", "requirements_listed", b"requirements_listed", "resumed", b"resumed", "round_assessed", b"round_assessed", "round_finished", b"round_finished", "round_started", b"round_started", "rounds_ended", b"rounds_ended", "sequence", b"sequence", "settled", b"settled", "sources_listed", b"sources_listed", "steering_read", b"steering_read", "step_failed", b"step_failed", "step_started", b"step_started", "step_succeeded", b"step_succeeded", "team_selected", b"team_selected", "tenant", b"tenant", "time", b"time", "timer_fired", b"timer_fired", "timer_started", b"timer_started", "topology_drawn", b"topology_drawn", "trickster_checked", b"trickster_checked", "wait_finished", b"wait_finished", "wait_started", b"wait_started", "warned", b"warned"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["debate_created", "claimed", "recalled", "round_started", "round_finished", "phase_started", "phase_finished", "phase_entered", "step_started", "step_succeeded", "step_failed", "settled", "participant_joined", "warned", "drafts_grouped", "round_assessed", "intervened", "steering_read", "paused", "resumed", "limit_reached", "wait_started", "wait_finished", "timer_started", "timer_fired", "checkpoint_opened", "checkpoint_closed", "checkpoint_expired", "debate_failed", "concluded", "closed", "rounds_ended", "requirements_listed", "topology_drawn", "team_selected", "judge_chosen", "trickster_checked", "contribution_observed", "answer_analysed"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["debate_created", "claimed", "recalled", "round_started", "round_finished", "phase_started", "phase_finished", "phase_entered", "step_started", "step_succeeded", "step_failed", "settled", "participant_joined", "warned", "drafts_grouped", "round_assessed", "intervened", "steering_read", "paused", "resumed", "limit_reached", "wait_started", "wait_finished", "timer_started", "timer_fired", "checkpoint_opened", "checkpoint_closed", "checkpoint_expired", "debate_failed", "concluded", "closed", "rounds_ended", "requirements_listed", "topology_drawn", "team_selected", "judge_chosen", "trickster_checked", "contribution_observed", "answer_analysed", "sources_listed"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
@@ -1163,6 +1170,30 @@ class ContributionObserved(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ContributionObserved: _TypeAlias = ContributionObserved  # noqa: Y015
+
+@_typing.final
+class SourcesListed(_message.Message):
+    """Sources that statements of the debate can be taken from; they add to those listed before."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def sources(self) -> _containers.RepeatedCompositeFieldContainer[_source_pb2.Source]:
+        """In the order of their numbers. Not empty."""
+
+    def __init__(
+        self,
+        *,
+        sources: _abc.Iterable[_source_pb2.Source] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sources", b"sources"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SourcesListed: _TypeAlias = SourcesListed  # noqa: Y015
 
 @_typing.final
 class RequirementsListed(_message.Message):

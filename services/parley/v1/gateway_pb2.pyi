@@ -123,6 +123,7 @@ class PromptPart(_message.Message):
     SHRINK_PRIORITY_FIELD_NUMBER: _builtins.int
     DOCUMENT_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
     role: Global___PromptRole.ValueType
     """Whose text it is."""
     text: _builtins.str
@@ -141,6 +142,10 @@ class PromptPart(_message.Message):
     for a document that the gateway has from an earlier call. With a `text` the gateway keeps the document for later calls, as long
     as it has room. Only in parts with a `document`. Empty: the text is not kept.
     """
+    source: _builtins.int
+    """The number of the source that the document is, from 1: it is quoted and listed as `S1`. Only in parts with a `document`. 0: it has
+    none.
+    """
     def __init__(
         self,
         *,
@@ -149,10 +154,11 @@ class PromptPart(_message.Message):
         shrink_priority: _builtins.int = ...,
         document: _builtins.str = ...,
         digest: _builtins.str = ...,
+        source: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "document", b"document", "role", b"role", "shrink_priority", b"shrink_priority", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "document", b"document", "role", b"role", "shrink_priority", b"shrink_priority", "source", b"source", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -32,7 +32,7 @@ class _DebateViewEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DebateView
     DEBATE_VIEW_UNSPECIFIED: _DebateView.ValueType  # 0
     """Unspecified: FULL."""
     DEBATE_VIEW_SUMMARY: _DebateView.ValueType  # 1
-    """All but contributions, failures of contributions, outcome, answer, and the texts of context documents."""
+    """All but contributions, failures of contributions, outcome, answer, sources, and the texts of context documents."""
     DEBATE_VIEW_FULL: _DebateView.ValueType  # 2
     """The whole debate."""
 
@@ -42,7 +42,7 @@ class DebateView(_DebateView, metaclass=_DebateViewEnumTypeWrapper):
 DEBATE_VIEW_UNSPECIFIED: DebateView.ValueType  # 0
 """Unspecified: FULL."""
 DEBATE_VIEW_SUMMARY: DebateView.ValueType  # 1
-"""All but contributions, failures of contributions, outcome, answer, and the texts of context documents."""
+"""All but contributions, failures of contributions, outcome, answer, sources, and the texts of context documents."""
 DEBATE_VIEW_FULL: DebateView.ValueType  # 2
 """The whole debate."""
 Global___DebateView: _TypeAlias = DebateView  # noqa: Y015

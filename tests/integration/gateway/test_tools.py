@@ -404,6 +404,8 @@ async def test_every_bad_field_of_tools_and_documents_is_named() -> None:
     for path in ("/abs", "a/../b", "twice", "twice", "a\nb"):
         asked.prompt.add(role=gateway_pb2.PROMPT_ROLE_USER, text="x").document = path
     asked.prompt.add(role=gateway_pb2.PROMPT_ROLE_SYSTEM, text="x").document = "fine.md"
+    asked.prompt.add(role=gateway_pb2.PROMPT_ROLE_USER, text="x").source = 1
+    asked.prompt.add(role=gateway_pb2.PROMPT_ROLE_USER, text="x", document="S.md").source = -1
     async with gateway_for([]) as (_, gateway):
         failure = await failure_of(gateway, asked)
     assert failure.code is grpc.StatusCode.INVALID_ARGUMENT
@@ -417,6 +419,8 @@ async def test_every_bad_field_of_tools_and_documents_is_named() -> None:
         "prompt[4].document",
         "prompt[5].document",
         "prompt[6].document",
+        "prompt[7].source",
+        "prompt[8].source",
     ]
 
 

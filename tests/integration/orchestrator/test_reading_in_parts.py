@@ -56,7 +56,7 @@ async def test_a_summary_is_the_debate_without_what_makes_it_large(
     summary = (await orchestrator.stub.GetDebate(request, timeout=10)).debate
     expected = Debate()
     expected.CopyFrom(whole)
-    for field in ("contributions", "failures", "outcome", "answer"):
+    for field in ("contributions", "failures", "outcome", "answer", "sources"):
         assert getattr(whole, field)
         expected.ClearField(field)
     assert whole.spec.context[0].text

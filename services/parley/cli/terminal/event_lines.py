@@ -1,6 +1,7 @@
 """Events of a debate as lines: in full for `parley watch`, and the few that show progress."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from google.protobuf.message import Message
 
@@ -47,6 +48,7 @@ from parley.v1.event_pb2 import (
     RoundsEnded,
     RoundStarted,
     Settled,
+    SourcesListed,
     StepFailed,
     StepStarted,
     StepSucceeded,
@@ -57,6 +59,9 @@ from parley.v1.event_pb2 import (
     TricksterChecked,
     Warned,
 )
+from parley.v1.source_pb2 import Source
+
+_MAX_SOURCES: Final = 5
 
 
 def event_lines(event: Event, debate_id: str, server: str | None) -> Iterator[str]:
@@ -95,6 +100,8 @@ def _event_text(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 (a 
         case RequirementsListed(requirements=listed):
             hard = sum(each.hard for each in listed)
             return f"{len(listed)} requirement{'' if len(listed) == 1 else 's'}, of which {hard} must be met"
+        case SourcesListed(sources=listed):
+            return _sources_text(listed)
         case PhaseStarted(activity=activity, title=title, round=number, expected=expected):
             return f"{phase_text(title or activity, number)}: {expected} to come"
         case PhaseFinished(activity=activity, title=title, round=number):
@@ -126,6 +133,13 @@ def _event_text(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 (a 
             return event_kind(event)
         case _:
             return limit_or_wait_text(payload)
+
+
+def _sources_text(listed: Sequence[Source]) -> str:
+    """Return the first of the sources by number and name, and how many more there are."""
+    shown = [f"S{each.number} {each.title or each.path or each.url}" for each in listed[:_MAX_SOURCES]]
+    more = len(listed) - len(shown)
+    return f"sources: {', '.join(shown)}{f' and {more:,} more' if more else ''}"
 
 
 def _step_text(payload: StepStarted | StepSucceeded | StepFailed) -> str:

@@ -51,7 +51,13 @@ def join(parts: Iterable[PromptPart]) -> tuple[PromptPart, ...]:
 
 def with_text(part: PromptPart, text: str) -> PromptPart:
     """Return the part with another text."""
-    return PromptPart(role=part.role, text=text, shrink_priority=part.shrink_priority, document=part.document)
+    return PromptPart(
+        role=part.role,
+        text=text,
+        shrink_priority=part.shrink_priority,
+        document=part.document,
+        source=part.source,
+    )
 
 
 _MESSAGE_TOKENS: Final = 8

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from parley.gateway.failures import INVALID_ANSWER, TIMEOUT, TRUNCATED, UNFORESEEN, UNKNOWN_MODEL, Failure
-from parley.gateway.prompt.documents import Documents
+from parley.gateway.prompt.documents import Documents, numbers_in
 from parley.gateway.prompt.fitting import estimate_tokens
 from parley.gateway.routing import metrics
 from parley.gateway.routing.breaker import Permit
@@ -31,7 +31,7 @@ class RouteAttempts:
         self._meter = meter
         self._timeouts = timeouts
         self._asked_tokens = 0
-        self._documents = Documents(call.documents)
+        self._documents = Documents(call.documents, numbers_in(call.request.prompt))
 
     def tokens(self, live: LiveRoute) -> int:
         """Return about how many tokens an attempt at this route takes; counted only if the route has a bound on them."""

@@ -45,7 +45,7 @@ def without_texts(debate: Debate) -> Debate:
     """Return a copy of a debate without its large parts; of its documents, the paths alone."""
     bare = Debate()
     bare.CopyFrom(debate)
-    for name in ("contributions", "failures", "outcome"):
+    for name in ("contributions", "failures", "outcome", "sources"):
         bare.ClearField(name)
     for each in bare.spec.context:
         each.ClearField("text")

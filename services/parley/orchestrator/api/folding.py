@@ -44,6 +44,7 @@ from parley.v1.event_pb2 import (
     RoundAssessed,
     RoundsEnded,
     RoundStarted,
+    SourcesListed,
     StepFailed,
     StepStarted,
     StepSucceeded,
@@ -69,6 +70,7 @@ _Fact = (
     | DraftsGrouped
     | Recalled
     | RequirementsListed
+    | SourcesListed
     | AnswerAnalysed
 )
 
@@ -318,6 +320,8 @@ def _apply_fact(debate: Debate, fact: _Fact) -> None:
         case RequirementsListed():
             del debate.requirements[:]
             debate.requirements.extend(fact.requirements)
+        case SourcesListed():
+            debate.sources.extend(fact.sources)
 
 
 def _conclude(debate: Debate, concluded: Concluded) -> None:

@@ -7,6 +7,7 @@ from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.model.critiques import STATUS_WORDS
 from parley.orchestrator.model.disagreement import list_failed_patterns, list_insights, report_disagreement
 from parley.orchestrator.model.short_text import to_line
+from parley.orchestrator.model.sources import describe_source
 from parley.runtime.safe_markdown import inline, list_item, table_head, table_row
 from parley.v1.analysis_pb2 import (
     CLAIM_GROUNDING_OPPOSED,
@@ -117,6 +118,8 @@ def _list_places(page: ReportPage, grounds: Iterable[Ground]) -> str:
 def _describe_place(page: ReportPage, ground: Ground) -> str:
     if ground.question:
         return "the question"
+    if ground.source:
+        return describe_source(page.debate.sources, ground.source)
     if ground.document:
         return ground.document
     made = page.contribution(ground.contribution)

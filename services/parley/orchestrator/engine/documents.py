@@ -1,25 +1,51 @@
-"""The context documents of a debate: held once in this process, and named in prompts by their digests."""
+"""The context documents of a debate: held once in this process, named in prompts by their digests, and cited by their numbers."""
 
+import hashlib
 from collections.abc import Iterable
+from datetime import datetime
 
 from parley.orchestrator.model.tasks import document_part
+from parley.orchestrator.model.times import timestamp
 from parley.runtime.held_texts import HeldText
+from parley.runtime.large_texts import CHARACTERS_PER_TEXT
+from parley.v1.event_pb2 import SourcesListed
 from parley.v1.gateway_pb2 import PromptPart
+from parley.v1.source_pb2 import SOURCE_KIND_DOCUMENT, Source
 
 
 class Documents:
-    """The documents of a debate.
+    """The documents of a debate, which are its sources S1, S2, … in their order.
 
     Attributes:
         texts: The text of each document, by its path.
         digests: What stands for the text of each document, 32 hex digits, by its path.
+        size: What it takes to go through them, in characters.
     """
 
     def __init__(self, texts: Iterable[tuple[str, HeldText]]) -> None:
         """Hold documents by their paths."""
         self.texts = dict(texts)
         self.digests = {path: held.digest for path, held in self.texts.items()}
+        self.size = sum(len(held.utf8) + CHARACTERS_PER_TEXT for held in self.texts.values())
 
     def parts(self, give: int) -> tuple[PromptPart, ...]:
         """Return a part of a prompt for each document."""
-        return tuple(document_part(path, held, give) for path, held in self.texts.items())
+        return tuple(
+            document_part(path, held, number, give)
+            for number, (path, held) in enumerate(self.texts.items(), start=1)
+        )
+
+    def list_sources(self, read_at: datetime) -> SourcesListed:
+        """Return the documents as sources. It takes as long as to hash them."""
+        return SourcesListed(
+            sources=[
+                Source(
+                    number=number,
+                    kind=SOURCE_KIND_DOCUMENT,
+                    path=path,
+                    sha256=hashlib.sha256(held.utf8).hexdigest(),
+                    read_at=timestamp(read_at),
+                )
+                for number, (path, held) in enumerate(self.texts.items(), start=1)
+            ]
+        )

@@ -8,6 +8,7 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from math import inf
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from parley.orchestrator.model.errors import CheckpointExpiredError, DebateFaile
 from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.orchestrator.model.times import duration, seconds_of, time_of, timestamp
 from parley.runtime.clock import Clock
+from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.logs import get_logger
 from parley.storage.ports import StorageError
 from parley.v1.debate_pb2 import DebateFailure, DebateLimits, Outcome
@@ -38,6 +40,7 @@ from parley.v1.event_pb2 import (
 
 _logger = get_logger(__name__)
 
+_SOURCES = "sources/documents"
 _REPLAY_MISMATCH = "REPLAY_MISMATCH"
 _INTERNAL = "INTERNAL"
 
@@ -75,6 +78,7 @@ class Execution:
         created = self._recorded.created
         for number, warning in enumerate(created.warnings if created is not None else (), 1):
             self._debate.record_event(f"created/warning/{number}", Warned(message=warning))
+        await self._list_sources()
         async with asyncio.TaskGroup() as tasks:
             self._debate.limiter.use_task_group(tasks)
             timing = tasks.create_task(self._debate.limiter.enforce_total_limit())
@@ -83,6 +87,13 @@ class Execution:
                 self._debate.start_run()  # new events may have changed what the format sees
                 goes_on = await self._run_format_once()
             timing.cancel()
+
+    async def _list_sources(self) -> None:
+        """Record once which sources the documents are."""
+        documents, accepted = self._debate.documents, self._recorded.created_at
+        if documents.texts and accepted is not None and _SOURCES not in self._recorded.notes:
+            listed = await in_thread_if_large(documents.size, partial(documents.list_sources, accepted))
+            self._debate.record_event(_SOURCES, listed)
 
     async def _run_format_once(self) -> bool:
         """Run the format. Return whether to run it again."""

@@ -182,7 +182,13 @@ def digest_of_step(request: Message) -> str:
 
 def _part(part: PromptPart, documents: Mapping[str, str]) -> dict[str, Any]:
     text = {"digest": documents[part.document]} if part.document in documents else {"text": part.text}
-    fields = {"role": _ROLES[part.role], "give": part.shrink_priority, "document": part.document, **text}
+    fields = {
+        "role": _ROLES[part.role],
+        "give": part.shrink_priority,
+        "document": part.document,
+        "source": part.source,
+        **text,
+    }
     return {name: value for name, value in fields.items() if value}
 
 

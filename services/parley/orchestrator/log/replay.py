@@ -63,7 +63,7 @@ class RecordedState:
     """The state of a debate for its owner, computed from its events.
 
     Attributes:
-        created: The first event, without the documents of its specification; `documents`: their texts by path.
+        created: The first event, without the documents of its specification, and when it was recorded; `documents`: their texts by path.
         outcomes: The latest outcome of each step and its attempt.
         started: Each step and attempt that was started.
         notes: Keys of the events that follow from steps.
@@ -93,6 +93,7 @@ class RecordedState:
     """
 
     created: DebateCreated | None = None
+    created_at: datetime | None = None
     documents: Mapping[str, HeldText] = field(default_factory=dict)
     outcomes: dict[str, tuple[int, Outcome]] = field(default_factory=dict)
     started: dict[tuple[str, int], StepStarted] = field(default_factory=dict)
@@ -208,6 +209,7 @@ class RecordedState:
         match event.payload:
             case DebateCreated() as created:
                 self.created, self.documents = hold_documents(created)
+                self.created_at = event.time
             case StepStarted() as started:
                 self.started[event.key, event.attempt] = started
                 self.answer = event.key if started.is_answer else self.answer

@@ -69,12 +69,16 @@ def user_part(text: str, give: int = 0) -> PromptPart:
     return PromptPart(role=PROMPT_ROLE_USER, text=text, shrink_priority=give)
 
 
-def document_part(path: str, held: HeldText, give: int) -> PromptPart:
+def document_part(path: str, held: HeldText, number: int, give: int) -> PromptPart:
     """Return a piece of a prompt that names a document by its digest: prompts hold no copy of its text.
+
+    `number` is that of the source which it is.
 
     The document goes as it is: the gateway quotes it, or serves it through tools.
     """
-    return PromptPart(role=PROMPT_ROLE_USER, shrink_priority=give, document=path, digest=held.digest)
+    return PromptPart(
+        role=PROMPT_ROLE_USER, shrink_priority=give, document=path, digest=held.digest, source=number
+    )
 
 
 def held_text_of(part: PromptPart) -> HeldText:

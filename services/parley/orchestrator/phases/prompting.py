@@ -9,6 +9,7 @@ documents go as they are: the gateway quotes them, or serves them through tools.
 from collections.abc import Sequence
 
 from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.documents import Documents
 from parley.orchestrator.model.citations import claims_to_cite
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import Prompt, system_part, user_part
@@ -34,6 +35,11 @@ FOR_READERS = (
 """How whoever writes an answer writes it, in every format."""
 _LONG_GUIDANCE = 4000
 """Characters of guidance, or of facts, beyond which they may be shortened."""
+_CITE = (
+    "Wherever you state something that comes from a source, put its number in brackets right behind the statement, as in [S1]; keep such"
+    " numbers where you take over or summarize what others stated. Cite a source only for what it says itself: what you conclude from it,"
+    " or know from elsewhere, has no number."
+)
 _FACTS = "Facts of the situation that the answer is for, as the person who asks gives them"
 
 
@@ -57,9 +63,20 @@ def preamble(
     parts = [system_part(system), user_part(f"Question:\n{spec.question}")]
     if documents:
         parts.extend(environment_of(spec))
-        parts.extend(debate.documents.parts(documents_give))
+        parts.extend(sources_of(debate.documents, documents_give))
     parts.extend(user_part(each) for each in (debate.briefing, requirements) if each)
     return (*parts, *guidance_of(guidance))
+
+
+def sources_of(documents: Documents, give: int) -> Prompt:
+    """Return how the documents are cited, and the documents; nothing for none."""
+    count = len(documents.texts)
+    return (user_part(_citing(count)), *documents.parts(give)) if count else ()
+
+
+def _citing(count: int) -> str:
+    which = f"documents below are sources, S1 to S{count}" if count > 1 else "document below is a source, S1"
+    return f"The {which}. {_CITE}"
 
 
 def environment_of(spec: DebateSpec) -> Prompt:

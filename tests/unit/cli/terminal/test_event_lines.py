@@ -34,6 +34,7 @@ from parley.v1.event_pb2 import (
     RoundAssessed,
     RoundsEnded,
     Settled,
+    SourcesListed,
     StepFailed,
     TeamSelected,
     TimerFired,
@@ -42,6 +43,7 @@ from parley.v1.event_pb2 import (
     TricksterChecked,
 )
 from parley.v1.rhetoric_pb2 import RhetoricalMark
+from parley.v1.source_pb2 import Source
 from tests.support.made_events import made_event
 from tests.unit.cli.terminal.events import ADA, reply, started, succeeded
 
@@ -104,6 +106,16 @@ GROUPS = DraftGroups(
         ),
         (DraftsGrouped(drafts=GROUPS), "vote over the first drafts: 2 of 3 agree"),
         (DraftsGrouped(drafts=DraftGroups(majority=True)), "vote over the first drafts: not certain"),
+        (
+            SourcesListed(
+                sources=[Source(number=1, path="a.md"), Source(number=2, title="B", url="https://b")]
+            ),
+            "sources: S1 a.md, S2 B",
+        ),
+        (
+            SourcesListed(sources=[Source(number=each, path="a.md") for each in range(1, 8)]),
+            "sources: S1 a.md, S2 a.md, S3 a.md, S4 a.md, S5 a.md and 2 more",
+        ),
         (
             RequirementsListed(requirements=[Requirement(text="a", hard=True), Requirement(text="b")]),
             "2 requirements, of which 1 must be met",

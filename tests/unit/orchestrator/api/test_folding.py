@@ -58,6 +58,7 @@ from parley.v1.event_pb2 import (
     RoundAssessed,
     RoundFinished,
     RoundStarted,
+    SourcesListed,
     SteeringRead,
     StepStarted,
     StepSucceeded,
@@ -68,6 +69,7 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 from parley.v1.rhetoric_pb2 import RhetoricalMark
+from parley.v1.source_pb2 import Source
 from tests.support.orchestration import intervention
 from tests.unit.orchestrator.made_logs import (
     ADA,
@@ -229,6 +231,14 @@ def test_rounds_warnings_interventions_and_recalled_debates_are_kept() -> None:
 
     assert (list(state.recalled_debate_ids), state.current_round, state.max_rounds) == (["deb-1"], 2, 2)
     assert (list(state.warnings), list(state.interventions)) == (["late"], [guided.intervention])
+
+
+def test_sources_add_to_those_before() -> None:
+    first, second = Source(number=1, path="a.md"), Source(number=2, url="https://b.example")
+
+    state = fold(log(CREATED, SourcesListed(sources=[first]), SourcesListed(sources=[second])))
+
+    assert list(state.sources) == [first, second]
 
 
 def test_an_agent_that_joins_takes_part_from_then_on() -> None:

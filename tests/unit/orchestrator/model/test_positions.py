@@ -17,6 +17,7 @@ from tests.support.growth import check_growth
         ("> POSITION : Water is wet.  ", "Water is wet."),
         ("- position: no\nmore\nPosition: yes", "yes"),
         ("Position: yes\r\n", "yes"),
+        ("Position: Water is wet [S1] [S12].", "Water is wet."),
         ("Position:\n\nelsewhere", ""),
         ("Position: yes\nPosition:   ", "yes"),
         ("My position: unclear", ""),

@@ -14,7 +14,7 @@ from parley.orchestrator.model.spec import agents_of
 from parley.orchestrator.model.tasks import AnswerShape, Task, document_part, held_text_of, user_part
 from parley.orchestrator.phases.critique import criticize
 from parley.orchestrator.phases.history import AgentHistory, render_history
-from parley.orchestrator.phases.prompting import guidance_of, quotation
+from parley.orchestrator.phases.prompting import guidance_of, quotation, sources_of
 from parley.orchestrator.phases.propose import propose
 from parley.orchestrator.phases.refine import refine
 from parley.orchestrator.phases.situation import (
@@ -103,10 +103,26 @@ def text_of(part: PromptPart) -> str:
     return held_text_of(part).text if part.digest else part.text
 
 
-async def test_a_document_goes_as_it_is_under_its_path_with_no_marks_around_it() -> None:
+async def test_a_document_goes_as_it_is_under_its_number_and_path_with_no_marks_around_it() -> None:
     document = part(await proposing(), "otters float")
     assert text_of(document) == "otters float"
-    assert document == document_part("notes/a.md", hold_text("otters float"), DOCUMENTS_PRIORITY)
+    assert document == document_part("notes/a.md", hold_text("otters float"), 1, DOCUMENTS_PRIORITY)
+
+
+async def test_the_prompt_says_before_the_documents_how_they_are_cited() -> None:
+    prompt = await proposing()
+    citing = part(prompt, "put its number in brackets")
+    assert citing.text.startswith("The document below is a source, S1.")
+    assert citing.shrink_priority == 0
+    assert prompt.index(citing) + 1 == prompt.index(part(prompt, "otters float"))
+
+
+def test_several_documents_are_numbered_in_their_order_and_without_any_nothing_is_said() -> None:
+    documents = Documents((path, hold_text(path)) for path in ("b.md", "a.md"))
+    citing, *parts = sources_of(documents, 2)
+    assert citing.text.startswith("The documents below are sources, S1 to S2.")
+    assert [(each.source, each.document) for each in parts] == [(1, "b.md"), (2, "a.md")]
+    assert sources_of(Documents(()), 2) == ()
 
 
 def test_what_is_quoted_cannot_close_the_quotation() -> None:

@@ -1,4 +1,4 @@
-"""What an answer can rest on, under the names that a prompt gives it: the question (Q), contributions (C1, …), documents (D1, …)."""
+"""What an answer can rest on, under the names that a prompt gives it: the question (Q), contributions (C1, …), sources (S1, …)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _SAYS_NOTHING_NEW: Final = frozenset(
 """Activities that repeat what others of the same agent argue."""
 _MOST: Final = 40
 """Contributions that are shown, the newest: a name among more is easily mistaken."""
-_MOST_DOCUMENTS: Final = 40
+_MOST_SOURCES: Final = 40
 _FEWEST_TOKENS: Final = 400
 """Of a contribution: before others are shortened to less, the oldest are left out."""
 
@@ -35,34 +35,32 @@ class Exhibits:
 
     Attributes:
         contributions: By their names, `C1`, `C2`, …, oldest first; `keys`: of their steps, by the same names.
-        documents: Paths by name, `D1`, `D2`, ….
+        sources: Numbers by name, `S1`, `S2`, ….
         left_out: Contributions that are not shown.
     """
 
     contributions: Mapping[str, Contribution]
     keys: Mapping[str, str]
-    documents: Mapping[str, str]
+    sources: Mapping[str, int]
     left_out: int = 0
 
     @property
     def names(self) -> list[str]:
         """All names."""
-        return ["Q", *self.contributions, *self.documents]
+        return ["Q", *self.contributions, *self.sources]
 
     def to_prompt(self, debate: Debate) -> Prompt:
-        """Return the contributions, each in a quotation of its own; documents and the question stand in the preamble."""
-        shown = [
+        """Return the contributions, each in a quotation of its own; sources and the question stand in the preamble."""
+        return tuple(
             quotation(f"{name}, {heading(debate.letter, each)}", _text_of(debate, each))
             for name, each in self.contributions.items()
-        ]
-        paths = "\n".join(f"- {name}: {path}" for name, path in self.documents.items())
-        return (*([quotation("The names of the documents", paths, 0)] if paths else []), *shown)
+        )
 
     def ground(self, name: str) -> Ground:
         """Return the place that a name stands for."""
         if name in self.keys:
             return Ground(contribution=self.keys[name])
-        return Ground(document=self.documents[name]) if name in self.documents else Ground(question=True)
+        return Ground(source=self.sources[name]) if name in self.sources else Ground(question=True)
 
 
 def collect_exhibits(debate: Debate, room: int) -> Exhibits:
@@ -71,11 +69,11 @@ def collect_exhibits(debate: Debate, room: int) -> Exhibits:
     kept = dict(list(made.items())[-min(_MOST, max(room // _FEWEST_TOKENS, 1)) :])
     shown = shorten_to_fit(tuple(kept.values()), room)
     names = [f"C{place}" for place, _ in enumerate(shown, start=1)]
-    paths = list(debate.documents.texts)[:_MOST_DOCUMENTS]
+    sources = range(1, min(len(debate.documents.texts), _MOST_SOURCES) + 1)
     return Exhibits(
         dict(zip(names, shown, strict=True)),
         dict(zip(names, kept, strict=True)),
-        {f"D{place}": each for place, each in enumerate(paths, start=1)},
+        {f"S{number}": number for number in sources},
         len(made) - len(kept),
     )
 

@@ -59,7 +59,7 @@ _TASK: Final = (
     "- against: the names of what says that the claim is false, or gives a reason against it.\n"
     "- score: how well what was said carries the claim. 0: nothing carries it. 25: it was stated, and shaken by what was said"
     " against it. 50: it was stated without a reason, or as much was said against it as for it. 75: it was stated with a reason that"
-    " nothing shook. 100: it follows from the question, a document or a source.\n"
+    " nothing shook. 100: it follows from the question or a source.\n"
     "- relations: which claim is a reason for or against which other one, by their numbers from 1. Only where you would"
     " believe the other one less, or more, if the first were false. strong: the other one hardly stands without it.\n"
     "- verdict: the number of the claim that is the decision itself."
@@ -210,7 +210,7 @@ def _describe_names(exhibits: Exhibits) -> str:
     """Return which names there are."""
     kinds = [
         ("contributions", list(exhibits.contributions)),
-        ("documents", list(exhibits.documents)),
+        ("sources", list(exhibits.sources)),
     ]
     ranges = [
         f"{names[0]} to {names[-1]} are {what}" if len(names) > 1 else f"{names[0]} is one of the {what}"

@@ -1,0 +1,16 @@
+"""Sources of a debate in words."""
+
+from collections.abc import Iterable
+
+from parley.v1.source_pb2 import Source
+
+
+def name_of(source: Source) -> str:
+    """Return the title of a source, or else where it was found."""
+    return source.title or source.path or source.url
+
+
+def describe_source(sources: Iterable[Source], number: int) -> str:
+    """Return a source by number and name, such as `S1 (docs/a.md)`; by its number alone if it is not among `sources`."""
+    found = next((each for each in sources if each.number == number), None)
+    return f"S{number}" if found is None else f"S{number} ({name_of(found)})"

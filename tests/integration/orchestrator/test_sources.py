@@ -1,0 +1,46 @@
+"""The documents of a debate are sources: numbered in prompts, and listed in its log once."""
+
+import hashlib
+from pathlib import Path
+
+from parley.orchestrator.log.index import COMPLETED
+from parley.v1.debate_pb2 import ContextDocument
+from parley.v1.event_pb2 import SourcesListed
+from parley.v1.source_pb2 import SOURCE_KIND_DOCUMENT
+from tests.support.orchestration import backstage, make_debate
+from tests.support.scripted_gateway import ScriptedGateway
+
+DOCUMENTS = (
+    ContextDocument(path="otters.md", text="Otters float."),
+    ContextDocument(path="dams.md", text="Dämme halten."),
+)
+
+
+async def test_documents_are_listed_as_sources_with_number_hash_and_time(tmp_path: Path) -> None:
+    async with backstage(tmp_path, ScriptedGateway()) as stage, stage.replica() as replica:
+        debate = await replica.create(make_debate(context=DOCUMENTS))
+        await stage.comes_to(debate, COMPLETED)
+        first, *events = await stage.events(debate)
+    (listed,) = [each.payload for each in events if isinstance(each.payload, SourcesListed)]
+    for number, (source, document) in enumerate(zip(listed.sources, DOCUMENTS, strict=True), 1):
+        assert (source.number, source.kind, source.path) == (number, SOURCE_KIND_DOCUMENT, document.path)
+        assert source.sha256 == hashlib.sha256(document.text.encode()).hexdigest()
+        assert source.read_at.ToDatetime() == first.time.replace(tzinfo=None)
+
+
+async def test_a_debate_without_documents_lists_no_sources(tmp_path: Path) -> None:
+    async with backstage(tmp_path, ScriptedGateway()) as stage, stage.replica() as replica:
+        debate = await replica.create(make_debate())
+        await stage.comes_to(debate, COMPLETED)
+        assert "sources_listed" not in await stage.kinds(debate)
+
+
+async def test_every_prompt_shows_a_document_under_its_number(tmp_path: Path) -> None:
+    gateway = ScriptedGateway()
+    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
+        debate = await replica.create(make_debate(context=DOCUMENTS))
+        await stage.comes_to(debate, COMPLETED)
+    shown = [[(part.source, part.document) for part in call.parts if part.document] for call in gateway.calls]
+    numbered = [each for each in shown if each]
+    assert len(numbered) > 3
+    assert all(each == [(1, "otters.md"), (2, "dams.md")] for each in numbered)
