@@ -310,7 +310,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         ratings_pb2_grpc.add_RatingsServiceServicer_to_server(ratings, server)
 
     def _register_memory(self, server: grpc.aio.Server) -> None:
-        memory_pb2_grpc.add_MemoryServiceServicer_to_server(_Memory(self), server)
+        memory_pb2_grpc.add_MemoryServiceServicer_to_server(_Memory(self), server)  # type: ignore[abstract]
 
     def _fill_in_documents(self, request: gateway_pb2.GenerateRequest) -> None:
         """Keep documents that come with their digests, and set the texts of those that come without. Refuse a call that names others."""

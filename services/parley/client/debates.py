@@ -13,7 +13,15 @@ from parley.client.connection import Connection
 from parley.client.large_debate import TOO_LARGE, fill_answer, fill_contributions, fill_documents
 from parley.client.watching import LogStream, TextPiece, WatchStream, read_stored_events, watch_events
 from parley.runtime.errors import ParleyError
-from parley.v1 import access_pb2, debate_pb2, event_pb2, key_pb2, orchestrator_pb2, orchestrator_pb2_grpc
+from parley.v1 import (
+    access_pb2,
+    debate_pb2,
+    event_pb2,
+    key_pb2,
+    memory_pb2,
+    orchestrator_pb2,
+    orchestrator_pb2_grpc,
+)
 
 _PAGE: Final = 200
 _PAGE_BYTES: Final = 12 * 1024 * 1024
@@ -182,6 +190,33 @@ class ParleyClient(Connection):
         """
         request = orchestrator_pb2.DeleteDebateRequest(debate_id=debate_id, ratings=ratings)
         return (await self._call(self._stub.DeleteDebate, request)).finished
+
+    async def search_memory(
+        self, text: str, *, limit: int = 0, domain: str = ""
+    ) -> AsyncGenerator[memory_pb2.PastDebate, None]:
+        """Yield the past debates that are most like a text in meaning, best first.
+
+        At most `limit` (1 to 100; 0: 10), and only those of `domain` if it is given. All of them are fetched at the first one.
+        """
+        request = orchestrator_pb2.SearchMemoryRequest(text=text, limit=limit, domain=domain)
+
+        async def search(
+            request: orchestrator_pb2.SearchMemoryRequest, **call: Any
+        ) -> Sequence[memory_pb2.PastDebate]:
+            return [found.debate async for found in self._stub.SearchMemory(request, **call)]
+
+        for debate in await self._call(search, request):
+            yield debate
+
+    async def get_memory(self, debate_id: str) -> orchestrator_pb2.GetMemoryResponse:
+        """Return all that is remembered of a debate."""
+        request = orchestrator_pb2.GetMemoryRequest(debate_id=debate_id)
+        return await self._call(self._stub.GetMemory, request)
+
+    async def forget_memory(self, debate_id: str) -> bool:
+        """Forget a debate for good; the debate itself stays. Return whether it was remembered."""
+        request = orchestrator_pb2.ForgetMemoryRequest(debate_id=debate_id)
+        return (await self._call(self._stub.ForgetMemory, request)).existed
 
     async def cancel(self, debate_id: str, reason: str = "", *, request_id: str | None = None) -> int:
         """End the debate without an answer; return the sequence of the event that records the intervention.

@@ -99,6 +99,10 @@ class Memories:
             await self._outbox.finish(marked)
         return True
 
+    async def get(self, tenant: str, debate_id: str) -> RecordDebateRequest | None:
+        """Return what was recorded of a debate; None if it is not remembered. Raise StorageError if the store failed."""
+        return await self._read(storage_key(tenant, debate_id))
+
     async def recall(
         self, tenant: str, text: str, *, domain: str, excluded: Sequence[str], limit: int, floor: float
     ) -> AsyncIterator[PastDebate]:
@@ -121,14 +125,13 @@ class Memories:
             for near in found
         ]
         for each in rank(list_words(text), candidates, floor, self._clock.now().timestamp()):
-            if limit and (debate := await self._load(each.key)):
-                debate.relevance.CopyFrom(each.relevance)
-                yield debate
+            if limit and (record := await self._read(each.key)):
+                record.debate.relevance.CopyFrom(each.relevance)
+                yield record.debate
                 limit -= 1
 
-    async def _load(self, key: str) -> PastDebate | None:
-        """Return a debate, or None if it is forgotten or cannot be read."""
+    async def _read(self, key: str) -> RecordDebateRequest | None:
+        """Return what is recorded under a key; None if nothing is, if it cannot be read, or is being forgotten."""
         document = await self._documents.get(DEBATES, key)
         readable = [document] if document and not is_forgetting(document) else []
-        records = skip_unreadable(readable, from_document, KIND, document_key)
-        return next((record.debate for record in records), None)
+        return next(iter(skip_unreadable(readable, from_document, KIND, document_key)), None)

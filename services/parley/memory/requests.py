@@ -61,10 +61,10 @@ def check_record(request: pb.RecordDebateRequest) -> None:
     violations.refuse()
 
 
-def check_forget(request: pb.ForgetDebateRequest) -> None:
-    """Raise ParleyError for a bad request."""
+def check_debate_id(debate_id: str) -> None:
+    """Raise ParleyError for a request whose only field, `debate_id`, is bad."""
     violations = Violations()
-    _check_debate_id(violations, "debate_id", request.debate_id)
+    _check_debate_id(violations, "debate_id", debate_id)
     violations.refuse()
 
 

@@ -6,8 +6,8 @@ from typing import Final
 import grpc
 
 from parley.memory.memories import DebateReusedError, Memories
-from parley.memory.requests import check_forget, check_recall, check_record
-from parley.runtime.errors import ParleyError
+from parley.memory.requests import check_debate_id, check_recall, check_record
+from parley.runtime.errors import ParleyError, not_found
 from parley.runtime.identity.identity import current_tenant
 from parley.storage.ports import StorageError
 from parley.storage.service_errors import to_service_error
@@ -41,6 +41,19 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         except StorageError as error:
             raise to_service_error(error, "the store of the memory") from error
 
+    async def GetRecord(  # noqa: N802
+        self, request: pb.GetRecordRequest, _context: object
+    ) -> pb.GetRecordResponse:
+        """Return all that is remembered of a debate."""
+        check_debate_id(request.debate_id)
+        try:
+            found = await self._memories.get(current_tenant(), request.debate_id)
+        except StorageError as error:
+            raise to_service_error(error, "the store of the memory") from error
+        if found is None:
+            raise not_found("remembered debate", request.debate_id)
+        return pb.GetRecordResponse(debate=found.debate, stands=found.stands, issues=found.issues)
+
     async def RecordDebate(  # noqa: N802
         self, request: pb.RecordDebateRequest, _context: object
     ) -> pb.RecordDebateResponse:
@@ -65,7 +78,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         self, request: pb.ForgetDebateRequest, _context: object
     ) -> pb.ForgetDebateResponse:
         """Delete a debate."""
-        check_forget(request)
+        check_debate_id(request.debate_id)
         try:
             existed = await self._memories.forget(current_tenant(), request.debate_id)
         except StorageError as error:

@@ -33,6 +33,7 @@ from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.model.times import duration
 from parley.orchestrator.peers.agents import Agents
+from parley.orchestrator.peers.client_memory import ClientMemory
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
 from parley.orchestrator.phases.follow_up import follow_up
 from parley.orchestrator.roles.catalogue import RoleFileError, Roles, load_shipped_roles
@@ -149,6 +150,7 @@ async def build(
             deletions=deletions,
             allowance=allowance,
             keys=TenantKeys(keys, clock, is_enabled="key" in settings.auth_methods),
+            memory=ClientMemory(memory),
             reader_seconds=settings.reader_seconds,
         )
         service = Service(

@@ -214,6 +214,64 @@ class Relevance(_message.Message):
 Global___Relevance: _TypeAlias = Relevance  # noqa: Y015
 
 @_typing.final
+class GetRecordRequest(_message.Message):
+    """Asks for all that is remembered of a debate."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate's id. Required."""
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRecordRequest: _TypeAlias = GetRecordRequest  # noqa: Y015
+
+@_typing.final
+class GetRecordResponse(_message.Message):
+    """All that is remembered of a debate."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_FIELD_NUMBER: _builtins.int
+    STANDS_FIELD_NUMBER: _builtins.int
+    ISSUES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def debate(self) -> Global___PastDebate:
+        """What it was asked and what it decided."""
+
+    @_builtins.property
+    def stands(self) -> _containers.RepeatedCompositeFieldContainer[Global___FinalStand]:
+        """Where its agents stood in the end, an agent each."""
+
+    @_builtins.property
+    def issues(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecordedIssue]:
+        """The issues that were raised, in the order in which they were."""
+
+    def __init__(
+        self,
+        *,
+        debate: Global___PastDebate | None = ...,
+        stands: _abc.Iterable[Global___FinalStand] | None = ...,
+        issues: _abc.Iterable[Global___RecordedIssue] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["debate", b"debate"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate", b"debate", "issues", b"issues", "stands", b"stands"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRecordResponse: _TypeAlias = GetRecordResponse  # noqa: Y015
+
+@_typing.final
 class RecordDebateRequest(_message.Message):
     """Asks to remember a debate."""
 

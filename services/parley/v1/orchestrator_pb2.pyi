@@ -12,6 +12,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from parley.v1 import analysis_pb2 as _analysis_pb2
 from parley.v1 import debate_pb2 as _debate_pb2
 from parley.v1 import event_pb2 as _event_pb2
+from parley.v1 import memory_pb2 as _memory_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -1032,6 +1033,162 @@ class DeleteDebateRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeleteDebateRequest: _TypeAlias = DeleteDebateRequest  # noqa: Y015
+
+@_typing.final
+class SearchMemoryRequest(_message.Message):
+    """Asks what is remembered."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """What it should be about. Not blank, at most 100,000 characters."""
+    limit: _builtins.int
+    """Upper bound on what comes back, 1 to 100. 0: the default, 10."""
+    domain: _builtins.str
+    """Only debates of this domain, at most 64 characters. Empty: all."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        limit: _builtins.int = ...,
+        domain: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "limit", b"limit", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchMemoryRequest: _TypeAlias = SearchMemoryRequest  # noqa: Y015
+
+@_typing.final
+class SearchMemoryResponse(_message.Message):
+    """A past debate that is like the text."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def debate(self) -> _memory_pb2.PastDebate:
+        """The debate, with how like the text it is."""
+
+    def __init__(
+        self,
+        *,
+        debate: _memory_pb2.PastDebate | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["debate", b"debate"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate", b"debate"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchMemoryResponse: _TypeAlias = SearchMemoryResponse  # noqa: Y015
+
+@_typing.final
+class GetMemoryRequest(_message.Message):
+    """Asks for all that is remembered of a debate."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate's id. Required."""
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMemoryRequest: _TypeAlias = GetMemoryRequest  # noqa: Y015
+
+@_typing.final
+class GetMemoryResponse(_message.Message):
+    """All that is remembered of a debate."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_FIELD_NUMBER: _builtins.int
+    STANDS_FIELD_NUMBER: _builtins.int
+    ISSUES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def debate(self) -> _memory_pb2.PastDebate:
+        """What it was asked and what it decided."""
+
+    @_builtins.property
+    def stands(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.FinalStand]:
+        """Where its agents stood in the end, an agent each."""
+
+    @_builtins.property
+    def issues(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.RecordedIssue]:
+        """The issues that were raised, in the order in which they were."""
+
+    def __init__(
+        self,
+        *,
+        debate: _memory_pb2.PastDebate | None = ...,
+        stands: _abc.Iterable[_memory_pb2.FinalStand] | None = ...,
+        issues: _abc.Iterable[_memory_pb2.RecordedIssue] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["debate", b"debate"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate", b"debate", "issues", b"issues", "stands", b"stands"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMemoryResponse: _TypeAlias = GetMemoryResponse  # noqa: Y015
+
+@_typing.final
+class ForgetMemoryRequest(_message.Message):
+    """Asks to forget a debate."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate's id. Required."""
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetMemoryRequest: _TypeAlias = ForgetMemoryRequest  # noqa: Y015
+
+@_typing.final
+class ForgetMemoryResponse(_message.Message):
+    """The debate is forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXISTED_FIELD_NUMBER: _builtins.int
+    existed: _builtins.bool
+    """Whether it was remembered until now."""
+    def __init__(
+        self,
+        *,
+        existed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["existed", b"existed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetMemoryResponse: _TypeAlias = ForgetMemoryResponse  # noqa: Y015
 
 @_typing.final
 class DeleteDebateResponse(_message.Message):

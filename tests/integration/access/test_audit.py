@@ -129,17 +129,19 @@ async def test_administrative_acts_are_logged_with_who_did_what_and_counted(audi
     with capture_logs() as logged:
         made = await audited.admin.create_key("ci", [ACCESS_ROLE_READ])
         await audited.admin.revoke_key(made.key.id)
+        await audited.admin.forget_memory(debate)
         await audited.admin.delete(debate)
     lines = lines_of(logged, "an administrative act")
     assert [(each["method"], each["target"]) for each in lines] == [
         (f"{SERVICE}/CreateKey", f"key {made.key.id}"),
         (f"{SERVICE}/RevokeKey", f"key {made.key.id}"),
+        (f"{SERVICE}/ForgetMemory", f"memory of debate {debate}"),
         (f"{SERVICE}/DeleteDebate", f"debate {debate}"),
     ]
     for each in lines:
         assert each["peer"].startswith("ipv4:127.0.0.1:")
         assert (each["tenant"], each["subject"].partition(" ")[0]) == ("acme", "test")
-    assert sum(audited.acts.values.values()) == 3
+    assert sum(audited.acts.values.values()) == 4
 
 
 async def test_a_peer_that_is_refused_again_and_again_fills_no_log_and_each_refusal_is_counted(

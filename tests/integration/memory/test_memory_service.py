@@ -136,6 +136,17 @@ async def test_a_debate_is_recalled_with_how_clear_and_how_sure_its_decision_was
     assert found == request.debate
 
 
+async def test_all_that_a_debate_left_is_returned_to_its_tenant_alone(memory: MemoryServiceStub) -> None:
+    request = with_all_that_a_debate_leaves(debate("deb-1", domain="data"))
+    await memory.RecordDebate(request, metadata=ACME)
+    asked = pb.GetRecordRequest(debate_id="deb-1")
+    found = await memory.GetRecord(asked, metadata=ACME)
+    assert pb.RecordDebateRequest(debate=found.debate, stands=found.stands, issues=found.issues) == request
+    assert (await refused(memory.GetRecord(asked))).reason == "REMEMBERED_DEBATE_NOT_FOUND"
+    await memory.ForgetDebate(pb.ForgetDebateRequest(debate_id="deb-1"), metadata=ACME)
+    assert (await refused(memory.GetRecord(asked, metadata=ACME))).reason == "REMEMBERED_DEBATE_NOT_FOUND"
+
+
 async def test_another_stand_is_other_content(memory: MemoryServiceStub) -> None:
     request = with_all_that_a_debate_leaves(debate("deb-1"))
     await memory.RecordDebate(request)

@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
+from google.protobuf.json_format import SerializeToJsonError
+
 from parley.orchestrator.api.judge_route import set_judge_route, set_model_families
 from parley.orchestrator.api.participants import ParticipantResolver, ValidationContext
 from parley.orchestrator.engine.format import Format, Formats, Settings, UnknownFormatError
+from parley.orchestrator.model.digest import digest
 from parley.orchestrator.model.labels import check_labels
 from parley.orchestrator.model.spec import (
     format_settings,
@@ -15,6 +18,8 @@ from parley.orchestrator.model.spec import (
 )
 from parley.runtime.contract_settings import check_settings, default_of, with_defaults
 from parley.runtime.errors import FieldViolation, invalid_argument
+from parley.runtime.held_texts import digest_of_text
+from parley.runtime.partial_copies import copy_without
 from parley.runtime.validation import (
     CONTROL_CHARACTER,
     DEBATE_ID,
@@ -199,3 +204,18 @@ def _check_texts(violations: Violations, spec: debate_pb2.DebateSpec) -> None:
             otherwise=f"must be at most {MAX_PATH_CHARACTERS} characters, none of them a control character",
         )
         seen.add(document.path)
+
+
+def digest_content(request: orchestrator_pb2.CreateDebateRequest) -> str:
+    """Return the digest of a request's content as it was sent: what it is resolved to may change.
+
+    Empty if it has an invalid duration, so that it will be refused.
+    """
+    spec = copy_without(request.spec, "context")
+    for each in request.spec.context:
+        # What stands for a text does as well: to write megabytes as JSON would keep other callers waiting.
+        spec.context.add(path=each.path, text=digest_of_text(each.text.encode()))
+    try:
+        return digest(spec)
+    except SerializeToJsonError:
+        return ""

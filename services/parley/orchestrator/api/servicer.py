@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import grpc
-from google.protobuf.json_format import SerializeToJsonError
 
 from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.api.analysis import analysis_of
@@ -19,6 +18,7 @@ from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.interventions import intervention_event
 from parley.orchestrator.api.keys import KeyServicer
 from parley.orchestrator.api.listing import listing_of
+from parley.orchestrator.api.memory import MemoryServicer
 from parley.orchestrator.api.page_tokens import page_token
 from parley.orchestrator.api.participants import ValidationContext
 from parley.orchestrator.api.reading import (
@@ -30,7 +30,7 @@ from parley.orchestrator.api.reading import (
     wants_full_view,
 )
 from parley.orchestrator.api.report import report_pieces
-from parley.orchestrator.api.requests import check_id, resolve_request
+from parley.orchestrator.api.requests import check_id, digest_content, resolve_request
 from parley.orchestrator.api.route_warnings import budget_warnings, context_warnings
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.engine.debate_deleter import DebateDeleter
@@ -42,8 +42,8 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.feedback import FeedbackReusedError, FeedbackStore
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import log_name
-from parley.orchestrator.model.digest import digest
 from parley.orchestrator.peers import roster
+from parley.orchestrator.peers.client_memory import ClientMemory
 from parley.orchestrator.roles.catalogue import Roles
 from parley.orchestrator.watch.deltas import OWNER_KEY
 from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat, WatchItem, slow_reader_error
@@ -57,10 +57,8 @@ from parley.runtime.errors import (
     invalid_argument,
     not_found,
 )
-from parley.runtime.held_texts import digest_of_text
 from parley.runtime.identity.identity import current_identity, current_tenant
 from parley.runtime.large_texts import in_thread_if_large
-from parley.runtime.partial_copies import copy_without
 from parley.runtime.request_reading import request_bytes
 from parley.runtime.validation import REQUEST_ID
 from parley.storage.ports import Log
@@ -78,7 +76,7 @@ _LOG_PAGE = 20
 
 
 @dataclass(slots=True)
-class OrchestratorServicer(KeyServicer):
+class OrchestratorServicer(KeyServicer, MemoryServicer):
     """Answers for debates.
 
     Attributes:
@@ -100,6 +98,7 @@ class OrchestratorServicer(KeyServicer):
     deletions: DebateDeleter
     allowance: Allowance
     keys: TenantKeys
+    memory: ClientMemory
     draining: Draining
     owner: str
     reader_seconds: float
@@ -118,7 +117,7 @@ class OrchestratorServicer(KeyServicer):
         size = request_bytes()
         async with self.allowance.admit_request(current_tenant(), size):
             # In a thread if it is large: the digest is computed before any check.
-            content = await in_thread_if_large(size, partial(_digest, request))
+            content = await in_thread_if_large(size, partial(digest_content, request))
             # Before any other service is called: it may be away, or have changed.
             earlier = await self._find_earlier(request.request_id, content)
             if earlier is not None:
@@ -432,21 +431,6 @@ def _require_completed(debate: Debate, what: str) -> Debate:
         message = f"debate {debate.id} is {status_word(debate)}; only a completed one {what}"
         raise failed_precondition("DEBATE_NOT_COMPLETED", message)
     return debate
-
-
-def _digest(request: orchestrator_pb2.CreateDebateRequest) -> str:
-    """Return the digest of a request's content as it was sent: what it is resolved to may change.
-
-    Empty if it has an invalid duration, so that it will be refused.
-    """
-    spec = copy_without(request.spec, "context")
-    for each in request.spec.context:
-        # What stands for a text does as well: to write megabytes as JSON would keep other callers waiting.
-        spec.context.add(path=each.path, text=digest_of_text(each.text.encode()))
-    try:
-        return digest(spec)
-    except SerializeToJsonError:
-        return ""
 
 
 def _watch_response(each: StepDelta | Heartbeat, after: int) -> orchestrator_pb2.WatchDebateResponse:

@@ -1,0 +1,65 @@
+"""Memory as clients of the orchestrator read it: its own errors reach them, and one that is away is named."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import grpc
+
+from parley.runtime.errors import ParleyError, from_rpc_error, is_transport, unavailable
+from parley.v1 import memory_pb2, memory_pb2_grpc
+
+_SECONDS: Final = 10.0
+_RETRY_SECONDS: Final = 1.0
+_PASSED_ON: Final = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.DATA_LOSS,
+    }
+)
+"""Codes of errors that say something to the client too."""
+
+
+class ClientMemory:
+    """What is remembered of the tenant's debates. All methods raise ParleyError."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        """Ask over `channel`."""
+        self._stub = memory_pb2_grpc.MemoryServiceStub(channel)
+
+    async def search(self, request: memory_pb2.RecallRequest) -> AsyncIterator[memory_pb2.PastDebate]:
+        """Yield past debates, best first."""
+        with _map_errors():
+            async for each in self._stub.Recall(request, timeout=_SECONDS):
+                yield each.debate
+
+    async def get(self, debate_id: str) -> memory_pb2.GetRecordResponse:
+        """Return all that is remembered of a debate."""
+        request = memory_pb2.GetRecordRequest(debate_id=debate_id)
+        with _map_errors():
+            return await self._stub.GetRecord(request, timeout=_SECONDS)
+
+    async def forget(self, debate_id: str) -> bool:
+        """Forget a debate for good. Return whether it was remembered."""
+        request = memory_pb2.ForgetDebateRequest(debate_id=debate_id)
+        with _map_errors():
+            return (await self._stub.ForgetDebate(request, timeout=_SECONDS)).existed
+
+
+@contextmanager
+def _map_errors() -> Iterator[None]:
+    try:
+        yield
+    except grpc.aio.AioRpcError as error:
+        if is_transport(error) or error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+            raise _away_error() from error
+        if error.code() in _PASSED_ON:
+            raise from_rpc_error(error) from error
+        raise
+
+
+def _away_error() -> ParleyError:
+    message = "the memory service is away; try again"
+    return unavailable("MEMORY_UNAVAILABLE", message, retry_after=_RETRY_SECONDS)

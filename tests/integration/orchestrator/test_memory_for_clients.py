@@ -1,0 +1,180 @@
+"""What clients of an orchestrator find in memory, forget there, and are answered while memory is away."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from parley.client import ParleyClient, ParleyError
+from parley.runtime.server import RunningServer
+from parley.v1 import memory_pb2, memory_pb2_grpc
+from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP, Issue
+from parley.v1.effect_pb2 import DecisionConfidence
+from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
+from tests.integration.orchestrator.around import Around, create, held
+from tests.support.orchestration import WITHIN, Orchestrator
+from tests.support.waiting import until
+
+KAFKA = "deb-20260301-101112-aaaaaaaa"
+PRICES = "deb-20260302-101112-bbbbbbbb"
+UNKNOWN = "deb-20260303-101112-cccccccc"
+
+
+@dataclass
+class Clients:
+    """An orchestrator with its memory, and clients of two tenants."""
+
+    around: Around
+    orchestrator: Orchestrator
+    own: ParleyClient
+    other: ParleyClient
+
+    async def record(self, request: memory_pb2.RecordDebateRequest) -> None:
+        async with grpc.aio.insecure_channel(self.around.memory) as channel:
+            await memory_pb2_grpc.MemoryServiceStub(channel).RecordDebate(request, timeout=WITHIN)
+
+
+def record(
+    debate_id: str = KAFKA, question: str = "Kafka or RabbitMQ for orders?", domain: str = ""
+) -> memory_pb2.RecordDebateRequest:
+    """A debate with all that it can leave."""
+    debate = memory_pb2.PastDebate(
+        debate_id=debate_id,
+        question=question,
+        conclusion="Use Kafka for orders.",
+        domain=domain or "general",
+        concluded_at=Timestamp(seconds=1_772_000_000),
+        strength=VOTE_STRENGTH_MODERATE,
+        confidence=DecisionConfidence(percent=83.5, votes=2, votes_cast=3),
+    )
+    debate.dissents.add(agent_id="cy", text="It is hard to run.")
+    debate.evidence.add(text="Kafka keeps order in a partition.", source="docs/kafka.md")
+    request = memory_pb2.RecordDebateRequest(debate=debate)
+    request.stands.add(agent_id="ada", agent_name="Ada", text="Use Kafka.", for_decision=True)
+    issue = Issue(number=1, text="No figures.", severity=7)
+    request.issues.add(critic_agent_id="ada", target_agent_id="cy", issue=issue, status=ISSUE_STATUS_TAKEN_UP)
+    return request
+
+
+@pytest.fixture
+async def around(tmp_path: Path) -> Around:
+    return Around(tmp_path)
+
+
+@pytest.fixture
+async def clients(around: Around, gateway_server: RunningServer) -> AsyncIterator[Clients]:
+    """Clients that call once, before services of which all are away until a test starts them."""
+    async with AsyncExitStack() as stack:
+        orchestrator = await stack.enter_async_context(around.orchestrating(gateway_server))
+        address = orchestrator.server.address
+        own, other = [
+            await stack.enter_async_context(ParleyClient(address, tenant, patience=0))
+            for tenant in ("default", "acme")
+        ]
+        yield Clients(around, orchestrator, own, other)
+
+
+async def test_the_debates_that_are_most_like_a_text_are_found_best_first(clients: Clients) -> None:
+    async with clients.around.all():
+        await clients.record(record(PRICES, "Kafka prices in spring?", "sales"))
+        await clients.record(record())
+        found = [each async for each in clients.own.search_memory("Kafka or RabbitMQ for orders?")]
+        assert [each.debate_id for each in found] == [KAFKA, PRICES]
+        found[0].ClearField("relevance")
+        assert found[0] == record().debate
+        best = [each.debate_id async for each in clients.own.search_memory("Kafka for orders?", limit=1)]
+        of_sales = [each.debate_id async for each in clients.own.search_memory("Kafka?", domain="sales")]
+    assert (best, of_sales) == ([KAFKA], [PRICES])
+
+
+async def test_all_that_is_remembered_of_a_debate_is_returned(clients: Clients) -> None:
+    async with clients.around.all():
+        await clients.record(record())
+        found = await clients.own.get_memory(KAFKA)
+    assert (found.debate, list(found.stands), list(found.issues)) == (
+        record().debate,
+        list(record().stands),
+        list(record().issues),
+    )
+
+
+async def test_what_is_forgotten_is_found_no_more_and_forgetting_it_again_changes_nothing(
+    clients: Clients,
+) -> None:
+    async with clients.around.all():
+        await clients.record(record())
+        assert await clients.own.forget_memory(KAFKA)
+        assert not await clients.own.forget_memory(KAFKA)
+        assert not [each async for each in clients.own.search_memory("Kafka for orders?")]
+        with pytest.raises(ParleyError) as refused:
+            await clients.own.get_memory(KAFKA)
+    assert (refused.value.code, refused.value.reason) == (
+        grpc.StatusCode.NOT_FOUND,
+        "REMEMBERED_DEBATE_NOT_FOUND",
+    )
+
+
+async def test_another_tenant_finds_nothing_and_forgets_nothing(clients: Clients) -> None:
+    async with clients.around.all():
+        await clients.record(record())
+        assert not [each async for each in clients.other.search_memory("Kafka for orders?")]
+        with pytest.raises(ParleyError, match="not found"):
+            await clients.other.get_memory(KAFKA)
+        assert not await clients.other.forget_memory(KAFKA)
+        assert (await clients.own.get_memory(KAFKA)).debate.debate_id == KAFKA
+
+
+async def test_every_bad_field_of_a_search_is_named(clients: Clients) -> None:
+    with pytest.raises(ParleyError) as refused:
+        [each async for each in clients.own.search_memory(" ", limit=101, domain="d" * 65)]
+    assert refused.value.code == grpc.StatusCode.INVALID_ARGUMENT
+    assert [each.field for each in refused.value.violations] == ["text", "limit", "domain"]
+
+
+async def test_an_id_that_is_none_is_refused(clients: Clients) -> None:
+    for call in (clients.own.get_memory("deb-1"), clients.own.forget_memory("deb-1")):
+        with pytest.raises(ParleyError) as refused:
+            await call
+        assert [each.field for each in refused.value.violations] == ["debate_id"]
+
+
+async def test_without_memory_a_client_is_answered_when_to_ask_again(clients: Clients) -> None:
+    async def search() -> None:
+        [each async for each in clients.own.search_memory("Kafka?")]
+
+    for call in (search(), clients.own.get_memory(KAFKA), clients.own.forget_memory(KAFKA)):
+        with pytest.raises(ParleyError, match="the memory service is away") as refused:
+            await call
+        assert (refused.value.code, refused.value.reason, refused.value.retry_after) == (
+            grpc.StatusCode.UNAVAILABLE,
+            "MEMORY_UNAVAILABLE",
+            1.0,
+        )
+
+
+async def test_a_debate_that_ends_can_be_found_and_once_it_is_deleted_nothing_holds_its_text(
+    clients: Clients,
+) -> None:
+    secret = "Kafka or the secret zebra?"
+    async with clients.around.all():
+        debate = await create(clients.orchestrator, question=secret)
+        await held(clients.orchestrator, debate)
+        assert [each.debate_id async for each in clients.own.search_memory(secret)] == [debate]
+        assert (await clients.own.get_memory(debate)).debate.question == secret
+        assert _times_kept(clients.around.folder, b"zebra") > 0
+        assert await clients.own.delete(debate)
+        assert not [each async for each in clients.own.search_memory(secret)]
+        assert not await clients.around.remembered(secret)
+        with pytest.raises(ParleyError, match="not found"):
+            await clients.own.get_memory(debate)
+        await asyncio.to_thread(until, lambda: not _times_kept(clients.around.folder, b"zebra"))
+
+
+def _times_kept(folder: Path, text: bytes) -> int:
+    """How often the text stands in any file of any service."""
+    return sum(each.read_bytes().count(text) for each in folder.rglob("*") if each.is_file())
