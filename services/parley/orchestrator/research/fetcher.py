@@ -1,0 +1,230 @@
+"""The guarded fetcher: reads one page of the web for a debate, from hosts that may be reached, within bounds of size and time."""
+
+import asyncio
+import socket
+import zlib
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Final
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from parley.orchestrator.research.reach import Address, Reach
+
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_MAX_REDIRECTS: Final = 5
+_MAX_URL_CHARACTERS: Final = 2048
+_CHUNK_BYTES: Final = 64 * 1024
+_TYPES: Final = frozenset(
+    {
+        "application/atom+xml",
+        "application/feed+json",
+        "application/json",
+        "application/rss+xml",
+        "application/xhtml+xml",
+        "application/xml",
+        "text/html",
+        "text/plain",
+        "text/xml",
+    }
+)
+_HEADERS: Final = {
+    "Accept": "text/html, text/plain, application/xml;q=0.9, application/json;q=0.9, */*;q=0.1",
+    "Accept-Encoding": "gzip",
+    "User-Agent": "parley",
+}
+
+Resolve = Callable[[str, int], Awaitable[list[Address]]]
+"""Returns the addresses of a host; raises OSError if it has none."""
+
+
+class FetchError(Exception):
+    """A page was not read; the message says why, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as it was read.
+
+    Attributes:
+        url: Its address, after redirects.
+        content_type: Its media type, in lower case, without parameters.
+        charset: The character set that the server names; empty if it names none.
+        body: Its bytes, decompressed.
+    """
+
+    url: str
+    content_type: str
+    charset: str
+    body: bytes
+
+
+async def resolve_host(host: str, port: int) -> list[Address]:
+    """Return the addresses of a host, as the machine's resolver gives them."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(ip_address(str(address[0]).partition("%")[0]) for *_, address in found))
+
+
+@dataclass(frozen=True, slots=True)
+class Fetcher:
+    """Reads pages.
+
+    A name is resolved once for each request, and the connection goes to an address that was checked: a second answer of the resolver is
+    never asked for. No cookie, no credential and no proxy of the environment is used.
+
+    Attributes:
+        reach: What may be reached.
+        seconds: How long a page may take, with all its redirects.
+        max_bytes: How large a page may be, compressed and decompressed.
+        max_redirects: How many redirects are followed.
+        resolve: What finds the addresses of a host.
+    """
+
+    reach: Reach = field(default_factory=Reach)
+    seconds: float = 10.0
+    max_bytes: int = 2 * 1024 * 1024
+    max_redirects: int = _MAX_REDIRECTS
+    resolve: Resolve = resolve_host
+
+    async def fetch(self, url: str) -> Page:
+        """Return the page at a URL.
+
+        Raises:
+            FetchError: it cannot be read, or may not be.
+        """
+        try:
+            async with asyncio.timeout(self.seconds):
+                return await self._follow(_parse(url))
+        except TimeoutError:
+            raise FetchError(f"it did not answer within {self.seconds:g} s") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise FetchError(f"it could not be read: {_describe(error)}") from error
+
+    async def _follow(self, url: URL) -> Page:
+        for _ in range(self.max_redirects + 1):
+            found = await self._get(url)
+            if isinstance(found, Page):
+                return found
+            url = found
+        raise FetchError(f"it redirects more than {self.max_redirects} times")
+
+    async def _get(self, url: URL) -> Page | URL:
+        """Return the page at a URL, or where it redirects to."""
+        resolver = _Checked(await self._check(url))
+        connector = aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, force_close=True)
+        async with (
+            aiohttp.ClientSession(
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                trust_env=False,
+                timeout=aiohttp.ClientTimeout(total=self.seconds),
+            ) as session,
+            session.get(url, headers=_HEADERS, allow_redirects=False) as response,
+        ):
+            if response.status in _REDIRECTS:
+                return _redirected(url, response.headers.get("Location", ""))
+            if response.status != 200:
+                raise FetchError(f"it answered with status {response.status}")
+            if response.content_type.lower() not in _TYPES:
+                raise FetchError(f"it is no text, HTML, XML or JSON but {response.content_type[:80]!r}")
+            body = await self._read(response)
+            return Page(str(url), response.content_type.lower(), _charset_of(response), body)
+
+    async def _check(self, url: URL) -> list[Address]:
+        """Return the addresses of a URL's host, all of which may be reached."""
+        if url.scheme not in {"http", "https"} or not url.raw_host:
+            raise FetchError("only http:// and https:// with a host are read")
+        if url.user is not None or url.password is not None:
+            raise FetchError("an address with a user or a password is not read")
+        if url.port not in self.reach.ports:
+            raise FetchError(f"port {url.port} may not be reached")
+        try:
+            addresses = await self.resolve(url.raw_host, url.port)
+        except (OSError, UnicodeError):
+            raise FetchError(f"the host {url.raw_host[:253]} was not found") from None
+        refused = next((each for each in addresses if not self.reach.allows(each)), None)
+        if refused is not None or not addresses:
+            raise FetchError(f"the host {url.raw_host[:253]} is at no public address")
+        return addresses
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+        if encoding not in {"identity", "", "gzip", "x-gzip"}:
+            raise FetchError(f"its encoding {encoding[:40]!r} is not read")
+        inflated = zlib.decompressobj(16 + zlib.MAX_WBITS) if "gzip" in encoding else None
+        body, read = bytearray(), 0
+        async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+            read += len(chunk)
+            body += chunk if inflated is None else self._inflate(inflated, chunk, len(body))
+            if max(read, len(body)) > self.max_bytes:
+                raise FetchError(f"it is larger than {self.max_bytes} bytes")
+        if inflated is not None and not inflated.eof:
+            raise FetchError("its compressed text is cut off")
+        return bytes(body)
+
+    def _inflate(self, inflated: "zlib._Decompress", chunk: bytes, size: int) -> bytes:
+        """Return at most one byte more than may follow: a small chunk can stand for gigabytes."""
+        try:
+            return inflated.decompress(chunk, self.max_bytes - size + 1)
+        except zlib.error:
+            raise FetchError("its compressed text is broken") from None
+
+
+class _Checked(AbstractResolver):
+    """Gives the addresses that were checked, whatever the name says by now."""
+
+    def __init__(self, addresses: list[Address]) -> None:
+        self._addresses = addresses
+
+    async def resolve(
+        self,
+        host: str,
+        port: int = 0,
+        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002
+    ) -> list[ResolveResult]:
+        """Return the addresses, for any host: there is one for each request."""
+        families = {4: socket.AF_INET, 6: socket.AF_INET6}
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(each),
+                port=port,
+                family=families[each.version],
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for each in self._addresses
+        ]
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+def _parse(url: str) -> URL:
+    if len(url) > _MAX_URL_CHARACTERS or not url.isprintable() or " " in url:
+        raise FetchError("its address is too long, or holds spaces or control characters")
+    return URL(url)
+
+
+def _redirected(url: URL, location: str) -> URL:
+    if not location:
+        raise FetchError("it redirects to nowhere")
+    return url.join(_parse(location)).with_fragment(None)
+
+
+def _charset_of(response: aiohttp.ClientResponse) -> str:
+    charset = ""
+    with suppress(LookupError, ValueError):
+        charset = response.charset or ""
+    return charset.lower()[:40]
+
+
+def _describe(error: Exception) -> str:
+    """Return what an error says in one line, without the address: that may be long, and stands beside it."""
+    reason = getattr(error, "strerror", None) or type(error).__name__
+    return " ".join("".join(each if each.isprintable() else " " for each in str(reason)).split())[:200]

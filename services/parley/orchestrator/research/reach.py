@@ -1,0 +1,69 @@
+"""Which addresses may be reached for a debate: public ones, and those that the operator names."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from typing import Final
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+"""The last 32 bits are the IPv4 address that is reached."""
+_NOT_PUBLIC: Final = tuple(
+    ip_network(each)
+    for each in (
+        "168.63.129.16/32",  # what a machine at Azure is given its configuration by
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "64:ff9b:1::/48",
+        "2001::/23",
+        "3fff::/20",
+    )
+)
+"""Addresses that some versions of Python call global, and that lead elsewhere than to a public host."""
+_WEB_PORTS: Final = frozenset({80, 443})
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What may be reached.
+
+    Attributes:
+        networks: Addresses that may be reached although they are not public.
+        ports: Ports that may be reached.
+    """
+
+    networks: tuple[Network, ...] = ()
+    ports: frozenset[int] = _WEB_PORTS
+
+    def allows(self, address: Address) -> bool:
+        """Return whether an address may be reached."""
+        return is_public(address) or any(_is_in(each, self.networks) for each in _meant(address))
+
+
+def is_public(address: Address) -> bool:
+    """Return whether an address, and any that it stands for, is that of a public host."""
+    return all(
+        each.is_global
+        and not each.is_multicast
+        and not (each.is_reserved and each not in _NAT64)
+        and not (isinstance(each, IPv6Address) and each.is_site_local)
+        and not _is_in(each, _NOT_PUBLIC)
+        for each in _meant(address)
+    )
+
+
+def _is_in(address: Address, networks: Sequence[Network]) -> bool:
+    return any(address in each for each in networks)
+
+
+def _meant(address: Address) -> tuple[Address, ...]:
+    """Return the addresses that are reached by one: IPv6 can hold one of IPv4."""
+    if isinstance(address, IPv4Address):
+        return (address,)
+    if address.ipv4_mapped is not None:
+        return (address.ipv4_mapped,)
+    if address in _NAT64:
+        return (address, IPv4Address(int(address) & 0xFFFF_FFFF))
+    return (address,) if address.sixtofour is None else (address, address.sixtofour)
