@@ -5,13 +5,16 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
+from parley.memory.consolidation import LEASE_SECONDS, Consolidation
 from parley.memory.debate import DEBATES, FILL_PROGRESS
 from parley.memory.embedding import EmbeddingClient
 from parley.memory.index import DebateIndex
+from parley.memory.lease import LEASES, Lease
 from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
 from parley.memory.servicer import MemoryServicer
 from parley.memory.settings import MemorySettings
+from parley.memory.tiers import TIERS, Tiers
 from parley.memory.traces import TRACES, Traces
 from parley.runtime import entry
 from parley.runtime.channel import channel
@@ -37,7 +40,7 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
     async with AsyncExitStack() as stack:
         with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(settings.store, "memory"))
-            await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES)
+            await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS, LEASES)
         try:
             key = settings.vectors_api_key
             vectors = await stack.enter_async_context(
@@ -53,9 +56,15 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         index = DebateIndex(store.documents, vectors, meanings)
         await stack.enter_async_context(background_task("building memory's index", index.run()))
         traces, clock = Traces(store.documents), SystemClock()
-        outbox = Outbox(store.documents, [traces, index], clock)
+        tiers = Tiers(store.documents, clock)
+        outbox = Outbox(store.documents, [traces, tiers, index], clock)
         await stack.enter_async_context(background_task("finishing memory's records", outbox.run()))
-        memories = Memories(store.documents, index, traces, meanings, outbox, clock)
+        memories = Memories(store.documents, index, traces, tiers, meanings, outbox, clock)
+        lease = Lease(store.documents, "consolidation", LEASE_SECONDS, clock)
+        consolidation = Consolidation(
+            store.documents, tiers, memories, lease, clock, settings.memory_decisions_days
+        )
+        await stack.enter_async_context(background_task("consolidating memories", consolidation.run()))
         servicer = MemoryServicer(memories, settings.recall_floor_percent)
         yield Service(
             "parley.v1.MemoryService",

@@ -1,5 +1,7 @@
 """The recording, deletion and recall of debates."""
 
+import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 
 from parley.memory.debate import (
@@ -18,11 +20,12 @@ from parley.memory.embedding import EmbeddingClient
 from parley.memory.index import DebateIndex
 from parley.memory.outbox import Outbox
 from parley.memory.ranking import CANDIDATES, Candidate, lowest_similarity, rank
+from parley.memory.tiers import Tiers
 from parley.memory.traces import Trace, Traces
 from parley.memory.words import list_words
 from parley.runtime.clock import Clock
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Document, Documents, DuplicateError
+from parley.storage.ports import Document, Documents, DuplicateError, Neighbor
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
 
@@ -38,6 +41,7 @@ class Memories:
         documents: Documents,
         index: DebateIndex,
         traces: Traces,
+        tiers: Tiers,
         meanings: EmbeddingClient,
         outbox: Outbox,
         clock: Clock,
@@ -45,9 +49,11 @@ class Memories:
         self._documents = documents
         self._index = index
         self._traces = traces
+        self._tiers = tiers
         self._embedding_client = meanings
         self._outbox = outbox
         self._clock = clock
+        self._recalled = Counter[str]()
 
     async def record(self, tenant: str, record: RecordDebateRequest) -> bool:
         """Record a debate and return whether it was recorded before; it is durable and can be recalled from now on.
@@ -119,16 +125,33 @@ class Memories:
             limit=CANDIDATES,
             floor=lowest_similarity(floor),
         )
-        traces = await self._traces.load([near.fields["key"] for near in found])
-        candidates = [
-            Candidate(near.fields["key"], near.score, near.vector, traces.get(near.fields["key"], Trace()))
-            for near in found
-        ]
-        for each in rank(list_words(text), candidates, floor, self._clock.now().timestamp()):
+        now = self._clock.now().timestamp()
+        candidates = await self._load_candidates(found, now)
+        for each in rank(list_words(text), candidates, floor, now):
             if limit and (record := await self._read(each.key)):
                 record.debate.relevance.CopyFrom(each.relevance)
+                self._recalled[each.key] += 1
                 yield record.debate
                 limit -= 1
+
+    def take_recalled(self) -> Counter[str]:
+        """Return how often each debate was recalled since the last call, by key."""
+        taken, self._recalled = self._recalled, Counter[str]()
+        return taken
+
+    async def _load_candidates(self, found: Sequence[Neighbor], now: float) -> list[Candidate]:
+        keys = [near.fields["key"] for near in found]
+        traces, standings = await asyncio.gather(self._traces.load(keys), self._tiers.load(keys))
+        return [
+            Candidate(
+                key,
+                near.score,
+                near.vector,
+                traces.get(key, Trace()),
+                standings[key].measure_presence(now) if key in standings else 0.0,
+            )
+            for key, near in zip(keys, found, strict=True)
+        ]
 
     async def _read(self, key: str) -> RecordDebateRequest | None:
         """Return what is recorded under a key; None if nothing is, if it cannot be read, or is being forgotten."""

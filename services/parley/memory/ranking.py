@@ -1,4 +1,4 @@
-"""The order in which debates are recalled: by meaning, words, importance and age.
+"""The order in which debates are recalled: by meaning, words, importance, age and tier.
 
 The weights are chosen on `tests/data/memory/recall-open.yaml`; `docs/architecture/memory.md` says what each is worth.
 """
@@ -21,6 +21,7 @@ _CROWDING: Final = 0.2
 _COMPANY: Final = 0.2
 _IMPORTANCE: Final = 0.02
 _FRESHNESS: Final = 0.02
+_PRESENCE: Final = 0.02
 _FRESHNESS_HALF_LIFE_SECONDS: Final = 365 * 86400.0
 _CROWD: Final = 5
 """How many of the others say how crowded the place of a candidate is."""
@@ -34,12 +35,17 @@ _Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A debate that may be recalled; `similarity` is the cosine of its vector, of length 1, and the text's."""
+    """A debate that may be recalled; `similarity` is the cosine of its vector, of length 1, and the text's.
+
+    Attributes:
+        presence: How present it is in the tiers, 0 to 1.
+    """
 
     key: str
     similarity: float
     vector: Sequence[float]
     trace: Trace
+    presence: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,7 @@ def rank(words: Sequence[str], candidates: Sequence[Candidate], floor: float, no
         - _CROWDING * _measure_crowding(likeness)
         + _IMPORTANCE * np.array([each.trace.importance for each in candidates])
         + _FRESHNESS * _measure_freshness(candidates, now)
+        + _PRESENCE * np.array([each.presence for each in candidates])
     )
     best = int(scores.argmax())
     scores = scores + _COMPANY * likeness[best]

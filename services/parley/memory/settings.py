@@ -34,6 +34,11 @@ class MemorySettings(ServiceSettings):
         le=100,
         description="Likeness that one past debate must have, else none is recalled.",
     )
+    memory_decisions_days: float = Field(
+        default=0,
+        ge=0,
+        description="Days after which a decision that is in the slowest tier is forgotten; 0: never.",
+    )
 
     @model_validator(mode="after")
     def _check_vectors(self) -> Self:

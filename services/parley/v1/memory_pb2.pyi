@@ -197,7 +197,7 @@ class Relevance(_message.Message):
     words_percent: _builtins.float
     """The share in percent of the text's words that are in its question and conclusion, 0 to 100; rare words count for more."""
     score: _builtins.float
-    """What debates are ordered by: meaning, words, importance and age in one number. It says nothing across two answers."""
+    """What debates are ordered by: meaning, words, importance, age and how present it is, in one number. It says nothing across two answers."""
     def __init__(
         self,
         *,

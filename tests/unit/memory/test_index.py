@@ -14,6 +14,7 @@ from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.index import DebateIndex, Filler, ModelChangedError
 from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
+from parley.memory.tiers import TIERS, Tiers
 from parley.memory.traces import TRACES, Traces
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import SystemClock
@@ -56,7 +57,7 @@ async def opened(folder: Path) -> AsyncIterator[Stores]:
         open_store(f"sqlite:///{folder / 'store'}", "memory") as store,
         open_vectors(f"edge:{folder / 'vectors'}") as vectors,
     ):
-        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES)
+        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS)
         yield Stores(store.documents, vectors)
 
 
@@ -82,7 +83,15 @@ def meanings(allowed: int = 1000, model: str = "new", *, let: bool = True) -> Co
 
 def memories_of(stores: Stores, index: DebateIndex, embedding: EmbeddingClient) -> Memories:
     outbox = Outbox(stores.documents, [index], SystemClock())
-    return Memories(stores.documents, index, Traces(stores.documents), embedding, outbox, SystemClock())
+    return Memories(
+        stores.documents,
+        index,
+        Traces(stores.documents),
+        Tiers(stores.documents, SystemClock()),
+        embedding,
+        outbox,
+        SystemClock(),
+    )
 
 
 async def recall(memories: Memories) -> set[str]:

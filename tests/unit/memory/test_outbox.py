@@ -14,6 +14,7 @@ from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.index import DebateIndex
 from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
+from parley.memory.tiers import TIERS, Tiers
 from parley.memory.traces import TRACES, Traces
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import SystemClock
@@ -77,13 +78,21 @@ class Process:
     index: DebateIndex = field(init=False)
 
     @property
+    def tiers(self) -> Tiers:
+        return Tiers(self.documents, SystemClock())
+
+    @property
     def outbox(self) -> Outbox:
-        return Outbox(self.documents, [Traces(self.documents), self.index, self.ledger], SystemClock())
+        return Outbox(
+            self.documents, [Traces(self.documents), self.tiers, self.index, self.ledger], SystemClock()
+        )
 
     @property
     def memories(self) -> Memories:
         traces = Traces(self.documents)
-        return Memories(self.documents, self.index, traces, OneMeaning(), self.outbox, SystemClock())
+        return Memories(
+            self.documents, self.index, traces, self.tiers, OneMeaning(), self.outbox, SystemClock()
+        )
 
     def stopping(self, writes: Writes) -> "Process":
         return Process(
@@ -106,6 +115,7 @@ class Process:
         assert [each.key for each in found] == [storage_key(tenant, each) for each in expected]
         assert await self.unfinished() == 0
         assert len(await self.documents.find(TRACES, {})) == len(expected)
+        assert len(await self.documents.find(TIERS, {})) == len(expected)
         await self.vectors.prepare(COLLECTION)
         assert await self.vectors.count(COLLECTION) == len(expected)
         assert sorted(self.ledger.kept) == [(tenant, each) for each in expected]
@@ -117,7 +127,7 @@ async def opened(folder: Path) -> AsyncIterator[Process]:
         open_store(f"sqlite:///{folder / 'store'}", "memory") as store,
         open_vectors(f"edge:{folder / 'vectors'}") as vectors,
     ):
-        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES)
+        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS)
         yield Process(store.documents, vectors, Ledger())
 
 
@@ -134,8 +144,8 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox_module, "_RETRY_BACKOFF", Backoff(first=0.01, maximum=0.01))
 
 
-RECORD_WRITES = ["insert", "insert trace", "upsert", "update"]
-FORGET_WRITES = ["update", "delete trace", "delete vector", "delete"]
+RECORD_WRITES = ["insert", "insert trace", "insert tier", "upsert", "update"]
+FORGET_WRITES = ["update", "delete trace", "delete tier", "delete vector", "delete"]
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["the-same-call-again", "the-job-alone"])

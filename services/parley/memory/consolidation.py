@@ -1,0 +1,147 @@
+"""Consolidation: memories that are weak sink, those that were recalled rise, and in the end those whose time is over are forgotten.
+
+One replica at a time does it. It reads and writes only what was recalled, what is due and what is in a tier that is too full.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from parley.memory.debate import debate_of
+from parley.memory.lease import Lease
+from parley.memory.memories import Memories
+from parley.memory.tiers import CAPACITIES, GLACIAL, TIERS, Standing, Tiers, read_standings
+from parley.runtime.clock import Clock
+from parley.runtime.errors import ParleyError
+from parley.runtime.logs import get_logger
+from parley.storage.ports import Above, Below, Document, Documents, Order, StorageError, Where
+
+LEASE_SECONDS: Final = 120.0
+"""More than a page of writes takes, by far."""
+_SECONDS: Final = 30.0
+"""Between two consolidations."""
+_PAGE: Final = 100
+_DAY: Final = 86400.0
+
+_logger = get_logger(__name__)
+
+
+class Consolidation:
+    """The job of one replica.
+
+    What this replica recalled since the last one is lost with its process, which costs a memory some strength and no more.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        tiers: Tiers,
+        memories: Memories,
+        lease: Lease,
+        clock: Clock,
+        retention_days: float,
+    ) -> None:
+        self._documents = documents
+        self._tiers = tiers
+        self._memories = memories
+        self._lease = lease
+        self._clock = clock
+        self._retention_days = retention_days
+        self._looked_at = clock.now().timestamp()
+
+    async def run(self) -> None:
+        """Consolidate every 30 seconds, until cancelled."""
+        while True:
+            await self._clock.sleep(_SECONDS)
+            try:
+                await self.consolidate()
+            except* (StorageError, ParleyError) as errors:
+                reason = str(errors.exceptions[0])
+                _logger.warning("memories could not be consolidated", error=reason)
+
+    async def consolidate(self) -> None:
+        """Do what there is to do now, if no other replica does. What this replica recalled is written in any case."""
+        now = self._clock.now().timestamp()
+        await self._lift_recalled(now)
+        if await self._lease.hold():
+            await self._sink_weak(now)
+            await self._make_room(now)
+            self._looked_at = now
+            await self._forget_old(now)
+
+    async def _lift_recalled(self, now: float) -> None:
+        counts = self._memories.take_recalled()
+        keys = list(counts)
+        for start in range(0, len(keys), _PAGE):
+            found = await self._tiers.load(keys[start : start + _PAGE])
+            await self._move([(key, each, each.recall(counts[key], now)) for key, each in found.items()])
+
+    async def _sink_weak(self, now: float) -> None:
+        while page := await self._documents.find(
+            TIERS, {"due_at": Below(now)}, order=(Order("due_at"),), limit=_PAGE
+        ):
+            due = read_standings(page)
+            if not due or not await self._lease.hold():
+                return
+            await self._sink(due, now)
+
+    async def _make_room(self, now: float) -> None:
+        """Let the weakest sink from every tier that something came to since the last look and that is too full."""
+        tenants = await self._list_changed()
+        for tier in CAPACITIES:
+            for tenant in tenants[tier]:
+                if over := await self._list_overflow(tenant, tier):
+                    await self._sink(over, now)
+                    tenants[tier + 1].add(tenant)
+
+    async def _list_changed(self) -> defaultdict[int, set[str]]:
+        """Return the tenants of each tier that something came to."""
+        changed = defaultdict[int, set[str]](set)
+        since = self._looked_at - LEASE_SECONDS  # the clocks of replicas differ
+        while page := await self._documents.find(
+            TIERS, {"touched": Above(since)}, order=(Order("touched"),), limit=_PAGE
+        ):
+            for _, each in read_standings(page):
+                changed[each.tier].add(each.tenant)
+            if len(page) < _PAGE:
+                break
+            since = float(str(page[-1].fields["touched"]))
+        return changed
+
+    async def _sink(self, found: Iterable[tuple[str, Standing]], now: float) -> None:
+        await self._move([(key, each, each.sink(now)) for key, each in found])
+
+    async def _list_overflow(self, tenant: str, tier: int) -> list[tuple[str, Standing]]:
+        """Return the weakest memories of a tier that is too full."""
+        left, over = CAPACITIES[tier], list[Document]()
+        where: Where = {"tenant": tenant, "tier": tier}
+        while page := await self._documents.find(
+            TIERS, where, order=(Order("due_at", descending=True),), limit=_PAGE
+        ):
+            over += page[max(left, 0) :]
+            left -= len(page)
+            due = page[-1].fields["due_at"]
+            if not isinstance(due, int | float):
+                break
+            where = {"tenant": tenant, "tier": tier, "due_at": Below(due)}
+        return read_standings(over)
+
+    async def _move(self, moves: Sequence[tuple[str, Standing, Standing]]) -> None:
+        for start in range(0, len(moves), _PAGE):
+            async with asyncio.TaskGroup() as tasks:
+                for key, before, after in moves[start : start + _PAGE]:
+                    tasks.create_task(self._tiers.move(key, before, after))
+
+    async def _forget_old(self, now: float) -> None:
+        """Forget memories of the glacial tier that are older than the operator keeps them."""
+        if not self._retention_days:
+            return
+        before = now - self._retention_days * _DAY
+        while page := await self._documents.find(
+            TIERS, {"tier": GLACIAL, "concluded": Below(before)}, order=(Order("concluded"),), limit=_PAGE
+        ):
+            if not await self._lease.hold():
+                return
+            for document in page:
+                await self._memories.forget(*debate_of(document))
