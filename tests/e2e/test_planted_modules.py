@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,12 +36,12 @@ print(asyncio.run(repair("{'one': 1,}")))
 TYPED: Final = re.compile(r"\bpython3?,? (?P<options>.*)-m,? parley\.")
 
 
-@pytest.fixture
-def planted(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def cloned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a module for each name that anything imports; each leaves a file in `imported` when it is imported."""
-    folder, markers = tmp_path / "cloned", tmp_path / "imported"
+    around = tmp_path_factory.mktemp("planted")
+    folder, markers = around / "cloned", around / "imported"
     folder.mkdir()
-    markers.mkdir()
     names = {
         each.partition(".")[0] for each in (*sys.stdlib_module_names, *packages_distributions(), *sys.modules)
     }
@@ -53,6 +54,15 @@ def planted(tmp_path: Path) -> Path:
     for name in ("__init__.py", "__main__.py"):
         (folder / "pip" / name).write_text(PLANTED.format(folder=str(markers)))
     return folder
+
+
+@pytest.fixture
+def planted(cloned: Path) -> Path:
+    """That folder, of which nothing is imported yet, and no data of another test around it."""
+    for name in ("imported", "data", "cache"):
+        shutil.rmtree(cloned.parent / name, ignore_errors=True)
+    (cloned.parent / "imported").mkdir()
+    return cloned
 
 
 def imported(folder: Path) -> list[str]:

@@ -21,9 +21,10 @@ from typing import Final
 
 from tests.support.warm_process import Job
 
-__all__ = ["COMMAND", "MODEL_SERVER", "WarmStart"]
+__all__ = ["COMMAND", "GATEWAY", "MODEL_SERVER", "WarmStart"]
 
 COMMAND: Final = "parley.cli"
+GATEWAY: Final = "parley.gateway"
 MODEL_SERVER: Final = "tests.support.model_server"
 _SERVICES: Final = tuple(
     f"parley.{each}" for each in ("orchestrator", "gateway", "convergence", "ratings", "memory")

@@ -1,19 +1,22 @@
-"""Gateways as processes that can be killed."""
+"""Gateways as processes that can be killed: forks of one process that has imported a gateway."""
 
 import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
 
 import grpc
 
 from parley.runtime.channel import channel
 from parley.runtime.errors import from_rpc_error, is_transport
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
+from tests.support.warm_process import Job
+from tests.support.warm_start import GATEWAY, WarmStart
 
 __all__ = ["GatewayProcess", "ask_until_answered", "gateway_process"]
 
@@ -22,14 +25,14 @@ __all__ = ["GatewayProcess", "ask_until_answered", "gateway_process"]
 class GatewayProcess:
     """A gateway that serves. `key` is the one it sends to the model server."""
 
-    process: asyncio.subprocess.Process
+    process: WarmStart
     stub: gateway_pb2_grpc.GatewayServiceStub
     key: str
 
     async def kill(self) -> None:
         """What a machine that dies does."""
         self.process.kill()
-        await self.process.wait()
+        await asyncio.to_thread(self.process.wait)
 
 
 @asynccontextmanager
@@ -48,21 +51,26 @@ async def gateway_process(
         "PARLEY_GRACE_SECONDS": "2",
         **{f"PARLEY_{name.upper()}": value for name, value in settings.items()},
     }
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "parley.gateway", env=environment, stderr=asyncio.subprocess.PIPE
-    )
-    draining = None
-    try:
-        address = await _address(process)
-        draining = asyncio.create_task(_drain(process))
-        async with channel(address) as connection:
-            yield GatewayProcess(process, gateway_pb2_grpc.GatewayServiceStub(connection), key)
-    finally:
-        if process.returncode is None:
+    ours, theirs = os.pipe()
+    with open(ours, "rb") as written, open(os.devnull) as nothing:  # noqa: ASYNC230, PTH123 (descriptors)
+        try:
+            streams = [nothing.fileno(), theirs, theirs]
+            process = await asyncio.to_thread(
+                WarmStart, Job(GATEWAY, [], environment, str(Path.cwd())), streams
+            )
+        finally:
+            os.close(theirs)
+        draining = None
+        try:
+            address = await asyncio.to_thread(_read_address, written)
+            draining = asyncio.create_task(asyncio.to_thread(written.read))
+            async with channel(address) as connection:
+                yield GatewayProcess(process, gateway_pb2_grpc.GatewayServiceStub(connection), key)
+        finally:
             process.send_signal(signal.SIGTERM)
-            await process.wait()
-        if draining is not None:
-            await draining
+            await asyncio.to_thread(process.wait)
+            if draining is not None:
+                await draining
 
 
 async def ask_until_answered(
@@ -82,20 +90,12 @@ async def ask_until_answered(
     raise AssertionError("no gateway answered")
 
 
-async def _address(process: asyncio.subprocess.Process) -> str:
-    assert process.stderr is not None
-    async with asyncio.timeout(30):
-        while line := await process.stderr.readline():
-            try:
-                said = json.loads(line)
-            except ValueError:
-                continue
-            if said.get("event") == "serving":
-                return str(said["address"])
+def _read_address(written: BinaryIO) -> str:
+    for line in written:
+        try:
+            said = json.loads(line)
+        except ValueError:
+            continue
+        if said.get("event") == "serving":
+            return str(said["address"])
     raise AssertionError("the gateway did not start")
-
-
-async def _drain(process: asyncio.subprocess.Process) -> None:
-    assert process.stderr is not None
-    while await process.stderr.readline():
-        pass

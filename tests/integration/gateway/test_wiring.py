@@ -338,4 +338,4 @@ async def test_a_hangup_reads_the_file_again_and_ends_nothing(tmp_path: Path) ->
                 listed = await gateway.stub.ListAgents(gateway_pb2.ListAgentsRequest())
                 if "poet" in {agent.id for agent in listed.agents}:
                     break
-        assert gateway.process.returncode is None
+        assert gateway.process.poll() is None
