@@ -132,6 +132,7 @@ def judgement(schema: str, **fields: object) -> str:
     scores = asked.get("scores", {}).get("required", ())
     positions = asked.get("positions", {}).get("properties", {}).get("cannot_be_told", {})
     names = positions.get("items", {}).get("enum", ())
+    earlier = asked.get("earlier_decisions", {}).get("maxItems", 0)
     answer = {
         "description": "The answer.",
         "implementation": "Do it.",
@@ -142,6 +143,10 @@ def judgement(schema: str, **fields: object) -> str:
         "open_questions": ["when?"],
         "confidence": 80,
         "scores": {each: float(1 + place % 9) for place, each in enumerate(scores)},
+        "earlier_decisions": [
+            {"number": number, "relation": "other matter", "reason": "of another team"}
+            for number in range(1, earlier + 1)
+        ],
         "positions": {"groups": [[each] for each in names], "cannot_be_told": [], "answer": "none"},
     }
     return json.dumps({**{name: answer[name] for name in asked}, **fields})

@@ -934,6 +934,7 @@ class Outcome(_message.Message):
     EFFECT_FIELD_NUMBER: _builtins.int
     DETAILS_FIELD_NUMBER: _builtins.int
     STAND_IN_FIELD_NUMBER: _builtins.int
+    RELATED_FIELD_NUMBER: _builtins.int
     PANEL_FIELD_NUMBER: _builtins.int
     ARENA_FIELD_NUMBER: _builtins.int
     MODERATED_FIELD_NUMBER: _builtins.int
@@ -955,6 +956,12 @@ class Outcome(_message.Message):
     @_builtins.property
     def stand_in(self) -> Global___StandIn:
         """Set if the answer is the work of an agent, since whoever was to make the answer made none."""
+
+    @_builtins.property
+    def related(self) -> _containers.RepeatedCompositeFieldContainer[_effect_pb2.RelatedDecision]:
+        """How the answer stands to earlier decisions about the same matter that the agents were shown, as recalled. Empty: there are none, or
+        who wrote the answer said nothing of them.
+        """
 
     @_builtins.property
     def panel(self) -> _panel_pb2.PanelOutcome:
@@ -980,6 +987,7 @@ class Outcome(_message.Message):
         effect: _effect_pb2.DebateEffect | None = ...,
         details: Global___AnswerDetails | None = ...,
         stand_in: Global___StandIn | None = ...,
+        related: _abc.Iterable[_effect_pb2.RelatedDecision] | None = ...,
         panel: _panel_pb2.PanelOutcome | None = ...,
         arena: _arena_pb2.ArenaOutcome | None = ...,
         moderated: _moderated_pb2.ModeratedOutcome | None = ...,
@@ -987,7 +995,7 @@ class Outcome(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_details", b"_details", "_effect", b"_effect", "_stand_in", b"_stand_in", "arena", b"arena", "details", b"details", "effect", b"effect", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel", "stand_in", b"stand_in"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_details", b"_details", "_effect", b"_effect", "_stand_in", b"_stand_in", "arena", b"arena", "description", b"description", "details", b"details", "effect", b"effect", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel", "scores", b"scores", "stand_in", b"stand_in"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_details", b"_details", "_effect", b"_effect", "_stand_in", b"_stand_in", "arena", b"arena", "description", b"description", "details", b"details", "effect", b"effect", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel", "related", b"related", "scores", b"scores", "stand_in", b"stand_in"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__details: _TypeAlias = _typing.Literal["details"]  # noqa: Y015
     _WhichOneofArgType__details: _TypeAlias = _typing.Literal["_details", b"_details"]  # noqa: Y015

@@ -22,27 +22,32 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/effect.proto\x12\tparley.v1\"\xca\x02\n\x0c\x44\x65\x62\x61teEffect\x12+\n\tpositions\x18\x01 \x03(\x0b\x32\x18.parley.v1.TakenPosition\x12\x1a\n\x12\x66irst_vote_unknown\x18\x02 \x01(\t\x12\x19\n\x11last_vote_unknown\x18\x03 \x01(\t\x12(\n\x07\x63hanges\x18\x04 \x03(\x0b\x32\x17.parley.v1.ChangedStand\x12\x18\n\x10\x64\x65\x63ided_position\x18\x05 \x01(\x05\x12\x31\n\ncomparison\x18\x06 \x01(\x0e\x32\x1d.parley.v1.DecisionComparison\x12\x31\n\nconfidence\x18\x07 \x01(\x0b\x32\x1d.parley.v1.DecisionConfidence\x12\x16\n\x0e\x61gent_families\x18\x08 \x03(\t\x12\x14\n\x0cjudge_family\x18\t \x01(\t\"\x88\x01\n\rTakenPosition\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x17\n\x0f\x66irst_agent_ids\x18\x02 \x03(\t\x12\x13\n\x0b\x66irst_share\x18\x03 \x01(\x01\x12\x16\n\x0elast_agent_ids\x18\x04 \x03(\t\x12\x12\n\nlast_share\x18\x05 \x01(\x01\x12\x0f\n\x07\x62\x61llots\x18\x06 \x01(\x05\"\x84\x01\n\x0c\x43hangedStand\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05round\x18\x02 \x01(\x05\x12\x15\n\rfrom_position\x18\x03 \x01(\x05\x12\x13\n\x0bto_position\x18\x04 \x01(\x05\x12\'\n\x06issues\x18\x05 \x03(\x0b\x32\x17.parley.v1.TakenUpIssue\"7\n\x0cTakenUpIssue\x12\x17\n\x0f\x63ritic_agent_id\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x05\"\xf3\x01\n\x12\x44\x65\x63isionConfidence\x12.\n\rquestion_kind\x18\x01 \x01(\x0e\x32\x17.parley.v1.QuestionKind\x12\x14\n\x07percent\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05votes\x18\x03 \x01(\x05\x12\x12\n\nvotes_cast\x18\x04 \x01(\x05\x12\x17\n\x0f\x62y_first_drafts\x18\x05 \x01(\x08\x12\x0f\n\x07unknown\x18\x06 \x01(\t\x12\x12\n\njudge_word\x18\x07 \x01(\t\x12\x19\n\x0cjudge_agrees\x18\x08 \x01(\x08H\x01\x88\x01\x01\x42\n\n\x08_percentB\x0f\n\r_judge_agrees*\x9a\x01\n\x12\x44\x65\x63isionComparison\x12#\n\x1f\x44\x45\x43ISION_COMPARISON_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x44\x45\x43ISION_COMPARISON_SAME\x10\x01\x12\x1d\n\x19\x44\x45\x43ISION_COMPARISON_OTHER\x10\x02\x12\"\n\x1e\x44\x45\x43ISION_COMPARISON_TIE_BROKEN\x10\x03*_\n\x0cQuestionKind\x12\x1d\n\x19QUESTION_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14QUESTION_KIND_CLOSED\x10\x01\x12\x16\n\x12QUESTION_KIND_OPEN\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/effect.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xca\x02\n\x0c\x44\x65\x62\x61teEffect\x12+\n\tpositions\x18\x01 \x03(\x0b\x32\x18.parley.v1.TakenPosition\x12\x1a\n\x12\x66irst_vote_unknown\x18\x02 \x01(\t\x12\x19\n\x11last_vote_unknown\x18\x03 \x01(\t\x12(\n\x07\x63hanges\x18\x04 \x03(\x0b\x32\x17.parley.v1.ChangedStand\x12\x18\n\x10\x64\x65\x63ided_position\x18\x05 \x01(\x05\x12\x31\n\ncomparison\x18\x06 \x01(\x0e\x32\x1d.parley.v1.DecisionComparison\x12\x31\n\nconfidence\x18\x07 \x01(\x0b\x32\x1d.parley.v1.DecisionConfidence\x12\x16\n\x0e\x61gent_families\x18\x08 \x03(\t\x12\x14\n\x0cjudge_family\x18\t \x01(\t\"\x88\x01\n\rTakenPosition\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x17\n\x0f\x66irst_agent_ids\x18\x02 \x03(\t\x12\x13\n\x0b\x66irst_share\x18\x03 \x01(\x01\x12\x16\n\x0elast_agent_ids\x18\x04 \x03(\t\x12\x12\n\nlast_share\x18\x05 \x01(\x01\x12\x0f\n\x07\x62\x61llots\x18\x06 \x01(\x05\"\x84\x01\n\x0c\x43hangedStand\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05round\x18\x02 \x01(\x05\x12\x15\n\rfrom_position\x18\x03 \x01(\x05\x12\x13\n\x0bto_position\x18\x04 \x01(\x05\x12\'\n\x06issues\x18\x05 \x03(\x0b\x32\x17.parley.v1.TakenUpIssue\"7\n\x0cTakenUpIssue\x12\x17\n\x0f\x63ritic_agent_id\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x05\"\xf3\x01\n\x12\x44\x65\x63isionConfidence\x12.\n\rquestion_kind\x18\x01 \x01(\x0e\x32\x17.parley.v1.QuestionKind\x12\x14\n\x07percent\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05votes\x18\x03 \x01(\x05\x12\x12\n\nvotes_cast\x18\x04 \x01(\x05\x12\x17\n\x0f\x62y_first_drafts\x18\x05 \x01(\x08\x12\x0f\n\x07unknown\x18\x06 \x01(\t\x12\x12\n\njudge_word\x18\x07 \x01(\t\x12\x19\n\x0cjudge_agrees\x18\x08 \x01(\x08H\x01\x88\x01\x01\x42\n\n\x08_percentB\x0f\n\r_judge_agrees\"\xa5\x01\n\x0fRelatedDecision\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12.\n\ndecided_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08\x64\x65\x63ision\x18\x03 \x01(\t\x12-\n\x08relation\x18\x04 \x01(\x0e\x32\x1b.parley.v1.DecisionRelation\x12\x0e\n\x06reason\x18\x05 \x01(\t*\x9a\x01\n\x12\x44\x65\x63isionComparison\x12#\n\x1f\x44\x45\x43ISION_COMPARISON_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x44\x45\x43ISION_COMPARISON_SAME\x10\x01\x12\x1d\n\x19\x44\x45\x43ISION_COMPARISON_OTHER\x10\x02\x12\"\n\x1e\x44\x45\x43ISION_COMPARISON_TIE_BROKEN\x10\x03*_\n\x0cQuestionKind\x12\x1d\n\x19QUESTION_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14QUESTION_KIND_CLOSED\x10\x01\x12\x16\n\x12QUESTION_KIND_OPEN\x10\x02*\x94\x01\n\x10\x44\x65\x63isionRelation\x12!\n\x1d\x44\x45\x43ISION_RELATION_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x44\x45\x43ISION_RELATION_CONFIRMS\x10\x01\x12\x1d\n\x19\x44\x45\x43ISION_RELATION_REFINES\x10\x02\x12\x1e\n\x1a\x44\x45\x43ISION_RELATION_REVERSES\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.effect_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DECISIONCOMPARISON']._serialized_start=948
-  _globals['_DECISIONCOMPARISON']._serialized_end=1102
-  _globals['_QUESTIONKIND']._serialized_start=1104
-  _globals['_QUESTIONKIND']._serialized_end=1199
-  _globals['_DEBATEEFFECT']._serialized_start=38
-  _globals['_DEBATEEFFECT']._serialized_end=368
-  _globals['_TAKENPOSITION']._serialized_start=371
-  _globals['_TAKENPOSITION']._serialized_end=507
-  _globals['_CHANGEDSTAND']._serialized_start=510
-  _globals['_CHANGEDSTAND']._serialized_end=642
-  _globals['_TAKENUPISSUE']._serialized_start=644
-  _globals['_TAKENUPISSUE']._serialized_end=699
-  _globals['_DECISIONCONFIDENCE']._serialized_start=702
-  _globals['_DECISIONCONFIDENCE']._serialized_end=945
+  _globals['_DECISIONCOMPARISON']._serialized_start=1149
+  _globals['_DECISIONCOMPARISON']._serialized_end=1303
+  _globals['_QUESTIONKIND']._serialized_start=1305
+  _globals['_QUESTIONKIND']._serialized_end=1400
+  _globals['_DECISIONRELATION']._serialized_start=1403
+  _globals['_DECISIONRELATION']._serialized_end=1551
+  _globals['_DEBATEEFFECT']._serialized_start=71
+  _globals['_DEBATEEFFECT']._serialized_end=401
+  _globals['_TAKENPOSITION']._serialized_start=404
+  _globals['_TAKENPOSITION']._serialized_end=540
+  _globals['_CHANGEDSTAND']._serialized_start=543
+  _globals['_CHANGEDSTAND']._serialized_end=675
+  _globals['_TAKENUPISSUE']._serialized_start=677
+  _globals['_TAKENUPISSUE']._serialized_end=732
+  _globals['_DECISIONCONFIDENCE']._serialized_start=735
+  _globals['_DECISIONCONFIDENCE']._serialized_end=978
+  _globals['_RELATEDDECISION']._serialized_start=981
+  _globals['_RELATEDDECISION']._serialized_end=1146
 # @@protoc_insertion_point(module_scope)

@@ -6,6 +6,7 @@ What a debate added to its first drafts, in one form for all formats."""
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
@@ -70,6 +71,34 @@ QUESTION_KIND_CLOSED: QuestionKind.ValueType  # 1
 QUESTION_KIND_OPEN: QuestionKind.ValueType  # 2
 """It asks for anything else, such as a plan or a design."""
 Global___QuestionKind: _TypeAlias = QuestionKind  # noqa: Y015
+
+class _DecisionRelation:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DecisionRelationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DecisionRelation.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DECISION_RELATION_UNSPECIFIED: _DecisionRelation.ValueType  # 0
+    """Not known."""
+    DECISION_RELATION_CONFIRMS: _DecisionRelation.ValueType  # 1
+    """It decides the same."""
+    DECISION_RELATION_REFINES: _DecisionRelation.ValueType  # 2
+    """The earlier decision stays, with an exception or more detail."""
+    DECISION_RELATION_REVERSES: _DecisionRelation.ValueType  # 3
+    """It decides otherwise."""
+
+class DecisionRelation(_DecisionRelation, metaclass=_DecisionRelationEnumTypeWrapper):
+    """How an answer stands to an earlier decision about the same matter."""
+
+DECISION_RELATION_UNSPECIFIED: DecisionRelation.ValueType  # 0
+"""Not known."""
+DECISION_RELATION_CONFIRMS: DecisionRelation.ValueType  # 1
+"""It decides the same."""
+DECISION_RELATION_REFINES: DecisionRelation.ValueType  # 2
+"""The earlier decision stays, with an exception or more detail."""
+DECISION_RELATION_REVERSES: DecisionRelation.ValueType  # 3
+"""It decides otherwise."""
+Global___DecisionRelation: _TypeAlias = DecisionRelation  # noqa: Y015
 
 @_typing.final
 class DebateEffect(_message.Message):
@@ -305,3 +334,43 @@ class DecisionConfidence(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__percent) -> _WhichOneofReturnType__percent | None: ...
 
 Global___DecisionConfidence: _TypeAlias = DecisionConfidence  # noqa: Y015
+
+@_typing.final
+class RelatedDecision(_message.Message):
+    """How an answer stands to what an earlier debate decided about the same matter, by the word of the agent that wrote the answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    DECIDED_AT_FIELD_NUMBER: _builtins.int
+    DECISION_FIELD_NUMBER: _builtins.int
+    RELATION_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The earlier debate."""
+    decision: _builtins.str
+    """What it decided, in a line."""
+    relation: Global___DecisionRelation.ValueType
+    """How the answer stands to it."""
+    reason: _builtins.str
+    """Why, or what has changed since, in a sentence of at most 300 characters. Empty: not stated."""
+    @_builtins.property
+    def decided_at(self) -> _timestamp_pb2.Timestamp:
+        """When it decided."""
+
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+        decided_at: _timestamp_pb2.Timestamp | None = ...,
+        decision: _builtins.str = ...,
+        relation: Global___DecisionRelation.ValueType = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["decided_at", b"decided_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id", "decided_at", b"decided_at", "decision", b"decision", "reason", b"reason", "relation", b"relation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RelatedDecision: _TypeAlias = RelatedDecision  # noqa: Y015

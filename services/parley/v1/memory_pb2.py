@@ -30,7 +30,7 @@ from parley.v1 import panel_pb2 as parley_dot_v1_dot_panel__pb2
 from parley.v1 import voting_pb2 as parley_dot_v1_dot_voting__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/memory.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/access.proto\x1a\x18parley/v1/critique.proto\x1a\x16parley/v1/effect.proto\x1a\x15parley/v1/panel.proto\x1a\x16parley/v1/voting.proto\"p\n\rRecallRequest\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x15\n\rfloor_percent\x18\x03 \x01(\x05\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x1b\n\x13\x65xcluded_debate_ids\x18\x05 \x03(\t\"7\n\x0eRecallResponse\x12%\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x15.parley.v1.PastDebate\"\xdd\x02\n\nPastDebate\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x12\n\nconclusion\x18\x03 \x01(\t\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x30\n\x0c\x63oncluded_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x08strength\x18\x06 \x01(\x0e\x32\x17.parley.v1.VoteStrength\x12\x31\n\nconfidence\x18\x07 \x01(\x0b\x32\x1d.parley.v1.DecisionConfidence\x12&\n\x08\x64issents\x18\x08 \x03(\x0b\x32\x14.parley.v1.Objection\x12%\n\x08\x65vidence\x18\t \x03(\x0b\x32\x13.parley.v1.Evidence\x12\'\n\trelevance\x18\n \x01(\x0b\x32\x14.parley.v1.Relevance\"(\n\x08\x45vidence\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0e\n\x06source\x18\x02 \x01(\t\"M\n\tRelevance\x12\x1a\n\x12similarity_percent\x18\x01 \x01(\x01\x12\x15\n\rwords_percent\x18\x02 \x01(\x01\x12\r\n\x05score\x18\x03 \x01(\x01\"%\n\x10GetRecordRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"\x8b\x01\n\x11GetRecordResponse\x12%\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x15.parley.v1.PastDebate\x12%\n\x06stands\x18\x02 \x03(\x0b\x32\x15.parley.v1.FinalStand\x12(\n\x06issues\x18\x03 \x03(\x0b\x32\x18.parley.v1.RecordedIssue\"\x8d\x01\n\x13RecordDebateRequest\x12%\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x15.parley.v1.PastDebate\x12%\n\x06stands\x18\x02 \x03(\x0b\x32\x15.parley.v1.FinalStand\x12(\n\x06issues\x18\x03 \x03(\x0b\x32\x18.parley.v1.RecordedIssue\"l\n\nFinalStand\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nagent_name\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x19\n\x0c\x66or_decision\x18\x04 \x01(\x08H\x00\x88\x01\x01\x42\x0f\n\r_for_decision\"\x9a\x01\n\rRecordedIssue\x12\x17\n\x0f\x63ritic_agent_id\x18\x01 \x01(\t\x12\x17\n\x0ftarget_agent_id\x18\x02 \x01(\t\x12\x1f\n\x05issue\x18\x03 \x01(\x0b\x32\x10.parley.v1.Issue\x12&\n\x06status\x18\x04 \x01(\x0e\x32\x16.parley.v1.IssueStatus\x12\x0e\n\x06reason\x18\x05 \x01(\t\"\'\n\x14RecordDebateResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\"(\n\x13\x46orgetDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"\'\n\x14\x46orgetDebateResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\x32\xe0\x02\n\rMemoryService\x12L\n\x06Recall\x12\x18.parley.v1.RecallRequest\x1a\x19.parley.v1.RecallResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x30\x01\x12L\n\tGetRecord\x12\x1b.parley.v1.GetRecordRequest\x1a\x1c.parley.v1.GetRecordResponse\"\x04\x90\xce\x18\x05\x12\\\n\x0cRecordDebate\x12\x1e.parley.v1.RecordDebateRequest\x1a\x1f.parley.v1.RecordDebateResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x12U\n\x0c\x46orgetDebate\x12\x1e.parley.v1.ForgetDebateRequest\x1a\x1f.parley.v1.ForgetDebateResponse\"\x04\x90\xce\x18\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/memory.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/access.proto\x1a\x18parley/v1/critique.proto\x1a\x16parley/v1/effect.proto\x1a\x15parley/v1/panel.proto\x1a\x16parley/v1/voting.proto\"p\n\rRecallRequest\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x15\n\rfloor_percent\x18\x03 \x01(\x05\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x1b\n\x13\x65xcluded_debate_ids\x18\x05 \x03(\t\"7\n\x0eRecallResponse\x12%\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x15.parley.v1.PastDebate\"\x8a\x03\n\nPastDebate\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x12\n\nconclusion\x18\x03 \x01(\t\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x30\n\x0c\x63oncluded_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x08strength\x18\x06 \x01(\x0e\x32\x17.parley.v1.VoteStrength\x12\x31\n\nconfidence\x18\x07 \x01(\x0b\x32\x1d.parley.v1.DecisionConfidence\x12&\n\x08\x64issents\x18\x08 \x03(\x0b\x32\x14.parley.v1.Objection\x12%\n\x08\x65vidence\x18\t \x03(\x0b\x32\x13.parley.v1.Evidence\x12+\n\x07related\x18\x0b \x03(\x0b\x32\x1a.parley.v1.RelatedDecision\x12\'\n\trelevance\x18\n \x01(\x0b\x32\x14.parley.v1.Relevance\"(\n\x08\x45vidence\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0e\n\x06source\x18\x02 \x01(\t\"M\n\tRelevance\x12\x1a\n\x12similarity_percent\x18\x01 \x01(\x01\x12\x15\n\rwords_percent\x18\x02 \x01(\x01\x12\r\n\x05score\x18\x03 \x01(\x01\"%\n\x10GetRecordRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"\x8b\x01\n\x11GetRecordResponse\x12%\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x15.parley.v1.PastDebate\x12%\n\x06stands\x18\x02 \x03(\x0b\x32\x15.parley.v1.FinalStand\x12(\n\x06issues\x18\x03 \x03(\x0b\x32\x18.parley.v1.RecordedIssue\"\x8d\x01\n\x13RecordDebateRequest\x12%\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x15.parley.v1.PastDebate\x12%\n\x06stands\x18\x02 \x03(\x0b\x32\x15.parley.v1.FinalStand\x12(\n\x06issues\x18\x03 \x03(\x0b\x32\x18.parley.v1.RecordedIssue\"l\n\nFinalStand\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nagent_name\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x19\n\x0c\x66or_decision\x18\x04 \x01(\x08H\x00\x88\x01\x01\x42\x0f\n\r_for_decision\"\x9a\x01\n\rRecordedIssue\x12\x17\n\x0f\x63ritic_agent_id\x18\x01 \x01(\t\x12\x17\n\x0ftarget_agent_id\x18\x02 \x01(\t\x12\x1f\n\x05issue\x18\x03 \x01(\x0b\x32\x10.parley.v1.Issue\x12&\n\x06status\x18\x04 \x01(\x0e\x32\x16.parley.v1.IssueStatus\x12\x0e\n\x06reason\x18\x05 \x01(\t\"\'\n\x14RecordDebateResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\"(\n\x13\x46orgetDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"\'\n\x14\x46orgetDebateResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\x32\xe0\x02\n\rMemoryService\x12L\n\x06Recall\x12\x18.parley.v1.RecallRequest\x1a\x19.parley.v1.RecallResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x30\x01\x12L\n\tGetRecord\x12\x1b.parley.v1.GetRecordRequest\x1a\x1c.parley.v1.GetRecordResponse\"\x04\x90\xce\x18\x05\x12\\\n\x0cRecordDebate\x12\x1e.parley.v1.RecordDebateRequest\x1a\x1f.parley.v1.RecordDebateResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x12U\n\x0c\x46orgetDebate\x12\x1e.parley.v1.ForgetDebateRequest\x1a\x1f.parley.v1.ForgetDebateResponse\"\x04\x90\xce\x18\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -50,27 +50,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RECALLRESPONSE']._serialized_start=305
   _globals['_RECALLRESPONSE']._serialized_end=360
   _globals['_PASTDEBATE']._serialized_start=363
-  _globals['_PASTDEBATE']._serialized_end=712
-  _globals['_EVIDENCE']._serialized_start=714
-  _globals['_EVIDENCE']._serialized_end=754
-  _globals['_RELEVANCE']._serialized_start=756
-  _globals['_RELEVANCE']._serialized_end=833
-  _globals['_GETRECORDREQUEST']._serialized_start=835
-  _globals['_GETRECORDREQUEST']._serialized_end=872
-  _globals['_GETRECORDRESPONSE']._serialized_start=875
-  _globals['_GETRECORDRESPONSE']._serialized_end=1014
-  _globals['_RECORDDEBATEREQUEST']._serialized_start=1017
-  _globals['_RECORDDEBATEREQUEST']._serialized_end=1158
-  _globals['_FINALSTAND']._serialized_start=1160
-  _globals['_FINALSTAND']._serialized_end=1268
-  _globals['_RECORDEDISSUE']._serialized_start=1271
-  _globals['_RECORDEDISSUE']._serialized_end=1425
-  _globals['_RECORDDEBATERESPONSE']._serialized_start=1427
-  _globals['_RECORDDEBATERESPONSE']._serialized_end=1466
-  _globals['_FORGETDEBATEREQUEST']._serialized_start=1468
-  _globals['_FORGETDEBATEREQUEST']._serialized_end=1508
-  _globals['_FORGETDEBATERESPONSE']._serialized_start=1510
-  _globals['_FORGETDEBATERESPONSE']._serialized_end=1549
-  _globals['_MEMORYSERVICE']._serialized_start=1552
-  _globals['_MEMORYSERVICE']._serialized_end=1904
+  _globals['_PASTDEBATE']._serialized_end=757
+  _globals['_EVIDENCE']._serialized_start=759
+  _globals['_EVIDENCE']._serialized_end=799
+  _globals['_RELEVANCE']._serialized_start=801
+  _globals['_RELEVANCE']._serialized_end=878
+  _globals['_GETRECORDREQUEST']._serialized_start=880
+  _globals['_GETRECORDREQUEST']._serialized_end=917
+  _globals['_GETRECORDRESPONSE']._serialized_start=920
+  _globals['_GETRECORDRESPONSE']._serialized_end=1059
+  _globals['_RECORDDEBATEREQUEST']._serialized_start=1062
+  _globals['_RECORDDEBATEREQUEST']._serialized_end=1203
+  _globals['_FINALSTAND']._serialized_start=1205
+  _globals['_FINALSTAND']._serialized_end=1313
+  _globals['_RECORDEDISSUE']._serialized_start=1316
+  _globals['_RECORDEDISSUE']._serialized_end=1470
+  _globals['_RECORDDEBATERESPONSE']._serialized_start=1472
+  _globals['_RECORDDEBATERESPONSE']._serialized_end=1511
+  _globals['_FORGETDEBATEREQUEST']._serialized_start=1513
+  _globals['_FORGETDEBATEREQUEST']._serialized_end=1553
+  _globals['_FORGETDEBATERESPONSE']._serialized_start=1555
+  _globals['_FORGETDEBATERESPONSE']._serialized_end=1594
+  _globals['_MEMORYSERVICE']._serialized_start=1597
+  _globals['_MEMORYSERVICE']._serialized_end=1949
 # @@protoc_insertion_point(module_scope)

@@ -104,6 +104,7 @@ class PastDebate(_message.Message):
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     DISSENTS_FIELD_NUMBER: _builtins.int
     EVIDENCE_FIELD_NUMBER: _builtins.int
+    RELATED_FIELD_NUMBER: _builtins.int
     RELEVANCE_FIELD_NUMBER: _builtins.int
     debate_id: _builtins.str
     """The debate's id. Required."""
@@ -132,6 +133,10 @@ class PastDebate(_message.Message):
         """What the conclusion rests on. At most 32."""
 
     @_builtins.property
+    def related(self) -> _containers.RepeatedCompositeFieldContainer[_effect_pb2.RelatedDecision]:
+        """How it stands to earlier decisions about the same matter. At most 100."""
+
+    @_builtins.property
     def relevance(self) -> Global___Relevance:
         """Why it is recalled. Unset: it is being recorded."""
 
@@ -147,11 +152,12 @@ class PastDebate(_message.Message):
         confidence: _effect_pb2.DecisionConfidence | None = ...,
         dissents: _abc.Iterable[_panel_pb2.Objection] | None = ...,
         evidence: _abc.Iterable[Global___Evidence] | None = ...,
+        related: _abc.Iterable[_effect_pb2.RelatedDecision] | None = ...,
         relevance: Global___Relevance | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at", "confidence", b"confidence", "relevance", b"relevance"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at", "conclusion", b"conclusion", "confidence", b"confidence", "debate_id", b"debate_id", "dissents", b"dissents", "domain", b"domain", "evidence", b"evidence", "question", b"question", "relevance", b"relevance", "strength", b"strength"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at", "conclusion", b"conclusion", "confidence", b"confidence", "debate_id", b"debate_id", "dissents", b"dissents", "domain", b"domain", "evidence", b"evidence", "question", b"question", "related", b"related", "relevance", b"relevance", "strength", b"strength"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

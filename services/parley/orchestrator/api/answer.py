@@ -6,7 +6,7 @@ from typing import Final
 from parley.orchestrator.api.verdict import verdict_lines
 from parley.orchestrator.engine.format import AnswerPart, Format
 from parley.orchestrator.model.best_work import describe_stand_in
-from parley.orchestrator.model.effect_text import effect_lines
+from parley.orchestrator.model.effect_text import describe_related, effect_lines
 from parley.orchestrator.model.names import names_of
 from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.runtime.safe_markdown import inline, list_item
@@ -29,7 +29,8 @@ def stand_in_line(debate: Debate) -> str:
 def answer_parts(debate: Debate, debate_format: Format | None) -> Iterator[AnswerPart]:
     """Yield the parts of an answer that say something; of a format that is not known here, the answer alone."""
     parts = debate_format.answer(debate) if debate_format else [AnswerPart("", debate.outcome.description)]
-    return (each for each in parts if each.text.strip() or each.items)
+    related = AnswerPart("Earlier decisions", items=list(map(describe_related, debate.outcome.related)))
+    return (each for each in (*parts, related) if each.text.strip() or each.items)
 
 
 def _effect_part(debate: Debate) -> Iterator[AnswerPart]:

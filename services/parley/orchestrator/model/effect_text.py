@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from parley.orchestrator.model.names import join_words
+from parley.orchestrator.model.times import describe_day
 from parley.v1.effect_pb2 import (
     DECISION_COMPARISON_OTHER,
     DECISION_COMPARISON_SAME,
@@ -11,6 +12,8 @@ from parley.v1.effect_pb2 import (
     ChangedStand,
     DebateEffect,
     DecisionConfidence,
+    DecisionRelation,
+    RelatedDecision,
     TakenPosition,
     TakenUpIssue,
 )
@@ -81,6 +84,20 @@ def describe_comparison(effect: DebateEffect) -> str:
             return f"The decision is none of the {_in_words(len(first))} positions that led among the first drafts."
         return f"The decision is not that of the first drafts: {_quote(first[0])} had the most of them."
     return ""
+
+
+def describe_related(related: RelatedDecision) -> str:
+    """Return how an answer stands to an earlier decision, such as `Reverses the decision of 3 March 2026 (ID): "…" Why: …`."""
+    why = f" Why: {related.reason}" if related.reason else ""
+    return (
+        f"{name_of_relation(related).capitalize()} the decision of {describe_day(related.decided_at)}"
+        f' ({related.debate_id}): "{related.decision}"{why}'
+    )
+
+
+def name_of_relation(related: RelatedDecision) -> str:
+    """Return how an answer stands to an earlier decision, such as `reverses`."""
+    return DecisionRelation.Name(related.relation).removeprefix("DECISION_RELATION_").lower()
 
 
 def count_of(count: int, total: int, what: str = "") -> str:

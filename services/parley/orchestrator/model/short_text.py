@@ -29,6 +29,15 @@ def to_line(text: str, most: int) -> str:
     return f"{whole if len(whole) > most // 2 else cut} …".replace("  ", " ")
 
 
+def to_beginning(text: str, most: int) -> str:
+    """Return a text of at most so many characters, or its beginning and an ellipsis: up to the end of a sentence, if one is in its second half."""
+    if len(text) <= most:
+        return text
+    cut = text[:most]
+    ends = [found.start() for found in _SENTENCE_END.finditer(cut, most // 2)]
+    return f"{cut[: ends[-1]]} …" if ends else f"{cut}…"
+
+
 def to_title(question: str) -> str:
     """Return a question in one line: all of it if it is short, else its last sentence that asks, else its beginning."""
     line = " ".join(question.split())

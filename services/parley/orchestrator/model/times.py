@@ -18,6 +18,12 @@ def time_of(stamp: Timestamp) -> datetime:
     return stamp.ToDatetime(UTC)
 
 
+def describe_day(stamp: Timestamp) -> str:
+    """Return the day of a time (UTC), such as `3 March 2026`."""
+    day = time_of(stamp)
+    return f"{day.day} {day:%B %Y}"
+
+
 def duration(seconds: float) -> Duration:
     """Return a span of time as the contract has it."""
     span = Duration()

@@ -11,6 +11,7 @@ from typing import TypeVar
 import grpc
 
 from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
+from parley.orchestrator.model.short_text import to_beginning
 from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import Clock, SystemClock
@@ -26,6 +27,8 @@ from parley.v1 import (
 from parley.v1.event_pb2 import PastDebates
 
 _REQUEST_SECONDS = 10.0
+_RECALL_SECONDS = 4.0
+"""How long first drafts wait for past debates, and as long again if memory is away at first."""
 _READ_SECONDS = 60.0
 """For positions: 32 agents have 496 pairs, and the model that reads them is loaded when it is first asked."""
 _WRITE_SECONDS = 30.0
@@ -63,14 +66,15 @@ T = TypeVar("T")
 class _ServiceCaller:
     """Calls one service that a debate can run without."""
 
-    def __init__(self, service: str, clock: Clock) -> None:
+    def __init__(self, service: str, clock: Clock, restart_seconds: float = _RESTART_SECONDS) -> None:
         self._service = service
         self._clock = clock
+        self._restart_seconds = restart_seconds
         self._waits_for_restart = True
 
     async def call(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Return an answer; wait for a service that is away. Raises StepError if there is no answer, for any reason."""
-        seconds = _RESTART_SECONDS if self._waits_for_restart else 0.0
+        seconds = self._restart_seconds if self._waits_for_restart else 0.0
         try:
             found = await retry(
                 ask, on=_is_restarting, backoff=_RESTART_PAUSES, clock=self._clock, seconds=seconds
@@ -179,7 +183,7 @@ class Memory:
 
     def __init__(self, channel: grpc.aio.Channel, clock: Clock | None = None) -> None:
         """Ask over `channel`."""
-        self._caller = _ServiceCaller("memory", clock or SystemClock())
+        self._caller = _ServiceCaller("memory", clock or SystemClock(), _RECALL_SECONDS)
         self._stub = memory_pb2_grpc.MemoryServiceStub(channel)
 
     async def recall(self, request: memory_pb2.RecallRequest) -> PastDebates:
@@ -197,7 +201,7 @@ class Memory:
 
     async def _recall(self, request: memory_pb2.RecallRequest) -> PastDebates:
         found = PastDebates()
-        async for each in self._stub.Recall(request, timeout=_REQUEST_SECONDS):
+        async for each in self._stub.Recall(request, timeout=_RECALL_SECONDS):
             found.debates.append(_shorten_debate(each.debate))
         return found
 
@@ -238,14 +242,10 @@ def _shorten_debate(debate: memory_pb2.PastDebate) -> memory_pb2.PastDebate:
     """Return a past debate with as much as agents are shown."""
     short = memory_pb2.PastDebate()
     short.CopyFrom(debate)
-    short.question = _shorten(debate.question, _MAX_SHOWN_QUESTION)
-    short.conclusion = _shorten(debate.conclusion, _MAX_SHOWN_CONCLUSION)
+    short.question = to_beginning(debate.question, _MAX_SHOWN_QUESTION)
+    short.conclusion = to_beginning(debate.conclusion, _MAX_SHOWN_CONCLUSION)
     for parts in (short.dissents, short.evidence):
         del parts[_MAX_SHOWN_PARTS:]
         for each in parts:
-            each.text = _shorten(each.text, _MAX_SHOWN_PART)
+            each.text = to_beginning(each.text, _MAX_SHOWN_PART)
     return short
-
-
-def _shorten(text: str, maximum: int) -> str:
-    return text if len(text) <= maximum else f"{text[:maximum]}…"

@@ -13,8 +13,8 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
+from parley.orchestrator.phases.answer_questions import AnswerQuestions
 from parley.orchestrator.phases.count_votes import strength_name, tied_option
-from parley.orchestrator.phases.effect import PositionQuestion
 from parley.orchestrator.phases.prompting import FOR_READERS, guidance_of, preamble, quotation
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.schemas import StrippedText, prompt_schema, schema_text
@@ -111,9 +111,9 @@ async def write_from_vote(
     accounts: Sequence[tuple[str, str]],
     guidance: Sequence[str],
     requirements: Requirements,
-    positions: PositionQuestion,
+    asked: AnswerQuestions,
 ) -> JudgeAnswer:
-    """Return the answer, with groups of positions.
+    """Return the answer, with what else is asked.
 
     `core`: what it is written around; `accounts`: what the prompt says of the debate, each with its title.
 
@@ -133,15 +133,14 @@ async def write_from_vote(
         *(quotation(title, text) for title, text in accounts if text),
         *quote_work(debate, work, "Final proposal"),
         *core_alone,
-        *positions.to_prompt(),
+        *asked.to_prompt(),
         *guidance_of(guidance),
         user_part(
-            _ANSWER_PROMPT.format(first=core_task, met=ask_of_requirements(requirements))
-            + positions.to_task()
+            _ANSWER_PROMPT.format(first=core_task, met=ask_of_requirements(requirements)) + asked.to_task()
         ),
     )
     works = [core.text.text, *(each.text for each in work)]
-    return await ask_answer(debate, writer, prompt, (), requirements, positions, works)
+    return await ask_answer(debate, writer, prompt, (), requirements, asked, works)
 
 
 VERIFICATION = Activity("verification", "says whether it can live with the answer", "Verification")

@@ -229,7 +229,12 @@ def strength_to_proto(strength: voting.Strength) -> VoteStrength.ValueType:
 
 def strength_name(vote: Vote) -> str:
     """Return how clear a vote was, such as `strong`."""
-    return VoteStrength.Name(vote.strength).removeprefix("VOTE_STRENGTH_").lower()
+    return name_of_strength(vote.strength)
+
+
+def name_of_strength(strength: VoteStrength.ValueType) -> str:
+    """Return the name of a strength, such as `strong`."""
+    return VoteStrength.Name(strength).removeprefix("VOTE_STRENGTH_").lower()
 
 
 def describe_result(vote: Vote, names: Names, standing: str) -> str:

@@ -51,6 +51,7 @@ def create_record(
         strength=decision_strength(outcome),
         dissents=list_dissents(outcome, stands, names),
         evidence=list_evidence(outcome.description),
+        related=outcome.related,
     )
     if outcome.HasField("effect"):
         past.confidence.CopyFrom(outcome.effect.confidence)

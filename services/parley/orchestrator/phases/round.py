@@ -26,6 +26,7 @@ from parley.orchestrator.phases.history import (
     count_prompt_tokens,
     estimate_material_tokens,
 )
+from parley.orchestrator.phases.past import past_prompt
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.propose import PROPOSAL, check_quorum, propose
 from parley.orchestrator.phases.refine import REFINEMENT, refine
@@ -35,6 +36,7 @@ from parley.orchestrator.phases.summarize import summarize_own
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import Agent, SummarySettings
 from parley.v1.event_pb2 import RoundFinished, RoundsEnded, RoundStarted, StepFailed
+from parley.v1.memory_pb2 import PastDebate
 
 __all__ = ["Edge", "Round", "RoundPlan", "all_to_all"]
 
@@ -57,7 +59,7 @@ class RoundPlan:
         number: From 1; `total`: rounds at most.
         agents: Who takes part.
         edges: Who criticizes whom; both take part.
-        past: What is recalled of past debates, as text. First drafts do not wait for it: they are to be independent.
+        past: What is recalled of past debates. First drafts wait for it, and not for the requirements.
         requirements: What an answer has to meet; first drafts do not wait for it either.
         drafts_only: Whether agents only propose; there are no edges then.
         full_history: Whether agents see the whole text of the rounds before, rather than their own line of work.
@@ -70,7 +72,7 @@ class RoundPlan:
     agents: tuple[Agent, ...]
     edges: tuple[Edge, ...]
     steering: Steering
-    past: asyncio.Task[str]
+    past: asyncio.Task[Sequence[PastDebate]]
     requirements: asyncio.Task[Requirements]
     full_history: bool
     carry_forward: bool
@@ -208,7 +210,7 @@ class Round:
             whose = "The debate" if plan.full_history else "Your part of the debate"
             self._history_prompts[agent.id] = history_prompt(self._debate, agent, history, whose)
         known = self._history_prompts[agent.id] if agent else ()
-        past, requirements = await plan.past, (await plan.requirements).to_prompt_text()
+        past, requirements = past_prompt(await plan.past), (await plan.requirements).to_prompt_text()
         return Situation(plan.number, plan.total, known, requirements, past, plan.steering.guidance)
 
     async def _propose(self, agent: Agent) -> Contribution | StepFailed:
@@ -221,7 +223,8 @@ class Round:
         if self._before:
             situation = await self._create_situation(agent)
         else:
-            situation = Situation(plan.number, plan.total, guidance=plan.steering.guidance)
+            past = past_prompt(await plan.past)
+            situation = Situation(plan.number, plan.total, past=past, guidance=plan.steering.guidance)
         self._proposing.mark_start()
         history = await self.get_history(agent.id)
         is_in_history = before is not None and before.name in {each.name for each in history.contributions}

@@ -29,7 +29,7 @@ class Situation:
         number: The round, from 1; `total`: rounds at most.
         history: What the agent reads of the rounds before, as `history_prompt` makes it.
         requirements: Those that were drawn up, as text; empty for none.
-        past: What is recalled of past debates, as text.
+        past: What the agent reads of earlier decisions, as `past_prompt` makes it.
         guidance: What a person asked of the agents.
         manner: How agents are to argue, by the section of a role that it goes with.
         asks_readiness: Whether those who revise say whether they are ready for the vote.
@@ -40,7 +40,7 @@ class Situation:
     total: int
     history: Prompt = ()
     requirements: str = ""
-    past: str = ""
+    past: Prompt = ()
     guidance: Sequence[str] = ()
     manner: Mapping[str, str] = field(default_factory=dict)
     asks_readiness: bool = False
@@ -57,12 +57,10 @@ def round_preamble(debate: Debate, agent: Agent, situation: Situation) -> Prompt
 
     What is the same in later prompts of the agent stands first, then the history, which only grows, then the round.
     """
-    past = situation.past
-    recalled = [quotation("Past debates on like questions", past, HISTORY_PRIORITY)] if past else []
     return (
         *common_preamble(debate, agent, situation.requirements),
         user_part(describe_identity(debate, agent)),
-        *recalled,
+        *situation.past,
         *situation.history,
         user_part(_describe_round(situation)),
         *guidance_of(situation.guidance),

@@ -7,7 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task
-from parley.orchestrator.phases.effect import NOTHING_ASKED, AnswerPositions, PositionQuestion
+from parley.orchestrator.phases.answer_questions import NO_QUESTIONS, AnswerQuestions
+from parley.orchestrator.phases.effect import AnswerPositions
+from parley.orchestrator.phases.past import ParsedRelations, PastQuestion
 from parley.orchestrator.phases.prompting import FOR_READERS, guidance_of, instruction
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.schemas import (
@@ -80,6 +82,7 @@ class JudgeAnswer(BaseModel):
     open_questions: list[str] = []
     confidence: Annotated[int | None, Field(ge=0, le=100)] = None
     scores: dict[str, float] = {}
+    earlier_decisions: ParsedRelations = []
     positions: AnswerPositions | None = None
 
     _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
@@ -137,10 +140,10 @@ async def synthesize(
     judged: Sequence[str],
     guidance: Sequence[str],
     requirements: Requirements,
-    positions: PositionQuestion = NOTHING_ASKED,
+    asked: AnswerQuestions = NO_QUESTIONS,
     works: Sequence[str] = (),
 ) -> JudgeAnswer:
-    """Return the judge's answer, with the scores that it gave the agents `judged`, which requirements are met, and groups of positions.
+    """Return the judge's answer, with the scores that it gave the agents `judged`, which requirements are met, and what else is asked.
 
     What it was asked for and did not give is said in a warning. If it kept to no form, what it wrote is the answer.
     `material` is what the judge reads of the debate, `works` among it.
@@ -153,16 +156,16 @@ async def synthesize(
     whose = "every agent that has a final proposal" if len(letters) > 1 else f"agent {letters[0]}"
     task_text = (
         f"Write the answer. {FOR_READERS}{ask_of_requirements(requirements)} Score the work of {whose}, from 0 to {_MAX_SCORE}.\n"
-        f"{score_anchors(_MAX_SCORE, of_one=len(letters) == 1)}{positions.to_task()}"
+        f"{score_anchors(_MAX_SCORE, of_one=len(letters) == 1)}{asked.to_task()}"
     )
     prompt = (
         *common_preamble(debate, judge, requirements.to_prompt_text()),
         *material,
-        *positions.to_prompt(),
+        *asked.to_prompt(),
         *guidance_of(guidance),
         instruction(debate, judge, SECTION, task_text),
     )
-    return await ask_answer(debate, judge, prompt, letters, requirements, positions, works)
+    return await ask_answer(debate, judge, prompt, letters, requirements, asked, works)
 
 
 def ask_of_requirements(requirements: Requirements) -> str:
@@ -178,7 +181,7 @@ async def ask_answer(
     prompt: Prompt,
     letters: Sequence[str],
     requirements: Requirements,
-    positions: PositionQuestion,
+    asked: AnswerQuestions,
     works: Sequence[str],
 ) -> JudgeAnswer:
     """Return the answer that an agent gives to a prompt, with scores of the agents with these letters; none: it scores nobody.
@@ -188,7 +191,7 @@ async def ask_answer(
     Raises:
         DebateFailedError: the writer gave none, as `ask_for_answer` does.
     """
-    schema = _schema(letters, requirements, positions)
+    schema = _schema(letters, requirements, asked)
     shape = AnswerShape("synthesis", JudgeAnswer, schema, lambda said: said.description, answer_from_prose)
     check = create_check(debate.spec.question, prompt, works, schema)
 
@@ -197,7 +200,7 @@ async def ask_answer(
         return await debate.ask_structured(key, writer, task, shape)
 
     answer = await ask_for_answer(debate, KEY, SYNTHESIS.name, ask)
-    absent = _describe_missing(answer, letters, requirements)
+    absent = _describe_missing(answer, letters, requirements, asked.past)
     if absent:
         debate.warn(KEY, absent)
     return answer
@@ -208,7 +211,9 @@ def answer_from_prose(text: str) -> ProseAnswer:
     return ProseAnswer(description=extract_text(text))
 
 
-def _describe_missing(answer: JudgeAnswer, letters: Sequence[str], requirements: Requirements) -> str:
+def _describe_missing(
+    answer: JudgeAnswer, letters: Sequence[str], requirements: Requirements, past: PastQuestion
+) -> str:
     """Return what the judge was asked for and did not give, in one line; empty if it gave all."""
     if isinstance(answer, ProseAnswer):
         return (
@@ -220,10 +225,12 @@ def _describe_missing(answer: JudgeAnswer, letters: Sequence[str], requirements:
     absent += [f"a score of {unscored}"] if unscored else []
     unsaid = ", ".join(requirements.names_without_verdict(answer.requirements_met))
     absent += [f"a word on whether it meets {unsaid}"] if unsaid else []
+    unrelated = ", ".join(past.list_unanswered(answer.earlier_decisions))
+    absent += [f"a word on how it stands to {unrelated}"] if unrelated else []
     return f"the judge's answer is without {' and '.join(absent)}" if absent else ""
 
 
-def _schema(letters: Sequence[str], requirements: Requirements, positions: PositionQuestion) -> str:
+def _schema(letters: Sequence[str], requirements: Requirements, asked: AnswerQuestions) -> str:
     """Return what is asked for. Requirements that are listed are asked about by number, and none that are not stated."""
     schema = prompt_schema(_AnswerSchema)
     properties = {**schema["properties"], "scores": scores_schema(letters, _MAX_SCORE)}
@@ -238,6 +245,5 @@ def _schema(letters: Sequence[str], requirements: Requirements, positions: Posit
         }
     elif requirements.is_known:
         del properties["unfulfilled_requirements"]
-    if positions.positions:
-        properties["positions"] = positions.schema()
+    properties |= asked.schemas()
     return schema_text({**schema, "properties": properties, "required": list(properties)})

@@ -35,9 +35,11 @@ from parley.orchestrator.phases.answer_from_vote import (
     verify,
     write_from_vote,
 )
+from parley.orchestrator.phases.answer_questions import AnswerQuestions
 from parley.orchestrator.phases.count_votes import vote_terms
 from parley.orchestrator.phases.effect import ask_positions, name_positions
 from parley.orchestrator.phases.judge_proposals import judge_proposals, rank_proposals
+from parley.orchestrator.phases.past import PastQuestion
 from parley.orchestrator.phases.stand_in import create_stand_in
 from parley.orchestrator.phases.vote import run_vote
 from parley.v1.agent_pb2 import Agent
@@ -163,7 +165,7 @@ async def _write_answer(
     is_first = decision is not None and decision.core_is_first_draft
     outcome, verified, said = Outcome(), VerificationResult((), ()), None
     stands = list_stands(arena.transcript.contributions)
-    positions = ask_positions(debate, stands)
+    asked = AnswerQuestions(ask_positions(debate, stands), PastQuestion(arena.past))
     try:
         answer = await write_from_vote(
             debate,
@@ -173,8 +175,9 @@ async def _write_answer(
             accounts,
             arena.steering.guidance,
             arena.requirements,
-            positions,
+            asked,
         )
+        outcome.related.extend(asked.past.list_related(answer.earlier_decisions))
         outcome.description, text, said = answer.description, answer.to_text(), answer.positions
         outcome.details.CopyFrom(create_details(answer, arena.requirements))
     except DebateFailedError as failed:
@@ -183,7 +186,7 @@ async def _write_answer(
     if arena.settings.verification:
         required = arena.requirements.to_prompt_text()
         verified = await verify(debate, arena.active_agents, work, text, required)
-    named = name_positions(stands, await arena.get_draft_groups(), positions, said)
+    named = name_positions(stands, await arena.get_draft_groups(), asked.positions, said)
     effect = describe_effect_of_decision(arena, judge, stands, named, outcome.details, decision, with_options)
     outcome.effect.CopyFrom(effect)
     return outcome_of(

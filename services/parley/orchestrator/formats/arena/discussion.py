@@ -19,6 +19,7 @@ from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.phases.agreement import group_drafts
 from parley.orchestrator.phases.grouping import Asked
 from parley.orchestrator.phases.observe import observe
+from parley.orchestrator.phases.past import past_prompt
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import direction, quotation
 from parley.orchestrator.phases.requirements import Requirements
@@ -31,6 +32,7 @@ from parley.v1.convergence_pb2 import AssessResponse
 from parley.v1.debate_pb2 import DraftGroups
 from parley.v1.event_pb2 import JudgeChosen, PhaseEntered, RoundFinished, RoundStarted, StepFailed, Warned
 from parley.v1.gateway_pb2 import PromptPart
+from parley.v1.memory_pb2 import PastDebate
 from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS
 
 CONTEXT_ROUND: Final = 0
@@ -49,7 +51,7 @@ class Discussion:
         record: What was said so far.
         judges: Those who may judge, in the order of preference.
         requirements: What an answer must meet, once they are drawn up.
-        past: What is said of past debates.
+        past: Past debates like the question, best first.
         challenges: What the trickster has said to the agents, by the number of the round after which it did.
         total: The number of the last round, as far as is known now.
         tasks: Runs what no round waits for.
@@ -70,7 +72,7 @@ class Discussion:
         self.requirements = Requirements()
         self.tasks = tasks
         self.judges: Sequence[Nominee] = (Nominee(debate.judge, "designated"),)
-        self.past = ""
+        self.past: Sequence[PastDebate] = ()
         self.positions = PositionTracker()
         self.assessments: dict[int, AssessResponse | None] = {}
         self.skipped_agents: frozenset[str] = frozenset()
@@ -146,7 +148,7 @@ class Discussion:
             self.total_rounds,
             history=tuple(self._standpoints(number, missing)) if has_history else (),
             requirements=self.requirements.to_prompt_text(),
-            past=self.past,
+            past=past_prompt(self.past),
             guidance=self.steering.guidance,
             manner=PROTOCOLS[self.settings.protocol],
             asks_readiness=number > CRITIQUE_ROUND and not missing and asks_readiness(self.settings.stopping),

@@ -19,8 +19,10 @@ from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.tasks import Prompt, Task, size_of_prompt, user_part
 from parley.orchestrator.phases.account import describe_rounds
+from parley.orchestrator.phases.answer_questions import AnswerQuestions
 from parley.orchestrator.phases.effect import PositionQuestion, ask_positions
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens, shorten_to_fit
+from parley.orchestrator.phases.past import PastQuestion
 from parley.orchestrator.phases.prompting import FOR_READERS, guidance_of, quotation
 from parley.orchestrator.phases.situation import history_prompt
 from parley.orchestrator.phases.stand_in import ask_for_answer, create_stand_in
@@ -63,8 +65,10 @@ async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
     """
     debate = discussion.debate
     await discussion.update_steering("synthesis/control")
-    positions = ask_positions(debate, list_debater_stands(discussion))
-    material = await _gather_material(discussion, ended, positions.to_prompt())
+    asked = AnswerQuestions(
+        ask_positions(debate, list_debater_stands(discussion)), PastQuestion(discussion.past)
+    )
+    material = await _gather_material(discussion, ended, asked.to_prompt())
     outcome, said = Outcome(), ""
     for time in range(1, _MAX_SYNTHESES + 1):
         key = "synthesis" if time == 1 else f"synthesis/{time}"
@@ -76,9 +80,9 @@ async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
         guidance = guidance_of(discussion.guidance)
         prompt = (*material, *guidance, *refused)
         try:
-            outcome = await _write_decision(discussion, ended, key, prompt, positions)
+            outcome = await _write_decision(discussion, ended, key, prompt, asked)
         except DebateFailedError as failed:
-            outcome = _let_stand_in(discussion, key, failed, positions)
+            outcome = _let_stand_in(discussion, key, failed, asked.positions)
         if not discussion.settings.checkpoints:
             break
         discussion.enter_state("checkpoint", key)
@@ -90,7 +94,7 @@ async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
     return outcome
 
 
-async def _gather_material(discussion: Discussion, ended: RoundsEnded, positions: Prompt) -> Prompt:
+async def _gather_material(discussion: Discussion, ended: RoundsEnded, asked: Prompt) -> Prompt:
     """Return what the decision is written from: how the rounds went, all that was said, and the moderator's own summaries.
 
     What does not fit the moderator's context is summarized, oldest first; the last round stays whole.
@@ -109,7 +113,7 @@ async def _gather_material(discussion: Discussion, ended: RoundsEnded, positions
     guidance = guidance_of(discussion.guidance)
 
     def last_round() -> tuple[Prompt, int]:
-        others = (*start, *sums, *positions, *guidance)
+        others = (*start, *sums, *asked, *guidance)
         other_tokens = count_prompt_tokens(others, judge.context_tokens) + _TASK_TOKENS
         last = shorten_to_fit(
             rounds[-1].contributions, available_tokens(judge.context_tokens, 0, other_tokens)
@@ -123,11 +127,15 @@ async def _gather_material(discussion: Discussion, ended: RoundsEnded, positions
     earlier = await summarize_for_judge(
         debate, judge, discussion.contributions_before(before=rounds[-1].number), room, SummarySettings()
     )
-    return (*start, *history_prompt(debate, judge, earlier), *sums, *final, *positions)
+    return (*start, *history_prompt(debate, judge, earlier), *sums, *final, *asked)
 
 
 async def _write_decision(
-    discussion: Discussion, ended: RoundsEnded, key: str, material: Prompt, positions: PositionQuestion
+    discussion: Discussion,
+    ended: RoundsEnded,
+    key: str,
+    material: Prompt,
+    asked: AnswerQuestions,
 ) -> Outcome:
     debate, judge = discussion.debate, discussion.debate.judge
     assessed = discussion.rounds_with_arguments[-1].assessment
@@ -135,8 +143,8 @@ async def _write_decision(
     cap = f"As the rounds ended, say {CONFIDENCE_NAMES[most]}"
     cap += "." if most == CONFIDENCE_LOW else " at most, and less where open tensions weigh more."
     letters = [debate.letter(each) for each in discussion.viewpoints]
-    prompt = (*material, user_part(_TASK.format(cap=cap) + positions.to_task()))
-    shape = decision_shape(letters, positions)
+    prompt = (*material, user_part(_TASK.format(cap=cap) + asked.to_task()))
+    shape = decision_shape(letters, asked)
     check = create_check(
         debate.spec.question, prompt, [each.text for each in _last_stands(discussion)], shape.json_schema
     )
@@ -150,8 +158,13 @@ async def _write_decision(
         discussion.warn(
             f"{key}/warning", "the moderator did not say how sure it is of its decision; it counts as low"
         )
+    unrelated = asked.past.list_unanswered(answer.earlier_decisions)
+    if unrelated:
+        unsaid = f"the moderator did not say how its decision stands to {', '.join(unrelated)}"
+        discussion.warn(f"{key}/past/warning", unsaid)
     outcome = outcome_of(discussion, answer, most)
-    outcome.effect.CopyFrom(effect_of_decision(discussion, positions, answer, outcome.moderated))
+    outcome.related.extend(asked.past.list_related(answer.earlier_decisions))
+    outcome.effect.CopyFrom(effect_of_decision(discussion, asked.positions, answer, outcome.moderated))
     return outcome
 
 

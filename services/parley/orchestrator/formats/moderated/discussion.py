@@ -14,6 +14,7 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.v1.agent_pb2 import Agent
 from parley.v1.convergence_pb2 import AssessResponse
 from parley.v1.event_pb2 import PhaseEntered, RoundFinished, RoundStarted, StepFailed, Warned
+from parley.v1.memory_pb2 import PastDebate
 from parley.v1.moderated_pb2 import ModeratedSettings
 
 
@@ -94,7 +95,7 @@ class Discussion:
         self.analysis: AnalysisResult | None = None
         self.viewpoints: dict[str, Viewpoint] = {}
         self.rounds: list[Round] = []
-        self.past = ""
+        self.past: Sequence[PastDebate] = ()
         self.steering = Steering()
         self.muted_by_person: dict[str, int] = {}
         self.muted_by_moderator: dict[str, int] = {}

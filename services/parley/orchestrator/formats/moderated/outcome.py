@@ -12,7 +12,9 @@ from parley.orchestrator.formats.moderated.points import parse_letter
 from parley.orchestrator.model.names import join_words
 from parley.orchestrator.model.tasks import AnswerShape
 from parley.orchestrator.model.tension_text import describe_tension
-from parley.orchestrator.phases.effect import AnswerPositions, PositionQuestion
+from parley.orchestrator.phases.answer_questions import AnswerQuestions
+from parley.orchestrator.phases.effect import AnswerPositions
+from parley.orchestrator.phases.past import ParsedRelations
 from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
 from parley.v1.debate_pb2 import Debate, Outcome
 from parley.v1.moderated_pb2 import (
@@ -110,6 +112,7 @@ class DecisionAnswer(BaseModel):
     confidence: Literal["high", "medium", "low", ""] = ""
     caveats: list[str] = []
     dissents: list[ParsedDissent] = []
+    earlier_decisions: ParsedRelations = []
     positions: AnswerPositions | None = None
 
     _default_if_invalid = field_validator(
@@ -120,6 +123,7 @@ class DecisionAnswer(BaseModel):
         "confidence",
         "caveats",
         "dissents",
+        "earlier_decisions",
         "positions",
         mode="wrap",
     )(default_if_invalid)
@@ -156,9 +160,9 @@ class DecisionAnswer(BaseModel):
         return [each for each in given if isinstance(each, Mapping)] if isinstance(given, list) else given
 
 
-def decision_shape(letters: Sequence[str], positions: PositionQuestion) -> AnswerShape[DecisionAnswer]:
-    """Return the shape of a decision on a debate of the agents with these letters and positions."""
-    schema = _create_schema(letters, positions)
+def decision_shape(letters: Sequence[str], asked: AnswerQuestions) -> AnswerShape[DecisionAnswer]:
+    """Return the shape of a decision on a debate of the agents with these letters, with what is asked besides it."""
+    schema = _create_schema(letters, asked)
     return AnswerShape("decision", DecisionAnswer, schema, lambda answer: answer.recommendation, _read_prose)
 
 
@@ -167,13 +171,12 @@ def _read_prose(text: str) -> DecisionAnswer:
     return DecisionAnswer(recommendation=extract_text(text))
 
 
-def _create_schema(letters: Sequence[str], positions: PositionQuestion) -> str:
+def _create_schema(letters: Sequence[str], asked: AnswerQuestions) -> str:
     schema = prompt_schema(_Asked)
     for field in ("perspectives", "dissents"):
         schema["properties"][field]["items"]["properties"]["agent"]["enum"] = list(letters)
-    if positions.positions:
-        schema["properties"]["positions"] = positions.schema()
-        schema["required"].append("positions")
+    schema["properties"] |= asked.schemas()
+    schema["required"] += asked.schemas()
     return schema_text(schema)
 
 

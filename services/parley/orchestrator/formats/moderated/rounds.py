@@ -21,6 +21,7 @@ from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.tasks import Task, user_part
 from parley.orchestrator.phases.agreement import assess_agreement
 from parley.orchestrator.phases.failing import answer_failure, debate_failure
+from parley.orchestrator.phases.past import past_prompt
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import direction, length_limit
 from parley.v1.agent_pb2 import Agent
@@ -86,7 +87,7 @@ def _create_briefing(discussion: Discussion, current: Round) -> RoundBriefing:
         prompt=current.prompt,
         contributions=discussion.contributions_before(before=current.number),
         summaries=[each.summary for each in discussion.rounds[:-2]],
-        past=discussion.past,
+        past=past_prompt(discussion.past),
         guidance=discussion.guidance,
         budget=discussion.settings.token_budget_per_round,
         bound=discussion.debate.spec.max_output_tokens,

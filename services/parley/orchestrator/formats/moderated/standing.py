@@ -38,7 +38,7 @@ class RoundBriefing:
         prompt: What the moderator put to the debaters: the question in the first round, then its summary and what is open.
         contributions: What was said in earlier rounds, oldest first.
         summaries: The moderator's of earlier rounds but the last, which is in `prompt`.
-        past: What is recalled of past debates.
+        past: What a debater reads of past debates.
         guidance: What a person wrote to the debaters.
         budget: Tokens that one debater may write in the round; 0: no limit.
         bound: Tokens of one contribution at most; 0: no limit.
@@ -49,7 +49,7 @@ class RoundBriefing:
     prompt: str
     contributions: Sequence[Contribution] = ()
     summaries: Sequence[str] = ()
-    past: str = ""
+    past: Prompt = ()
     guidance: Sequence[str] = ()
     budget: int = 0
     bound: int = 0
@@ -74,10 +74,11 @@ class RoundBriefing:
         )
 
     def _create_preamble(self, debate: Debate, agent: Agent) -> Prompt:
-        recalled = (
-            [quotation("Past debates on like questions", self.past, HISTORY_PRIORITY)] if self.past else []
+        before = (
+            *common_preamble(debate, agent, ""),
+            user_part(describe_identity(debate, agent)),
+            *self.past,
         )
-        before = (*common_preamble(debate, agent, ""), user_part(describe_identity(debate, agent)), *recalled)
         put = (
             user_part(f"This is round {self.number} of at most {self.total}."),
             direction("What the moderator puts to you", self.prompt),

@@ -10,6 +10,7 @@ from parley.orchestrator.model.stands import Stand, list_stands
 from parley.orchestrator.phases.requirements import Requirements
 from parley.v1.debate_pb2 import DraftGroups
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
+from parley.v1.memory_pb2 import PastDebate
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class RoundsResult:
         requirements: What an answer has to meet.
         end: Why the rounds ended.
         steering: What a person wants of the answer.
+        past: Past debates like the question, best first.
     """
 
     contributions: Sequence[Contribution]
@@ -40,6 +42,7 @@ class RoundsResult:
     requirements: Requirements
     end: RoundsEnded
     steering: Steering
+    past: Sequence[PastDebate] = ()
 
     @property
     def finals(self) -> list[Contribution]:

@@ -42,6 +42,7 @@ from parley.orchestrator.phases.agreement import (
     group_drafts,
     state_positions,
 )
+from parley.orchestrator.phases.answer_questions import AnswerQuestions
 from parley.orchestrator.phases.assess import find_end_by_quality
 from parley.orchestrator.phases.count_votes import most_confident_choice
 from parley.orchestrator.phases.disputes import find_end_undisputed
@@ -49,6 +50,7 @@ from parley.orchestrator.phases.effect import ask_positions
 from parley.orchestrator.phases.grouping import GROUPING
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens
 from parley.orchestrator.phases.merge import MERGE, OBJECTION, collect_objections, merge
+from parley.orchestrator.phases.past import PastQuestion
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION, preamble, quotation
 from parley.orchestrator.phases.propose import no_proposal_failure
 from parley.orchestrator.phases.recall import recall
@@ -62,6 +64,7 @@ from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import RoundsEnded
+from parley.v1.memory_pb2 import PastDebate
 from parley.v1.panel_pb2 import (
     EFFORT_QUICK,
     SYNTHESIS_METHOD_MERGE,
@@ -119,7 +122,7 @@ async def _run_rounds(debate: Debate) -> RoundsResult:
         ended = end_from_outside(steering, len(rounds)) if steering.limit else _end_of_rounds(debate)
     debate.record_event(f"rounds/ended/{len(rounds)}", ended)
     first = groupings[0].result()
-    return RoundsResult(made, first, failed, len(rounds), await requirements, ended, steering)
+    return RoundsResult(made, first, failed, len(rounds), await requirements, ended, steering, past.result())
 
 
 def _end_of_rounds(debate: Debate) -> RoundsEnded:
@@ -136,7 +139,7 @@ def _plan_round(
     debate: Debate,
     number: int,
     steering: Steering,
-    past: asyncio.Task[str],
+    past: asyncio.Task[Sequence[PastDebate]],
     requirements: asyncio.Task[Requirements],
 ) -> RoundPlan:
     settings = _settings(debate)
@@ -270,17 +273,19 @@ async def _answer_by_judge(debate: Debate, result: RoundsResult) -> Outcome:
     judge = debate.judge
     worked = {each.agent for each in result.finals}
     judged = [agent.id for agent in debate.participants if agent.id in worked]
-    positions, required = ask_positions(debate, result.stands), result.requirements
+    asked = AnswerQuestions(ask_positions(debate, result.stands), PastQuestion(result.past))
+    required = result.requirements
     material = (
-        *await _gather_material(debate, judge, result, positions.to_prompt()),
+        *await _gather_material(debate, judge, result, asked.to_prompt()),
         *quote_work(debate, result.finals, "Final proposal"),
     )
     guidance = result.steering.guidance
     works = [each.text for each in result.finals]
-    answer = await synthesize.synthesize(debate, material, judged, guidance, required, positions, works)
+    answer = await synthesize.synthesize(debate, material, judged, guidance, required, asked, works)
     letters = [(agent, debate.letter(agent)) for agent in judged]
     outcome = outcome_of(answer, judge.id, letters, required)
-    outcome.effect.CopyFrom(effect_of_answer(debate, result, positions, answer, outcome.details))
+    outcome.related.extend(asked.past.list_related(answer.earlier_decisions))
+    outcome.effect.CopyFrom(effect_of_answer(debate, result, asked.positions, answer, outcome.details))
     return outcome
 
 
