@@ -26,9 +26,9 @@ NOT_STARTED: Final = "127.0.0.1:9"
 _GRACE_SECONDS: Final = 2.0
 
 
-Purpose = Literal["debates", "records", "agents", "ratings", "deleting"]
+Purpose = Literal["debates", "records", "agents", "ratings", "memory", "deleting"]
 """What a system is for: to run debates (everything runs), or only to read debates (only the orchestrator), to list
-agents or ratings (with the gateway or the ratings), or to delete debates (with ratings and memory)."""
+agents or ratings (with the gateway or the ratings), to search memory (with memory), or to delete debates (with ratings and memory)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,12 @@ class LocalServices:
             case "ratings":
                 async with self._run_ratings() as ratings:
                     yield ServiceAddresses(ratings=ratings)
+            case "memory":
+                async with (
+                    self._run_convergence() as convergence,
+                    self._run_memory(convergence) as memory,
+                ):
+                    yield ServiceAddresses(convergence=convergence, memory=memory)
             case "deleting":
                 async with (
                     enter_together(self._run_convergence(), self._run_ratings()) as (convergence, ratings),

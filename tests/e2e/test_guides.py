@@ -48,6 +48,8 @@ SHOWN: Final = {
     'parley debate "Should this service': r"^- \*\*Confidence:\*\*",
 }
 """What some blocks print, by a part of them."""
+PLACEHOLDERS: Final = ("deb-20261122-…", "deb-20261123-…", "deb-20261124-…")
+"""Ids of debates as the guides write them; the first two are deleted by one."""
 ROLE: Final = """aliases: counsel
 
 # system
@@ -63,7 +65,7 @@ class Newcomer:
     """Somebody with a checkout, a home, a model server and a running `parley up`, who types what is written.
 
     Attributes:
-        debates: The ids of two debates that ended.
+        debates: The ids of debates that ended, one for each placeholder.
     """
 
     checkout: Path
@@ -74,7 +76,7 @@ class Newcomer:
     def read(self, text: str) -> str:
         """Return text with what a reader puts in: addresses, keys and ids of their own."""
         text = text.replace("http://localhost:11434/v1", self.models).replace("sk-…", "sk-test")
-        for written, own in zip(("deb-20261122-…", "deb-20261123-…"), self.debates, strict=False):
+        for written, own in zip(PLACEHOLDERS, self.debates, strict=False):
             text = text.replace(written, own)
         return text
 
@@ -127,7 +129,7 @@ def newcomer(fixed_ports: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
         try:
             Command(["up"], home, variables).wait_for("Ctrl-C stops")
             someone = Newcomer(checkout, home, url)
-            for _ in range(2):
+            for _ in PLACEHOLDERS:
                 someone.run("parley", "debate", "One service or several?", "--rounds", "1")
             found = re.findall(r'"(deb-[0-9a-z-]+)"', someone.run("parley", "list", "--json"))
             yield Newcomer(checkout, home, url, tuple(found))

@@ -144,6 +144,8 @@ class ScriptedOrchestrator:
     feedback: list[pb.SubmitFeedbackRequest] = field(default_factory=list)
     feedback_refusal: Callable[[pb.SubmitFeedbackRequest], ParleyError | None] = lambda request: None
     deleted: list[pb.DeleteDebateRequest] = field(default_factory=list)
+    memories: dict[str, pb.GetMemoryResponse] = field(default_factory=dict)
+    """What is remembered, by the id of the debate; a search finds all of it."""
     is_rated: bool = True
     """Whether the ratings have what is said at once."""
     watched_after: list[int] = field(default_factory=list)
@@ -294,6 +296,21 @@ class ScriptedOrchestrator:
         self._found(request.debate_id, context)
         self.deleted.append(request)
         return pb.DeleteDebateResponse(finished=self.is_rated)
+
+    def SearchMemory(  # noqa: N802
+        self, request: pb.SearchMemoryRequest, context: Any
+    ) -> Iterator[pb.SearchMemoryResponse]:
+        found = [each.debate for each in self.memories.values()]
+        found = [each for each in found if request.domain in {"", each.domain}]
+        yield from (pb.SearchMemoryResponse(debate=each) for each in found[: request.limit])
+
+    def GetMemory(self, request: pb.GetMemoryRequest, context: Any) -> pb.GetMemoryResponse:  # noqa: N802
+        if request.debate_id not in self.memories:
+            refuse(context, not_found("remembered debate", request.debate_id))
+        return self.memories[request.debate_id]
+
+    def ForgetMemory(self, request: pb.ForgetMemoryRequest, context: Any) -> pb.ForgetMemoryResponse:  # noqa: N802
+        return pb.ForgetMemoryResponse(existed=self.memories.pop(request.debate_id, None) is not None)
 
     def _found(self, debate_id: str, context: Any) -> ScriptedDebate:
         if self.debate is None or debate_id != DEBATE_ID:

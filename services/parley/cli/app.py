@@ -23,6 +23,7 @@ from parley.cli.input.parameters import (
     trust_option,
 )
 from parley.cli.printing import STYLES, print_text
+from parley.cli.remembering import memory
 from parley.cli.steering import STEERING_COMMANDS
 
 _PATH = click.Path(path_type=Path)
@@ -421,5 +422,5 @@ def config_schema() -> None:
     print_text(files("parley.config").joinpath("schema.json").read_text("utf-8"))
 
 
-for _command in (*STEERING_COMMANDS, *STORAGE_COMMANDS, api_keys):
+for _command in (*STEERING_COMMANDS, *STORAGE_COMMANDS, memory, api_keys):
     parley.add_command(_command)

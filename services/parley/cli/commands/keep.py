@@ -5,16 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from parley.cli.commands.confirmation import confirm
 from parley.cli.commands.connection import connect_orchestrator, find_debate_id
-from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
-from parley.cli.person import ask, can_ask
-from parley.cli.printing import print_line, say
+from parley.cli.printing import print_line
 from parley.cli.terminal.files import check_output_path
 from parley.cli.terminal.words import one_line
-from parley.client import Debate, export
+from parley.client import export
 
 _SHOWN: Final = 60
-_YES: Final = frozenset({"y", "yes"})
 
 
 async def delete_debate(server: str | None, debate_id: str, *, ratings: bool, is_sure: bool) -> None:
@@ -22,19 +20,13 @@ async def delete_debate(server: str | None, debate_id: str, *, ratings: bool, is
     async with connect_orchestrator(server, "deleting") as (_, parley):
         found = await find_debate_id(parley, debate_id)
         if not is_sure:
-            await _confirm(await parley.get(found))
+            question = one_line((await parley.get(found)).spec.question, _SHOWN)
+            await confirm(
+                f"Delete {found} for good? {question}", "Type yes to delete it.", "nothing was deleted"
+            )
         finished = await parley.delete(found, ratings=ratings)
     rest = "" if finished else " Memory or ratings are away; they forget it when they are back."
     print_line(f"Deleted {found}.{rest}")
-
-
-async def _confirm(debate: Debate) -> None:
-    if not can_ask():
-        raise CommandError("there is no terminal to confirm on; use --yes", INVALID_ARGUMENTS)
-    say(f"Delete {debate.id} for good? {one_line(debate.spec.question, _SHOWN)}")
-    answer = await ask("Type yes to delete it.")
-    if (answer or "").casefold() not in _YES:
-        raise CommandError("nothing was deleted", GENERAL)
 
 
 async def export_debates(server: str | None, file: Path, debate_ids: Sequence[str]) -> None:

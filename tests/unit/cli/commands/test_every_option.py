@@ -12,6 +12,8 @@ import pytest
 
 from parley.cli.app import parley
 from parley.client import DebateSpec
+from parley.v1.memory_pb2 import PastDebate
+from parley.v1.orchestrator_pb2 import GetMemoryResponse
 from tests.support.command import Command
 from tests.support.scripted_listings import add_listings
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator, scripted
@@ -68,6 +70,8 @@ READING: dict[str, list[str]] = {
     "watch --json": ["watch", DEBATE_ID, "--json"],
     "report": ["report", DEBATE_ID],
     "report --output": ["report", DEBATE_ID, "-o", "report.md"],
+    "memory search": ["memory", "search", "Kafka?", "--limit", "3"],
+    "memory show": ["memory", "show", DEBATE_ID],
 }
 STEERING: dict[str, list[str]] = {
     "pause": ["pause", DEBATE_ID, "--now"],
@@ -112,7 +116,10 @@ def command(name: str, address: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def serving() -> Iterator[ScriptedOrchestrator]:
-    orchestrator = ScriptedOrchestrator(script=one_round)
+    debate = PastDebate(debate_id=DEBATE_ID, question="Which?", conclusion="This one.")
+    orchestrator = ScriptedOrchestrator(
+        script=one_round, memories={DEBATE_ID: GetMemoryResponse(debate=debate)}
+    )
     with scripted(orchestrator, add_listings):
         yield orchestrator
 

@@ -56,6 +56,15 @@ CASES: dict[str, list[list[str]]] = {
     "ratings": [["ratings", SERVER], ["ratings", "--domain", HOSTILE, SERVER], ["ratings", "--json", SERVER]],
     "up": [["up", "-c", FILE], ["up", "--advertise", HOSTILE]],
     "serve": [["serve", HOSTILE]],
+    "memory search": [
+        ["memory", "search", HOSTILE, SERVER],
+        ["memory", "search", "Kafka?", "--domain", HOSTILE, "--json", SERVER],
+    ],
+    "memory show": [["memory", "show", DEBATE_ID, SERVER], ["memory", "show", DEBATE_ID, "--json", SERVER]],
+    "memory forget": [
+        ["memory", "forget", DEBATE_ID, SERVER],
+        ["memory", "forget", DEBATE_ID, "-y", SERVER],
+    ],
     "keys add": [["keys", "add", HOSTILE], ["keys", "add", "ci", "--tenant", HOSTILE]],
     "keys list": [["keys", "list", "--tenant", HOSTILE], ["keys", "list", "--json"]],
     "keys revoke": [["keys", "revoke", HOSTILE]],

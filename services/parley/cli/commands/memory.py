@@ -1,0 +1,75 @@
+"""The commands about memory: search it, show what is remembered of a debate, forget it."""
+
+from typing import Final
+
+import grpc
+
+from parley.cli.command_name import command_name
+from parley.cli.commands.confirmation import confirm
+from parley.cli.commands.connection import connect_orchestrator, find_debate_id
+from parley.cli.errors import GENERAL, CommandError
+from parley.cli.printing import print_line, print_text, say
+from parley.cli.terminal.markdown import print_markdown
+from parley.cli.terminal.memories import found_lines, memory_head_lines, memory_page, text_width
+from parley.cli.terminal.message_json import json_value, message_to_json, to_json
+from parley.cli.terminal.words import one_line
+from parley.client import ParleyClient, ParleyError
+from parley.v1.orchestrator_pb2 import GetMemoryResponse
+
+_SHOWN: Final = 60
+
+
+async def search_memory(server: str | None, text: str, limit: int, domain: str, *, as_json: bool) -> None:
+    """Print past debates that are like the text, best first."""
+    async with connect_orchestrator(server, "memory") as (_, parley):
+        found = [each async for each in parley.search_memory(text, limit=limit, domain=domain)]
+    if as_json:
+        print_text(to_json([json_value(each) for each in found]))
+        return
+    for number, debate in enumerate(found, start=1):
+        for line in found_lines(number, debate, text_width()):
+            print_line(line)
+    if found:
+        say(f"All that is remembered of one: {command_name()} memory show {found[0].debate_id}")
+    else:
+        wider = "use other words, or leave --domain out" if domain else "use other words"
+        say(f"Nothing like it is remembered; {wider}. All debates: {command_name()} list")
+
+
+async def show_memory(server: str | None, debate_id: str, *, as_json: bool) -> None:
+    """Print all that is remembered of a debate. Raise CommandError."""
+    async with connect_orchestrator(server, "memory") as (_, parley):
+        debate = await find_debate_id(parley, debate_id)
+        found = await _find_memory(parley, debate)
+    if found is None:
+        message = f"nothing is remembered of {debate}; the debate itself: {command_name()} show {debate}"
+        raise CommandError(message, GENERAL)
+    if as_json:
+        print_text(message_to_json(found))
+        return
+    for line in memory_head_lines(found.debate, text_width()):
+        print_line(line)
+    print_markdown(f"\n{memory_page(found)}\n")
+
+
+async def forget_memory(server: str | None, debate_id: str, *, is_sure: bool) -> None:
+    """Forget a debate after the user has confirmed it. Raise CommandError."""
+    async with connect_orchestrator(server, "memory") as (_, parley):
+        debate = await find_debate_id(parley, debate_id)
+        found = None if is_sure else await _find_memory(parley, debate)
+        if found is not None:
+            question = one_line(found.debate.question, _SHOWN)
+            await confirm(
+                f"Forget {debate} for good? {question}", "Type yes to forget it.", "nothing was forgotten"
+            )
+        existed = await parley.forget_memory(debate) if is_sure or found is not None else False
+    print_line(f"Forgotten: {debate}." if existed else f"Nothing is remembered of {debate}.")
+
+
+async def _find_memory(parley: ParleyClient, debate_id: str) -> GetMemoryResponse | None:
+    try:
+        return await parley.get_memory(debate_id)
+    except ParleyError as error:
+        if error.code == grpc.StatusCode.NOT_FOUND:
+            return None
+        raise

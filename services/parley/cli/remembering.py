@@ -1,0 +1,48 @@
+"""The commands about memory: what past debates decided, and forgetting it."""
+
+import click
+
+from parley.cli.execute import execute
+from parley.cli.input.parameters import Count, debate_argument, json_option, server_option
+
+_orchestrator_option = server_option("orchestrator")
+
+
+@click.group("memory")
+def memory() -> None:
+    """Search what past debates decided, read it, and forget it."""
+
+
+@memory.command()
+@click.argument("text")
+@click.option("--limit", type=Count(100), default=10, show_default=True, help="Debates at most.")
+@click.option("--domain", default="", metavar="NAME", help="Only debates of this domain. Default: all.")
+@json_option
+@_orchestrator_option
+def search(text: str, limit: int, domain: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
+    """Find past debates that are like TEXT in meaning, best first."""
+    from parley.cli.commands.memory import search_memory
+
+    execute(search_memory(server, text, limit, domain, as_json=as_json))
+
+
+@memory.command()
+@debate_argument
+@json_option
+@_orchestrator_option
+def show(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
+    """Show all that is remembered of a debate."""
+    from parley.cli.commands.memory import show_memory
+
+    execute(show_memory(server, debate_id, as_json=as_json))
+
+
+@memory.command()
+@debate_argument
+@click.option("-y", "--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
+@_orchestrator_option
+def forget(debate_id: str, yes: bool, server: str | None) -> None:  # noqa: FBT001
+    """Forget a debate for good: no later debate is shown it. The debate itself stays."""
+    from parley.cli.commands.memory import forget_memory
+
+    execute(forget_memory(server, debate_id, is_sure=yes))

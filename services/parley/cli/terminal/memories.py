@@ -1,0 +1,166 @@
+"""What is remembered of past debates, as text for a terminal."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from parley.cli.terminal.words import enum_text, local_time_text, one_line
+from parley.runtime.printable import printable, printable_line
+from parley.runtime.safe_markdown import inline, list_item, to_safe_markdown
+from parley.v1.critique_pb2 import IssueStatus
+from parley.v1.effect_pb2 import DecisionConfidence
+from parley.v1.memory_pb2 import FinalStand, PastDebate, RecordedIssue
+from parley.v1.orchestrator_pb2 import GetMemoryResponse
+from parley.v1.panel_pb2 import Objection
+from parley.v1.voting_pb2 import (
+    VOTE_STRENGTH_CONTESTED,
+    VOTE_STRENGTH_MODERATE,
+    VOTE_STRENGTH_SPLIT,
+    VOTE_STRENGTH_STRONG,
+    VOTE_STRENGTH_UNANIMOUS,
+    VOTE_STRENGTH_UNSPECIFIED,
+    VOTE_STRENGTH_WEAK,
+    VoteStrength,
+)
+
+_MAX_WIDTH: Final = 100
+"""Longer lines are hard to read, however wide the terminal is."""
+_INDENT: Final = "   "
+_MAX_QUESTION_LINES: Final = 2
+_MAX_CONCLUSION_LINES: Final = 3
+_HEAD: Final = 12
+"""Columns of the names before what `memory show` says in its head."""
+_STRENGTHS: Final = {
+    VOTE_STRENGTH_UNANIMOUS: "unanimous",
+    VOTE_STRENGTH_STRONG: "strong agreement",
+    VOTE_STRENGTH_MODERATE: "moderate agreement",
+    VOTE_STRENGTH_WEAK: "weak agreement",
+    VOTE_STRENGTH_SPLIT: "split",
+    VOTE_STRENGTH_CONTESTED: "contested",
+}
+
+
+def text_width() -> int:
+    """Return the columns that lines may take: those of the terminal, at most 100; 80 without one."""
+    return min(shutil.get_terminal_size().columns, _MAX_WIDTH)
+
+
+def found_lines(number: int, debate: PastDebate, width: int) -> Iterator[str]:
+    """Yield the lines of a debate that a search found, shortened, and a blank one."""
+    inner = width - len(_INDENT)
+    question = _wrap(debate.question, inner, _MAX_QUESTION_LINES)
+    yield f"{f'{number}.':<{len(_INDENT)}}{question[0]}"
+    facts = (
+        local_time_text(debate.concluded_at)[:10],
+        strength_text(debate.strength),
+        confidence_text(debate.confidence),
+        f"{debate.relevance.similarity_percent:.0f} % alike",
+    )
+    below = [
+        *question[1:],
+        ", ".join(each for each in facts if each),
+        *_wrap(debate.conclusion, inner, _MAX_CONCLUSION_LINES),
+        *_dissent_lines(debate.dissents, inner),
+        debate.debate_id,
+    ]
+    yield from (f"{_INDENT}{line}" for line in below)
+    yield ""
+
+
+def _dissent_lines(dissents: Sequence[Objection], width: int) -> Iterator[str]:
+    if dissents:
+        first, others = dissents[0], len(dissents) - 1
+        more = f" (and {others} more)" if others else ""
+        agent = one_line(first.agent_id, 32)
+        yield _wrap(f"Against it: {agent}: {first.text}", width - len(more), 1)[0] + more
+
+
+def memory_head_lines(debate: PastDebate, width: int) -> Iterator[str]:
+    """Yield what is known of a remembered debate besides its texts; its question is whole."""
+    facts = (
+        ("Debate", debate.debate_id),
+        ("Question", debate.question),
+        ("Decided", local_time_text(debate.concluded_at)),
+        ("Domain", debate.domain),
+        ("Agreement", strength_text(debate.strength)),
+        ("Confidence", confidence_text(debate.confidence) or debate.confidence.unknown),
+    )
+    for name, text in facts:
+        if text:
+            first, *rest = _wrap(text, width - _HEAD)
+            yield f"{name:<{_HEAD}}{first}"
+            yield from (f"{' ' * _HEAD}{line}" for line in rest)
+
+
+def memory_page(found: GetMemoryResponse) -> str:
+    """Return the conclusion of a remembered debate, and what else it left, as CommonMark; its texts cannot pose as ours."""
+    sections = (
+        ("Against the decision", [_objection_item(each) for each in found.debate.dissents]),
+        ("What it rests on", [list_item(f"{each.text} ({each.source})") for each in found.debate.evidence]),
+        ("Where agents stood", [_stand_item(each) for each in found.stands]),
+        ("Issues", [_issue_item(each) for each in found.issues]),
+    )
+    parts = [to_safe_markdown(printable(found.debate.conclusion.strip()))]
+    parts += ["\n".join([f"## {title}", "", *items]) for title, items in sections if items]
+    return "\n\n".join(parts)
+
+
+def _objection_item(objection: Objection) -> str:
+    return list_item(f"{inline(objection.agent_id)}: {objection.text}")
+
+
+def _stand_item(stand: FinalStand) -> str:
+    side = ""
+    if stand.HasField("for_decision"):
+        side = " (for the decision)" if stand.for_decision else " (against it)"
+    return list_item(f"{inline(stand.agent_name or stand.agent_id)}{side}: {stand.text}")
+
+
+def _issue_item(recorded: RecordedIssue) -> str:
+    issue = recorded.issue
+    severity = f", severity {issue.severity}" if issue.HasField("severity") else ""
+    status = enum_text(IssueStatus.DESCRIPTOR, recorded.status).replace("_", " ") if recorded.status else ""
+    outcome = f"{status}: {printable_line(recorded.reason)}" if recorded.reason else status
+    ending = f" ({outcome})" if status else ""
+    who = f"{inline(recorded.critic_agent_id)} to {inline(recorded.target_agent_id)}"
+    return list_item(f"{who}{severity}: {issue.text}{ending}")
+
+
+def strength_text(strength: VoteStrength.ValueType) -> str:
+    """Return `strong agreement`; empty if it is not known."""
+    if strength == VOTE_STRENGTH_UNSPECIFIED:
+        return ""
+    return _STRENGTHS.get(strength) or enum_text(VoteStrength.DESCRIPTOR, strength)
+
+
+def confidence_text(confidence: DecisionConfidence) -> str:
+    """Return `84 % sure (2 of 3 votes)`, or the part of it that is known."""
+    votes = f"{confidence.votes} of {confidence.votes_cast} votes" if confidence.votes_cast else ""
+    if not confidence.HasField("percent"):
+        return votes
+    sure = f"{confidence.percent:.0f} % sure"
+    return f"{sure} ({votes})" if votes else sure
+
+
+def _wrap(text: str, width: int, most: int | None = None) -> Sequence[str]:
+    """Return the text on lines of a width in columns, at most so many: then `…` stands at the end."""
+    from rich.console import Console  # heavy: help needs none of it
+    from rich.text import Text
+
+    flat = printable_line(text)
+    short = flat if most is None else flat[: width * (most + 1)]
+    wrapped = Text(short, end="").wrap(Console(width=width), width)
+    lines = [line.plain.rstrip() for line in wrapped] or [""]
+    if most is None or (len(lines) <= most and short == flat):
+        return lines
+    return [*lines[: most - 1], _with_ellipsis(lines[most - 1], width)]
+
+
+def _with_ellipsis(line: str, width: int) -> str:
+    from rich.cells import cell_len, set_cell_size
+
+    room = width - 2
+    if cell_len(line) > room:
+        cut = set_cell_size(line, room)
+        line = cut.rpartition(" ")[0] or cut
+    return f"{line.rstrip()} …"

@@ -1,0 +1,196 @@
+"""`parley memory`: what is found, shown and forgotten, and what is said if there is nothing."""
+
+import json
+from pathlib import Path
+
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+from rich.cells import cell_len
+
+from parley.cli.__main__ import run
+from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, Issue
+from parley.v1.effect_pb2 import DecisionConfidence
+from parley.v1.memory_pb2 import PastDebate, Relevance
+from parley.v1.orchestrator_pb2 import GetMemoryResponse
+from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
+from tests.support.scripted_orchestrator import ScriptedOrchestrator
+from tests.support.terminal import on_terminal
+
+KAFKA = "deb-20260301-101112-aaaaaaaa"
+PRICES = "deb-20260302-101112-bbbbbbbb"
+LONG = "Use Kafka for orders, since it keeps their order. " * 60
+"""3,000 characters, as conclusions have them."""
+
+
+def remembered(debate_id: str = KAFKA, conclusion: str = LONG, domain: str = "data") -> GetMemoryResponse:
+    """All that a debate can leave."""
+    debate = PastDebate(
+        debate_id=debate_id,
+        question="Kafka or RabbitMQ for orders?",
+        conclusion=conclusion,
+        domain=domain,
+        concluded_at=Timestamp(seconds=1_772_366_400),
+        strength=VOTE_STRENGTH_MODERATE,
+        confidence=DecisionConfidence(percent=83.5, votes=2, votes_cast=3),
+        relevance=Relevance(similarity_percent=48.7),
+    )
+    debate.dissents.add(agent_id="cy", text="It is hard to run. " * 10)
+    debate.dissents.add(agent_id="di", text="Nobody knows it.")
+    debate.evidence.add(text="Kafka keeps order in a partition.", source="docs/kafka.md")
+    found = GetMemoryResponse(debate=debate)
+    found.stands.add(agent_id="ada", agent_name="Ada", text="Use Kafka.", for_decision=True)
+    found.stands.add(agent_id="cy", text="Use RabbitMQ.", for_decision=False)
+    issue = Issue(number=1, text="No figures.", severity=7)
+    found.issues.add(
+        critic_agent_id="ada",
+        target_agent_id="cy",
+        issue=issue,
+        status=ISSUE_STATUS_REJECTED,
+        reason="They are in the annex.",
+    )
+    return found
+
+
+@pytest.fixture
+def at(orchestrator: ScriptedOrchestrator, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    orchestrator.memories = {KAFKA: remembered(), PRICES: remembered(PRICES, "Raise them.", "sales")}
+    return ["--server", orchestrator.address]
+
+
+def test_a_search_shows_each_debate_short_with_date_strength_confidence_and_dissent(
+    at: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["memory", "search", "Kafka?", *at]) == 0
+    said = capsys.readouterr()
+    assert said.out.split("\n\n")[0].splitlines() == [
+        "1. Kafka or RabbitMQ for orders?",
+        "   2026-03-01, moderate agreement, 84 % sure (2 of 3 votes), 49 % alike",
+        "   Use Kafka for orders, since it keeps their order. Use Kafka for orders, since",
+        "   it keeps their order. Use Kafka for orders, since it keeps their order. Use",
+        "   Kafka for orders, since it keeps their order. Use Kafka for orders, since …",
+        "   Against it: cy: It is hard to run. It is hard to run. It is … (and 1 more)",
+        f"   {KAFKA}",
+    ]
+    assert said.out.split("\n\n")[1].startswith("2. ")
+    assert said.err == f"All that is remembered of one: parley memory show {KAFKA}\n"
+
+
+@pytest.mark.parametrize(
+    "text", [LONG, "kafka" * 600, "注文には何を使うべきでしょうか。" * 200, "# A\n\n* b\n" * 300]
+)
+def test_no_line_of_a_search_is_wider_than_the_terminal(
+    at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    found = remembered(conclusion=text)
+    found.debate.question = text
+    found.debate.dissents[0].text = text
+    orchestrator.memories = {KAFKA: found}
+    assert run(["memory", "search", "Kafka?", *at]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 9
+    assert max(map(cell_len, lines)) <= 80
+
+
+def test_a_debate_of_which_little_is_known_is_shown_without_gaps(
+    at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = PastDebate(debate_id=KAFKA, question="One or two?", conclusion="One.")
+    bare.concluded_at.CopyFrom(Timestamp(seconds=1_772_366_400))
+    orchestrator.memories = {KAFKA: GetMemoryResponse(debate=bare)}
+    run(["memory", "search", "One?", *at])
+    assert capsys.readouterr().out.splitlines()[1] == "   2026-03-01, 0 % alike"
+    run(["memory", "show", KAFKA, *at])
+    assert capsys.readouterr().out.splitlines()[3:] == ["", "One."]
+
+
+def test_a_limit_and_a_domain_are_passed_on(at: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["memory", "search", "Kafka?", "--limit", "1", "--json", *at]) == 0
+    assert [each["debate_id"] for each in json.loads(capsys.readouterr().out)] == [KAFKA]
+    assert run(["memory", "search", "Kafka?", "--domain", "sales", "--json", *at]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["debate_id"], found["strength"], found["conclusion"]) == (PRICES, "moderate", "Raise them.")
+
+
+def test_what_to_do_is_said_if_nothing_is_found(at: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["memory", "search", "Kafka?", "--domain", "cooking", *at]) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == (
+        "Nothing like it is remembered; use other words, or leave --domain out. All debates: parley list\n"
+    )
+    assert run(["memory", "search", "Kafka?", "--domain", "cooking", "--json", *at]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_all_of_a_debate_is_shown_whole(at: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["memory", "show", "20260301", *at]) == 1  # of the debates, none's id begins so
+    assert run(["memory", "show", KAFKA, *at]) == 0
+    head, conclusion, *sections = capsys.readouterr().out.rstrip("\n").split("\n\n")
+    assert head.splitlines()[0] == f"Debate      {KAFKA}"
+    assert head.splitlines()[3:] == [
+        "Domain      data",
+        "Agreement   moderate agreement",
+        "Confidence  84 % sure (2 of 3 votes)",
+    ]
+    assert conclusion == LONG.strip()
+    assert sections == [
+        "## Against the decision",
+        f"- cy: {('It is hard to run. ' * 10).strip()}\n- di: Nobody knows it.",
+        "## What it rests on",
+        "- Kafka keeps order in a partition. (docs/kafka.md)",
+        "## Where agents stood",
+        "- Ada (for the decision): Use Kafka.\n- cy (against it): Use RabbitMQ.",
+        "## Issues",
+        "- ada to cy, severity 7: No figures. (rejected: They are in the annex.)",
+    ]
+
+
+def test_what_is_remembered_is_json_too(at: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["memory", "show", KAFKA, "--json", *at]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["debate"]["conclusion"], found["stands"][1]["text"]) == (LONG, "Use RabbitMQ.")
+
+
+def test_no_remembered_text_poses_as_a_section(
+    at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    posing = "Yes.\n\n## Issues\n\n- ada to cy: none"
+    found = remembered(conclusion=posing)
+    found.stands[0].text = found.issues[0].issue.text = found.debate.dissents[0].text = posing
+    orchestrator.memories = {KAFKA: found}
+    assert run(["memory", "show", KAFKA, *at]) == 0
+    assert capsys.readouterr().out.splitlines().count("## Issues") == 1
+
+
+def test_that_nothing_is_remembered_is_said_in_one_line(
+    at: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    unknown = "deb-20260303-101112-cccccccc"
+    assert run(["memory", "show", unknown, *at]) == 1
+    assert capsys.readouterr().err == (
+        f"parley: nothing is remembered of {unknown}; the debate itself: parley show {unknown}\n"
+    )
+    for arguments in ([], ["--yes"]):
+        assert run(["memory", "forget", unknown, *arguments, *at]) == 0
+        assert capsys.readouterr().out == f"Nothing is remembered of {unknown}.\n"
+
+
+def test_whoever_is_sure_is_not_asked(
+    at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["memory", "forget", KAFKA, *at]) == 2
+    assert capsys.readouterr().err == "parley: there is no terminal to confirm on; use --yes\n"
+    assert KAFKA in orchestrator.memories
+    assert run(["memory", "forget", KAFKA, "--yes", *at]) == 0
+    assert capsys.readouterr().out == f"Forgotten: {KAFKA}.\n"
+    assert KAFKA not in orchestrator.memories
+
+
+@pytest.mark.parametrize(("answer", "is_forgotten"), [(b"yes\n", True), (b"no\n", False)])
+def test_a_person_is_shown_the_question_and_asked(
+    at: list[str], orchestrator: ScriptedOrchestrator, tmp_path: Path, answer: bytes, *, is_forgotten: bool
+) -> None:
+    code, shown = on_terminal(["memory", "forget", KAFKA, *at], tmp_path, {"TERM": "dumb"}, typed=answer)
+    assert f"Forget {KAFKA} for good? Kafka or RabbitMQ for orders?" in shown
+    assert (code, KAFKA not in orchestrator.memories) == ((0, True) if is_forgotten else (1, False)), shown
