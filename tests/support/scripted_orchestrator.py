@@ -4,7 +4,7 @@ It serves from threads, so that a test may run a command with an event loop of i
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,6 +33,7 @@ from parley.v1.debate_pb2 import (
     Reply,
     Work,
 )
+from parley.v1.ratings_pb2 import Relationship
 from tests.support.made_events import made_event
 
 __all__ = ["DEBATE_ID", "ScriptedDebate", "ScriptedOrchestrator", "refuse", "scripted"]
@@ -146,6 +147,8 @@ class ScriptedOrchestrator:
     deleted: list[pb.DeleteDebateRequest] = field(default_factory=list)
     memories: dict[str, pb.GetMemoryResponse] = field(default_factory=dict)
     """What is remembered, by the id of the debate; a search finds all of it."""
+    relationships: Sequence[Relationship] = ()
+    """Of every agent, two on a page."""
     is_rated: bool = True
     """Whether the ratings have what is said at once."""
     watched_after: list[int] = field(default_factory=list)
@@ -311,6 +314,16 @@ class ScriptedOrchestrator:
 
     def ForgetMemory(self, request: pb.ForgetMemoryRequest, context: Any) -> pb.ForgetMemoryResponse:  # noqa: N802
         return pb.ForgetMemoryResponse(existed=self.memories.pop(request.debate_id, None) is not None)
+
+    def ListAgentRelationships(  # noqa: N802
+        self, request: pb.ListAgentRelationshipsRequest, context: Any
+    ) -> pb.ListAgentRelationshipsResponse:
+        first = int(request.page_token or 0)
+        end = first + 2
+        return pb.ListAgentRelationshipsResponse(
+            relationships=self.relationships[first:end],
+            next_page_token=str(end) if end < len(self.relationships) else "",
+        )
 
     def _found(self, debate_id: str, context: Any) -> ScriptedDebate:
         if self.debate is None or debate_id != DEBATE_ID:

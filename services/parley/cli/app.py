@@ -371,6 +371,17 @@ def ratings(domain: str, as_json: bool, server: str | None) -> None:  # noqa: FB
 
 
 @parley.command()
+@click.argument("agent_id", metavar="AGENT")
+@json_option
+@server_option("orchestrator")
+def relationships(agent_id: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
+    """List how an agent gets along with others: who wins, and how often they agree."""
+    from parley.cli.commands.listings import list_relationships
+
+    execute(list_relationships(server, agent_id, as_json=as_json))
+
+
+@parley.command()
 @click.option("-c", "--config", metavar="FILE", type=_PATH, help="As for debate.")
 @click.option(
     "--port",

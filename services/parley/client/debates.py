@@ -21,6 +21,7 @@ from parley.v1 import (
     memory_pb2,
     orchestrator_pb2,
     orchestrator_pb2_grpc,
+    ratings_pb2,
 )
 
 _PAGE: Final = 200
@@ -217,6 +218,22 @@ class ParleyClient(Connection):
         """Forget a debate for good; the debate itself stays. Return whether it was remembered."""
         request = orchestrator_pb2.ForgetMemoryRequest(debate_id=debate_id)
         return (await self._call(self._stub.ForgetMemory, request)).existed
+
+    async def list_relationships(
+        self, agent_id: str, *, page_size: int = _PAGE
+    ) -> AsyncGenerator[ratings_pb2.Relationship, None]:
+        """Yield how an agent gets along with others, those first with whom it has debated most."""
+        token = ""
+        while True:
+            request = orchestrator_pb2.ListAgentRelationshipsRequest(
+                agent_id=agent_id, page_size=page_size, page_token=token
+            )
+            page = await self._call(self._stub.ListAgentRelationships, request)
+            for relationship in page.relationships:
+                yield relationship
+            token = page.next_page_token
+            if not token:
+                return
 
     async def cancel(self, debate_id: str, reason: str = "", *, request_id: str | None = None) -> int:
         """End the debate without an answer; return the sequence of the event that records the intervention.

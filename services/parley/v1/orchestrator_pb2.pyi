@@ -13,6 +13,7 @@ from parley.v1 import analysis_pb2 as _analysis_pb2
 from parley.v1 import debate_pb2 as _debate_pb2
 from parley.v1 import event_pb2 as _event_pb2
 from parley.v1 import memory_pb2 as _memory_pb2
+from parley.v1 import ratings_pb2 as _ratings_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -1189,6 +1190,64 @@ class ForgetMemoryResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ForgetMemoryResponse: _TypeAlias = ForgetMemoryResponse  # noqa: Y015
+
+@_typing.final
+class ListAgentRelationshipsRequest(_message.Message):
+    """Asks for a page of relationships."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent. Required."""
+    page_size: _builtins.int
+    """Relationships on a page, at most; more than 200 are 200. 0: the default, 50."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before. Empty: the first page."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAgentRelationshipsRequest: _TypeAlias = ListAgentRelationshipsRequest  # noqa: Y015
+
+@_typing.final
+class ListAgentRelationshipsResponse(_message.Message):
+    """A page of relationships."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RELATIONSHIPS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty: this was the last page."""
+    @_builtins.property
+    def relationships(self) -> _containers.RepeatedCompositeFieldContainer[_ratings_pb2.Relationship]:
+        """Those first with whom it has debated most, then by the other's id."""
+
+    def __init__(
+        self,
+        *,
+        relationships: _abc.Iterable[_ratings_pb2.Relationship] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "relationships", b"relationships"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAgentRelationshipsResponse: _TypeAlias = ListAgentRelationshipsResponse  # noqa: Y015
 
 @_typing.final
 class DeleteDebateResponse(_message.Message):

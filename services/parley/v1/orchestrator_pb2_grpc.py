@@ -127,6 +127,11 @@ class OrchestratorServiceStub:
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.ForgetMemoryRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ForgetMemoryResponse.FromString,
                 _registered_method=True)
+        self.ListAgentRelationships = channel.unary_unary(
+                '/parley.v1.OrchestratorService/ListAgentRelationships',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRelationshipsRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRelationshipsResponse.FromString,
+                _registered_method=True)
         self.CreateKey = channel.unary_unary(
                 '/parley.v1.OrchestratorService/CreateKey',
                 request_serializer=parley_dot_v1_dot_key__pb2.CreateKeyRequest.SerializeToString,
@@ -354,6 +359,15 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListAgentRelationships(self, request, context):
+        """Lists how an agent of the tenant gets along with others, those first with whom it has debated most, then by the other's id.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CreateKey(self, request, context):
         """Creates an API key of the caller's tenant. It is valid at once, until it is revoked.
 
@@ -476,6 +490,11 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.ForgetMemory,
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ForgetMemoryRequest.FromString,
                     response_serializer=parley_dot_v1_dot_orchestrator__pb2.ForgetMemoryResponse.SerializeToString,
+            ),
+            'ListAgentRelationships': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAgentRelationships,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRelationshipsRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRelationshipsResponse.SerializeToString,
             ),
             'CreateKey': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateKey,
@@ -981,6 +1000,33 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/ForgetMemory',
             parley_dot_v1_dot_orchestrator__pb2.ForgetMemoryRequest.SerializeToString,
             parley_dot_v1_dot_orchestrator__pb2.ForgetMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAgentRelationships(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ListAgentRelationships',
+            parley_dot_v1_dot_orchestrator__pb2.ListAgentRelationshipsRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.ListAgentRelationshipsResponse.FromString,
             options,
             channel_credentials,
             insecure,

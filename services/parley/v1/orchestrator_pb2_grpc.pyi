@@ -152,6 +152,11 @@ class OrchestratorServiceStub:
 
     Errors: INVALID_ARGUMENT; UNAVAILABLE `MEMORY_UNAVAILABLE` or `STORE_UNAVAILABLE` (send it again).
     """
+    ListAgentRelationships: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListAgentRelationshipsRequest, _orchestrator_pb2.ListAgentRelationshipsResponse]
+    """Lists how an agent of the tenant gets along with others, those first with whom it has debated most, then by the other's id.
+
+    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
+    """
     CreateKey: _aio.UnaryUnaryMultiCallable[_key_pb2.CreateKeyRequest, _key_pb2.CreateKeyResponse]
     """Creates an API key of the caller's tenant. It is valid at once, until it is revoked.
 
@@ -415,6 +420,17 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         remembered is forgotten already.
 
         Errors: INVALID_ARGUMENT; UNAVAILABLE `MEMORY_UNAVAILABLE` or `STORE_UNAVAILABLE` (send it again).
+        """
+
+    @_abc_1.abstractmethod
+    def ListAgentRelationships(
+        self,
+        request: _orchestrator_pb2.ListAgentRelationshipsRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.ListAgentRelationshipsRequest, _abc.Awaitable[_orchestrator_pb2.ListAgentRelationshipsResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.ListAgentRelationshipsResponse]:
+        """Lists how an agent of the tenant gets along with others, those first with whom it has debated most, then by the other's id.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
         """
 
     @_abc_1.abstractmethod

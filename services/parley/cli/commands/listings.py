@@ -1,9 +1,10 @@
-"""The commands that list agents and routes, roles, and ratings."""
+"""The commands that list agents and routes, roles, ratings and relationships."""
 
 from pathlib import Path
 from typing import Final, Literal
 
-from parley.cli.commands.connection import connect, report_shared_system
+from parley.cli.command_name import command_name
+from parley.cli.commands.connection import connect, connect_orchestrator, report_shared_system
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.config_file import find_config
 from parley.cli.printing import print_text, say
@@ -93,6 +94,32 @@ async def list_ratings(server: str | None, domain: str, *, as_json: bool) -> Non
     )
     if not found:
         say(f"No match is recorded {f'in the domain {domain}' if domain else 'yet'}.")
+
+
+_OF_RELATIONSHIPS: Final = ("AGENT", "DEBATES", "WON", "DRAWN", "LOST", "AGREED", "DISAGREED")
+
+
+async def list_relationships(server: str | None, agent_id: str, *, as_json: bool) -> None:
+    """Print how an agent gets along with others, those first with whom it has debated most."""
+    async with connect_orchestrator(server, "ratings") as (_, parley):
+        found = [each async for each in parley.list_relationships(agent_id)]
+    if as_json:
+        print_text(to_json([json_value(each) for each in found]))
+        return
+    if not found:
+        say(f"{agent_id} has met no other agent yet. Agents that have: {command_name()} ratings")
+        return
+    rows = [
+        (
+            each.other_agent_id,
+            *map(
+                str,
+                (each.debates, each.wins, each.draws, each.losses, each.agreements, each.disagreements),
+            ),
+        )
+        for each in found
+    ]
+    print_table([_OF_RELATIONSHIPS, *rows])
 
 
 def _row(rating: Rating) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from typing import Final
 
 from parley.orchestrator.api.requests import check_id
-from parley.orchestrator.peers.client_memory import ClientMemory
+from parley.orchestrator.peers.for_clients import ClientMemory
 from parley.runtime import audit
 from parley.runtime.validation import Violations
 from parley.v1 import memory_pb2, orchestrator_pb2, orchestrator_pb2_grpc

@@ -29,6 +29,7 @@ from parley.orchestrator.api.reading import (
     report_responses,
     wants_full_view,
 )
+from parley.orchestrator.api.relationships import RelationshipServicer
 from parley.orchestrator.api.report import report_pieces
 from parley.orchestrator.api.requests import check_id, digest_content, resolve_request
 from parley.orchestrator.api.route_warnings import budget_warnings, context_warnings
@@ -43,7 +44,7 @@ from parley.orchestrator.log.feedback import FeedbackReusedError, FeedbackStore
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.peers import roster
-from parley.orchestrator.peers.client_memory import ClientMemory
+from parley.orchestrator.peers.for_clients import ClientMemory, ClientRatings
 from parley.orchestrator.roles.catalogue import Roles
 from parley.orchestrator.watch.deltas import OWNER_KEY
 from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat, WatchItem, slow_reader_error
@@ -76,7 +77,7 @@ _LOG_PAGE = 20
 
 
 @dataclass(slots=True)
-class OrchestratorServicer(KeyServicer, MemoryServicer):
+class OrchestratorServicer(KeyServicer, MemoryServicer, RelationshipServicer):
     """Answers for debates.
 
     Attributes:
@@ -99,6 +100,7 @@ class OrchestratorServicer(KeyServicer, MemoryServicer):
     allowance: Allowance
     keys: TenantKeys
     memory: ClientMemory
+    ratings: ClientRatings
     draining: Draining
     owner: str
     reader_seconds: float

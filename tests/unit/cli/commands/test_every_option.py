@@ -92,6 +92,7 @@ EVALUATING: dict[str, list[str]] = {
 }
 LISTING: dict[str, list[str]] = {
     "agents": ["agents"],
+    "relationships": ["relationships", "ada"],
     "ratings": ["ratings", "--domain", "storage"],
 }
 ALONE: dict[str, list[str]] = {

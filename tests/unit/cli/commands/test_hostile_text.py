@@ -54,6 +54,11 @@ CASES: dict[str, list[list[str]]] = {
     "agents": [["agents", SERVER], ["agents", "--json", SERVER], ["agents", "-c", FILE]],
     "roles": [["roles", "-c", FILE], ["roles", "--json"]],
     "ratings": [["ratings", SERVER], ["ratings", "--domain", HOSTILE, SERVER], ["ratings", "--json", SERVER]],
+    "relationships": [
+        ["relationships", "ada", SERVER],
+        ["relationships", HOSTILE, "--json", SERVER],
+        ["relationships", HOSTILE, SERVER],
+    ],
     "up": [["up", "-c", FILE], ["up", "--advertise", HOSTILE]],
     "serve": [["serve", HOSTILE]],
     "memory search": [

@@ -1,4 +1,4 @@
-"""Memory as clients of the orchestrator read it: its own errors reach them, and one that is away is named."""
+"""Memory and ratings as clients of the orchestrator read them: their own errors reach them, and one that is away is named."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -6,8 +6,8 @@ from typing import Final
 
 import grpc
 
-from parley.runtime.errors import ParleyError, from_rpc_error, is_transport, unavailable
-from parley.v1 import memory_pb2, memory_pb2_grpc
+from parley.runtime.errors import from_rpc_error, is_transport, unavailable
+from parley.v1 import memory_pb2, memory_pb2_grpc, ratings_pb2, ratings_pb2_grpc
 
 _SECONDS: Final = 10.0
 _RETRY_SECONDS: Final = 1.0
@@ -31,35 +31,47 @@ class ClientMemory:
 
     async def search(self, request: memory_pb2.RecallRequest) -> AsyncIterator[memory_pb2.PastDebate]:
         """Yield past debates, best first."""
-        with _map_errors():
+        with _map_errors("memory"):
             async for each in self._stub.Recall(request, timeout=_SECONDS):
                 yield each.debate
 
     async def get(self, debate_id: str) -> memory_pb2.GetRecordResponse:
         """Return all that is remembered of a debate."""
         request = memory_pb2.GetRecordRequest(debate_id=debate_id)
-        with _map_errors():
+        with _map_errors("memory"):
             return await self._stub.GetRecord(request, timeout=_SECONDS)
 
     async def forget(self, debate_id: str) -> bool:
         """Forget a debate for good. Return whether it was remembered."""
         request = memory_pb2.ForgetDebateRequest(debate_id=debate_id)
-        with _map_errors():
+        with _map_errors("memory"):
             return (await self._stub.ForgetDebate(request, timeout=_SECONDS)).existed
 
 
+class ClientRatings:
+    """What is known of the tenant's agents. All methods raise ParleyError."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        """Ask over `channel`."""
+        self._stub = ratings_pb2_grpc.RatingsServiceStub(channel)
+
+    async def list_relationships(
+        self, request: ratings_pb2.ListRelationshipsRequest
+    ) -> ratings_pb2.ListRelationshipsResponse:
+        """Return a page of an agent's relationships."""
+        with _map_errors("ratings"):
+            return await self._stub.ListRelationships(request, timeout=_SECONDS)
+
+
 @contextmanager
-def _map_errors() -> Iterator[None]:
+def _map_errors(service: str) -> Iterator[None]:
     try:
         yield
     except grpc.aio.AioRpcError as error:
         if is_transport(error) or error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-            raise _away_error() from error
+            message = f"the {service} service is away; try again"
+            reason = f"{service.upper()}_UNAVAILABLE"
+            raise unavailable(reason, message, retry_after=_RETRY_SECONDS) from error
         if error.code() in _PASSED_ON:
             raise from_rpc_error(error) from error
         raise
-
-
-def _away_error() -> ParleyError:
-    message = "the memory service is away; try again"
-    return unavailable("MEMORY_UNAVAILABLE", message, retry_after=_RETRY_SECONDS)
