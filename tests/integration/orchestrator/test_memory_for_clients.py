@@ -175,6 +175,22 @@ async def test_a_debate_that_ends_can_be_found_and_once_it_is_deleted_nothing_ho
         await asyncio.to_thread(until, lambda: not _times_kept(clients.around.folder, b"zebra"))
 
 
+async def test_nothing_that_a_debate_left_stays_in_a_file_once_it_is_forgotten(clients: Clients) -> None:
+    async with clients.around.all():
+        request = record(question="Which zebra for orders?")
+        for text in (request.debate.dissents[0], request.debate.evidence[0], request.stands[0]):
+            text.text = f"Only a zebra: {text.text}"
+        request.debate.conclusion = request.debate.evidence[0].source = "A zebra."
+        request.issues[0].issue.text = request.issues[0].issue.suggestion = "The zebra is missing."
+        request.issues[0].reason = "No zebra was asked for."
+        await clients.record(record(PRICES, "Raise prices in spring?"))
+        await clients.record(request)
+        assert _times_kept(clients.around.folder, b"zebra") > 0
+        assert await clients.own.forget_memory(KAFKA)
+        await asyncio.to_thread(until, lambda: not _times_kept(clients.around.folder, b"zebra"))
+        assert [each.debate_id async for each in clients.own.search_memory("Raise prices?")] == [PRICES]
+
+
 def _times_kept(folder: Path, text: bytes) -> int:
     """How often the text stands in any file of any service."""
     return sum(each.read_bytes().count(text) for each in folder.rglob("*") if each.is_file())
