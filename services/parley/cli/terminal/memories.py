@@ -4,11 +4,13 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from parley.cli.terminal.words import enum_text, local_time_text, one_line
 from parley.runtime.printable import printable, printable_line
 from parley.runtime.safe_markdown import inline, list_item, to_safe_markdown
 from parley.v1.critique_pb2 import IssueStatus
-from parley.v1.effect_pb2 import DecisionConfidence
+from parley.v1.effect_pb2 import DecisionConfidence, DecisionRelation, RelatedDecision
 from parley.v1.memory_pb2 import FinalStand, PastDebate, RecordedIssue
 from parley.v1.orchestrator_pb2 import GetMemoryResponse
 from parley.v1.panel_pb2 import Objection
@@ -28,6 +30,7 @@ _MAX_WIDTH: Final = 100
 _INDENT: Final = "   "
 _MAX_QUESTION_LINES: Final = 2
 _MAX_CONCLUSION_LINES: Final = 3
+_MAX_RELATED: Final = 2
 _HEAD: Final = 12
 """Columns of the names before what `memory show` says in its head."""
 _STRENGTHS: Final = {
@@ -51,7 +54,7 @@ def found_lines(number: int, debate: PastDebate, width: int) -> Iterator[str]:
     question = _wrap(debate.question, inner, _MAX_QUESTION_LINES)
     yield f"{f'{number}.':<{len(_INDENT)}}{question[0]}"
     facts = (
-        local_time_text(debate.concluded_at)[:10],
+        _date(debate.concluded_at),
         strength_text(debate.strength),
         confidence_text(debate.confidence),
         f"{debate.relevance.similarity_percent:.0f} % alike",
@@ -61,6 +64,7 @@ def found_lines(number: int, debate: PastDebate, width: int) -> Iterator[str]:
         ", ".join(each for each in facts if each),
         *_wrap(debate.conclusion, inner, _MAX_CONCLUSION_LINES),
         *_dissent_lines(debate.dissents, inner),
+        *(_related_line(each, inner) for each in debate.related[:_MAX_RELATED]),
         debate.debate_id,
     ]
     yield from (f"{_INDENT}{line}" for line in below)
@@ -73,6 +77,22 @@ def _dissent_lines(dissents: Sequence[Objection], width: int) -> Iterator[str]:
         more = f" (and {others} more)" if others else ""
         agent = one_line(first.agent_id, 32)
         yield _wrap(f"Against it: {agent}: {first.text}", width - len(more), 1)[0] + more
+
+
+def _related_line(related: RelatedDecision, width: int) -> str:
+    return _wrap(f"{_relation_text(related)} ({related.debate_id})", width, 1)[0]
+
+
+def _relation_text(related: RelatedDecision) -> str:
+    """Return `Reverses the decision of 2026-03-01`."""
+    known = enum_text(DecisionRelation.DESCRIPTOR, related.relation)
+    relation = known.capitalize() if related.relation else "Is about"
+    return f"{relation} the decision of {_date(related.decided_at)}"
+
+
+def _date(time: Timestamp) -> str:
+    """Return a date on this machine's clock, such as `2026-03-01`."""
+    return local_time_text(time)[:10]
 
 
 def memory_head_lines(debate: PastDebate, width: int) -> Iterator[str]:
@@ -95,6 +115,7 @@ def memory_head_lines(debate: PastDebate, width: int) -> Iterator[str]:
 def memory_page(found: GetMemoryResponse) -> str:
     """Return the conclusion of a remembered debate, and what else it left, as CommonMark; its texts cannot pose as ours."""
     sections = (
+        ("Earlier decisions", [_related_item(each) for each in found.debate.related]),
         ("Against the decision", [_objection_item(each) for each in found.debate.dissents]),
         ("What it rests on", [list_item(f"{each.text} ({each.source})") for each in found.debate.evidence]),
         ("Where agents stood", [_stand_item(each) for each in found.stands]),
@@ -103,6 +124,12 @@ def memory_page(found: GetMemoryResponse) -> str:
     parts = [to_safe_markdown(printable(found.debate.conclusion.strip()))]
     parts += ["\n".join([f"## {title}", "", *items]) for title, items in sections if items]
     return "\n\n".join(parts)
+
+
+def _related_item(related: RelatedDecision) -> str:
+    why = f" Why: {printable_line(related.reason)}" if related.reason else ""
+    decision = printable_line(related.decision)
+    return list_item(f"{_relation_text(related)} ({inline(related.debate_id)}): {decision}{why}")
 
 
 def _objection_item(objection: Objection) -> str:

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from parley.cli.__main__ import run
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, Issue
-from parley.v1.effect_pb2 import DecisionConfidence
+from parley.v1.effect_pb2 import DECISION_RELATION_REVERSES, DecisionConfidence
 from parley.v1.memory_pb2 import PastDebate, Relevance
 from parley.v1.orchestrator_pb2 import GetMemoryResponse
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
@@ -102,6 +102,32 @@ def test_a_debate_of_which_little_is_known_is_shown_without_gaps(
     assert capsys.readouterr().out.splitlines()[1] == "   2026-03-01, 0 % alike"
     run(["memory", "show", KAFKA, *at])
     assert capsys.readouterr().out.splitlines()[3:] == ["", "One."]
+
+
+def test_that_an_earlier_decision_is_reversed_is_said_with_its_date_and_why(
+    at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = remembered(conclusion="Use RabbitMQ.")
+    found.debate.related.add(
+        debate_id=PRICES,
+        decided_at=Timestamp(seconds=1_772_366_400),
+        decision="Use Kafka.",
+        relation=DECISION_RELATION_REVERSES,
+        reason="The team is smaller now.",
+    )
+    found.debate.related.add(debate_id="deb-1", decided_at=Timestamp(seconds=1_772_366_400))
+    orchestrator.memories = {KAFKA: found}
+    assert run(["memory", "search", "Kafka?", *at]) == 0
+    assert capsys.readouterr().out.splitlines()[4:6] == [
+        f"   Reverses the decision of 2026-03-01 ({PRICES})",
+        "   Is about the decision of 2026-03-01 (deb-1)",
+    ]
+    assert run(["memory", "show", KAFKA, *at]) == 0
+    shown = capsys.readouterr().out
+    assert (
+        f"- Reverses the decision of 2026-03-01 ({PRICES}): Use Kafka. Why: The team is smaller now.\n"
+        in shown
+    )
 
 
 def test_a_limit_and_a_domain_are_passed_on(at: list[str], capsys: pytest.CaptureFixture[str]) -> None:
