@@ -66,6 +66,16 @@ def print_footer(text: str) -> None:
         console.print(line, style="dim", markup=False, highlight=False, width=_width(console))
 
 
+def plain_text(text: str) -> str:
+    """Return the words of CommonMark on one line, without its markup and its blocks of code; all of it if no words are left."""
+    paragraphs = [
+        "".join(" " if each.type.endswith("break") else each.content for each in token.children or [])
+        for token in _parser().parse(printable(text))
+        if token.type == "inline"
+    ]
+    return printable_line(" ".join(paragraphs)) or printable_line(text)
+
+
 def _console(stream: TextIO | None = None) -> "Console":
     from rich.console import Console
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from parley.cli.terminal.markdown import plain_text
 from parley.cli.terminal.words import enum_text, local_time_text, one_line
 from parley.runtime.printable import printable, printable_line
 from parley.runtime.safe_markdown import inline, list_item, to_safe_markdown
@@ -30,6 +31,8 @@ _MAX_WIDTH: Final = 100
 _INDENT: Final = "   "
 _MAX_QUESTION_LINES: Final = 2
 _MAX_CONCLUSION_LINES: Final = 3
+_READ: Final = 4_000
+"""Characters of a conclusion that are looked at for its first lines."""
 _MAX_RELATED: Final = 2
 _HEAD: Final = 12
 """Columns of the names before what `memory show` says in its head."""
@@ -62,7 +65,7 @@ def found_lines(number: int, debate: PastDebate, width: int) -> Iterator[str]:
     below = [
         *question[1:],
         ", ".join(each for each in facts if each),
-        *_wrap(debate.conclusion, inner, _MAX_CONCLUSION_LINES),
+        *_wrap(plain_text(debate.conclusion[:_READ]), inner, _MAX_CONCLUSION_LINES),
         *_dissent_lines(debate.dissents, inner),
         *(_related_line(each, inner) for each in debate.related[:_MAX_RELATED]),
         debate.debate_id,

@@ -92,6 +92,29 @@ def test_no_line_of_a_search_is_wider_than_the_terminal(
     assert max(map(cell_len, lines)) <= 80
 
 
+@pytest.mark.parametrize(
+    ("conclusion", "shown"),
+    [
+        (
+            "## Decision\n\n**Raise** them,\nsee `prices.yaml`.\n\n- in spring",
+            "Decision Raise them, see prices.yaml. in spring",
+        ),
+        ("```\nx = 1\n```", "``` x = 1 ```"),
+        ("a &#x202e;b", "a b"),
+    ],
+)
+def test_the_beginning_of_a_conclusion_is_words_without_markup(
+    at: list[str],
+    orchestrator: ScriptedOrchestrator,
+    capsys: pytest.CaptureFixture[str],
+    conclusion: str,
+    shown: str,
+) -> None:
+    orchestrator.memories = {KAFKA: remembered(conclusion=conclusion)}
+    assert run(["memory", "search", "Kafka?", *at]) == 0
+    assert capsys.readouterr().out.splitlines()[2] == f"   {shown}"
+
+
 def test_a_debate_of_which_little_is_known_is_shown_without_gaps(
     at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:
