@@ -11,9 +11,11 @@ from uuid import UUID, uuid4, uuid5
 
 import pytest
 from qdrant_client import AsyncQdrantClient
+from qdrant_edge import EdgeShard, ScoredPoint, SearchRequest
 
 from parley.storage.opening import open_vectors
 from parley.storage.ports import Point, StorageError, StoreUnavailableError, VectorCollection, Vectors
+from parley.storage.qdrant import edge
 from parley.storage.qdrant.server import ServerVectors
 
 # The local mode says that it needs no indexes.
@@ -24,11 +26,20 @@ NAMESPACE = UUID("5f5b2d4e-3f4c-4b8e-9f0a-6a6f0f3f2b11")
 
 
 @pytest.fixture(
-    params=["edge", "local", pytest.param("server", marks=pytest.mark.skipif(not SERVER, reason="no server"))]
+    params=[
+        "edge",
+        "edge in parts",
+        "local",
+        pytest.param("server", marks=pytest.mark.skipif(not SERVER, reason="no server")),
+    ]
 )
-async def vectors(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Vectors]:
+async def vectors(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Vectors]:
     async with AsyncExitStack() as stack:
-        if request.param == "edge":
+        if request.param == "edge in parts":
+            monkeypatch.setattr(edge, "_PART", 2)
+        if request.param.startswith("edge"):
             yield await stack.enter_async_context(open_vectors(f"edge:{tmp_path / 'vectors'}"))
         elif request.param == "server":
             yield await stack.enter_async_context(open_vectors(SERVER))
@@ -228,3 +239,64 @@ async def test_a_number_that_is_not_finite_is_refused_and_nothing_of_its_batch_i
 
 async def test_a_store_that_can_be_asked_answers(vectors: Vectors) -> None:
     await vectors.ping()
+
+
+async def test_an_embedded_collection_of_many_points_is_in_parts_that_outlive_the_process(
+    tmp_path: Path, collection: VectorCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edge, "_PART", 2)
+    async with open_vectors(f"edge:{tmp_path}") as vectors:
+        await vectors.prepare(collection)
+        for number in range(5):
+            await vectors.upsert(collection, [point(f"p{number}", 1, number, 0)])
+    async with open_vectors(f"edge:{tmp_path}") as vectors:
+        await vectors.prepare(collection)
+        await vectors.upsert(collection, [point("p0", 1, 9, 0), point("p5", 1, 8, 0)])
+        assert await names(vectors, collection) == ["p1", "p2", "p3", "p4", "p5", "p0"]
+        assert await names(vectors, collection, limit=2) == ["p1", "p2"]
+        assert await vectors.count(collection) == 6
+    assert (tmp_path / f"{collection.name}~3").exists()
+
+
+async def test_other_work_has_its_turn_between_the_parts_of_a_search(
+    tmp_path: Path, collection: VectorCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns: list[str] = []
+    search = edge._search
+
+    def search_and_note(shard: EdgeShard, request: SearchRequest) -> list[ScoredPoint]:
+        turns.append("part")
+        return search(shard, request)
+
+    monkeypatch.setattr(edge, "_PART", 1)
+    monkeypatch.setattr(edge, "_search", search_and_note)
+    async with open_vectors(f"edge:{tmp_path}") as vectors:
+        await vectors.prepare(collection)
+        for number in range(2):
+            await vectors.upsert(collection, [point(f"p{number}", 1, number, 0)])
+        searching = asyncio.create_task(names(vectors, collection))
+        while not searching.done():
+            turns.append("loop")
+            await asyncio.sleep(0)
+    told = " ".join(turns)
+    assert told.count("part") == 3
+    assert "part part" not in told
+
+
+@pytest.mark.parametrize("damaged", [0, 1])
+async def test_a_collection_of_which_a_part_is_damaged_is_made_anew(
+    tmp_path: Path, collection: VectorCollection, damaged: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edge, "_PART", 1)
+    async with open_vectors(f"edge:{tmp_path}") as vectors:
+        await vectors.prepare(collection)
+        await vectors.upsert(collection, [point("p0", 1, 0, 0)])
+        await vectors.upsert(collection, [point("p1", 1, 1, 0)])
+    folder = tmp_path / (f"{collection.name}~{damaged}" if damaged else collection.name)
+    (segment,) = folder.rglob("segment.json")
+    os.truncate(segment, 0)
+    async with open_vectors(f"edge:{tmp_path}") as vectors:
+        await vectors.prepare(collection)
+        assert await vectors.count(collection) == 0
+        await vectors.upsert(collection, [point("p0", 1, 0, 0)])
+        assert await names(vectors, collection) == ["p0"]

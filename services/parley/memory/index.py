@@ -41,20 +41,27 @@ from parley.v1.memory_pb2 import RecordDebateRequest
 T = TypeVar("T")
 
 _MAX_WAIT_SECONDS: Final = 2.0
-"""Seconds that a search waits for an index under construction, before it uses what is there."""
+"""Seconds from its first use on that searches wait for an index under construction; then they use what is there."""
 _RETRY_BACKOFF: Final = Backoff(first=1.0, maximum=60.0, jitter=0.2)
 
 _logger = get_logger(__name__)
 _PAGE: Final = 500
 _EMBED_BATCH: Final = 16
+_COUNTED_AT_ONCE: Final = 200
+_COUNT_PAUSE_SECONDS: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """A model's collection; `complete` is set as soon as nothing is known to be missing."""
+    """A model's collection; `complete` is set as soon as nothing is known to be missing.
+
+    Attributes:
+        waits_until: When searches stop to wait for that, in seconds of the loop's time: it may be far off.
+    """
 
     collection: VectorCollection
     model: str
+    waits_until: float
     complete: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -124,10 +131,10 @@ class DebateIndex:
 
         async def search(index: _Index) -> Sequence[Neighbor]:
             try:
-                async with asyncio.timeout(_MAX_WAIT_SECONDS):
+                async with asyncio.timeout_at(index.waits_until):
                     await index.complete.wait()
             except TimeoutError:
-                _logger.info(
+                _logger.debug(
                     "memory's index is being made; what is there is searched", index=index.collection.name
                 )
             return await self._vectors.search(
@@ -159,7 +166,12 @@ class DebateIndex:
                 name = "debates-" + re.sub(r"[^A-Za-z0-9._-]", "-", meaning.model)
                 collection = VectorCollection(name, len(meaning.vector), ("tenant", "domain"))
                 await self._vectors.prepare(collection)
-                index = self._indexes[meaning.model] = _Index(collection, meaning.model)
+                # Asked before this process writes to it: what is lost must not be made up for by what is new.
+                is_complete = await self._filler.is_still_complete(collection)
+                waits_until = asyncio.get_running_loop().time() + _MAX_WAIT_SECONDS
+                index = self._indexes[meaning.model] = _Index(collection, meaning.model, waits_until)
+                if is_complete:
+                    index.complete.set()  # no search waits while the documents are counted
                 self._to_fill.put_nowait(index)
             return index
 
@@ -195,10 +207,14 @@ class ModelChangedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
-    """The last key, in their order, whose debate is in the index, and the least number of debates in it."""
+    """The last key, in their order, whose debate is in the index, and the least number of debates in it.
+
+    `complete` is how many debates it had when it was last complete; 0: it never was.
+    """
 
     after: str = ""
     count: int = 0
+    complete: int = 0
 
 
 class Filler:
@@ -208,6 +224,17 @@ class Filler:
         self._documents = documents
         self._vectors = vectors
         self._embedding_client = meanings
+
+    async def is_still_complete(self, collection: VectorCollection) -> bool:
+        """Return whether the index was complete once and has lost nothing since, as far as its size tells.
+
+        One that has is not complete again before it is filled.
+        """
+        progress = await self._load_progress(collection)
+        if progress.complete <= await self._vectors.count(collection):
+            return progress.complete > 0
+        await self._save_progress(collection, _Progress())
+        return False
 
     async def fill(self, collection: VectorCollection, model: str) -> None:
         """Write the missing vectors; embed debates of another model again.
@@ -225,13 +252,16 @@ class Filler:
         if held < progress.count:  # the index was lost since
             progress = _Progress()
         if not progress.after and held >= await self._count_debates():
+            if held != progress.complete:
+                await self._save_progress(collection, _Progress(complete=held))
             return
         _logger.info("memory's index is being built", index=collection.name, holds=held)
-        async for page in self._pages(progress.after):
+        async for page in self._pages(progress.after, _PAGE):
             written = await self._write(collection, model, page)
             progress = _Progress(str(page[-1].fields["key"]), progress.count + written)
             await self._save_progress(collection, progress)
-        await self._save_progress(collection, _Progress())
+        complete = await self._vectors.count(collection)
+        await self._save_progress(collection, _Progress(complete=complete))
         _logger.info("memory's index is complete", index=collection.name)
 
     async def _write(self, collection: VectorCollection, model: str, page: Sequence[Document]) -> int:
@@ -246,10 +276,15 @@ class Filler:
     async def _load_progress(self, collection: VectorCollection) -> _Progress:
         found = await self._documents.get(FILL_PROGRESS, collection.name)
         fields: Any = found.fields if found is not None else {}
-        return _Progress(str(fields.get("after", "")), int(fields.get("written", 0)))
+        after, written = str(fields.get("after", "")), int(fields.get("written", 0))
+        return _Progress(after, written, int(fields.get("complete", 0)))
 
     async def _save_progress(self, collection: VectorCollection, progress: _Progress) -> None:
-        fields: Fields = {"after": progress.after, "written": progress.count}
+        fields: Fields = {
+            "after": progress.after,
+            "written": progress.count,
+            "complete": progress.complete,
+        }
         if not await self._documents.update(FILL_PROGRESS, collection.name, fields):
             try:
                 await self._documents.insert(FILL_PROGRESS, collection.name, fields)
@@ -257,11 +292,17 @@ class Filler:
                 return
 
     async def _count_debates(self) -> int:
-        return sum([len(page) async for page in self._pages("")])
+        """Return how many debates are recorded. Recalls go on meanwhile, so it takes its time."""
+        count = 0
+        async for page in self._pages("", _COUNTED_AT_ONCE):
+            count += len(page)
+            if len(page) == _COUNTED_AT_ONCE:
+                await asyncio.sleep(_COUNT_PAUSE_SECONDS)
+        return count
 
-    async def _pages(self, after: str) -> AsyncIterator[Sequence[Document]]:
+    async def _pages(self, after: str, limit: int) -> AsyncIterator[Sequence[Document]]:
         while page := await self._documents.find(
-            DEBATES, {"key": Above(after)}, order=(Order("key"),), limit=_PAGE
+            DEBATES, {"key": Above(after)}, order=(Order("key"),), limit=limit
         ):
             yield page
             after = str(page[-1].fields["key"])

@@ -122,7 +122,7 @@ class Memories:
             tenant=tenant,
             domain=domain,
             excluded=[storage_key(tenant, debate_id) for debate_id in excluded],
-            limit=CANDIDATES,
+            limit=max(CANDIDATES, limit),
             floor=lowest_similarity(floor),
         )
         now = self._clock.now().timestamp()

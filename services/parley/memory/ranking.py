@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from parley.memory.traces import Trace
 from parley.v1.memory_pb2 import Relevance
 
-CANDIDATES: Final = 100
-"""How many of the debates nearest in meaning are ranked."""
+CANDIDATES: Final = 50
+"""How many of the debates nearest in meaning are ranked, unless more are asked for."""
 _WORDS: Final = 0.1
 _CROWDING: Final = 0.2
 _COMPANY: Final = 0.2
@@ -70,8 +70,10 @@ def rank(words: Sequence[str], candidates: Sequence[Candidate], floor: float, no
     similarities = np.array([each.similarity for each in candidates])
     if not candidates or similarities.max() < floor:
         return []
-    vectors = np.array([each.vector for each in candidates])
-    likeness = vectors @ vectors.T
+    vectors = np.array([each.vector for each in candidates], dtype=np.float32)
+    likeness = np.einsum("ik,jk->ij", vectors, vectors).astype(
+        np.float64
+    )  # without the threads that `@` wakes
     shares = _share_words(words, candidates)
     scores = (
         similarities

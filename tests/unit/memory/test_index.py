@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -21,7 +22,7 @@ from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ParleyError, unavailable
 from parley.runtime.tasks import background_task
 from parley.storage.opening import open_store, open_vectors
-from parley.storage.ports import Documents, VectorCollection, Vectors
+from parley.storage.ports import Documents, Point, VectorCollection, Vectors
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
 NEW = VectorCollection("debates-new", 2, ("tenant", "domain"))
@@ -175,3 +176,30 @@ async def test_an_index_that_waits_for_convergence_is_made_once_it_is_back(
             embedding.allowed = 1000
             while len(await recall(memories)) < 3:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
+
+
+async def test_no_search_waits_for_the_count_of_an_index_that_was_complete_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as stores:
+        await remember(stores, 3)
+        await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
+
+    async def count_for_ever(_: Filler) -> int:
+        await asyncio.Event().wait()
+        return 0
+
+    monkeypatch.setattr(index_module, "_MAX_WAIT_SECONDS", 3600)
+    monkeypatch.setattr(Filler, "_count_debates", count_for_ever)
+    async with opened(tmp_path) as stores:
+        index = DebateIndex(stores.documents, stores.vectors, meanings())
+        async with asyncio.timeout(30), background_task("making the index", index.run()):
+            assert len(await recall(memories_of(stores, index, meanings()))) == 3
+    async with opened(tmp_path) as stores:
+        await stores.vectors.prepare(NEW)
+        first = await stores.vectors.search(NEW, [1.0, 0.0], limit=1)
+        await stores.vectors.delete(NEW, [each.id for each in first])
+        filler = Filler(stores.documents, stores.vectors, meanings())
+        assert not await filler.is_still_complete(NEW)
+        await stores.vectors.upsert(NEW, [Point(uuid4(), [1.0, 0.0], {"tenant": "default"})])
+        assert not await filler.is_still_complete(NEW), "another one does not make up for it"
