@@ -18,6 +18,7 @@ from parley.v1.effect_pb2 import DecisionConfidence
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
 from tests.integration.orchestrator.around import Around, create, held
 from tests.support.orchestration import WITHIN, Orchestrator
+from tests.support.real_services import convergence_at
 from tests.support.waiting import until
 
 KAFKA = "deb-20260301-101112-aaaaaaaa"
@@ -155,6 +156,19 @@ async def test_without_memory_a_client_is_answered_when_to_ask_again(clients: Cl
             "MEMORY_UNAVAILABLE",
             1.0,
         )
+
+
+async def test_a_service_that_lacks_a_call_counts_as_away(
+    around: Around, gateway_server: RunningServer
+) -> None:
+    async with (
+        convergence_at(around.convergence),  # in memory's place
+        around.orchestrating(gateway_server, memory=around.convergence) as orchestrator,
+        ParleyClient(orchestrator.server.address, patience=0) as parley,
+    ):
+        with pytest.raises(ParleyError) as refused:
+            await parley.get_memory(KAFKA)
+    assert refused.value.reason == "MEMORY_UNAVAILABLE"
 
 
 async def test_a_debate_that_ends_can_be_found_and_once_it_is_deleted_nothing_holds_its_text(

@@ -20,6 +20,8 @@ _PASSED_ON: Final = frozenset(
     }
 )
 """Codes of errors that say something to the client too."""
+_AWAY: Final = frozenset({grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNIMPLEMENTED})
+"""Codes with which a service is as good as away: it is too slow, or in a rollout still of the version before."""
 
 
 class ClientMemory:
@@ -68,7 +70,7 @@ def _map_errors(service: str) -> Iterator[None]:
     try:
         yield
     except grpc.aio.AioRpcError as error:
-        if is_transport(error) or error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        if is_transport(error) or error.code() in _AWAY:
             message = f"the {service} service is away; try again"
             reason = f"{service.upper()}_UNAVAILABLE"
             raise unavailable(reason, message, retry_after=_RETRY_SECONDS) from error
