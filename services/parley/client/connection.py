@@ -1,10 +1,10 @@
 """A connection to one service, and calls over it that are retried."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from functools import partial
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import grpc
 
@@ -19,6 +19,7 @@ RECONNECTION: Final = Backoff(first=0.1, maximum=5.0, jitter=0.5)
 _CALL_SECONDS: Final = 30.0
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 
 class Connection(ABC):
@@ -74,3 +75,18 @@ class Connection(ABC):
         return await retry(
             attempt, on=is_transport, backoff=RECONNECTION, clock=SystemClock(), seconds=self._patience
         )
+
+    async def _list(
+        self,
+        method: Callable[..., Awaitable[Answer]],
+        request: Any,
+        items: Callable[[Answer], Iterable[Item]],
+    ) -> AsyncGenerator[Item, None]:
+        """Yield the items of all pages; each page is fetched when it is needed. Raise ParleyError."""
+        while True:
+            page: Any = await self._call(method, request)
+            for each in items(page):
+                yield each
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token

@@ -90,7 +90,7 @@ class ParleyClient(Connection):
             for failed in page.failures:
                 yield failed
 
-    async def list(
+    def list(
         self,
         statuses: Sequence[debate_pb2.DebateStatus.ValueType] = (),
         *,
@@ -106,24 +106,16 @@ class ParleyClient(Connection):
         Those in `statuses`, of a format (`panel`, `panel@1`), accepted `since` a time or later and `before` another, with all
         of these `labels`; or all. Times without a zone are UTC.
         """
-        token = ""
-        while True:
-            request = orchestrator_pb2.ListDebatesRequest(
-                page_size=page_size,
-                page_token=token,
-                statuses=tuple(statuses),
-                format=format_name,
-                created_from=_to_timestamp(since),
-                created_before=_to_timestamp(before),
-                labels=labels,
-                order_by="create_time" if oldest_first else "",
-            )
-            page = await self._call(self._stub.ListDebates, request)
-            for debate in page.debates:
-                yield debate
-            token = page.next_page_token
-            if not token:
-                return
+        request = orchestrator_pb2.ListDebatesRequest(
+            page_size=page_size,
+            statuses=tuple(statuses),
+            format=format_name,
+            created_from=_to_timestamp(since),
+            created_before=_to_timestamp(before),
+            labels=labels,
+            order_by="create_time" if oldest_first else "",
+        )
+        return self._list(self._stub.ListDebates, request, lambda page: page.debates)
 
     def watch(
         self, debate_id: str, after: int = 0, *, text: bool = False
@@ -219,21 +211,12 @@ class ParleyClient(Connection):
         request = orchestrator_pb2.ForgetMemoryRequest(debate_id=debate_id)
         return (await self._call(self._stub.ForgetMemory, request)).existed
 
-    async def list_relationships(
+    def list_relationships(
         self, agent_id: str, *, page_size: int = _PAGE
     ) -> AsyncGenerator[ratings_pb2.Relationship, None]:
         """Yield how an agent gets along with others, those first with whom it has debated most."""
-        token = ""
-        while True:
-            request = orchestrator_pb2.ListAgentRelationshipsRequest(
-                agent_id=agent_id, page_size=page_size, page_token=token
-            )
-            page = await self._call(self._stub.ListAgentRelationships, request)
-            for relationship in page.relationships:
-                yield relationship
-            token = page.next_page_token
-            if not token:
-                return
+        request = orchestrator_pb2.ListAgentRelationshipsRequest(agent_id=agent_id, page_size=page_size)
+        return self._list(self._stub.ListAgentRelationships, request, lambda page: page.relationships)
 
     async def cancel(self, debate_id: str, reason: str = "", *, request_id: str | None = None) -> int:
         """End the debate without an answer; return the sequence of the event that records the intervention.
@@ -346,17 +329,10 @@ class ParleyClient(Connection):
             request.expire_time.FromDatetime(expires)
         return await self._call(self._stub.CreateKey, request)
 
-    async def list_keys(self, *, page_size: int = _PAGE) -> AsyncGenerator[key_pb2.ApiKey, None]:
+    def list_keys(self, *, page_size: int = _PAGE) -> AsyncGenerator[key_pb2.ApiKey, None]:
         """Yield the API keys of the tenant, oldest first, revoked ones included."""
-        token = ""
-        while True:
-            request = key_pb2.ListKeysRequest(page_size=page_size, page_token=token)
-            page = await self._call(self._stub.ListKeys, request)
-            for key in page.keys:
-                yield key
-            token = page.next_page_token
-            if not token:
-                return
+        request = key_pb2.ListKeysRequest(page_size=page_size)
+        return self._list(self._stub.ListKeys, request, lambda page: page.keys)
 
     async def revoke_key(self, key_id: str) -> key_pb2.ApiKey:
         """Revoke an API key of the tenant for good, and return it without its text."""

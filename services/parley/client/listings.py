@@ -35,16 +35,7 @@ class RatingsClient(Connection):
     def _create_stub(self, connected: grpc.aio.Channel) -> None:
         self._stub = ratings_pb2_grpc.RatingsServiceStub(connected)
 
-    async def list(
-        self, domain: str = "", *, page_size: int = _PAGE
-    ) -> AsyncGenerator[ratings_pb2.Rating, None]:
+    def list(self, domain: str = "", *, page_size: int = _PAGE) -> AsyncGenerator[ratings_pb2.Rating, None]:
         """Yield ratings in a domain, or overall, best first, page by page as they are asked for."""
-        token = ""
-        while True:
-            request = ratings_pb2.ListRatingsRequest(domain=domain, page_size=page_size, page_token=token)
-            page = await self._call(self._stub.ListRatings, request)
-            for rating in page.ratings:
-                yield rating
-            token = page.next_page_token
-            if not token:
-                return
+        request = ratings_pb2.ListRatingsRequest(domain=domain, page_size=page_size)
+        return self._list(self._stub.ListRatings, request, lambda page: page.ratings)
