@@ -157,6 +157,7 @@ def parley() -> None:
     default=None,
     help="Let the agents ask questions before they begin; you answer on the terminal. Default: the file's.",
 )
+@click.option("--no-history", is_flag=True, help="Show the agents no past debates on like questions.")
 @click.option("--max-output-tokens", type=Count(1_000_000), metavar="N", help="Bound one contribution.")
 @click.option(
     "--context-tokens",

@@ -44,6 +44,7 @@ class DebateOptions:
     context: Path | None
     facts: tuple[tuple[str, str], ...]
     clarify: bool | None
+    no_history: bool
     max_output_tokens: int | None
     context_tokens: int | None
     labels: tuple[tuple[str, str], ...]
@@ -119,6 +120,8 @@ def build_debate_request(
     )
     spec.context.extend(ContextDocument(path=path, text=text) for path, text in context.documents)
     spec.environment.update(options.facts)
+    if options.no_history:
+        spec.history_limit = 0
     spec.labels.update(options.labels)
     return CreateDebateRequest(request_id=os.urandom(16).hex(), spec=spec)
 
@@ -175,6 +178,7 @@ def _new_debate_options(question: str | None, options: DebateOptions) -> list[st
         "--context": options.context,
         "--fact": options.facts or None,
         "--no-clarify" if options.clarify is False else "--clarify": options.clarify,
+        "--no-history": options.no_history or None,
         "--max-output-tokens": options.max_output_tokens,
         "--label": options.labels or None,
     }

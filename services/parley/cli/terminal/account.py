@@ -11,12 +11,15 @@ from parley.cli.terminal.words import (
     cost_text,
     debating_agents,
     duration_text,
+    enum_text,
     failure_lines,
     first_line,
     rounds_text,
     run_seconds,
+    utc_day_text,
 )
 from parley.client import Debate
+from parley.runtime.printable import printable_line
 from parley.v1.agent_pb2 import Agent, ToolCall
 from parley.v1.debate_pb2 import (
     STOP_REASON_AGENTS_READY,
@@ -41,6 +44,7 @@ from parley.v1.debate_pb2 import (
     DraftGroups,
     Work,
 )
+from parley.v1.effect_pb2 import DecisionRelation
 from parley.v1.panel_pb2 import EFFORT_QUICK
 
 _WIDTH = 100
@@ -157,6 +161,15 @@ _STOP_REASONS: Final = {
 def summary_line(debate: Debate) -> str:
     """Return `2 of 3 first drafts agree (ada, bo) · all rounds completed · scores: ada 8, bo 7.5 · m · 7 calls · 1,234 tokens · $0.01 · 5 s`."""
     return " · ".join(_summary_parts(debate))
+
+
+def news_lines(debate: Debate) -> Iterator[str]:
+    """Yield how the answer stands to earlier decisions, such as `Reverses the decision of 3 March 2026 (ID): The load has fallen.`."""
+    for each in debate.outcome.related:
+        if each.relation:
+            relation = enum_text(DecisionRelation.DESCRIPTOR, each.relation).capitalize()
+            decided = f"{relation} the decision of {utc_day_text(each.decided_at)} ({each.debate_id})"
+            yield printable_line(f"{decided}: {each.reason}" if each.reason else f"{decided}.")
 
 
 def _summary_parts(debate: Debate) -> Iterator[str]:

@@ -52,18 +52,19 @@ def print_indented(text: str) -> None:
     console.print(Padding(to_rich(text), (0, 0, 1, _INDENT), expand=False), width=_width(console))
 
 
-def print_footer(text: str) -> None:
-    """Print one line about the text on stdout: below it on a terminal, on stderr elsewhere."""
-    line = printable_line(text)
+def print_footer(*texts: str) -> None:
+    """Print lines about the text on stdout: below it on a terminal, on stderr elsewhere."""
+    lines = list(map(printable_line, texts))
     if not sys.stdout.isatty():
         sys.stdout.flush()
-        say(line)
+        for line in lines:
+            say(line)
     elif not can_redraw(sys.stdout):
-        print_text(f"\n{line}\n")
+        print_text("\n" + "".join(f"{line}\n" for line in lines))
     else:
         console = _console()
         console.print()
-        console.print(line, style="dim", markup=False, highlight=False, width=_width(console))
+        console.print("\n".join(lines), style="dim", markup=False, highlight=False, width=_width(console))
 
 
 def plain_text(text: str) -> str:

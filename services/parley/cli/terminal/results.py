@@ -11,7 +11,7 @@ from typing import Final
 from parley.cli.errors import CommandError
 from parley.cli.person import is_terminal
 from parley.cli.printing import print_text, say
-from parley.cli.terminal.account import summary_line
+from parley.cli.terminal.account import news_lines, summary_line
 from parley.cli.terminal.files import write_file, write_new_file
 from parley.cli.terminal.markdown import print_footer, print_markdown
 from parley.cli.terminal.message_json import json_value, message_to_json, to_json
@@ -28,7 +28,7 @@ _FILE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,119}\.md")
 
 
 def write_answer(debate: Debate, output: Path | None, approved: str = "") -> None:
-    """Print the answer, or write it to the file, and print a summary line; if the file cannot be written, print the answer too.
+    """Print the answer, or write it to the file, and print a summary line and what is new; if the file cannot be written, print the answer too.
 
     Print it no second time below the text with it that the user has just `approved` on this terminal. Raise CommandError.
     """
@@ -37,7 +37,7 @@ def write_answer(debate: Debate, output: Path | None, approved: str = "") -> Non
         is_above = is_terminal(sys.stdout) and debate.outcome.description.strip() in approved
         if not (approved and is_above):
             print_markdown(answer)
-        print_footer(summary_line(debate))
+        print_footer(summary_line(debate), *news_lines(debate))
         return
     try:
         write_file(output, message_to_json(debate) if output.suffix.lower() == ".json" else _page(answer))
@@ -45,7 +45,8 @@ def write_answer(debate: Debate, output: Path | None, approved: str = "") -> Non
         print_markdown(answer)
         raise CommandError(f"--output {error}", error.code) from None
     say(f"Answer: {output}")
-    say(summary_line(debate))
+    for line in (summary_line(debate), *news_lines(debate)):
+        say(line)
 
 
 def write_report(path: Path, text: str) -> None:

@@ -129,6 +129,12 @@ def local_time_text(time: Timestamp) -> str:
     return time.ToDatetime(UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
+def utc_day_text(time: Timestamp) -> str:
+    """Return the day in UTC, as answers and reports name it, such as `3 March 2026`."""
+    day = time.ToDatetime(UTC)
+    return f"{day.day} {day:%B %Y}"
+
+
 def utc_time_text(time: Timestamp) -> str:
     """Return the time of day in UTC, such as `14:05:09 UTC`."""
     return f"{time.ToDatetime(UTC):%H:%M:%S} UTC"

@@ -22,6 +22,7 @@ from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.api.report_people import clarification_blocks
 from parley.orchestrator.api.verdict import verdict_lines
 from parley.orchestrator.engine.format import Format
+from parley.orchestrator.model.effect_text import describe_related
 from parley.orchestrator.model.names import Names, names_of
 from parley.orchestrator.model.short_text import to_title
 from parley.orchestrator.model.tension_text import describe_tension
@@ -107,6 +108,11 @@ def _overview(
     ]
     if line := stand_in_line(debate):
         facts.append(f"**{inline(line).replace(':', ':**', 1)}")
+    names = names_of(debate)
+    facts.extend(
+        f"**Earlier decision:** {inline(names.put_in(describe_related(each)))}"
+        for each in debate.outcome.related
+    )
     if debate.demonstration:
         facts.append(f"**Demonstration:** {DEMONSTRATION}")
     return "\n".join(

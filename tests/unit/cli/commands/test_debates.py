@@ -67,6 +67,18 @@ def test_a_debate_is_found_again_by_its_labels(
         )
 
 
+def test_past_debates_are_shown_unless_the_command_line_says_otherwise(
+    orchestrator: ScriptedOrchestrator,
+) -> None:
+    Path("parley.yaml").write_text("debate:\n  history_limit: 3\n")
+    ask = ["debate", "Which?", "-c", "parley.yaml", "--server", orchestrator.address]
+    assert run(ask) == 0
+    assert orchestrator.created[-1].spec.history_limit == 3
+    assert run([*ask, "--no-history"]) == 0
+    assert orchestrator.created[-1].spec.HasField("history_limit")
+    assert orchestrator.created[-1].spec.history_limit == 0
+
+
 def test_facts_go_with_the_debate_and_an_option_counts_before_the_file(
     orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -46,6 +46,7 @@ DEBATE: dict[str, list[str]] = {
     "--context": ["Which?", "--context", "context.md"],
     "--fact": ["Which?", "--fact", "team=Payments"],
     "--clarify": ["Which?", "--no-clarify"],
+    "--no-history": ["Which?", "--no-history"],
     "--max-output-tokens": ["Which?", "--max-output-tokens", "64"],
     "--context-tokens": ["Which?", "--context-tokens", "4096"],
     "--label": ["Which?", "--label", "team=payments"],

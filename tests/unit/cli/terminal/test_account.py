@@ -1,8 +1,11 @@
 """What `--verbose` and the last line say of a debate: what it took, and how far the agents agreed."""
 
+from datetime import UTC, datetime
 from itertools import permutations
 
-from parley.cli.terminal.account import account_lines, agreement_texts, summary_line
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from parley.cli.terminal.account import account_lines, agreement_texts, news_lines, summary_line
 from parley.cli.terminal.debate_overview import overview_lines
 from parley.client import Debate
 from parley.v1.agent_pb2 import Agent, PromptText, ToolCall
@@ -18,6 +21,7 @@ from parley.v1.debate_pb2 import (
     DebateSpec,
     DraftGroup,
     DraftGroups,
+    Outcome,
     Participant,
     Question,
     QuestionAnswer,
@@ -26,6 +30,7 @@ from parley.v1.debate_pb2 import (
     StopReason,
     Work,
 )
+from parley.v1.effect_pb2 import DECISION_RELATION_CONFIRMS, DECISION_RELATION_REVERSES, RelatedDecision
 from parley.v1.panel_pb2 import EFFORT_QUICK, PanelSettings
 
 
@@ -147,6 +152,25 @@ def test_every_prompt_that_replaces_a_roles_is_told() -> None:
     agent.clarification_prompt.CopyFrom(PromptText(text="Ask.", source="/p/ask.md"))
     agent.summary_prompt.CopyFrom(PromptText(text="Cut.", source="/p/cut.md"))
     assert "  ada (): built-in; summaries: /p/cut.md; clarifications: /p/ask.md\n" in told(state)
+
+
+def test_what_is_new_is_how_the_answer_stands_to_each_earlier_decision_in_a_line() -> None:
+    march = Timestamp(seconds=int(datetime(2026, 3, 3, 23, 59, tzinfo=UTC).timestamp()))
+    related = [
+        RelatedDecision(
+            debate_id="deb-1",
+            decided_at=march,
+            relation=DECISION_RELATION_REVERSES,
+            reason="The load\nhas fallen.\x1b[2J",
+        ),
+        RelatedDecision(debate_id="deb-2", decided_at=march, relation=DECISION_RELATION_CONFIRMS),
+        RelatedDecision(debate_id="deb-3", decided_at=march),
+    ]
+    assert list(news_lines(Debate(outcome=Outcome(related=related)))) == [
+        "Reverses the decision of 3 March 2026 (deb-1): The load has fallen.",
+        "Confirms the decision of 3 March 2026 (deb-2).",
+    ]
+    assert list(news_lines(Debate())) == []
 
 
 def test_a_demonstration_is_called_one_first() -> None:

@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 
 from parley.cli.terminal.results import csv_text, write_answer, write_evaluation
 from parley.v1.debate_pb2 import Debate, Outcome
+from parley.v1.effect_pb2 import DECISION_RELATION_REVERSES, RelatedDecision
 from parley.v1.evaluation_pb2 import (
     EVALUATION_DIMENSION_PERFORMANCE,
     EVALUATION_DIMENSION_SECURITY,
@@ -108,6 +109,17 @@ def test_an_answer_in_a_file_has_no_html_no_image_and_no_link_that_runs(
     links = {str(each.attrs["href"]) for each in inside if each.type == "link_open"}
     assert links == {"https://a.example", "http://spy.example/x.png"}, "an image is a link to it"
     assert tokens[0].tag == "h1", "headings stay"
+
+
+@pytest.mark.parametrize("to_file", [True, False])
+def test_a_debate_ends_with_what_it_confirms_or_reverses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, to_file: bool
+) -> None:
+    related = RelatedDecision(debate_id=JUDGED, relation=DECISION_RELATION_REVERSES, reason="It is slow.")
+    made = Debate(id=ID, answer="Kafka.", outcome=Outcome(description="Kafka.", related=[related]))
+    write_answer(made, tmp_path / "answer.md" if to_file else None)
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1] == f"Reverses the decision of 1 January 1970 ({JUDGED}): It is slow."
 
 
 def test_json_names_both_debates_and_who_failed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from parley.orchestrator.formats.moderated import V1
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import STOP_REASON_STAGNATION, Approve, Debate, Intervention, Outcome, Work
+from parley.v1.effect_pb2 import DECISION_RELATION_REVERSES
 from parley.v1.event_pb2 import CheckpointClosed, Concluded, Intervened, RoundsEnded
 from parley.v1.moderated_pb2 import (
     CONFIDENCE_LOW,
@@ -177,6 +178,21 @@ def test_a_document_says_all_that_came_of_the_debate() -> None:
     assert section(shown, "Follow-up") == "None was offered."
     assert (
         section(shown, "Usage") == "- Model calls: 2\n- Tokens: 1,203 in, 30 out\n- Cost: 0.001507 US dollars"
+    )
+
+
+def test_the_overview_says_which_earlier_decision_is_kept_or_reversed() -> None:
+    debate = fold(decided(OUTCOME))
+    debate.outcome.related.add(
+        debate_id="deb-1",
+        decision="Use <b>Redis</b>.",
+        relation=DECISION_RELATION_REVERSES,
+        reason="The load fell.",
+    ).decided_at.FromJsonString("2026-03-03T10:00:00Z")
+    overview = decision_of(debate, OUTCOME, V1).markdown.partition("\n\n## ")[0]
+    assert overview.splitlines()[-1] == (
+        r"- **Earlier decision:** Reverses the decision of 3 March 2026 (deb-1): "
+        r'"Use \<b\>Redis\</b\>." Why: The load fell.'
     )
 
 
