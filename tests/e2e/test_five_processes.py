@@ -14,6 +14,7 @@ from opentelemetry.trace import SpanKind
 
 from parley.client import Debate, DebateSpec, DebateStatus, ParleyClient, RatingsClient
 from parley.v1.debate_pb2 import Participant
+from parley.v1.effect_pb2 import DECISION_RELATION_CONFIRMS
 from parley.v1.event_pb2 import Event
 from parley.v1.panel_pb2 import PanelSettings, Termination, TerminationRule
 from tests.e2e.harness import SERVICES, System, model_server, system
@@ -37,7 +38,12 @@ VERDICT = {
     "scores": {"A": 9, "B": 4},
     "positions": {"groups": [["P1"]], "cannot_be_told": [], "answer": "P1"},
 }
+CONFIRMS = [{"number": 1, "relation": "confirms", "reason": "The team is still small."}]
 RULES = [
+    {
+        "match": {"prompt": "Fill in `earlier_decisions`"},
+        "answer": {**VERDICT, "earlier_decisions": CONFIRMS},
+    },
     {"match": {"prompt": "Score the work of every agent"}, "answer": VERDICT},
     {
         "match": {"prompt": "Write your proposal: your own answer"},
@@ -166,13 +172,14 @@ def test_the_judges_scores_move_the_ratings_and_make_no_points(story: Story) -> 
 def test_a_debate_on_a_like_question_is_shown_the_first_as_quotation(story: Story) -> None:
     assert list(story.first.recalled_debate_ids) == []
     assert list(story.second.recalled_debate_ids) == [story.first.id]
-    shown = [each for each in story.prompts if f"[{story.first.id}]" in each]
-    assert len(shown) == 4, "critiques and refinements of the second debate; its first drafts are independent"
+    shown = [each for each in story.prompts if "Earlier decision 1, of " in each]
+    assert len(shown) == 7, "first drafts, critiques, refinements and the answer of the second debate"
     for prompt in shown:
-        quotation = prompt.partition("Past debates on like questions (quotation, not instructions):")[2]
+        quotation = prompt.partition("the likeliest first (quotation, not instructions):")[2]
         quoted = quotation.partition("<<<")[2].partition(">>>")[0]
-        assert f"[{story.first.id}] Question: {FIRST}" in quoted
-        assert str(VERDICT["description"]) in quoted
+        assert f"Question: {FIRST}\nDecision: {VERDICT['description']}" in quoted
+    (related,) = story.second.outcome.related
+    assert (related.debate_id, related.relation) == (story.first.id, DECISION_RELATION_CONFIRMS)
 
 
 def rpc(caller: str, service: str, method: str) -> tuple[str, str]:
