@@ -189,7 +189,7 @@ async def measured(folder: str, recalls: int) -> tuple[Taken, float]:
 
 def lateness(pauses: Sequence[float]) -> str:
     """Return p99, p99.9 and most."""
-    cuts = quantiles(pauses, n=1000)
+    cuts = quantiles(pauses, n=1000, method="inclusive")
     return f"{cuts[989]:.1f}, {cuts[998]:.1f}, {max(pauses):.1f}"
 
 

@@ -12,6 +12,7 @@ from parley.memory.debate import (
     KIND,
     document_key,
     from_document,
+    is_forgetting,
     point_id,
     search_text,
     storage_key,
@@ -29,6 +30,7 @@ from parley.storage.ports import (
     DuplicateError,
     Fields,
     Neighbor,
+    OneOf,
     Order,
     Point,
     StorageError,
@@ -47,6 +49,7 @@ _RETRY_BACKOFF: Final = Backoff(first=1.0, maximum=60.0, jitter=0.2)
 _logger = get_logger(__name__)
 _PAGE: Final = 500
 _EMBED_BATCH: Final = 16
+_LOOKED_UP_AT_ONCE: Final = 100
 _COUNTED_AT_ONCE: Final = 200
 _COUNT_PAUSE_SECONDS: Final = 0.02
 
@@ -271,7 +274,16 @@ class Filler:
             meanings = await self._embeddings(part, model, collection.size)
             points = [point(document, meaning) for document, meaning in zip(part, meanings, strict=True)]
             await self._vectors.upsert(collection, points)
+        await self._delete_forgotten(collection, [each.key for each in readable])
         return len(readable)
+
+    async def _delete_forgotten(self, collection: VectorCollection, keys: Sequence[str]) -> None:
+        """Delete the vectors of debates that were forgotten after they were read and before their vectors were written."""
+        for start in range(0, len(keys), _LOOKED_UP_AT_ONCE):
+            part = keys[start : start + _LOOKED_UP_AT_ONCE]
+            found = await self._documents.find(DEBATES, {"key": OneOf(tuple(part))}, limit=len(part))
+            kept = {each.key for each in found if not is_forgetting(each)}
+            await self._vectors.delete(collection, [point_id(key) for key in part if key not in kept])
 
     async def _load_progress(self, collection: VectorCollection) -> _Progress:
         found = await self._documents.get(FILL_PROGRESS, collection.name)

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from parley.memory import index as index_module
-from parley.memory.debate import DEBATES, FILL_PROGRESS, to_fields
+from parley.memory.debate import DEBATES, FILL_PROGRESS, FORGETTING, to_fields
 from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.index import DebateIndex, Filler, ModelChangedError
 from parley.memory.memories import Memories
@@ -203,3 +203,22 @@ async def test_no_search_waits_for_the_count_of_an_index_that_was_complete_befor
         assert not await filler.is_still_complete(NEW)
         await stores.vectors.upsert(NEW, [Point(uuid4(), [1.0, 0.0], {"tenant": "default"})])
         assert not await filler.is_still_complete(NEW), "another one does not make up for it"
+
+
+async def test_a_debate_that_is_forgotten_while_the_index_is_made_leaves_no_vector(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stores:
+        await remember(stores, 3)
+
+        class ForgettingClient(CountingEmbeddingClient):
+            """Another replica forgets two debates while their texts are embedded."""
+
+            async def embed(self, *texts: str) -> list[Embedding]:
+                await stores.documents.delete(DEBATES, "default/deb-00")
+                await stores.documents.update(DEBATES, "default/deb-01", {"unfinished": FORGETTING})
+                return await super().embed(*texts)
+
+        client = ForgettingClient()
+        client.let.set()
+        await Filler(stores.documents, stores.vectors, client).fill(NEW, "new")
+        (left,) = await stores.vectors.search(NEW, [1.0, 0.0], limit=9)
+        assert left.fields["key"] == "default/deb-02"
