@@ -143,11 +143,13 @@ class ModeratedScript:
         ]
 
     def _filler(self, seed: str) -> str:
-        sentences = (f" {seed} says sentence {place}." for place in range(self.characters))
-        text = ""
-        while len(text) < self.characters:
-            text += next(sentences)
-        return text
+        sentences, left = [], self.characters
+        for place in range(self.characters):
+            if left <= 0:
+                break
+            sentences.append(f" {seed} says sentence {place}.")
+            left -= len(sentences[-1])
+        return "".join(sentences)
 
     def _evaluation(self, number: int, letters: Sequence[str]) -> Mapping[str, Any]:
         decision = self.decisions[min(number, len(self.decisions)) - 1]

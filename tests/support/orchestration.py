@@ -23,9 +23,9 @@ from parley.orchestrator.engine.runner import Runner, RunnerSettings
 from parley.orchestrator.formats.panel.settings import SETTINGS
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
-from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.log.envelope import GENESIS, Envelope
 from parley.orchestrator.log.index import DEBATES, RUNNING, DebateIndex, DebateRecord
-from parley.orchestrator.log.journal import log_name, read_events
+from parley.orchestrator.log.journal import log_name, open_records, read_events
 from parley.orchestrator.model.digest import digest
 from parley.orchestrator.model.spec import (
     DEFAULT_LIMITS,
@@ -98,6 +98,8 @@ TENANT = "default"
 NO_LIMITS = DEFAULT_LIMITS
 WITHIN = 30.0
 """Seconds after which a wait for something that should come is given up."""
+_POLL_SECONDS = 0.05
+"""Between two scans of a replica. A replica that scans every 0.02 s takes a sixteenth of a core while nothing happens."""
 
 
 def agent(name: str, role: str = "architect", **fields: Any) -> Agent:
@@ -349,7 +351,7 @@ class Backstage:
             lease_heartbeat_seconds=lease_seconds / 3,
         )
         limits = documents or DocumentLimits()
-        settings = RunnerSettings(lease_seconds, 0.02, max_debates, exclusive, adopt, limits)
+        settings = RunnerSettings(lease_seconds, _POLL_SECONDS, max_debates, exclusive, adopt, limits)
         return Replica(dependencies, DeletionStore(self.store.documents), settings, deltas)
 
     async def events(self, debate: str) -> list[Envelope]:
@@ -376,8 +378,15 @@ class Backstage:
     async def has(self, debate: str, kind: str, count: int = 1) -> list[Envelope]:
         """Wait until the log has that many events of a kind, and return all events then."""
 
+        name, kinds = log_name(TENANT, debate), list[str]()
+        after, before = 0, GENESIS
+
         async def there() -> bool:
-            return (await self.kinds(debate)).count(kind) >= count
+            nonlocal after, before
+            for event in open_records(await self.store.log.read(name, after), after, before):
+                kinds.append(event.kind)
+                after, before = event.sequence, event.hash
+            return kinds.count(kind) >= count
 
         await until(there, f"{count} {kind} in {debate}")
         return await self.events(debate)
@@ -481,7 +490,7 @@ async def orchestrating(
     values: dict[str, Any] = {
         "store": f"sqlite:///{folder}",
         **dict.fromkeys(("gateway", "convergence", "ratings", "memory"), at),
-        "poll_seconds": 0.02,
+        "poll_seconds": _POLL_SECONDS,
         **settings,
     }
     chosen = OrchestratorSettings(port=0, grace_seconds=5.0, **values)

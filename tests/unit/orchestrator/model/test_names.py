@@ -33,6 +33,14 @@ def test_letters_of_agents_become_names_and_nothing_else_does(written: str, read
     assert NAMES.put_in(written) == read
 
 
+def test_letters_become_names_in_every_line_that_has_some_and_other_lines_stay() -> None:
+    lines = [f"Agent {letter} is right, not {letter}.1.\r\n\n  no agents, A1\t" for letter in "ABC"]
+    read = "\n".join(map(NAMES.put_in, lines))
+    assert NAMES.put_in("\n".join(lines)) == read
+    assert read.count("issue 1 of ") == 3
+    assert read.count("no agents, A1\t") == 3
+
+
 def test_an_issue_is_called_as_the_caller_says() -> None:
     def name_issue(critic: str, number: int) -> str:
         return "issue 7" if (critic, number) == ("cy", 2) else ""
