@@ -134,6 +134,7 @@ _SPECIAL: Sequence[Message] = (
     ),
     memory_pb2.ForgetDebateRequest(debate_id=DEBATE),
     orchestrator_pb2.SearchMemoryRequest(text="One service or several?", limit=2, domain="general"),
+    memory_pb2.ListPatternsRequest(text="One service or several?", domain="code", page_size=3),
     # Of another debate, since the others ask about this one.
     orchestrator_pb2.DeleteDebateRequest(debate_id="deb-20260101-000000-bbbbbbbb", ratings=True),
 )

@@ -12,6 +12,7 @@ from parley.memory.index import DebateIndex
 from parley.memory.lease import LEASES, Lease
 from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
+from parley.memory.patterns import CONTRIBUTIONS, PATTERNS, Patterns
 from parley.memory.servicer import MemoryServicer
 from parley.memory.settings import MemorySettings
 from parley.memory.tiers import TIERS, Tiers
@@ -40,7 +41,9 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
     async with AsyncExitStack() as stack:
         with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(settings.store, "memory"))
-            await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS, LEASES)
+            await store.documents.prepare(
+                DEBATES, FILL_PROGRESS, TRACES, TIERS, LEASES, CONTRIBUTIONS, PATTERNS
+            )
         try:
             key = settings.vectors_api_key
             vectors = await stack.enter_async_context(
@@ -57,7 +60,8 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         await stack.enter_async_context(background_task("building memory's index", index.run()))
         traces, clock = Traces(store.documents), SystemClock()
         tiers = Tiers(store.documents, clock)
-        outbox = Outbox(store.documents, [traces, tiers, index], clock)
+        patterns = Patterns(store.documents, meanings)
+        outbox = Outbox(store.documents, [traces, tiers, index, patterns], clock)
         await stack.enter_async_context(background_task("finishing memory's records", outbox.run()))
         memories = Memories(store.documents, index, traces, tiers, meanings, outbox, clock)
         lease = Lease(store.documents, "consolidation", LEASE_SECONDS, clock)
@@ -65,7 +69,7 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
             store.documents, tiers, memories, lease, clock, settings.memory_decisions_days
         )
         await stack.enter_async_context(background_task("consolidating memories", consolidation.run()))
-        servicer = MemoryServicer(memories, settings.recall_floor_percent)
+        servicer = MemoryServicer(memories, patterns, settings.recall_floor_percent)
         yield Service(
             "parley.v1.MemoryService",
             lambda server: add_MemoryServiceServicer_to_server(servicer, server),

@@ -1,13 +1,12 @@
 """A remembered debate and how it is stored."""
 
-import base64
 from typing import Any, Final
 from uuid import UUID, uuid5
 
-import numpy as np
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from parley.memory.embedding import Embedding
+from parley.memory.stored_vectors import decode_vector, encode_vector
 from parley.storage.ports import Collection, Document, Fields, Index
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
@@ -66,7 +65,7 @@ def to_fields(tenant: str, record: RecordDebateRequest, meaning: Embedding) -> F
         "domain": record.debate.domain,
         "record": MessageToDict(record, preserving_proto_field_name=True),
         "model": meaning.model,
-        "vector": base64.b64encode(np.array(meaning.vector, dtype="<f4").tobytes()).decode(),
+        "vector": encode_vector(meaning.vector),
     }
 
 
@@ -79,7 +78,5 @@ def from_document(document: Document) -> RecordDebateRequest:
 def stored_embedding(document: Document) -> Embedding:
     """Return the stored vector and its model. Raise ValueError or KeyError if they are missing or bad."""
     fields: Any = document.fields
-    vector = np.frombuffer(base64.b64decode(fields["vector"]), dtype="<f4")
-    if not np.isfinite(vector).all():
-        raise ValueError("its vector holds a number that is not finite")
+    vector = decode_vector(fields["vector"])
     return Embedding(vector.tolist(), str(fields["model"]))

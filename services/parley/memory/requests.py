@@ -6,6 +6,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
+from parley.runtime.page_tokens import Place, read_token
 from parley.runtime.validation import NAME, Violations
 from parley.v1 import memory_pb2 as pb
 
@@ -66,6 +67,20 @@ def check_debate_id(debate_id: str) -> None:
     violations = Violations()
     _check_debate_id(violations, "debate_id", debate_id)
     violations.refuse()
+
+
+def check_list_patterns(request: pb.ListPatternsRequest) -> tuple[int, Place | None]:
+    """Return the page's size and where it begins. Raise ParleyError for a bad request."""
+    violations = Violations()
+    violations.check(
+        that=len(request.text) <= _MAX_CHARACTERS,
+        field="text",
+        otherwise=f"has {len(request.text)} characters, at most {_MAX_CHARACTERS} are allowed",
+    )
+    _check_domain(violations, "domain", request.domain)
+    size, after = violations.page_size(request.page_size), read_token(violations, request.page_token)
+    violations.refuse()
+    return size, after
 
 
 def _check_time(violations: Violations, debate: pb.PastDebate) -> None:

@@ -6,9 +6,11 @@ from typing import Final
 import grpc
 
 from parley.memory.memories import DebateReusedError, Memories
-from parley.memory.requests import check_debate_id, check_recall, check_record
+from parley.memory.patterns import Patterns
+from parley.memory.requests import check_debate_id, check_list_patterns, check_recall, check_record
 from parley.runtime.errors import ParleyError, not_found
 from parley.runtime.identity.identity import current_tenant
+from parley.runtime.page_tokens import to_token
 from parley.storage.ports import StorageError
 from parley.storage.service_errors import to_service_error
 from parley.v1 import memory_pb2 as pb
@@ -21,8 +23,9 @@ _GENERAL: Final = "general"
 class MemoryServicer(pb_grpc.MemoryServiceServicer):
     """The calls of MemoryService."""
 
-    def __init__(self, memories: Memories, floor_percent: int) -> None:
+    def __init__(self, memories: Memories, patterns: Patterns, floor_percent: int) -> None:
         self._memories = memories
+        self._patterns = patterns
         self._floor_percent = floor_percent
 
     async def Recall(self, request: pb.RecallRequest, _context: object) -> AsyncIterator[pb.RecallResponse]:  # noqa: N802
@@ -84,3 +87,21 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         except StorageError as error:
             raise to_service_error(error, "the store of the memory") from error
         return pb.ForgetDebateResponse(existed=existed)
+
+    async def ListPatterns(  # noqa: N802
+        self, request: pb.ListPatternsRequest, _context: object
+    ) -> pb.ListPatternsResponse:
+        """List critique patterns."""
+        size, after = check_list_patterns(request)
+        try:
+            found, more = await self._patterns.page(
+                current_tenant(),
+                text=request.text.strip(),
+                domain=request.domain,
+                only_successful=request.only_successful,
+                after=after,
+                size=size,
+            )
+        except StorageError as error:
+            raise to_service_error(error, "the store of the memory") from error
+        return pb.ListPatternsResponse(patterns=found, next_page_token=to_token(more) if more else "")

@@ -1,11 +1,7 @@
 """Conversion between protobuf messages and the ratings' own classes."""
 
-import base64
-import binascii
-import json
 from collections.abc import Iterable
 from datetime import datetime
-from math import isfinite
 from typing import Final, Protocol
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -13,14 +9,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from parley.ratings.calibration import JudgedAnswer
 from parley.ratings.match import Encounter, Match, PhaseResult
 from parley.ratings.table import PastMatch, Rating
-from parley.runtime.validation import Violations
 from parley.v1 import ratings_pb2 as pb
 
 GENERAL: Final = "general"
 """The domain if a request names none."""
-
-_MAX_TOKEN: Final = 1024
-"""Characters. A longer token was forged, and too deep nesting would not raise ValueError."""
 
 
 class _Outcome(Protocol):
@@ -90,25 +82,6 @@ def past_match_to_proto(past: PastMatch) -> pb.MatchRecord:
         correction_reason="" if correction is None else correction.reason,
         void=match is None,
     )
-
-
-def page_token(place: float, name: str) -> str:
-    """Return the token of a page that ends at this position."""
-    return base64.urlsafe_b64encode(json.dumps([place, name]).encode()).decode()
-
-
-def read_page_token(violations: Violations, given: str) -> tuple[float, str] | None:
-    """Return the position at which an earlier page ended, or None for the first page."""
-    if not given:
-        return None
-    try:
-        place, name = json.loads(base64.urlsafe_b64decode(given[:_MAX_TOKEN].encode()))
-        if isinstance(name, str) and isfinite(place):
-            return float(place), name
-    except (ValueError, TypeError, OverflowError, binascii.Error):
-        pass
-    violations.add("page_token", "is not the token of an earlier page")
-    return None
 
 
 def _encounter(given: pb.Encounter) -> Encounter:

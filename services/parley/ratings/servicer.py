@@ -8,10 +8,8 @@ import grpc
 
 from parley.ratings.conversion import (
     GENERAL,
-    page_token,
     past_match_to_proto,
     rating_to_proto,
-    read_page_token,
     to_match,
 )
 from parley.ratings.match import Correction, Feedback
@@ -39,6 +37,7 @@ from parley.ratings.weights import WeightRule, weigh
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, not_found
 from parley.runtime.identity.identity import current_tenant
+from parley.runtime.page_tokens import read_token, to_token
 from parley.runtime.validation import Violations
 from parley.storage.ports import StorageError
 from parley.storage.service_errors import to_service_error
@@ -129,20 +128,20 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
     async def ListRatings(self, request: pb.ListRatingsRequest, _context: object) -> pb.ListRatingsResponse:  # noqa: N802
         """List ratings, best first."""
         violations = Violations()
-        after = read_page_token(violations, request.page_token)
+        after = read_token(violations, request.page_token)
         size = check_rating_list(violations, request)
         violations.refuse()
         table = await self._table()
         page, more = table.page(request.domain, after, size, request.min_matches)
         return pb.ListRatingsResponse(
             ratings=[rating_to_proto(each) for each in page],
-            next_page_token=page_token(page[-1].elo, page[-1].agent_id) if more else "",
+            next_page_token=to_token((page[-1].elo, page[-1].agent_id)) if more else "",
         )
 
     async def ListMatches(self, request: pb.ListMatchesRequest, _context: object) -> pb.ListMatchesResponse:  # noqa: N802
         """List matches, the last recorded first."""
         violations = Violations()
-        after = read_page_token(violations, request.page_token)
+        after = read_token(violations, request.page_token)
         size = check_match_list(violations, request)
         violations.refuse()
         past = (await self._table()).past_matches()
@@ -155,7 +154,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         page: Sequence[tuple[int, PastMatch]] = list(islice(found, size + 1))
         return pb.ListMatchesResponse(
             matches=[past_match_to_proto(each) for _, each in page[:size]],
-            next_page_token=page_token(page[size - 1][0], "") if len(page) > size else "",
+            next_page_token=to_token((page[size - 1][0], "")) if len(page) > size else "",
         )
 
     async def SelectTeam(self, request: pb.SelectTeamRequest, _context: object) -> pb.SelectTeamResponse:  # noqa: N802
@@ -187,7 +186,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
     ) -> pb.ListRelationshipsResponse:
         """List an agent's relationships."""
         violations = Violations()
-        after = read_page_token(violations, request.page_token)
+        after = read_token(violations, request.page_token)
         size = check_relationship_list(violations, request)
         violations.refuse()
         all_of_it = (await self._table()).profiles.relationships(request.agent_id)
@@ -195,7 +194,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         return pb.ListRelationshipsResponse(
             relationships=page[:size],
             next_page_token=(
-                page_token(page[size - 1].debates, page[size - 1].other_agent_id) if len(page) > size else ""
+                to_token((page[size - 1].debates, page[size - 1].other_agent_id)) if len(page) > size else ""
             ),
         )
 

@@ -454,3 +454,168 @@ class ForgetDebateResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ForgetDebateResponse: _TypeAlias = ForgetDebateResponse  # noqa: Y015
+
+@_typing.final
+class ListPatternsRequest(_message.Message):
+    """Asks for a page of critique patterns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    ONLY_SUCCESSFUL_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """What they should be about, such as a question. At most 100,000 characters. Empty: anything."""
+    domain: _builtins.str
+    """Only those of this domain, at most 64 characters. Empty: all."""
+    only_successful: _builtins.bool
+    """Only those that were taken up at least every second time that they were raised."""
+    page_size: _builtins.int
+    """Patterns on a page, at most; more than 200 are 200. 0: the default, 50."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before, of the same text. Empty: the first page."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        domain: _builtins.str = ...,
+        only_successful: _builtins.bool = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "only_successful", b"only_successful", "page_size", b"page_size", "page_token", b"page_token", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPatternsRequest: _TypeAlias = ListPatternsRequest  # noqa: Y015
+
+@_typing.final
+class ListPatternsResponse(_message.Message):
+    """A page of critique patterns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATTERNS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty: this was the last page."""
+    @_builtins.property
+    def patterns(self) -> _containers.RepeatedCompositeFieldContainer[Global___CritiquePattern]:
+        """The patterns. At most 500 of a tenant are kept; those that the fewest debates raised make room for new ones."""
+
+    def __init__(
+        self,
+        *,
+        patterns: _abc.Iterable[Global___CritiquePattern] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "patterns", b"patterns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPatternsResponse: _TypeAlias = ListPatternsResponse  # noqa: Y015
+
+@_typing.final
+class CritiquePattern(_message.Message):
+    """A kind of issue: issues of a domain that are alike in meaning. It counts the latest 500 debates that raised it, and of each
+    the 64 most severe issues.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATTERN_ID_FIELD_NUMBER: _builtins.int
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    EXAMPLES_FIELD_NUMBER: _builtins.int
+    DEBATES_FIELD_NUMBER: _builtins.int
+    RAISED_FIELD_NUMBER: _builtins.int
+    TAKEN_UP_FIELD_NUMBER: _builtins.int
+    SEVERITY_FIELD_NUMBER: _builtins.int
+    CRITICS_FIELD_NUMBER: _builtins.int
+    LATEST_AT_FIELD_NUMBER: _builtins.int
+    SIMILARITY_PERCENT_FIELD_NUMBER: _builtins.int
+    pattern_id: _builtins.str
+    """Its id, which stays while any debate that raised it is remembered."""
+    domain: _builtins.str
+    """The domain of the debates."""
+    debates: _builtins.int
+    """Debates that raised it."""
+    raised: _builtins.int
+    """How often it was raised."""
+    taken_up: _builtins.int
+    """How often the proposal was changed then."""
+    severity: _builtins.float
+    """How bad it is on the mean, 0 to 10. Unset: it was never stated."""
+    similarity_percent: _builtins.float
+    """Likeness of the issue that stands for it to the text in percent, 0 to 100. Unset: no text was given."""
+    @_builtins.property
+    def examples(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Issues of this kind, of the latest debates first. At most 3, of 500 characters each."""
+
+    @_builtins.property
+    def critics(self) -> _containers.RepeatedCompositeFieldContainer[Global___PatternCritic]:
+        """Who raises it, most often first. At most 8."""
+
+    @_builtins.property
+    def latest_at(self) -> _timestamp_pb2.Timestamp:
+        """When the latest debate that raised it concluded."""
+
+    def __init__(
+        self,
+        *,
+        pattern_id: _builtins.str = ...,
+        domain: _builtins.str = ...,
+        examples: _abc.Iterable[_builtins.str] | None = ...,
+        debates: _builtins.int = ...,
+        raised: _builtins.int = ...,
+        taken_up: _builtins.int = ...,
+        severity: _builtins.float | None = ...,
+        critics: _abc.Iterable[Global___PatternCritic] | None = ...,
+        latest_at: _timestamp_pb2.Timestamp | None = ...,
+        similarity_percent: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_severity", b"_severity", "_similarity_percent", b"_similarity_percent", "latest_at", b"latest_at", "severity", b"severity", "similarity_percent", b"similarity_percent"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_severity", b"_severity", "_similarity_percent", b"_similarity_percent", "critics", b"critics", "debates", b"debates", "domain", b"domain", "examples", b"examples", "latest_at", b"latest_at", "pattern_id", b"pattern_id", "raised", b"raised", "severity", b"severity", "similarity_percent", b"similarity_percent", "taken_up", b"taken_up"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__severity: _TypeAlias = _typing.Literal["severity"]  # noqa: Y015
+    _WhichOneofArgType__severity: _TypeAlias = _typing.Literal["_severity", b"_severity"]  # noqa: Y015
+    _WhichOneofReturnType__similarity_percent: _TypeAlias = _typing.Literal["similarity_percent"]  # noqa: Y015
+    _WhichOneofArgType__similarity_percent: _TypeAlias = _typing.Literal["_similarity_percent", b"_similarity_percent"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__severity) -> _WhichOneofReturnType__severity | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__similarity_percent) -> _WhichOneofReturnType__similarity_percent | None: ...
+
+Global___CritiquePattern: _TypeAlias = CritiquePattern  # noqa: Y015
+
+@_typing.final
+class PatternCritic(_message.Message):
+    """An agent that raises a kind of issue."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    RAISED_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent, the first 128 characters of its id."""
+    raised: _builtins.int
+    """How often it raised it."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        raised: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "raised", b"raised"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PatternCritic: _TypeAlias = PatternCritic  # noqa: Y015

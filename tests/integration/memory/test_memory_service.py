@@ -426,3 +426,22 @@ async def test_a_memory_whose_index_is_not_kept_any_more_ends(
     async with convergence() as address:
         with pytest.raises(PartFailedError, match=r"^building memory's index failed: KeyError: 'debates-x'$"):
             await until_it_ends(address)
+
+
+async def test_issues_of_debates_are_listed_as_patterns_until_these_are_forgotten(
+    memory: MemoryServiceStub,
+) -> None:
+    await memory.RecordDebate(with_all_that_a_debate_leaves(debate("deb-1", domain="data")), metadata=ACME)
+    (found,) = (await memory.ListPatterns(pb.ListPatternsRequest(text="Figures?"), metadata=ACME)).patterns
+    assert (found.domain, list(found.examples), found.severity) == ("data", ["No figures."], 7)
+    assert (found.raised, found.taken_up) == (1, 1)
+    assert found.HasField("similarity_percent")
+    assert not (await memory.ListPatterns(pb.ListPatternsRequest())).patterns, "another tenant sees none"
+    await memory.ForgetDebate(pb.ForgetDebateRequest(debate_id="deb-1"), metadata=ACME)
+    assert not (await memory.ListPatterns(pb.ListPatternsRequest(), metadata=ACME)).patterns
+
+
+async def test_a_bad_request_for_patterns_names_every_bad_field(memory: MemoryServiceStub) -> None:
+    request = pb.ListPatternsRequest(text="a" * 100_001, domain="a" * 65, page_size=-1, page_token="no")
+    error = await refused(memory.ListPatterns(request))
+    assert [each.field for each in error.violations] == ["text", "domain", "page_size", "page_token"]

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from parley.ratings.conversion import page_token, read_page_token
 from parley.runtime.errors import ParleyError
+from parley.runtime.page_tokens import read_token, to_token
 from parley.runtime.validation import Violations
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=64))
 def test_a_token_leads_back_to_its_place(place: float, name: str) -> None:
-    assert read_page_token(Violations(), page_token(place, name)) == (place, name)
+    assert read_token(Violations(), to_token((place, name))) == (place, name)
 
 
 def encoded(text: str) -> str:
@@ -31,7 +31,7 @@ def encoded(text: str) -> str:
 @example("_w==")
 def test_a_forged_token_is_refused_or_leads_to_a_place(forged: str) -> None:
     violations = Violations()
-    found = read_page_token(violations, forged)
+    found = read_token(violations, forged)
     if not forged:
         assert found is None
     elif found is None:
@@ -39,4 +39,4 @@ def test_a_forged_token_is_refused_or_leads_to_a_place(forged: str) -> None:
             violations.refuse()
     else:
         violations.refuse()
-        assert page_token(*found)
+        assert to_token(found)

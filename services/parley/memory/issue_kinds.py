@@ -1,0 +1,153 @@
+"""What a debate contributes to critique patterns, and what a pattern counts. Nothing here waits or writes."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+import numpy as np
+
+from parley.memory.embedding import Embedding
+from parley.memory.stored_vectors import Matrix, encode_vector, find_likeness
+from parley.storage.ports import Fields
+from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP
+from parley.v1.memory_pb2 import CritiquePattern, RecordedIssue
+
+SAME_KIND: Final = 0.45
+"""The cosine from which two issues are of one kind; docs/architecture/memory.md has the figures."""
+MAX_ISSUES: Final = 64
+"""Of a debate that are counted; a record has the most severe ones first."""
+MAX_DEBATES: Final = 500
+"""That a pattern counts, the latest ones."""
+MAX_CHARACTERS: Final = 500
+"""Of an example."""
+_MAX_EXAMPLES: Final = 3
+_MAX_CRITICS: Final = 8
+_MAX_NAME: Final = 128
+
+
+def shorten(text: str) -> str:
+    """Return as much of an issue as is compared and kept."""
+    return text[:MAX_CHARACTERS]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A known pattern: its id, and the vector of the issue that stands for it."""
+
+    pattern: str
+    vector: Matrix
+
+
+def assign_kinds(vectors: Sequence[Sequence[float]], known: Sequence[Kind]) -> Iterator[str]:
+    """Yield the pattern of each issue: the nearest one of its kind, or a new one that the next issues may join."""
+    kinds = list(known)
+    for each in vectors:
+        vector = np.array(each, np.float32)
+        likeness = find_likeness(vector, [kind.vector for kind in kinds])
+        if kinds and likeness.max() >= SAME_KIND:
+            yield kinds[int(likeness.argmax())].pattern
+        else:
+            kinds.append(Kind(uuid4().hex, vector))
+            yield kinds[-1].pattern
+
+
+def list_parts(
+    issues: Sequence[RecordedIssue], meanings: Sequence[Embedding], known: Sequence[Kind], at: int
+) -> list[dict[str, Any]]:
+    """Return what a debate contributes, a part for each pattern; `at` is when it was concluded, in seconds since 1970."""
+    parts: dict[str, dict[str, Any]] = {}
+    kinds = assign_kinds([each.vector for each in meanings], known)
+    for issue, meaning, pattern in zip(issues, meanings, kinds, strict=True):
+        part = parts.setdefault(
+            pattern,
+            {
+                "pattern": pattern,
+                "text": shorten(issue.issue.text),
+                "model": meaning.model,
+                "vector": encode_vector(meaning.vector),
+                "tally": {"at": at, "raised": 0, "taken_up": 0, "severities": [], "critics": {}},
+            },
+        )
+        _count(part["tally"], issue)
+    return list(parts.values())
+
+
+def _count(tally: dict[str, Any], issue: RecordedIssue) -> None:
+    tally["raised"] += 1
+    tally["taken_up"] += issue.status == ISSUE_STATUS_TAKEN_UP
+    if issue.issue.HasField("severity"):
+        tally["severities"].append(issue.issue.severity)
+    critic = issue.critic_agent_id[:_MAX_NAME]
+    tally["critics"][critic] = tally["critics"].get(critic, 0) + 1
+
+
+def add_part(fields: Fields, debate: str, part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a pattern that counts a debate; one that counts it already stays as it is."""
+    tallies = {**_mapping(fields["tallies"]), debate: part["tally"]}
+    while len(tallies) > MAX_DEBATES:
+        del tallies[min(tallies, key=lambda each: (tallies[each]["at"], each))]
+    others = [each for each in _list(fields["examples"]) if each["debate"] != debate]
+    examples = [{"debate": debate, "text": part["text"], "at": part["tally"]["at"]}, *others]
+    examples.sort(key=lambda each: (-each["at"], each["debate"]))
+    return {**fields, "tallies": tallies, "examples": examples[:_MAX_EXAMPLES]}
+
+
+def start_pattern(tenant: str, domain: str, debate: str, part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a new pattern that a debate's issue stands for, without its count."""
+    return {
+        "tenant": tenant,
+        "domain": domain,
+        "version": 0,
+        "started": part["tally"]["at"],
+        "tallies": {},
+        "examples": [],
+        **stand_for(debate, part),
+    }
+
+
+def stand_for(debate: str, part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that name the issue by whose meaning a pattern is known."""
+    return {"leader": debate, "model": part["model"], "vector": part["vector"]}
+
+
+def remove_part(fields: Fields, debate: str) -> dict[str, Any]:
+    """Return a pattern without what it has of a debate."""
+    tallies = {name: each for name, each in _mapping(fields["tallies"]).items() if name != debate}
+    examples = [each for each in _list(fields["examples"]) if each["debate"] != debate]
+    return {**fields, "tallies": tallies, "examples": examples}
+
+
+def oldest_debates(fields: Fields) -> list[str]:
+    """Return the debates that a pattern counts, oldest first."""
+    tallies = _mapping(fields["tallies"])
+    return sorted(tallies, key=lambda each: (tallies[each]["at"], each))
+
+
+def to_pattern(pattern: str, fields: Fields) -> CritiquePattern:
+    """Return a stored pattern as it is listed."""
+    tallies = list(_mapping(fields["tallies"]).values())
+    severities = [each for tally in tallies for each in tally["severities"]]
+    critics: Counter[str] = sum((Counter(each["critics"]) for each in tallies), Counter())
+    found = CritiquePattern(
+        pattern_id=pattern,
+        domain=str(fields["domain"]),
+        examples=[each["text"] for each in _list(fields["examples"])],
+        debates=len(tallies),
+        raised=sum(each["raised"] for each in tallies),
+        taken_up=sum(each["taken_up"] for each in tallies),
+        severity=sum(severities) / len(severities) if severities else None,
+    )
+    found.latest_at.FromSeconds(max(each["at"] for each in tallies))
+    for agent, raised in sorted(critics.items(), key=lambda each: (-each[1], each[0]))[:_MAX_CRITICS]:
+        found.critics.add(agent_id=agent, raised=raised)
+    return found
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value  # type: ignore[no-any-return]
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value)

@@ -1,0 +1,249 @@
+"""Critique patterns: which kinds of issue are raised again and again in a domain, by whom, and how often they are taken up.
+
+A pattern is a fold over debates. What a debate contributes is written first, as one document; then each pattern counts it
+under the debate's id. So the same debate again changes nothing, and a forgotten one is taken out of every pattern that counts it.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from parley.memory.debate import document_key, storage_key
+from parley.memory.embedding import Embedding, EmbeddingClient
+from parley.memory.issue_kinds import (
+    MAX_ISSUES,
+    Kind,
+    add_part,
+    list_parts,
+    oldest_debates,
+    remove_part,
+    shorten,
+    stand_for,
+    start_pattern,
+    to_pattern,
+)
+from parley.memory.stored_vectors import decode_vector, find_likeness
+from parley.runtime.page_tokens import Place
+from parley.runtime.unreadable import skip_unreadable
+from parley.storage.ports import (
+    Collection,
+    Document,
+    Documents,
+    DuplicateError,
+    Fields,
+    Index,
+    StoreUnavailableError,
+)
+from parley.v1.memory_pb2 import CritiquePattern, RecordDebateRequest, RecordedIssue
+
+CONTRIBUTIONS: Final = Collection("pattern_contributions", (), holds_text=True)
+"""What each debate contributes, under its key."""
+PATTERNS: Final = Collection("patterns", (Index(("tenant",)),), holds_text=True)
+MAX_PATTERNS: Final = 500
+"""Of a tenant. A new one beyond takes the place of the one that the fewest debates raised, the oldest of these first."""
+_MAX_TRIES: Final = 100
+_BUSY: Final = "a critique pattern is changed by others again and again"
+_KIND: Final = "critique pattern"
+
+
+class Patterns:
+    """The critique patterns of all tenants; an effect of records."""
+
+    def __init__(self, documents: Documents, meanings: EmbeddingClient) -> None:
+        self._documents = documents
+        self._meanings = meanings
+
+    async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
+        """Count a debate's issues in the patterns of its domain."""
+        if not record.issues:
+            return
+        for part in await self._contribute(tenant, record):
+            await self._add(tenant, record.debate.domain, record.debate.debate_id, part)
+        await self._make_room(tenant)
+
+    async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
+        """Take a debate's issues out of all patterns; one that no other debate raised is deleted."""
+        key = storage_key(tenant, record.debate.debate_id)
+        found = await self._documents.get(CONTRIBUTIONS, key)
+        if found is None:
+            return
+        for part in _parts(found):
+            await self._take_out(tenant, part["pattern"], record.debate.debate_id)
+        await self._documents.delete(CONTRIBUTIONS, key)
+
+    async def page(
+        self, tenant: str, *, text: str, domain: str, only_successful: bool, after: Place | None, size: int
+    ) -> tuple[list[CritiquePattern], Place | None]:
+        """Return a page of patterns, and the place at which it ends if there are more.
+
+        With a text, those most like it come first, otherwise those that were raised most often.
+        """
+        meaning = (await self._meanings.embed(text))[0] if text else None
+        found = await asyncio.to_thread(_read_all, await self._list(tenant), meaning)
+        wanted = sorted(
+            (
+                each
+                for each in found
+                if domain in ("", each.domain) and (_is_successful(each) or not only_successful)
+            ),
+            key=_place,
+        )
+        left = [each for each in wanted if after is None or _place(each) > after]
+        return left[:size], _place(left[size - 1]) if len(left) > size else None
+
+    async def _list(self, tenant: str) -> Sequence[Document]:
+        return await self._documents.find(PATTERNS, {"tenant": tenant})
+
+    async def _contribute(self, tenant: str, record: RecordDebateRequest) -> Sequence[Mapping[str, Any]]:
+        """Return what a debate contributes: what was written at first, or else it is written now."""
+        key, digest = storage_key(tenant, record.debate.debate_id), _digest(record)
+        while True:
+            known = await self._documents.get(CONTRIBUTIONS, key)
+            if known is not None and known.fields["digest"] == digest:
+                return _parts(known)
+            if known is not None:  # the debate was forgotten, and recorded anew with other issues
+                await self.remove(tenant, record)
+            parts = await self._make_parts(tenant, record)
+            try:
+                await self._documents.insert(CONTRIBUTIONS, key, {"digest": digest, "parts": parts})
+            except DuplicateError:  # another replica was faster, and may have chosen other patterns
+                continue
+            return parts
+
+    async def _make_parts(self, tenant: str, record: RecordDebateRequest) -> list[dict[str, Any]]:
+        issues = record.issues[:MAX_ISSUES]
+        meanings = await self._meanings.embed(*(shorten(each.issue.text) for each in issues))
+        known = await self._list(tenant)
+        return await asyncio.to_thread(_assign, record, issues, meanings, known)
+
+    async def _add(self, tenant: str, domain: str, debate: str, part: Mapping[str, Any]) -> None:
+        """Count a debate in a pattern, and create the pattern if it is not there."""
+        key = _pattern_key(tenant, part["pattern"])
+        for _ in range(_MAX_TRIES):
+            known = await self._documents.get(PATTERNS, key)
+            if known is not None:
+                if await self._replace(known, add_part(known.fields, debate, part)):
+                    return
+                continue
+            try:
+                await self._documents.insert(
+                    PATTERNS, key, add_part(start_pattern(tenant, domain, debate, part), debate, part)
+                )
+            except DuplicateError:
+                continue
+            return
+        raise StoreUnavailableError(_BUSY)
+
+    async def _take_out(self, tenant: str, pattern: str, debate: str) -> None:
+        """Take a debate out of a pattern; delete the pattern if that leaves no debate that another issue stands for."""
+        for _ in range(_MAX_TRIES):
+            known = await self._documents.get(PATTERNS, _pattern_key(tenant, pattern))
+            if known is None:
+                return
+            rest = remove_part(known.fields, debate)
+            if rest == known.fields and known.fields["leader"] != debate:
+                return
+            if known.fields["leader"] == debate or not rest["examples"]:
+                led = await self._lead_anew(tenant, pattern, rest)
+                if led is None:
+                    where = {"version": _version(known)}
+                    if await self._documents.delete(PATTERNS, known.key, where):
+                        return
+                    continue
+                rest = led
+            if await self._replace(known, rest):
+                return
+        raise StoreUnavailableError(_BUSY)
+
+    async def _lead_anew(self, tenant: str, pattern: str, fields: Fields) -> dict[str, Any] | None:
+        """Return a pattern that the issue of its oldest debate stands for; None if it has none left."""
+        for debate in oldest_debates(fields):
+            found = await self._documents.get(CONTRIBUTIONS, storage_key(tenant, debate))
+            for part in _parts(found) if found else ():
+                if part["pattern"] == pattern:
+                    return {**add_part(fields, debate, part), **stand_for(debate, part)}
+        return None
+
+    async def _replace(self, known: Document, fields: Fields) -> bool:
+        """Write a pattern unless another replica has changed it since it was read; return whether it was written."""
+        if fields == known.fields:
+            return True
+        version = _version(known)
+        changes = {**fields, "version": version + 1}
+        return await self._documents.update(PATTERNS, known.key, changes, {"version": version})
+
+    async def _make_room(self, tenant: str) -> None:
+        """Delete the patterns that are too many: those that the fewest debates raised, the oldest of these first."""
+        found = await self._list(tenant)
+        for each in sorted(found, key=_weight)[: max(0, len(found) - MAX_PATTERNS)]:
+            await self._documents.delete(PATTERNS, each.key, {"version": _version(each)})
+
+
+def _digest(record: RecordDebateRequest) -> str:
+    """Return what differs if a debate's issues, domain or time do."""
+    said = [each.SerializeToString(deterministic=True) for each in record.issues]
+    said += [record.debate.domain.encode(), str(record.debate.concluded_at.seconds).encode()]
+    return hashlib.sha256(b"".join(len(each).to_bytes(4) + each for each in said)).hexdigest()
+
+
+def _parts(contribution: Document) -> Sequence[Mapping[str, Any]]:
+    parts: Any = contribution.fields["parts"]
+    return parts  # type: ignore[no-any-return]
+
+
+def _pattern_key(tenant: str, pattern: str) -> str:
+    return f"{tenant}/{pattern}"
+
+
+def _version(document: Document) -> int:
+    version: Any = document.fields["version"]
+    return int(version)
+
+
+def _weight(document: Document) -> tuple[int, int, str]:
+    fields: Any = document.fields
+    return len(fields["tallies"]), fields["started"], document.key
+
+
+def _read_kind(document: Document) -> Kind:
+    return Kind(document.key.rpartition("/")[2], decode_vector(document.fields["vector"]))
+
+
+def _assign(
+    record: RecordDebateRequest,
+    issues: Sequence[RecordedIssue],
+    meanings: Sequence[Embedding],
+    known: Sequence[Document],
+) -> list[dict[str, Any]]:
+    same = (record.debate.domain, meanings[0].model)
+    alike = [each for each in known if (each.fields["domain"], each.fields["model"]) == same]
+    kinds = list(skip_unreadable(alike, _read_kind, _KIND, document_key))
+    return list_parts(issues, meanings, kinds, record.debate.concluded_at.seconds)
+
+
+def _read_all(documents: Sequence[Document], meaning: Embedding | None) -> list[CritiquePattern]:
+    vector = np.array(meaning.vector if meaning else (), np.float32)
+    model = meaning.model if meaning else None
+
+    def read(document: Document) -> CritiquePattern:
+        found = to_pattern(document.key.rpartition("/")[2], document.fields)
+        if model is not None:
+            (likeness,) = find_likeness(vector, [decode_vector(document.fields["vector"])])
+            same = document.fields["model"] == model
+            found.similarity_percent = 100 * min(max(float(likeness), 0.0), 1.0) if same else 0.0
+        return found
+
+    return list(skip_unreadable(documents, read, _KIND, document_key))
+
+
+def _is_successful(pattern: CritiquePattern) -> bool:
+    return 2 * pattern.taken_up >= pattern.raised
+
+
+def _place(pattern: CritiquePattern) -> Place:
+    """Return the place of a pattern in the list; the least comes first."""
+    ranked = pattern.similarity_percent if pattern.HasField("similarity_percent") else pattern.raised
+    return -ranked, pattern.pattern_id

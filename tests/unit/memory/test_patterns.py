@@ -1,0 +1,258 @@
+"""A debate counts once in the critique patterns of its domain, wherever its process stops, and leaves nothing when forgotten."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.memory import issue_kinds
+from parley.memory import patterns as patterns_module
+from parley.memory.patterns import CONTRIBUTIONS, PATTERNS, Patterns
+from parley.runtime.errors import ParleyError
+from parley.storage.opening import open_store
+from parley.storage.ports import Document, Documents
+from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP, Issue, IssueStatus
+from parley.v1.memory_pb2 import CritiquePattern, PastDebate, RecordDebateRequest, RecordedIssue
+from tests.support.stopping_stores import StoppedError, StoppingDocuments, Writes
+from tests.support.word_meanings import WordMeanings
+
+TAKEN, REJECTED = ISSUE_STATUS_TAKEN_UP, ISSUE_STATUS_REJECTED
+
+
+def issue(
+    text: str, status: IssueStatus.ValueType = TAKEN, severity: int | None = None, critic: str = "ada"
+) -> RecordedIssue:
+    return RecordedIssue(
+        critic_agent_id=critic,
+        target_agent_id="cy",
+        issue=Issue(number=1, text=text, severity=severity),
+        status=status,
+    )
+
+
+def record(
+    debate_id: str, *issues: RecordedIssue, domain: str = "general", at: int = 1000
+) -> RecordDebateRequest:
+    debate = PastDebate(debate_id=debate_id, question="Which?", conclusion="This.", domain=domain)
+    debate.concluded_at.FromSeconds(at)
+    return RecordDebateRequest(debate=debate, issues=issues)
+
+
+@dataclass(frozen=True)
+class Kept:
+    documents: Documents
+    meanings: WordMeanings
+
+    @property
+    def patterns(self) -> Patterns:
+        return Patterns(self.documents, self.meanings)
+
+    def stopping(self, writes: Writes) -> Patterns:
+        return Patterns(StoppingDocuments(self.documents, writes), self.meanings)
+
+    async def listed(
+        self, tenant: str = "acme", *, text: str = "", domain: str = "", only_successful: bool = False
+    ) -> list[CritiquePattern]:
+        found, _ = await self.patterns.page(
+            tenant, text=text, domain=domain, only_successful=only_successful, after=None, size=200
+        )
+        return found
+
+    async def stored(self) -> Sequence[Document]:
+        return [
+            *await self.documents.find(PATTERNS, {}),
+            *await self.documents.find(CONTRIBUTIONS, {}),
+        ]
+
+    async def counts(self) -> list[tuple[str, int, int, int]]:
+        return [(each.examples[0], each.debates, each.raised, each.taken_up) for each in await self.listed()]
+
+
+@pytest.fixture
+async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
+    async with open_store(f"sqlite:///{tmp_path / 'store'}", "memory") as store:
+        await store.documents.prepare(CONTRIBUTIONS, PATTERNS)
+        yield Kept(store.documents, WordMeanings(["rollback", "cost", "secret"]))
+
+
+async def test_issues_of_one_meaning_are_a_pattern_with_its_severity_critics_and_date(kept: Kept) -> None:
+    await kept.patterns.apply(
+        "acme",
+        record(
+            "deb-1", issue("No rollback.", severity=8), issue("No way to rollback.", REJECTED, critic="bo")
+        ),
+    )
+    await kept.patterns.apply("acme", record("deb-2", issue("Rollback is missing.", severity=5), at=2000))
+    (found,) = await kept.listed()
+    assert (found.debates, found.raised, found.taken_up, found.severity) == (2, 3, 2, 6.5)
+    assert list(found.examples) == ["Rollback is missing.", "No rollback."]
+    assert [(each.agent_id, each.raised) for each in found.critics] == [("ada", 2), ("bo", 1)]
+    assert (found.latest_at.seconds, found.domain) == (2000, "general")
+
+
+async def test_the_same_words_in_another_domain_or_of_another_model_are_another_pattern(kept: Kept) -> None:
+    await kept.patterns.apply("acme", record("deb-1", issue("No rollback."), domain="law"))
+    await kept.patterns.apply("acme", record("deb-2", issue("No rollback."), domain="code"))
+    kept.meanings.model = "other"
+    await kept.patterns.apply("acme", record("deb-3", issue("No rollback."), domain="code"))
+    assert sorted(each.domain for each in await kept.listed()) == ["code", "code", "law"]
+    assert [each.domain for each in await kept.listed(domain="law")] == ["law"]
+
+
+async def test_patterns_are_listed_by_how_often_they_were_raised_or_by_likeness_to_a_text(kept: Kept) -> None:
+    issues = [issue("No rollback."), issue("No cost.", REJECTED), issue("No cost given.", REJECTED)]
+    await kept.patterns.apply("acme", record("deb-1", *issues))
+    assert [each.examples[0] for each in await kept.listed()] == ["No cost.", "No rollback."]
+    found = await kept.listed(text="How to rollback?")
+    assert [(each.examples[0], each.similarity_percent) for each in found] == [
+        ("No rollback.", 100),
+        ("No cost.", 0),
+    ]
+
+
+async def test_only_what_was_taken_up_every_second_time_is_successful(kept: Kept) -> None:
+    issues = [issue("Cost.", TAKEN), issue("Cost?", REJECTED), issue("Secret.", REJECTED)]
+    await kept.patterns.apply("acme", record("deb-1", *issues))
+    assert [each.examples[0] for each in await kept.listed(only_successful=True)] == ["Cost."]
+
+
+async def test_pages_together_have_every_pattern_once(kept: Kept) -> None:
+    await kept.patterns.apply("acme", record("deb-1", issue("Cost."), issue("Rollback."), issue("Secret.")))
+    seen, after = [], None
+    for _ in range(3):
+        found, after = await kept.patterns.page(
+            "acme", text="", domain="", only_successful=False, after=after, size=1
+        )
+        seen += [each.examples[0] for each in found]
+    assert (sorted(seen), after) == (["Cost.", "Rollback.", "Secret."], None)
+
+
+async def test_another_tenant_sees_none_and_counts_by_itself(kept: Kept) -> None:
+    await kept.patterns.apply("acme", record("deb-1", issue("Cost.")))
+    assert await kept.listed("bolt") == []
+    await kept.patterns.apply("bolt", record("deb-1", issue("Cost.")))
+    await kept.patterns.remove("bolt", record("deb-1"))
+    assert await kept.counts() == [("Cost.", 1, 1, 1)]
+
+
+FIRST = record("deb-1", issue("No rollback."), issue("No cost.", REJECTED))
+SECOND = record("deb-2", issue("Rollback?", REJECTED), issue("A secret."), at=2000)
+BOTH = [("Rollback?", 2, 2, 1), ("A secret.", 1, 1, 1), ("No cost.", 1, 1, 0)]
+APPLY_WRITES = ["insert pattern_contribution", "update pattern", "insert pattern"]
+REMOVE_WRITES = ["update pattern", "delete pattern", "delete pattern_contribution"]
+
+
+@pytest.mark.parametrize("lost", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize("write", range(len(APPLY_WRITES)))
+async def test_a_debate_counts_once_wherever_its_process_stops(kept: Kept, write: int, lost: bool) -> None:
+    await kept.patterns.apply("acme", FIRST)
+    with pytest.raises(StoppedError):
+        await kept.stopping(Writes(write, lost)).apply("acme", SECOND)
+    writes = Writes()
+    await kept.stopping(writes).apply("acme", SECOND)
+    assert writes.made == APPLY_WRITES[write + (not lost) :]
+    assert sorted(await kept.counts()) == sorted(BOTH)
+    await kept.patterns.apply("acme", FIRST)
+    assert sorted(await kept.counts()) == sorted(BOTH)
+
+
+@pytest.mark.parametrize("lost", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize("write", range(len(REMOVE_WRITES)))
+@pytest.mark.parametrize("forgotten", [FIRST, SECOND], ids=["the-first", "the-second"])
+async def test_a_forgotten_debate_is_taken_out_wherever_the_process_stops(
+    kept: Kept, forgotten: RecordDebateRequest, write: int, lost: bool
+) -> None:
+    await kept.patterns.apply("acme", FIRST)
+    await kept.patterns.apply("acme", SECOND)
+    with pytest.raises(StoppedError):
+        await kept.stopping(Writes(write, lost)).remove("acme", forgotten)
+    await kept.patterns.remove("acme", forgotten)
+    left = {
+        "deb-1": [("Rollback?", 1, 1, 0), ("A secret.", 1, 1, 1)],
+        "deb-2": [("No rollback.", 1, 1, 1), ("No cost.", 1, 1, 0)],
+    }
+    assert sorted(await kept.counts()) == sorted(left[forgotten.debate.debate_id])
+    assert forgotten.debate.debate_id not in str(await kept.stored())
+
+
+async def test_nothing_is_left_when_every_debate_is_forgotten(kept: Kept) -> None:
+    for each in (FIRST, SECOND):
+        await kept.patterns.apply("acme", each)
+    for each in (FIRST, SECOND):
+        await kept.patterns.remove("acme", each)
+    assert await kept.stored() == []
+
+
+async def test_a_debate_that_is_recorded_anew_with_other_issues_counts_with_these(kept: Kept) -> None:
+    await kept.patterns.apply("acme", FIRST)
+    await kept.patterns.apply("acme", record("deb-1", issue("A secret.")))
+    assert await kept.counts() == [("A secret.", 1, 1, 1)]
+
+
+async def test_debates_that_are_applied_at_once_all_count(kept: Kept) -> None:
+    await kept.patterns.apply("acme", FIRST)
+    others = [record(f"deb-{number}", issue("Rollback.")) for number in range(2, 12)]
+    await asyncio.gather(*(kept.patterns.apply("acme", each) for each in [*others, *others]))
+    counts = await kept.counts()
+    assert [each[1:] for each in counts] == [(11, 11, 11), (1, 1, 0)]
+
+
+async def test_a_debate_that_joins_a_pattern_while_its_last_other_one_is_forgotten_still_counts(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await kept.patterns.apply("acme", record("deb-1", issue("Rollback.")))
+    delete = kept.documents.delete
+
+    async def delete_after_another_joined(*args: Any) -> bool:
+        monkeypatch.undo()
+        await kept.patterns.apply("acme", record("deb-2", issue("Rollback?")))
+        return await delete(*args)
+
+    monkeypatch.setattr(kept.documents, "delete", delete_after_another_joined)
+    await kept.patterns.remove("acme", record("deb-1"))
+    assert await kept.counts() == [("Rollback?", 1, 1, 1)]
+
+
+async def test_of_too_many_patterns_the_one_that_fewest_debates_raised_makes_room(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patterns_module, "MAX_PATTERNS", 2)
+    await kept.patterns.apply("acme", record("deb-1", issue("Cost.")))
+    await kept.patterns.apply("acme", record("deb-2", issue("Cost."), issue("Rollback.")))
+    await kept.patterns.apply("acme", record("deb-3", issue("Secret."), at=2000))
+    assert sorted(each.examples[0] for each in await kept.listed()) == ["Cost.", "Secret."]
+    await kept.patterns.remove("acme", record("deb-2"))
+    assert sorted(each.debates for each in await kept.listed()) == [1, 1]
+
+
+async def test_texts_issues_and_debates_are_bounded(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(issue_kinds, "MAX_DEBATES", 2)
+    for number in range(4):
+        issues = [issue("Cost. " + "a" * 2000, critic="c" * 300)] * 100
+        await kept.patterns.apply("acme", record(f"deb-{number}", *issues, at=number))
+    (found,) = await kept.listed()
+    assert (found.debates, found.raised) == (2, 128)
+    assert [len(each) for each in found.examples] == [500, 500, 500]
+    assert [len(each.agent_id) for each in found.critics] == [128]
+    for number in range(4):
+        await kept.patterns.remove("acme", record(f"deb-{number}"))
+    assert await kept.stored() == []
+
+
+async def test_a_debate_without_issues_needs_no_meaning(kept: Kept) -> None:
+    kept.meanings.away = True
+    await kept.patterns.apply("acme", record("deb-1"))
+    with pytest.raises(ParleyError, match="away"):
+        await kept.patterns.apply("acme", record("deb-2", issue("Cost.")))
+    assert await kept.stored() == []
+
+
+async def test_a_pattern_that_cannot_be_read_hides_no_other_and_is_joined_by_none(kept: Kept) -> None:
+    await kept.patterns.apply("acme", record("deb-1", issue("Cost.")))
+    (pattern,) = await kept.documents.find(PATTERNS, {})
+    await kept.documents.update(PATTERNS, pattern.key, {"vector": "AAAA", "examples": 7})
+    await kept.patterns.apply("acme", record("deb-2", issue("Cost?")))
+    assert await kept.counts() == [("Cost?", 1, 1, 1)]
