@@ -33,6 +33,7 @@ from parley.v1.debate_pb2 import (
     Reply,
     Work,
 )
+from parley.v1.memory_pb2 import CritiquePattern
 from parley.v1.ratings_pb2 import Relationship
 from tests.support.made_events import made_event
 
@@ -149,6 +150,8 @@ class ScriptedOrchestrator:
     """What is remembered, by the id of the debate; a search finds all of it."""
     relationships: Sequence[Relationship] = ()
     """Of every agent, two on a page."""
+    patterns: Sequence[CritiquePattern] = ()
+    """What debates raise, two on a page."""
     is_rated: bool = True
     """Whether the ratings have what is said at once."""
     watched_after: list[int] = field(default_factory=list)
@@ -314,6 +317,16 @@ class ScriptedOrchestrator:
 
     def ForgetMemory(self, request: pb.ForgetMemoryRequest, context: Any) -> pb.ForgetMemoryResponse:  # noqa: N802
         return pb.ForgetMemoryResponse(existed=self.memories.pop(request.debate_id, None) is not None)
+
+    def ListMemoryPatterns(  # noqa: N802
+        self, request: pb.ListMemoryPatternsRequest, context: Any
+    ) -> pb.ListMemoryPatternsResponse:
+        first = int(request.page_token or 0)
+        end = first + 2
+        return pb.ListMemoryPatternsResponse(
+            patterns=self.patterns[first:end],
+            next_page_token=str(end) if end < len(self.patterns) else "",
+        )
 
     def ListAgentRelationships(  # noqa: N802
         self, request: pb.ListAgentRelationshipsRequest, context: Any

@@ -87,7 +87,6 @@ CALLED_BY_NO_CODE_OF_OURS = {
     "GetAgent": "is for programs of others",
     "GetPersona": "is for programs of others",
     "ListMatches": "is for programs of others",
-    "ListPatterns": "is for services; the orchestrator does not read it yet",
     "WatchRoutes": "is for programs of others",
 }
 """RPCs without a method of the client or a call of a service, and why."""

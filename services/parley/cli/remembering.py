@@ -38,6 +38,27 @@ def show(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa: FB
 
 
 @memory.command()
+@click.argument("text", default="")
+@click.option("--limit", type=Count(500), default=20, show_default=True, help="Kinds of issue at most.")
+@click.option("--domain", default="", metavar="NAME", help="Only of debates of this domain. Default: all.")
+@click.option("--taken-up", is_flag=True, help="Only those that were taken up at least every second time.")
+@json_option
+@_orchestrator_option
+def patterns(
+    text: str,
+    limit: int,
+    domain: str,
+    taken_up: bool,  # noqa: FBT001
+    as_json: bool,  # noqa: FBT001
+    server: str | None,
+) -> None:
+    """List kinds of issue that debates raise: those most like TEXT, or those that were raised most often."""
+    from parley.cli.commands.memory import list_patterns
+
+    execute(list_patterns(server, text, limit, domain, only_successful=taken_up, as_json=as_json))
+
+
+@memory.command()
 @debate_argument
 @click.option("-y", "--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
 @_orchestrator_option

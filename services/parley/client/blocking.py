@@ -194,6 +194,7 @@ class SyncParleyClient(SyncConnection[ParleyClient]):
     search_memory = _blocking_iterator(ParleyClient.search_memory)
     get_memory = _blocking_call(ParleyClient.get_memory)
     forget_memory = _blocking_call(ParleyClient.forget_memory)
+    list_patterns = _blocking_iterator(ParleyClient.list_patterns)
     list_relationships = _blocking_iterator(ParleyClient.list_relationships)
     cancel = _blocking_call(ParleyClient.cancel)
     pause = _blocking_call(ParleyClient.pause)

@@ -211,6 +211,23 @@ class ParleyClient(Connection):
         request = orchestrator_pb2.ForgetMemoryRequest(debate_id=debate_id)
         return (await self._call(self._stub.ForgetMemory, request)).existed
 
+    def list_patterns(
+        self,
+        text: str = "",
+        *,
+        domain: str = "",
+        only_successful: bool = False,
+        page_size: int = _PAGE,
+    ) -> AsyncGenerator[memory_pb2.CritiquePattern, None]:
+        """Yield kinds of issue that debates raise: those most like a text, or those that were raised most often.
+
+        Only those of `domain` if it is given, and with `only_successful` those that were taken up at least every second time.
+        """
+        request = orchestrator_pb2.ListMemoryPatternsRequest(
+            text=text, domain=domain, only_successful=only_successful, page_size=page_size
+        )
+        return self._list(self._stub.ListMemoryPatterns, request, lambda page: page.patterns)
+
     def list_relationships(
         self, agent_id: str, *, page_size: int = _PAGE
     ) -> AsyncGenerator[ratings_pb2.Relationship, None]:

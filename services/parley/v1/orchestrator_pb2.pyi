@@ -1192,6 +1192,72 @@ class ForgetMemoryResponse(_message.Message):
 Global___ForgetMemoryResponse: _TypeAlias = ForgetMemoryResponse  # noqa: Y015
 
 @_typing.final
+class ListMemoryPatternsRequest(_message.Message):
+    """Asks for a page of critique patterns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    ONLY_SUCCESSFUL_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """What they should be about, such as a question. At most 100,000 characters. Empty: anything."""
+    domain: _builtins.str
+    """Only those of this domain, at most 64 characters. Empty: all."""
+    only_successful: _builtins.bool
+    """Only those that were taken up at least every second time that they were raised."""
+    page_size: _builtins.int
+    """Patterns on a page, at most; more than 200 are 200. 0: the default, 50."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before, of the same text. Empty: the first page."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        domain: _builtins.str = ...,
+        only_successful: _builtins.bool = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "only_successful", b"only_successful", "page_size", b"page_size", "page_token", b"page_token", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMemoryPatternsRequest: _TypeAlias = ListMemoryPatternsRequest  # noqa: Y015
+
+@_typing.final
+class ListMemoryPatternsResponse(_message.Message):
+    """A page of critique patterns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATTERNS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty: this was the last page."""
+    @_builtins.property
+    def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.CritiquePattern]:
+        """The patterns."""
+
+    def __init__(
+        self,
+        *,
+        patterns: _abc.Iterable[_memory_pb2.CritiquePattern] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "patterns", b"patterns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMemoryPatternsResponse: _TypeAlias = ListMemoryPatternsResponse  # noqa: Y015
+
+@_typing.final
 class ListAgentRelationshipsRequest(_message.Message):
     """Asks for a page of relationships."""
 

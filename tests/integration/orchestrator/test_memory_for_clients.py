@@ -137,6 +137,24 @@ async def test_every_bad_field_of_a_search_is_named(clients: Clients) -> None:
     assert [each.field for each in refused.value.violations] == ["text", "limit", "domain"]
 
 
+async def test_kinds_of_issue_are_listed_to_their_tenant_and_go_with_their_debate(clients: Clients) -> None:
+    async with clients.around.all():
+        await clients.record(record())
+        (found,) = [each async for each in clients.own.list_patterns()]
+        assert (list(found.examples), found.raised, found.taken_up) == (["No figures."], 1, 1)
+        assert not [each async for each in clients.other.list_patterns()]
+        assert not [each async for each in clients.own.list_patterns(domain="sales")]
+        await clients.own.forget_memory(KAFKA)
+        assert not [each async for each in clients.own.list_patterns()]
+
+
+async def test_every_bad_field_of_a_list_of_kinds_is_named(clients: Clients) -> None:
+    async with clients.around.all():
+        with pytest.raises(ParleyError) as refused:
+            [each async for each in clients.own.list_patterns(domain="d" * 65, page_size=-1)]
+    assert {each.field for each in refused.value.violations} == {"domain", "page_size"}
+
+
 async def test_an_id_that_is_none_is_refused(clients: Clients) -> None:
     for call in (clients.own.get_memory("deb-1"), clients.own.forget_memory("deb-1")):
         with pytest.raises(ParleyError) as refused:

@@ -10,10 +10,17 @@ from parley.cli.commands.connection import connect_orchestrator, find_debate_id
 from parley.cli.errors import GENERAL, CommandError
 from parley.cli.printing import print_line, print_text, say
 from parley.cli.terminal.markdown import print_markdown
-from parley.cli.terminal.memories import found_lines, memory_head_lines, memory_page, text_width
+from parley.cli.terminal.memories import (
+    found_lines,
+    memory_head_lines,
+    memory_page,
+    pattern_lines,
+    text_width,
+)
 from parley.cli.terminal.message_json import json_value, message_to_json, to_json
 from parley.cli.terminal.words import one_line
 from parley.client import ParleyClient, ParleyError
+from parley.v1.memory_pb2 import CritiquePattern
 from parley.v1.orchestrator_pb2 import GetMemoryResponse
 
 _SHOWN: Final = 60
@@ -34,6 +41,30 @@ async def search_memory(server: str | None, text: str, limit: int, domain: str, 
     else:
         wider = "use other words, or leave --domain out" if domain else "use other words"
         say(f"Nothing like it is remembered; {wider}. All debates: {command_name()} list")
+
+
+async def list_patterns(
+    server: str | None, text: str, limit: int, domain: str, *, only_successful: bool, as_json: bool
+) -> None:
+    """Print kinds of issue that debates raise, the first `limit` of them."""
+    found: list[CritiquePattern] = []
+    async with connect_orchestrator(server, "memory") as (_, parley):
+        async for each in parley.list_patterns(
+            text, domain=domain, only_successful=only_successful, page_size=min(limit, 200)
+        ):
+            found.append(each)
+            if len(found) == limit:
+                break
+    if as_json:
+        print_text(to_json([json_value(each) for each in found]))
+        return
+    for number, pattern in enumerate(found, start=1):
+        for line in pattern_lines(number, pattern, text_width()):
+            print_line(line)
+    if not found:
+        say(
+            f"No kind of issue is known{' there' if domain or only_successful else ' yet'}: debates raise them in critiques."
+        )
 
 
 async def show_memory(server: str | None, debate_id: str, *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from parley.runtime.printable import printable, printable_line
 from parley.runtime.safe_markdown import inline, list_item, to_safe_markdown
 from parley.v1.critique_pb2 import IssueStatus
 from parley.v1.effect_pb2 import DecisionConfidence, DecisionRelation, RelatedDecision
-from parley.v1.memory_pb2 import FinalStand, PastDebate, RecordedIssue
+from parley.v1.memory_pb2 import CritiquePattern, FinalStand, PastDebate, RecordedIssue
 from parley.v1.orchestrator_pb2 import GetMemoryResponse
 from parley.v1.panel_pb2 import Objection
 from parley.v1.voting_pb2 import (
@@ -96,6 +96,35 @@ def _relation_text(related: RelatedDecision) -> str:
 def _date(time: Timestamp) -> str:
     """Return a date on this machine's clock, such as `2026-03-01`."""
     return local_time_text(time)[:10]
+
+
+def pattern_lines(number: int, pattern: CritiquePattern, width: int) -> Iterator[str]:
+    """Yield the lines of a kind of issue, with two more examples at most, shortened, and a blank one."""
+    inner = width - len(_INDENT)
+    first, *others = pattern.examples or ["(no example)"]
+    example = _wrap(first, inner, _MAX_QUESTION_LINES)
+    alike = f"{pattern.similarity_percent:.0f} % alike" if pattern.HasField("similarity_percent") else ""
+    severity = f"severity {pattern.severity:.1f}" if pattern.HasField("severity") else ""
+    facts = (
+        f"raised {_times(pattern.raised)} in {pattern.debates} debate{'' if pattern.debates == 1 else 's'}",
+        f"taken up {_times(pattern.taken_up)}" if pattern.taken_up else "never taken up",
+        severity,
+        alike,
+    )
+    by = ", ".join(f"{each.agent_id} ({each.raised})" for each in pattern.critics)
+    yield f"{f'{number}.':<{len(_INDENT)}}{example[0]}"
+    below = [
+        *example[1:],
+        ", ".join(each for each in facts if each),
+        *(_wrap(f"Also: {each}", inner, 1)[0] for each in others),
+        *_wrap(f"By {by}; {pattern.domain}, {_date(pattern.latest_at)}", inner, 2),
+    ]
+    yield from (f"{_INDENT}{line}" for line in below)
+    yield ""
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def memory_head_lines(debate: PastDebate, width: int) -> Iterator[str]:

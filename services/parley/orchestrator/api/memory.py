@@ -51,6 +51,23 @@ class MemoryServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         audit.report_act(f"memory of debate {debate}")
         return orchestrator_pb2.ForgetMemoryResponse(existed=existed)
 
+    async def ListMemoryPatterns(  # noqa: N802
+        self, request: orchestrator_pb2.ListMemoryPatternsRequest, _context: object
+    ) -> orchestrator_pb2.ListMemoryPatternsResponse:
+        """Return a page of critique patterns."""
+        page = await self.memory.list_patterns(
+            memory_pb2.ListPatternsRequest(
+                text=request.text,
+                domain=request.domain,
+                only_successful=request.only_successful,
+                page_size=request.page_size,
+                page_token=request.page_token,
+            )
+        )
+        return orchestrator_pb2.ListMemoryPatternsResponse(
+            patterns=page.patterns, next_page_token=page.next_page_token
+        )
+
 
 def _check_search(request: orchestrator_pb2.SearchMemoryRequest) -> None:
     violations = Violations()

@@ -49,6 +49,11 @@ class ClientMemory:
         with _map_errors("memory"):
             return (await self._stub.ForgetDebate(request, timeout=_SECONDS)).existed
 
+    async def list_patterns(self, request: memory_pb2.ListPatternsRequest) -> memory_pb2.ListPatternsResponse:
+        """Return a page of critique patterns."""
+        with _map_errors("memory"):
+            return await self._stub.ListPatterns(request, timeout=_SECONDS)
+
 
 class ClientRatings:
     """What is known of the tenant's agents. All methods raise ParleyError."""

@@ -66,6 +66,10 @@ CASES: dict[str, list[list[str]]] = {
         ["memory", "search", "Kafka?", "--domain", HOSTILE, "--json", SERVER],
     ],
     "memory show": [["memory", "show", DEBATE_ID, SERVER], ["memory", "show", DEBATE_ID, "--json", SERVER]],
+    "memory patterns": [
+        ["memory", "patterns", HOSTILE, SERVER],
+        ["memory", "patterns", "--domain", HOSTILE, "--json", SERVER],
+    ],
     "memory forget": [
         ["memory", "forget", DEBATE_ID, SERVER],
         ["memory", "forget", DEBATE_ID, "-y", SERVER],

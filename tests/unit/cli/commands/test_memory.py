@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from parley.cli.__main__ import run
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, Issue
 from parley.v1.effect_pb2 import DECISION_RELATION_REVERSES, DecisionConfidence
-from parley.v1.memory_pb2 import PastDebate, Relevance
+from parley.v1.memory_pb2 import CritiquePattern, PastDebate, Relevance
 from parley.v1.orchestrator_pb2 import GetMemoryResponse
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
@@ -159,6 +159,49 @@ def test_a_limit_and_a_domain_are_passed_on(at: list[str], capsys: pytest.Captur
     assert run(["memory", "search", "Kafka?", "--domain", "sales", "--json", *at]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert (found["debate_id"], found["strength"], found["conclusion"]) == (PRICES, "moderate", "Raise them.")
+
+
+def pattern(number: int) -> CritiquePattern:
+    """A kind of issue with all that is known of it."""
+    found = CritiquePattern(
+        pattern_id=f"p{number}",
+        domain="data",
+        examples=["The retry has no limit. " * 10, "It retries for ever.", "Nothing ends the retry."],
+        debates=3,
+        raised=7,
+        taken_up=5,
+        severity=6.4,
+        latest_at=Timestamp(seconds=1_772_366_400),
+        similarity_percent=48.7,
+    )
+    found.critics.add(agent_id="cy", raised=4)
+    found.critics.add(agent_id="ada", raised=3)
+    return found
+
+
+def test_kinds_of_issue_are_shown_with_examples_who_raises_them_and_how_often_they_are_taken_up(
+    at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orchestrator.patterns = [pattern(number) for number in range(3)]
+    orchestrator.patterns[2].CopyFrom(CritiquePattern(examples=["No."], debates=1, raised=1))
+    assert run(["memory", "patterns", *at]) == 0
+    first, _, bare = capsys.readouterr().out.rstrip("\n").split("\n\n")
+    assert first.splitlines() == [
+        "1. The retry has no limit. The retry has no limit. The retry has no limit. The",
+        "   retry has no limit. The retry has no limit. The retry has no limit. The …",
+        "   raised 7 times in 3 debates, taken up 5 times, severity 6.4, 49 % alike",
+        "   Also: It retries for ever.",
+        "   Also: Nothing ends the retry.",
+        "   By cy (4), ada (3); data, 2026-03-01",
+    ]
+    assert bare.splitlines()[:2] == ["3. No.", "   raised once in 1 debate, never taken up"]
+    assert run(["memory", "patterns", "retries", "--limit", "1", "--json", *at]) == 0
+    assert [each["pattern_id"] for each in json.loads(capsys.readouterr().out)] == ["p0"]
+
+
+def test_that_no_kind_of_issue_is_known_is_said(at: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["memory", "patterns", "--taken-up", *at]) == 0
+    assert capsys.readouterr().err == ("No kind of issue is known there: debates raise them in critiques.\n")
 
 
 def test_what_to_do_is_said_if_nothing_is_found(at: list[str], capsys: pytest.CaptureFixture[str]) -> None:
