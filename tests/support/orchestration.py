@@ -39,6 +39,7 @@ from parley.orchestrator.peers.agents import Agents
 from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
 from parley.orchestrator.phases.follow_up import follow_up
+from parley.orchestrator.research.sources import WebSources
 from parley.orchestrator.roles.catalogue import Roles, load_shipped_roles
 from parley.orchestrator.settings import OrchestratorSettings
 from parley.orchestrator.watch.deltas import DeltaBroker
@@ -315,6 +316,7 @@ class Backstage:
     models: grpc.aio.Channel | None = None
     ratings: grpc.aio.Channel | None = None
     issues: IssueTracker | None = None
+    web: WebSources | None = None
 
     def replica(
         self,
@@ -342,6 +344,7 @@ class Backstage:
                 Ratings(self.ratings or self.channel),
                 Memory(self.channel),
                 self.issues,
+                self.web,
             ),
             formats=formats or self.formats,
             follow_up=follow_up,

@@ -98,6 +98,7 @@ async def build(
         log = MeteredLog(store.log, usage)
         large_requests = ByteBudget(settings.request_bytes)
         allowance = Allowance(settings.tenant_limits(), usage, index, clock, large_requests)
+        web = settings.create_web_sources(clock.now)
         dependencies = OwnerDependencies(
             log=log,
             index=index,
@@ -108,6 +109,7 @@ async def build(
                 Ratings(ratings, clock),
                 Memory(memory, clock),
                 settings.create_issue_tracker(),
+                web,
             ),
             formats=formats,
             follow_up=follow_up,
@@ -153,6 +155,7 @@ async def build(
             memory=ClientMemory(memory),
             ratings=ClientRatings(ratings),
             reader_seconds=settings.reader_seconds,
+            web=web,
         )
         service = Service(
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].full_name,

@@ -1,7 +1,10 @@
 """The orchestrator's settings, from `PARLEY_…` variables."""
 
 import re
-from typing import ClassVar, Self
+from collections.abc import Callable
+from datetime import datetime
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, ClassVar, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
@@ -11,9 +14,15 @@ from parley.orchestrator.engine.document_limits import DocumentLimits
 from parley.orchestrator.engine.runner import RunnerSettings
 from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.peers.issue_tracker import IssueTracker, is_http_url
+from parley.orchestrator.research.reach import Reach, parse_networks
+from parley.runtime.errors import ConfigurationError
 from parley.runtime.loopback import is_loopback, join_address
 from parley.runtime.settings import ServiceSettings
 
+if TYPE_CHECKING:  # imported on use: most orchestrators read no page
+    from parley.orchestrator.research.sources import WebSources
+
+_MAX_FEEDS = 10
 _ALGORITHM = "(RS256|RS384|RS512|PS256|PS384|PS512|ES256|ES384|ES512|EdDSA)"
 """Asymmetric algorithms only: with a shared secret every verifier could sign tokens."""
 
@@ -79,6 +88,37 @@ class OrchestratorSettings(ServiceSettings):
     )
     follow_up_token: SecretStr | None = Field(
         default=None, description="Sent to that URL as a bearer token, in ASCII without spaces."
+    )
+    research_search: str = Field(
+        default="",
+        description="Base URL of a SearXNG that gives JSON, such as http://searxng:8080, which is asked each debate's question; its first "
+        "results are read and shown to the agents as sources. Needs the extra `research`, as the next two do. Unset: nothing is searched.",
+    )
+    research_feeds: str = Field(
+        default="",
+        description="URL,… of feeds (RSS or Atom), at most 10, whose newest entries are shown to the agents of each debate as sources.",
+    )
+    research_pages: bool = Field(
+        default=False,
+        description="Whether callers may name pages that are read and shown to the agents as sources.",
+    )
+    research_results: int = Field(
+        default=5, ge=1, le=20, description="Results of a search that are read for a debate."
+    )
+    research_seconds: float = Field(
+        default=20.0,
+        gt=0,
+        le=120,
+        description="Seconds that each source may take; without it the debate goes on.",
+    )
+    research_networks: str = Field(
+        default="",
+        description="Networks, as 10.1.0.0/16,…, whose pages and feeds may be read although they are not public.",
+    )
+    research_ports: str = Field(
+        default="80,443",
+        pattern=r"^[0-9]{1,5}(,[0-9]{1,5})*$",
+        description="Ports at which pages and feeds may be read.",
     )
     adopt: bool = Field(
         default=True, description="Whether debates that another process left are continued without a request."
@@ -192,6 +232,24 @@ class OrchestratorSettings(ServiceSettings):
             raise ValueError("must begin with http:// or https://, name a host, and hold no space and no @")
         return url
 
+    @field_validator("research_search", "research_feeds")
+    @classmethod
+    def _check_http_urls(cls, urls: str) -> str:
+        if urls and not all(is_http_url(each) for each in urls.split(",")):
+            raise ValueError("must begin with http:// or https://, name a host, and hold no space and no @")
+        if urls.count(",") >= _MAX_FEEDS:
+            raise ValueError(f"must be at most {_MAX_FEEDS}")
+        return urls
+
+    @field_validator("research_networks")
+    @classmethod
+    def _check_networks(cls, networks: str) -> str:
+        try:
+            parse_networks(networks)
+        except ValueError:
+            raise ValueError("must be networks such as 10.1.0.0/16,fd00:1::/32") from None
+        return networks
+
     @field_validator("follow_up_token")
     @classmethod
     def _check_header_value(cls, token: SecretStr | None) -> SecretStr | None:
@@ -246,6 +304,34 @@ class OrchestratorSettings(ServiceSettings):
             return None
         token = self.follow_up_token.get_secret_value() if self.follow_up_token else ""
         return IssueTracker(self.follow_up_url.get_secret_value(), token)
+
+    def create_web_sources(self, now: Callable[[], datetime]) -> "WebSources | None":
+        """Return what is read on the web for debates, or None if nothing is switched on.
+
+        Raises:
+            ConfigurationError: the libraries that it needs are not installed.
+        """
+        if not (self.research_search or self.research_feeds or self.research_pages):
+            return None
+        if any(find_spec(each) is None for each in ("feedparser", "trafilatura")):
+            raise ConfigurationError(
+                "PARLEY_RESEARCH_… needs the extra `research`: install it with pip install 'parley[research]', or unset"
+                " PARLEY_RESEARCH_SEARCH, PARLEY_RESEARCH_FEEDS and PARLEY_RESEARCH_PAGES"
+            )
+        from parley.orchestrator.research.fetcher import Fetcher
+        from parley.orchestrator.research.sources import WebSources, create_search_fetcher
+
+        ports = frozenset(int(each) for each in self.research_ports.split(","))
+        return WebSources(
+            Fetcher(Reach(parse_networks(self.research_networks), ports), self.research_seconds),
+            create_search_fetcher(self.research_search, self.research_seconds),
+            now,
+            search_url=self.research_search,
+            feeds=tuple(filter(None, self.research_feeds.split(","))),
+            reads_pages=self.research_pages,
+            results=self.research_results,
+            seconds=self.research_seconds,
+        )
 
     def runner_settings(self, *, exclusive: bool) -> RunnerSettings:
         """Return the settings of the runner."""

@@ -243,6 +243,8 @@ class DebateSpec(_message.Message):
     LABELS_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
     ANALYSIS_FIELD_NUMBER: _builtins.int
+    RESEARCH_FIELD_NUMBER: _builtins.int
+    RESEARCH_PAGES_FIELD_NUMBER: _builtins.int
     PANEL_FIELD_NUMBER: _builtins.int
     ARENA_FIELD_NUMBER: _builtins.int
     MODERATED_FIELD_NUMBER: _builtins.int
@@ -262,6 +264,10 @@ class DebateSpec(_message.Message):
     analysis: _builtins.bool
     """Whether it is analysed after the answer what this rests on: one more call, of the judge or of an agent of another model family.
     The answer does not wait for it. Demonstrations and evaluations are never analysed.
+    """
+    research: _builtins.bool
+    """Whether the web is read for it before the agents begin: what the operator has switched on, and `research_pages`. Refused with `true`
+    if the operator has switched nothing on. Demonstrations and evaluations never read it.
     """
     @_builtins.property
     def context(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContextDocument]:
@@ -302,6 +308,10 @@ class DebateSpec(_message.Message):
         """
 
     @_builtins.property
+    def research_pages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Pages that are read for it, each an address of at most 2,048 characters. Refused if the operator does not allow that."""
+
+    @_builtins.property
     def panel(self) -> _panel_pb2.PanelSettings:
         """Of the format `panel`."""
 
@@ -334,14 +344,16 @@ class DebateSpec(_message.Message):
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         analysis: _builtins.bool | None = ...,
+        research: _builtins.bool | None = ...,
+        research_pages: _abc.Iterable[_builtins.str] | None = ...,
         panel: _panel_pb2.PanelSettings | None = ...,
         arena: _arena_pb2.ArenaSettings | None = ...,
         moderated: _moderated_pb2.ModeratedSettings | None = ...,
         evaluation: _evaluation_pb2.EvaluationSettings | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "analysis", b"analysis", "arena", b"arena", "clarifications", b"clarifications", "evaluation", b"evaluation", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "limits", b"limits", "moderated", b"moderated", "panel", b"panel"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "_research", b"_research", "analysis", b"analysis", "arena", b"arena", "clarifications", b"clarifications", "evaluation", b"evaluation", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "limits", b"limits", "moderated", b"moderated", "panel", b"panel", "research", b"research"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "agents", b"agents", "analysis", b"analysis", "arena", b"arena", "clarifications", b"clarifications", "concurrency", b"concurrency", "context", b"context", "domain", b"domain", "environment", b"environment", "evaluation", b"evaluation", "format", b"format", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "labels", b"labels", "limits", b"limits", "max_output_tokens", b"max_output_tokens", "moderated", b"moderated", "panel", b"panel", "question", b"question"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "_research", b"_research", "agents", b"agents", "analysis", b"analysis", "arena", b"arena", "clarifications", b"clarifications", "concurrency", b"concurrency", "context", b"context", "domain", b"domain", "environment", b"environment", "evaluation", b"evaluation", "format", b"format", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "labels", b"labels", "limits", b"limits", "max_output_tokens", b"max_output_tokens", "moderated", b"moderated", "panel", b"panel", "question", b"question", "research", b"research", "research_pages", b"research_pages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__analysis: _TypeAlias = _typing.Literal["analysis"]  # noqa: Y015
     _WhichOneofArgType__analysis: _TypeAlias = _typing.Literal["_analysis", b"_analysis"]  # noqa: Y015
@@ -349,6 +361,8 @@ class DebateSpec(_message.Message):
     _WhichOneofArgType__clarifications: _TypeAlias = _typing.Literal["_clarifications", b"_clarifications"]  # noqa: Y015
     _WhichOneofReturnType__history_limit: _TypeAlias = _typing.Literal["history_limit"]  # noqa: Y015
     _WhichOneofArgType__history_limit: _TypeAlias = _typing.Literal["_history_limit", b"_history_limit"]  # noqa: Y015
+    _WhichOneofReturnType__research: _TypeAlias = _typing.Literal["research"]  # noqa: Y015
+    _WhichOneofArgType__research: _TypeAlias = _typing.Literal["_research", b"_research"]  # noqa: Y015
     _WhichOneofReturnType_format_settings: _TypeAlias = _typing.Literal["panel", "arena", "moderated", "evaluation"]  # noqa: Y015
     _WhichOneofArgType_format_settings: _TypeAlias = _typing.Literal["format_settings", b"format_settings"]  # noqa: Y015
     @_typing.overload
@@ -357,6 +371,8 @@ class DebateSpec(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__clarifications) -> _WhichOneofReturnType__clarifications | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__history_limit) -> _WhichOneofReturnType__history_limit | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__research) -> _WhichOneofReturnType__research | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType_format_settings) -> _WhichOneofReturnType_format_settings | None: ...
 

@@ -3,18 +3,20 @@
 isort:skip_file
 What the statements of a debate can be taken from, under numbers by which they are cited."""
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
 
-if sys.version_info >= (3, 10):
-    from typing import TypeAlias as _TypeAlias
+if sys.version_info >= (3, 11):
+    from typing import TypeAlias as _TypeAlias, Never as _Never
 else:
-    from typing_extensions import TypeAlias as _TypeAlias
+    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -28,6 +30,12 @@ class _SourceKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SourceKind
     """Unspecified."""
     SOURCE_KIND_DOCUMENT: _SourceKind.ValueType  # 1
     """A document that came with the question."""
+    SOURCE_KIND_PAGE: _SourceKind.ValueType  # 2
+    """A page that the caller named."""
+    SOURCE_KIND_SEARCH: _SourceKind.ValueType  # 3
+    """A page that a search of the web found."""
+    SOURCE_KIND_FEED: _SourceKind.ValueType  # 4
+    """The newest entries of a feed that the operator named."""
 
 class SourceKind(_SourceKind, metaclass=_SourceKindEnumTypeWrapper):
     """Kinds of sources."""
@@ -36,6 +44,12 @@ SOURCE_KIND_UNSPECIFIED: SourceKind.ValueType  # 0
 """Unspecified."""
 SOURCE_KIND_DOCUMENT: SourceKind.ValueType  # 1
 """A document that came with the question."""
+SOURCE_KIND_PAGE: SourceKind.ValueType  # 2
+"""A page that the caller named."""
+SOURCE_KIND_SEARCH: SourceKind.ValueType  # 3
+"""A page that a search of the web found."""
+SOURCE_KIND_FEED: SourceKind.ValueType  # 4
+"""The newest entries of a feed that the operator named."""
 Global___SourceKind: _TypeAlias = SourceKind  # noqa: Y015
 
 @_typing.final
@@ -87,3 +101,89 @@ class Source(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_place) -> _WhichOneofReturnType_place | None: ...
 
 Global___Source: _TypeAlias = Source  # noqa: Y015
+
+@_typing.final
+class ResearchRequest(_message.Message):
+    """What is looked for on the web for a debate, as a step that does so asks it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUESTION_FIELD_NUMBER: _builtins.int
+    PAGES_FIELD_NUMBER: _builtins.int
+    question: _builtins.str
+    """The question of the debate."""
+    @_builtins.property
+    def pages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Pages that the caller named."""
+
+    def __init__(
+        self,
+        *,
+        question: _builtins.str = ...,
+        pages: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pages", b"pages", "question", b"question"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResearchRequest: _TypeAlias = ResearchRequest  # noqa: Y015
+
+@_typing.final
+class Findings(_message.Message):
+    """What was found on the web for a debate, as the step records it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FINDINGS_FIELD_NUMBER: _builtins.int
+    WARNINGS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def findings(self) -> _containers.RepeatedCompositeFieldContainer[Global___Finding]:
+        """What was read, in this order: pages that the caller named, feeds, pages that a search found. At most 40."""
+
+    @_builtins.property
+    def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What could not be read and why, a line each."""
+
+    def __init__(
+        self,
+        *,
+        findings: _abc.Iterable[Global___Finding] | None = ...,
+        warnings: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["findings", b"findings", "warnings", b"warnings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Findings: _TypeAlias = Findings  # noqa: Y015
+
+@_typing.final
+class Finding(_message.Message):
+    """What a source said."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """Its text, at most 12,000 characters."""
+    @_builtins.property
+    def source(self) -> Global___Source:
+        """The source. Its number is 0: the debate numbers what it shows."""
+
+    def __init__(
+        self,
+        *,
+        source: Global___Source | None = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["source", b"source", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Finding: _TypeAlias = Finding  # noqa: Y015

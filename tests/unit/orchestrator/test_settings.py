@@ -1,5 +1,8 @@
 """The orchestrator's settings, where one depends on another or may hold a secret."""
 
+from datetime import UTC, datetime
+from ipaddress import ip_address
+
 import pytest
 
 from parley.orchestrator.settings import OrchestratorSettings
@@ -41,6 +44,18 @@ def test_an_address_is_a_tracker_that_is_named_without_its_path(monkeypatch: pyt
             {"FOLLOW_UP_TOKEN": "s3cret"},
             "PARLEY_FOLLOW_UP_TOKEN needs PARLEY_FOLLOW_UP_URL: set both, or neither",
         ),
+        (
+            {"RESEARCH_FEEDS": "https://a.example/feed,/b"},
+            "PARLEY_RESEARCH_FEEDS: must begin with http:// or https://, name a host, and hold no space and no @",
+        ),
+        (
+            {"RESEARCH_FEEDS": ",".join(["https://a.example"] * 11)},
+            "PARLEY_RESEARCH_FEEDS: must be at most 10",
+        ),
+        (
+            {"RESEARCH_NETWORKS": "10.0.0.1/8"},
+            "PARLEY_RESEARCH_NETWORKS: must be networks such as 10.1.0.0/16,fd00:1::/32",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_name_and_not_repeated(
@@ -67,3 +82,40 @@ def test_other_replicas_reach_this_one_at_what_it_advertises_and_at_its_port_wit
     monkeypatch: pytest.MonkeyPatch, advertise: str, address: str
 ) -> None:
     assert loaded(monkeypatch, ADVERTISE=advertise).resolve_address() == address
+
+
+def test_nothing_is_read_on_the_web_unless_it_is_switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert loaded(monkeypatch).create_web_sources(_now) is None
+
+
+def test_what_is_read_on_the_web_follows_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = loaded(
+        monkeypatch,
+        RESEARCH_SEARCH="http://searxng:8080",
+        RESEARCH_FEEDS="https://a.example/feed,https://b.example/feed",
+        RESEARCH_PAGES="true",
+        RESEARCH_NETWORKS="10.1.0.0/16",
+        RESEARCH_PORTS="443,8443",
+    )
+    web = settings.create_web_sources(_now)
+    assert web is not None
+    assert web.feeds == ("https://a.example/feed", "https://b.example/feed")
+    assert web.reads_pages
+    assert web.fetcher.reach.ports == {443, 8443}
+    assert web.fetcher.reach.allows(ip_address("10.1.2.3"))
+    assert not web.fetcher.reach.allows(ip_address("10.2.0.1"))
+    # The search service may be inside; what it finds may not.
+    assert web.search_fetcher.reach.ports == {8080}
+    assert web.search_fetcher.reach.allows(ip_address("10.2.0.1"))
+
+
+def test_research_without_its_libraries_is_an_error_that_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("parley.orchestrator.settings.find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'parley\[research\]'"):
+        loaded(monkeypatch, RESEARCH_PAGES="true").create_web_sources(_now)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.model.spec import resolve_agent
@@ -13,6 +14,9 @@ from parley.runtime.contract_settings import check_settings
 from parley.runtime.validation import AGENT_ID, CONTROL_CHARACTER, MAX_PATH_CHARACTERS, Violations
 from parley.v1 import agent_pb2, debate_pb2
 from parley.v1.agent_pb2 import Agent
+
+if TYPE_CHECKING:  # imported on use: most orchestrators read no page
+    from parley.orchestrator.research.sources import WebSources
 
 _MAX_AGENTS = 32
 _MAX_PROMPT_BYTES = 64 * 1024
@@ -29,6 +33,7 @@ class ValidationContext:
     formats: Formats
     roles: Roles
     roster: Roster
+    web: "WebSources | None" = None
 
     def role_sections(self) -> frozenset[str]:
         """Return the sections that a role may have, for any format."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from google.protobuf.json_format import SerializeToJsonError
 
@@ -16,6 +17,7 @@ from parley.orchestrator.model.spec import (
     with_default_limits,
     without_sections,
 )
+from parley.orchestrator.research.web_address import refuse_address
 from parley.runtime.contract_settings import check_settings, default_of, with_defaults
 from parley.runtime.errors import FieldViolation, invalid_argument
 from parley.runtime.held_texts import digest_of_text
@@ -29,6 +31,9 @@ from parley.runtime.validation import (
 )
 from parley.v1 import debate_pb2, event_pb2, orchestrator_pb2
 from parley.v1.agent_pb2 import Agent
+
+if TYPE_CHECKING:  # imported on use: most orchestrators read no page
+    from parley.orchestrator.research.sources import WebSources
 
 _MAX_QUESTION_BYTES = 256 * 1024
 _MAX_DOCUMENTS = 2000
@@ -71,6 +76,7 @@ def resolve_request(
     check_settings(violations, "spec", spec, but=_SETTINGS_OF_FORMATS)
     count = len(spec.agents or known.roster.default_team)
     _check_settings(violations, spec, known.formats, count)
+    _check_research(violations, spec, known.web)
     kind = _kind_of_settings(violations, spec, debate_format) if debate_format else None
     _check_concurrency(violations, spec.concurrency, debate_format)
     agents = ParticipantResolver(known, violations, debate_format)
@@ -91,7 +97,7 @@ def resolve_request(
         ],
         demonstration=any(map(known.roster.is_demonstration, (*team, judge))),
     )
-    _fill_in(created, debate_format, team, judge)
+    _fill_in(created, debate_format, team, judge, known.web)
     set_model_families(created.spec, known.roster)
     if debate_format.is_judged:
         set_judge_route(created, known.roster)
@@ -99,7 +105,11 @@ def resolve_request(
 
 
 def _fill_in(
-    created: event_pb2.DebateCreated, debate_format: Format, team: Iterable[Agent], judge: Agent
+    created: event_pb2.DebateCreated,
+    debate_format: Format,
+    team: Iterable[Agent],
+    judge: Agent,
+    web: "WebSources | None",
 ) -> None:
     """Set the agents, and in place of what is unset the defaults."""
     spec, given = created.spec, format_settings(created.spec)
@@ -121,6 +131,27 @@ def _fill_in(
     is_wanted = spec.analysis if spec.HasField("analysis") else debate_format.is_analysed(spec)
     can_be = debate_format.is_judged and debate_format.is_recorded and not created.demonstration
     spec.analysis = can_be and is_wanted
+    if web is not None:
+        is_wanted = spec.research or not spec.HasField("research")
+        spec.research = can_be and is_wanted and web.has_something_for(spec)
+
+
+def _check_research(violations: Violations, spec: debate_pb2.DebateSpec, web: "WebSources | None") -> None:
+    violations.check(
+        that=web is not None or not spec.research,
+        field="spec.research",
+        otherwise="no research is switched on here; the operator does that with PARLEY_RESEARCH_…",
+    )
+    if not spec.research_pages:
+        return
+    violations.check(
+        that=(web is not None and web.reads_pages) and (spec.research or not spec.HasField("research")),
+        field="spec.research_pages",
+        otherwise="no pages are read: `research` is false, or the operator has not set PARLEY_RESEARCH_PAGES",
+    )
+    for index, each in enumerate(spec.research_pages):
+        if refused := refuse_address(each):
+            violations.add(f"spec.research_pages[{index}]", refused)
 
 
 def _format(violations: Violations, spec: debate_pb2.DebateSpec, formats: Formats) -> Format | None:

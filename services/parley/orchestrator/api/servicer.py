@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
@@ -67,6 +67,9 @@ from parley.v1 import event_pb2, orchestrator_pb2
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Debate, DebateSpec
 from parley.v1.orchestrator_pb2 import StepDelta
 
+if TYPE_CHECKING:  # imported on use: most orchestrators read no page
+    from parley.orchestrator.research.sources import WebSources
+
 _WatchContext = grpc.aio.ServicerContext[Any, Any]
 _MAX_EVALUATIONS = 100
 _SENDING_BYTES = 32 * 1024 * 1024
@@ -83,6 +86,7 @@ class OrchestratorServicer(KeyServicer, MemoryServicer, RelationshipServicer):
     Attributes:
         owner: The name that this replica claims under.
         reader_seconds: How long a watcher may take to accept one message.
+        web: What is read on the web for debates; None: nothing.
         sending: Bounds the bytes of large messages to watchers.
     """
 
@@ -104,6 +108,7 @@ class OrchestratorServicer(KeyServicer, MemoryServicer, RelationshipServicer):
     draining: Draining
     owner: str
     reader_seconds: float
+    web: "WebSources | None" = None
     sending: ByteBudget = field(default_factory=lambda: ByteBudget(_SENDING_BYTES))
     # Watchers of one debate come to an event at about the same time; its message is created once for all.
     _latest: tuple[Envelope, orchestrator_pb2.WatchDebateResponse, int] | None = None
@@ -375,7 +380,7 @@ class OrchestratorServicer(KeyServicer, MemoryServicer, RelationshipServicer):
         self, request: orchestrator_pb2.CreateDebateRequest, size: int
     ) -> tuple[event_pb2.DebateCreated, str | None]:
         """Return the first event of the debate that a request asks for, and the id of the debate that it is about, if any."""
-        known = ValidationContext(self.formats, self.roles, await roster.fetch_roster(self.gateway))
+        known = ValidationContext(self.formats, self.roles, await roster.fetch_roster(self.gateway), self.web)
         created = await in_thread_if_large(size, partial(resolve_request, request, known))
         routes = await roster.fetch_routes(self.gateway, roster.routes_of(created.spec, known.roster))
         if not created.demonstration and any(each.demonstration for each in routes.values()):

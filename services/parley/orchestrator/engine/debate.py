@@ -62,6 +62,7 @@ from parley.v1.event_pb2 import (
     TimerStarted,
     Warned,
 )
+from parley.v1.source_pb2 import Findings
 
 _tracer = tracer(__name__)
 _scopes: ContextVar[frozenset[str]] = ContextVar("scopes", default=frozenset())
@@ -86,7 +87,7 @@ class Debate:
         settings: The settings of its format; None for a format that has none.
         is_demonstration: Whether a model answers that is too small to be relied on. It is asked for prose alone, and the outcome is
             neither remembered nor rated.
-        documents: Its context documents.
+        documents: Its context documents, and what was found for it once `add_findings` was called in this run.
         services: The other services, which steps call.
         checkpoints: Where the debate waits for a person.
         slot: Its slot at the replica, which it needs for calls.
@@ -122,7 +123,7 @@ class Debate:
         self._joining: set[str] = set()
         self._active_agents = self.agents
         self._instructions = {each.role: dict(each.sections) for each in created.roles}
-        self.documents = Documents(journal.recorded.documents.items())
+        self.documents = self._given_documents = Documents(journal.recorded.documents.items())
         limiter = self._create_limiter(
             Budget(spec.limits, answer=answer_reserve(spec), share=len(self.agents) + 1)
         )
@@ -186,6 +187,7 @@ class Debate:
     def start_run(self) -> None:
         """Prepare to run the format from its start. No step may be in progress."""
         self.briefing = ""
+        self.documents = self._given_documents
         self._used.clear()
         self._joining.clear()
         self._active_agents = self.agents
@@ -195,6 +197,10 @@ class Debate:
         """Prepare for what follows the answer, which has its own limits."""
         self._steps.limiter = self._create_limiter(Budget(limits, "the follow-up's", bounds_services=True))
         self.start_run()
+        for _, outcome in self._recorded.outcomes.values():
+            found = Findings()
+            if isinstance(outcome, StepSucceeded) and outcome.value.Unpack(found):
+                self.documents, _ = self.documents.with_findings(found)
 
     def leaves_budget_for(self, agent: Agent, task: Task) -> bool:
         """Return whether a call after the answer fits what the debate has left of its tokens and money, with a short answer."""
@@ -274,6 +280,14 @@ class Debate:
             return {name: results[name] for name in settled.counted}
         results, _ = await self._run_steps(key, steps, enough)
         return results
+
+    async def add_findings(self, key: str, findings: Findings) -> None:
+        """Let the prompts that follow show what was found, as sources after the documents; they are listed once under `key`."""
+        size = sum(len(each.text) for each in findings.findings)
+        self.documents, listed = await in_thread_if_large(
+            size, partial(self.documents.with_findings, findings)
+        )
+        self.record_event(key, listed)
 
     def record_event(self, key: str, payload: Payload) -> None:
         """Record an event that follows from steps, once."""

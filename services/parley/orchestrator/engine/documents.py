@@ -1,16 +1,17 @@
-"""The context documents of a debate: held once in this process, named in prompts by their digests, and cited by their numbers."""
+"""The context documents of a debate, and what was found for it: held once in this process, named in prompts by their digests, and cited by their numbers."""
 
 import hashlib
 from collections.abc import Iterable
 from datetime import datetime
+from urllib.parse import urlsplit
 
 from parley.orchestrator.model.tasks import document_part
 from parley.orchestrator.model.times import timestamp
-from parley.runtime.held_texts import HeldText
+from parley.runtime.held_texts import HeldText, hold_text
 from parley.runtime.large_texts import CHARACTERS_PER_TEXT
 from parley.v1.event_pb2 import SourcesListed
 from parley.v1.gateway_pb2 import PromptPart
-from parley.v1.source_pb2 import SOURCE_KIND_DOCUMENT, Source
+from parley.v1.source_pb2 import SOURCE_KIND_DOCUMENT, Findings, Source
 
 
 class Documents:
@@ -49,3 +50,24 @@ class Documents:
                 for number, (path, held) in enumerate(self.texts.items(), start=1)
             ]
         )
+
+    def with_findings(self, findings: Findings) -> "tuple[Documents, SourcesListed]":
+        """Return these documents and what was found, as the sources that follow them, and what is recorded of those."""
+        texts, listed = dict(self.texts), SourcesListed()
+        for each in findings.findings:
+            number = len(texts) + 1
+            source = Source()
+            source.CopyFrom(each.source)
+            source.number = number
+            listed.sources.append(source)
+            texts[_name_of(source, texts)] = hold_text(f"{source.title}\n{source.url}\n\n{each.text}".strip())
+        return Documents(texts.items()), listed
+
+
+def _name_of(source: Source, taken: Iterable[str]) -> str:
+    """Return a path for what was found, which no document has."""
+    host = urlsplit(source.url).hostname or "source"
+    name = f"web/{source.number}-{host[:100]}"
+    while name in taken:
+        name = f"{name}-"
+    return name

@@ -6,7 +6,7 @@ of a restart or a drain. The results of a debate must not be lost: recording wai
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import grpc
 
@@ -25,6 +25,9 @@ from parley.v1 import (
     ratings_pb2_grpc,
 )
 from parley.v1.event_pb2 import PastDebates
+
+if TYPE_CHECKING:  # imported on use: most orchestrators read no page
+    from parley.orchestrator.research.sources import WebSources
 
 _REQUEST_SECONDS = 10.0
 _RECALL_SECONDS = 4.0
@@ -212,12 +215,14 @@ class Services:
 
     Attributes:
         issues: The tracker in which decisions become issues; None if the operator named none.
+        web: What is read on the web; None if the operator has switched nothing on.
     """
 
     convergence: Convergence
     ratings: Ratings
     memory: Memory
     issues: IssueTracker | None = None
+    web: "WebSources | None" = None
 
 
 def truncate_text(text: str) -> str:

@@ -1,1 +1,1 @@
-"""Research: what is read on the web for a debate. It owns the guard on outgoing requests, and may know the model alone."""
+"""Research: what is read on the web for a debate, through a guard on outgoing requests. Knows no other room of the orchestrator."""

@@ -14,10 +14,10 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from parley.orchestrator.research.reach import Address, Reach
+from parley.orchestrator.research.web_address import FetchError, check_form, parse_address
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _MAX_REDIRECTS: Final = 5
-_MAX_URL_CHARACTERS: Final = 2048
 _CHUNK_BYTES: Final = 64 * 1024
 _TYPES: Final = frozenset(
     {
@@ -40,10 +40,6 @@ _HEADERS: Final = {
 
 Resolve = Callable[[str, int], Awaitable[list[Address]]]
 """Returns the addresses of a host; raises OSError if it has none."""
-
-
-class FetchError(Exception):
-    """A page was not read; the message says why, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +94,7 @@ class Fetcher:
         """
         try:
             async with asyncio.timeout(self.seconds):
-                return await self._follow(_parse(url))
+                return await self._follow(parse_address(url))
         except TimeoutError:
             raise FetchError(f"it did not answer within {self.seconds:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -137,10 +133,8 @@ class Fetcher:
 
     async def _check(self, url: URL) -> list[Address]:
         """Return the addresses of a URL's host, all of which may be reached."""
-        if url.scheme not in {"http", "https"} or not url.raw_host:
-            raise FetchError("only http:// and https:// with a host are read")
-        if url.user is not None or url.password is not None:
-            raise FetchError("an address with a user or a password is not read")
+        check_form(url)
+        assert url.raw_host is not None
         if url.port not in self.reach.ports:
             raise FetchError(f"port {url.port} may not be reached")
         try:
@@ -205,16 +199,10 @@ class _Checked(AbstractResolver):
         """There is nothing to close."""
 
 
-def _parse(url: str) -> URL:
-    if len(url) > _MAX_URL_CHARACTERS or not url.isprintable() or " " in url:
-        raise FetchError("its address is too long, or holds spaces or control characters")
-    return URL(url)
-
-
 def _redirected(url: URL, location: str) -> URL:
     if not location:
         raise FetchError("it redirects to nowhere")
-    return url.join(_parse(location)).with_fragment(None)
+    return url.join(parse_address(location)).with_fragment(None)
 
 
 def _charset_of(response: aiohttp.ClientResponse) -> str:

@@ -67,3 +67,8 @@ def _meant(address: Address) -> tuple[Address, ...]:
     if address in _NAT64:
         return (address, IPv4Address(int(address) & 0xFFFF_FFFF))
     return (address,) if address.sixtofour is None else (address, address.sixtofour)
+
+
+def parse_networks(text: str) -> tuple[Network, ...]:
+    """Return networks that are separated by commas. Raises ValueError, which names the one that is none."""
+    return tuple(ip_network(each.strip()) for each in text.split(",") if each.strip())

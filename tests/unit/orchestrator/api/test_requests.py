@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.peers.roster import Roster
+from parley.orchestrator.research.fetcher import Fetcher
+from parley.orchestrator.research.sources import WebSources
 from parley.orchestrator.roles.catalogue import load_shipped_roles
 from parley.runtime.errors import FieldViolation, ParleyError
 from parley.v1 import agent_pb2, debate_pb2, orchestrator_pb2
@@ -41,12 +44,13 @@ def created(
     *agents: agent_pb2.Agent,
     formats: Sequence[Format] = all_formats().all(),
     roster: Roster = ROSTER,
+    web: WebSources | None = None,
     **fields: Any,
 ) -> DebateCreated:
     team = [debate_pb2.Participant(agent=each) for each in agents]
     spec = debate_pb2.DebateSpec(question="Which?", agents=team, **fields)
     request = orchestrator_pb2.CreateDebateRequest(request_id="r", spec=spec)
-    return resolve_request(request, ValidationContext(Formats(formats), load_shipped_roles(), roster))
+    return resolve_request(request, ValidationContext(Formats(formats), load_shipped_roles(), roster, web))
 
 
 def asked(*agents: agent_pb2.Agent, **fields: Any) -> debate_pb2.DebateSpec:
@@ -482,3 +486,42 @@ def test_where_all_routes_are_of_one_family_the_judge_has_the_default_ones() -> 
     assert not judge_of(created(described(), judge=debate_pb2.Participant(agent=boaster))).stronger
     small = replace(OFFERS, default_routes=("main", "x/claude"), demonstrations=frozenset({"x/claude"}))
     assert not judge_of(created(described(), roster=small)).routes, "a demonstration judges nothing by choice"
+
+
+def web_with(**fields: Any) -> WebSources:
+    return WebSources(Fetcher(), Fetcher(), lambda: datetime.now(UTC), **fields)
+
+
+def test_the_web_is_read_if_the_operator_has_switched_it_on_and_the_caller_not_off() -> None:
+    web = web_with(search_url="http://searxng:8080")
+    assert asked(web=web).research
+    assert asked(web=web, research=True).research
+    assert not asked(web=web, research=False).research
+    assert not asked(web=web_with(reads_pages=True)).research  # there is nothing to read
+    assert asked(web=web_with(reads_pages=True), research_pages=["https://a.example/"]).research
+    assert not asked().HasField("research")
+
+
+@pytest.mark.parametrize(
+    ("web", "fields", "field"),
+    [
+        (None, {"research": True}, "spec.research"),
+        (None, {"research_pages": ["https://a.example/"]}, "spec.research_pages"),
+        (web_with(search_url="http://s/"), {"research_pages": ["https://a.example/"]}, "spec.research_pages"),
+        (
+            web_with(reads_pages=True),
+            {"research": False, "research_pages": ["https://a.example/"]},
+            "spec.research_pages",
+        ),
+        (web_with(reads_pages=True), {"research_pages": ["file:///etc/passwd"]}, "spec.research_pages[0]"),
+        (
+            web_with(reads_pages=True),
+            {"research_pages": ["http://me:pw@a.example/"]},
+            "spec.research_pages[0]",
+        ),
+    ],
+)
+def test_research_that_the_operator_does_not_allow_or_no_address_can_be_is_refused(
+    web: WebSources | None, fields: dict[str, Any], field: str
+) -> None:
+    assert [each.field for each in refused(web=web, **fields)] == [field]

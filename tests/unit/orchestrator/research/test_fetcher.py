@@ -2,19 +2,20 @@
 
 import asyncio
 import gzip
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_address
 
 import pytest
 from aiohttp import web
 
-from parley.orchestrator.research.fetcher import Fetcher, FetchError, Resolve
+from parley.orchestrator.research.fetcher import Fetcher, Resolve
 from parley.orchestrator.research.reach import Address, Reach
+from parley.orchestrator.research.web_address import FetchError
 from tests.support.ports import free_ports
+from tests.support.web_server import WEB_NETWORK, web_server
 
-HERE = ip_network("127.0.0.2/32")
-"""Where the servers of these tests listen; localhost stays out of reach."""
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -35,24 +36,11 @@ async def raw_server(answer: Answer) -> AsyncIterator[str]:
         server.close()
 
 
-@asynccontextmanager
-async def web_server(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_get("/{path:.*}", handler)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.2", 0).start()
-    try:
-        yield f"http://127.0.0.2:{runner.addresses[0][1]}/"
-    finally:
-        await runner.cleanup()
-
-
 def fetcher(
     url: str, *, seconds: float = 10, max_bytes: int = 100_000, resolve: Resolve | None = None
 ) -> Fetcher:
     """Return a fetcher that may reach the server at `url`."""
-    reach = Reach((HERE,), frozenset({80, 443, int(url.rstrip("/").rpartition(":")[2])}))
+    reach = Reach((WEB_NETWORK,), frozenset({80, 443, int(url.rstrip("/").rpartition(":")[2])}))
     made = Fetcher(reach, seconds, max_bytes)
     return made if resolve is None else Fetcher(reach, seconds, max_bytes, resolve=resolve)
 
@@ -136,8 +124,13 @@ async def test_a_compressed_bomb_is_left_at_the_limit() -> None:
 
     async with web_server(handle) as url:
         assert len(bomb) < 100_000
-        with pytest.raises(FetchError, match="larger than 100000 bytes"):
-            await fetcher(url).fetch(url)
+        tracemalloc.start()
+        try:
+            with pytest.raises(FetchError, match="larger than 100000 bytes"):
+                await fetcher(url).fetch(url)
+            assert tracemalloc.get_traced_memory()[1] < 10_000_000
+        finally:
+            tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ from parley.orchestrator.phases.judge_proposals import JUDGEMENT
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION
 from parley.orchestrator.phases.recall import recall
 from parley.orchestrator.phases.requirements import REQUIREMENTS, list_requirements
+from parley.orchestrator.phases.research import research
 from parley.orchestrator.phases.vote import VOTE
 from parley.v1.debate_pb2 import (
     STOP_REASON_ALL_ROUNDS_COMPLETED,
@@ -70,7 +71,9 @@ async def _run_debate(arena: Discussion) -> Outcome:
     nominating = arena.tasks.create_task(nominate_judges(arena))
     drawing_up = arena.tasks.create_task(list_requirements(arena.debate))
     async with arena.run_round(CONTEXT_ROUND):
-        arena.past = await recall(arena.debate)
+        past = arena.tasks.create_task(recall(arena.debate))
+        await research(arena.debate, past, nominating, drawing_up)
+        arena.past = await past
         arena.enter_state("CONTEXT_READY")
     settled = await run_proposals(arena)
     arena.judges = await nominating

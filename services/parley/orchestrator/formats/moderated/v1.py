@@ -43,6 +43,7 @@ from parley.orchestrator.phases.account import (
 )
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION, quotation
 from parley.orchestrator.phases.recall import recall
+from parley.orchestrator.phases.research import research
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import STOP_REASON_PERSON, DebateLimits, Direction, Outcome
 from parley.v1.event_pb2 import RoundsEnded, TeamSelected
@@ -94,8 +95,9 @@ async def _run(debate: Debate) -> Outcome:
     asks = discussion.settings.checkpoints or debate.spec.HasField("clarifications")
     async with asyncio.TaskGroup() as tasks:
         past = tasks.create_task(recall(debate))
-        discussion.analysis = await analyse(debate, known, asks=asks)
-    discussion.past = past.result()
+        analysing = tasks.create_task(analyse(debate, known, asks=asks))
+        await research(debate, past, analysing)
+    discussion.analysis, discussion.past = analysing.result(), past.result()
     await _assign_perspectives(discussion, known)
     ended = await _run_rounds(discussion)
     debate.record_event(f"rounds/ended/{len(discussion.rounds)}", ended)

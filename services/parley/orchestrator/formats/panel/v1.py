@@ -55,6 +55,7 @@ from parley.orchestrator.phases.prompting import SYSTEM_SECTION, preamble, quota
 from parley.orchestrator.phases.propose import no_proposal_failure
 from parley.orchestrator.phases.recall import recall
 from parley.orchestrator.phases.requirements import REQUIREMENTS, Requirements, list_requirements
+from parley.orchestrator.phases.research import research
 from parley.orchestrator.phases.round import Round, RoundPlan, all_to_all
 from parley.orchestrator.phases.situation import describe_agents, history_prompt, quote_work
 from parley.orchestrator.phases.stand_in import create_stand_in
@@ -102,6 +103,7 @@ async def _run_rounds(debate: Debate) -> RoundsResult:
     async with asyncio.TaskGroup() as tasks:
         past = tasks.create_task(recall(debate))
         requirements = tasks.create_task(list_requirements(debate))
+        await research(debate, past, requirements)
         for number in range(1, settings.rounds + 1):
             steering = await debate.read_steering(f"round/{number}/control")
             if steering.end and rounds:

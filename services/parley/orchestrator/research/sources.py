@@ -1,0 +1,153 @@
+"""Sources of a debate on the web: a search, pages that the caller names, and feeds, all read at the same time."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from yarl import URL
+
+from parley.orchestrator.research.fetcher import Fetcher, Page
+from parley.orchestrator.research.parsing import MAX_TEXT, Reading, parse
+from parley.orchestrator.research.reach import Reach, parse_networks
+from parley.orchestrator.research.web_address import FetchError
+from parley.v1.debate_pb2 import DebateSpec
+from parley.v1.source_pb2 import (
+    SOURCE_KIND_FEED,
+    SOURCE_KIND_PAGE,
+    SOURCE_KIND_SEARCH,
+    Finding,
+    Findings,
+    ResearchRequest,
+    Source,
+    SourceKind,
+)
+
+_MAX_QUERY: Final = 300
+_MAX_URL: Final = 2048
+_PARSED_AT_A_TIME: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class WebSources:
+    """The sources that the operator has switched on.
+
+    Attributes:
+        fetcher: Reads pages and feeds.
+        search_fetcher: Reads the answer of the search service, which the operator names, wherever it is.
+        search_url: The base address of a SearXNG; empty: nothing is searched.
+        feeds: Addresses of feeds.
+        reads_pages: Whether pages are read that the caller names.
+        results: How many results of a search are read.
+        seconds: How long one source may take.
+        now: The time.
+    """
+
+    fetcher: Fetcher
+    search_fetcher: Fetcher
+    now: Callable[[], datetime]
+    search_url: str = ""
+    feeds: tuple[str, ...] = ()
+    reads_pages: bool = False
+    results: int = 5
+    seconds: float = 20.0
+    _parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_PARSED_AT_A_TIME))
+
+    def has_something_for(self, spec: DebateSpec) -> bool:
+        """Return whether anything would be read for a debate."""
+        return bool(self.search_url or self.feeds or (self.reads_pages and spec.research_pages))
+
+    async def find(self, request: ResearchRequest) -> Findings:
+        """Return what the sources say, each with its address, time and hash, and a warning for each that failed."""
+        findings = Findings()
+        if request.pages and not self.reads_pages:
+            findings.warnings.append("the pages named were not read: PARLEY_RESEARCH_PAGES is not set here")
+        pages = list(dict.fromkeys(request.pages)) if self.reads_pages else []
+        reading = [self._read(each, SOURCE_KIND_PAGE) for each in pages]
+        reading += [self._read(each, SOURCE_KIND_FEED) for each in self.feeds]
+        async with asyncio.TaskGroup() as tasks:
+            searching = tasks.create_task(self._search(request.question))
+            read = [tasks.create_task(each) for each in reading]
+        found = [each.result() for each in read]
+        known: set[str] = set()
+        for each in (*found, *searching.result()):
+            if isinstance(each, str):
+                findings.warnings.append(each)
+            elif each.source.url not in known:
+                known.add(each.source.url)
+                findings.findings.append(each)
+        return findings
+
+    async def _search(self, question: str) -> Sequence[Finding | str]:
+        """Return what the first results of a search for the question say; of a page that cannot be read, what the search shows of it."""
+        if not self.search_url:
+            return []
+        asked = urlencode({"q": " ".join(question.split())[:_MAX_QUERY], "format": "json"})
+        try:
+            async with asyncio.timeout(self.seconds):
+                page = await self.search_fetcher.fetch(f"{self.search_url.rstrip('/')}/search?{asked}")
+                hits = await asyncio.to_thread(_read_hits, page, self.results)
+        except (FetchError, TimeoutError) as error:
+            return [f"the web was not searched: {str(error) or 'it took too long'}"]
+        async with asyncio.TaskGroup() as tasks:
+            read = [tasks.create_task(self._read_hit(*each)) for each in hits]
+        return [each.result() for each in read]
+
+    async def _read_hit(self, url: str, shown: Reading) -> Finding | str:
+        read = await self._read(url, SOURCE_KIND_SEARCH)
+        if isinstance(read, Finding) or not shown.text:
+            return read
+        return self._create_finding(url, SOURCE_KIND_SEARCH, shown)
+
+    async def _read(self, url: str, kind: SourceKind.ValueType) -> Finding | str:
+        """Return what an address says, or why it says nothing."""
+        try:
+            async with asyncio.timeout(self.seconds):
+                page = await self.fetcher.fetch(url)
+                async with self._parsing:
+                    reading = await parse(page, feed=kind == SOURCE_KIND_FEED)
+        except (FetchError, TimeoutError) as error:
+            return f"{_to_line(url)} was not read: {str(error) or 'it took too long'}"
+        return self._create_finding(page.url, kind, reading)
+
+    def _create_finding(self, url: str, kind: SourceKind.ValueType, reading: Reading) -> Finding:
+        source = Source(
+            kind=kind,
+            title=reading.title,
+            url=url[:_MAX_URL],
+            sha256=hashlib.sha256(reading.text.encode()).hexdigest(),
+        )
+        source.read_at.FromDatetime(self.now())
+        return Finding(source=source, text=reading.text)
+
+
+def create_search_fetcher(url: str, seconds: float) -> Fetcher:
+    """Return what asks the search service: it is where the operator says, public or not, and never redirects elsewhere."""
+    everywhere = Reach(parse_networks("0.0.0.0/0,::/0"), frozenset({URL(url).port or 0}))
+    return Fetcher(everywhere, seconds, max_redirects=0)
+
+
+def _read_hits(page: Page, count: int) -> list[tuple[str, Reading]]:
+    """Return addresses that a SearXNG found, with what it shows of them."""
+    try:
+        results = json.loads(page.body)["results"]
+        hits = [each for each in results if isinstance(each, dict) and isinstance(each.get("url"), str)]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        raise FetchError("the answer is not that of a SearXNG with the format json") from None
+    return [
+        (each["url"], Reading(_text(each, "title")[:200], _text(each, "content"))) for each in hits[:count]
+    ]
+
+
+def _text(hit: dict[str, Any], name: str) -> str:
+    found = hit.get(name)
+    return _to_line(found)[:MAX_TEXT] if isinstance(found, str) else ""
+
+
+def _to_line(text: str) -> str:
+    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return line.encode("utf-8", "replace").decode()[:500]

@@ -1,0 +1,34 @@
+"""A web server on an address of its own, so that localhost can stay out of reach of what is tested."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from ipaddress import ip_network
+
+from aiohttp import web
+
+from parley.orchestrator.research.fetcher import Fetcher
+from parley.orchestrator.research.reach import Reach
+
+__all__ = ["WEB_NETWORK", "fetcher_of", "web_server"]
+
+WEB_NETWORK = ip_network("127.0.0.2/32")
+
+
+@asynccontextmanager
+async def web_server(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
+    """A server of pages; yields its URL."""
+    app = web.Application()
+    app.router.add_get("/{path:.*}", handler)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.2", 0).start()
+    try:
+        yield f"http://127.0.0.2:{runner.addresses[0][1]}/"
+    finally:
+        await runner.cleanup()
+
+
+def fetcher_of(url: str, *, seconds: float = 10, max_bytes: int = 100_000) -> Fetcher:
+    """A fetcher that may reach the server at `url`."""
+    port = int(url.rstrip("/").rpartition(":")[2])
+    return Fetcher(Reach((WEB_NETWORK,), frozenset({80, 443, port})), seconds, max_bytes)
