@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import grpc
 import pytest
 
 from parley.orchestrator.model.errors import StepError
@@ -15,7 +16,8 @@ from parley.runtime.server import RunningServer
 from parley.v1.convergence_pb2 import AgentPosition, GroupPositionsRequest
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Participant
 from parley.v1.event_pb2 import PastDebates
-from parley.v1.memory_pb2 import RecallRequest
+from parley.v1.memory_pb2 import RecallRequest, RecallResponse
+from parley.v1.memory_pb2_grpc import MemoryServiceServicer, add_MemoryServiceServicer_to_server
 from parley.v1.orchestrator_pb2 import (
     ListDebatesRequest,
 )
@@ -47,6 +49,49 @@ async def test_a_debate_goes_on_to_its_fixed_rounds_without_convergence_and_says
         "the first drafts could not be grouped: convergence",
     ]
     assert all("\n" not in each for each in state.warnings)
+
+
+class _StalledMemory(MemoryServiceServicer):
+    """Memory that is asked for past debates and never answers."""
+
+    def __init__(self, gateway: ScriptedGateway) -> None:
+        self._gateway = gateway
+        self.steps_meanwhile: list[list[str]] = []
+
+    async def Recall(self, _request: RecallRequest, _context: object) -> AsyncIterator[RecallResponse]:  # noqa: N802
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.steps_meanwhile.append([each.step for each in self._gateway.calls])
+        yield RecallResponse()
+
+
+async def test_a_memory_that_stalls_costs_its_time_limit_once_and_the_debate_goes_on(
+    gateway_server: RunningServer,
+    gateway: ScriptedGateway,
+    around: Around,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("parley.orchestrator.peers.services._RECALL_SECONDS", 1.0)
+    memory, server = _StalledMemory(gateway), grpc.aio.server()  # type: ignore[abstract]
+    add_MemoryServiceServicer_to_server(memory, server)
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    await server.start()
+    try:
+        async with around.orchestrating(
+            gateway_server, memory=address, convergence=gateway_server.address
+        ) as orchestrator:
+            debate = await create(orchestrator)
+            await follow(orchestrator, debate, "concluded")
+            state = await orchestrator.get(debate)
+    finally:
+        await server.stop(0)
+    assert state.status == DEBATE_STATUS_COMPLETED
+    assert [each for each in state.warnings if each.startswith("past debates could not be recalled: memory")]
+    assert memory.steps_meanwhile == [["requirements"]], (
+        "drafts wait, requirements do not, and memory is asked once"
+    )
+    assert not [each for each in gateway.calls if "Earlier decision" in each.prompt]
 
 
 async def test_a_service_that_is_away_for_a_moment_costs_no_step(tmp_path: Path) -> None:
