@@ -10,7 +10,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
-from parley.orchestrator.api import servicer
+from parley.orchestrator.api import requests
 from parley.orchestrator.model.digest import digest
 from parley.runtime.server import RunningServer
 from parley.storage.opening import open_store
@@ -100,7 +100,7 @@ async def test_the_content_of_a_request_is_reckoned_once(
         reckoned.append(content)
         return digest(content)
 
-    monkeypatch.setattr(servicer, "digest", counted)
+    monkeypatch.setattr(requests, "digest", counted)
     await orchestrator.create()
     assert [each.question for each in reckoned if isinstance(each, debate_pb2.DebateSpec)] == [
         "Is water wet?"
