@@ -35,6 +35,8 @@ def test_facts_without_a_source_need_one(claim: str) -> None:
     "text",
     [
         "Studies show it [3].",
+        "Studies show it [S3].",
+        "40 % of outages come from configuration [S1, S12].",
         "Studies show it (Miller et al., 2019).",
         "According to the Stack Overflow survey, 40 % of developers use it.",
         "40 % of outages come from configuration, see https://example.org/outages.",
