@@ -1,7 +1,10 @@
 """Python processes that this one starts. None looks for modules in the current folder, which a stranger may have written."""
 
+import asyncio
 import os
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 
 
 def python_command(*arguments: str) -> list[str]:
@@ -15,3 +18,29 @@ def python_command(*arguments: str) -> list[str]:
 def safe_environment() -> dict[str, str]:
     """Return the variables for such a process: what it starts keeps the current folder off its path too."""
     return {**os.environ, "PYTHONSAFEPATH": "1"}
+
+
+async def run_filter(command: Sequence[str], given: bytes, seconds: float) -> bytes:
+    """Return what a command writes to stdout, given these bytes on stdin and no variable of this process; its stderr is dropped.
+
+    It is killed if it is still running when this ends.
+
+    Raises:
+        TimeoutError: it did not end within so many seconds.
+    """
+    child = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={},
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            output, _ = await child.communicate(given)
+    finally:
+        if child.returncode is None:
+            with suppress(ProcessLookupError):
+                child.kill()
+            await child.wait()
+    return output

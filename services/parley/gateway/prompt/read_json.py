@@ -1,10 +1,8 @@
 """Finding the JSON in what a model wrote: among words, in fences, and repaired if it is nearly JSON."""
 
-import asyncio
 import json
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
@@ -13,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from parley.gateway.prompt.sanitizer import one_line
-from parley.runtime.python_process import python_command
+from parley.runtime.python_process import python_command, run_filter
 
 _MAX_FENCES: Final = 4
 """Fences that are looked into, so that a text of nothing but fences is not read again and again."""
@@ -134,24 +132,11 @@ async def repair(text: str, seconds: float = _MEND_SECONDS) -> Any:
         raise NotJson("it holds no object")
     first_fence = _FENCE.search(text)
     begins = next((each for each in starts if first_fence and each > first_fence.end()), starts[0])
-    child = await asyncio.create_subprocess_exec(
-        *_MENDER,
-        *(str(ceil(seconds)), "--ensure_ascii", "--indent", "0"),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={},
-    )
+    command = (*_MENDER, str(ceil(seconds)), "--ensure_ascii", "--indent", "0")
     try:
-        async with asyncio.timeout(_WHEN_BUSY * seconds):
-            output, _ = await child.communicate(text[begins:].encode("utf-8", "replace"))
+        output = await run_filter(command, text[begins:].encode("utf-8", "replace"), _WHEN_BUSY * seconds)
     except TimeoutError:
         raise NotJson("it takes too long to be mended") from None
-    finally:
-        if child.returncode is None:
-            with suppress(ProcessLookupError):
-                child.kill()
-            await child.wait()
     value = decode(output.decode())
     return value if _EMPTY.search(text) else _drop_empty_texts(value)
 

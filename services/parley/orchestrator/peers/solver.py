@@ -1,14 +1,12 @@
 """Z3, in a process of its own with limits of time and memory: some statements take for ever, or all memory."""
 
-import asyncio
 import json
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from parley.orchestrator.model.smt_lib import SmtLibError, negate_claim
-from parley.runtime.python_process import python_command
+from parley.runtime.python_process import python_command, run_filter
 from parley.v1.analysis_pb2 import (
     FORMAL_RESULT_REFUTED,
     FORMAL_RESULT_UNCHECKED,
@@ -81,23 +79,11 @@ async def check_statement(statement: FormalStatement) -> FormalCheck:
 async def _solve(library: str, scripts: tuple[str, str]) -> tuple[str, str]:
     """Return what Z3 says, `sat`, `unsat` or `unknown`, with the model or the reason."""
     program = _SOLVE.format(library=library, seconds=_SECONDS, memory=_MEMORY_BYTES)
-    child = await asyncio.create_subprocess_exec(
-        *python_command("-I", "-X", "utf8", "-c", program),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={},
-    )
+    command = python_command("-I", "-X", "utf8", "-c", program)
     try:
-        async with asyncio.timeout(_WHEN_BUSY * _SECONDS):
-            output, _ = await child.communicate(json.dumps(scripts).encode())
+        output = await run_filter(command, json.dumps(scripts).encode(), _WHEN_BUSY * _SECONDS)
     except TimeoutError:
         return "unknown", f"it was not decided in {_WHEN_BUSY * _SECONDS} s"
-    finally:
-        if child.returncode is None:
-            with suppress(ProcessLookupError):
-                child.kill()
-            await child.wait()
     try:
         result, detail = json.loads(output)
     except ValueError:

@@ -1,8 +1,6 @@
 """What a page or a feed says, read in a process of its own: a parser may take for ever, or all memory."""
 
-import asyncio
 import json
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Final
 
 from parley.orchestrator.research.fetcher import Page
 from parley.orchestrator.research.web_address import FetchError
-from parley.runtime.python_process import python_command
+from parley.runtime.python_process import python_command, run_filter
 
 _LIBRARY: Final = "trafilatura"
 _SECONDS: Final = 5
@@ -55,23 +53,11 @@ async def _run(given: bytes) -> dict[str, str]:
     if found is None or found.origin is None:
         raise FetchError("what reads pages is not installed; it comes with the extra `research`")
     script, library = str(Path(__file__).with_name("parse.py")), str(Path(found.origin).parents[1])
-    child = await asyncio.create_subprocess_exec(
-        *python_command("-I", "-X", "utf8", script, library, str(_SECONDS), str(_MEMORY_BYTES)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={},
-    )
+    command = python_command("-I", "-X", "utf8", script, library, str(_SECONDS), str(_MEMORY_BYTES))
     try:
-        async with asyncio.timeout(_WHEN_BUSY * _SECONDS):
-            output, _ = await child.communicate(given)
+        output = await run_filter(command, given, _WHEN_BUSY * _SECONDS)
     except TimeoutError:
         raise FetchError(f"it was not parsed within {_WHEN_BUSY * _SECONDS} s") from None
-    finally:
-        if child.returncode is None:
-            with suppress(ProcessLookupError):
-                child.kill()
-            await child.wait()
     try:
         read: dict[str, str] = json.loads(output)
     except ValueError:
