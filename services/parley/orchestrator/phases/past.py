@@ -14,6 +14,7 @@ from parley.orchestrator.model.times import describe_day
 from parley.orchestrator.phases.count_votes import name_of_strength
 from parley.orchestrator.phases.prompting import quotation
 from parley.orchestrator.phases.schemas import Line, prompt_schema, valid_items
+from parley.orchestrator.phases.situation import HISTORY_PRIORITY
 from parley.v1.effect_pb2 import (
     DECISION_RELATION_CONFIRMS,
     DECISION_RELATION_REFINES,
@@ -22,8 +23,6 @@ from parley.v1.effect_pb2 import (
 )
 from parley.v1.memory_pb2 import PastDebate
 
-_PRIORITY: Final = 2
-"""Past decisions are left out with the history, before what the agents of this debate wrote."""
 _MAX_DISSENTS: Final = 3
 _MAX_EVIDENCE: Final = 3
 _MAX_LINE: Final = 300
@@ -32,6 +31,7 @@ _RELATIONS: Final = {
     "refines": DECISION_RELATION_REFINES,
     "reverses": DECISION_RELATION_REVERSES,
 }
+_Relation = Literal["confirms", "refines", "reverses", "other matter"]
 _TITLE: Final = "Decisions of earlier debates on like questions, the likeliest first"
 _FOR_AGENTS: Final = (
     "If one of the earlier decisions above is about the same matter, begin with it: say what of it still holds, what has changed"
@@ -49,7 +49,7 @@ def _quote_past(past: Sequence[PastDebate]) -> Prompt:
     if not past:
         return ()
     text = "\n\n".join("\n".join(_describe(number, each)) for number, each in enumerate(past, start=1))
-    return (quotation(_TITLE, text, _PRIORITY),)
+    return (quotation(_TITLE, text, HISTORY_PRIORITY),)
 
 
 def _describe(number: int, past: PastDebate) -> Iterator[str]:
@@ -73,7 +73,7 @@ class _RelationSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     number: Annotated[int, Field(description="The number of the earlier decision.")]
-    relation: Literal["confirms", "refines", "reverses", "other matter"]
+    relation: _Relation
     reason: Annotated[str, Field(description="Why, or what has changed since, in one sentence.")]
 
 
@@ -81,7 +81,7 @@ class ParsedRelation(BaseModel):
     """How an answer stands to an earlier decision, as it is read."""
 
     number: Annotated[int, Field(ge=1, strict=True)]
-    relation: Literal["confirms", "refines", "reverses", "other matter"]
+    relation: _Relation
     reason: Line = ""
 
 
