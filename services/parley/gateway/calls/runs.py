@@ -29,6 +29,8 @@ _CLOCK: Final = (
 
 T = TypeVar("T")
 
+_logger = get_logger(__name__)
+
 
 async def retry_while_unavailable(action: Callable[[], Awaitable[T]], seconds: float) -> T:
     """Return the action's result; a store that does not answer is asked again for so many seconds."""
@@ -42,6 +44,8 @@ async def finish_write(work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait({task})
+        if not task.cancelled() and (error := task.exception()):  # no caller gets it
+            _logger.warning("a write of a stopped call failed", error=str(error))
         raise
 
 
@@ -77,8 +81,6 @@ class LeaseWait:
         await asyncio.sleep(min(next(self._pauses), self._lease / 5))
         return False
 
-
-_logger = get_logger(__name__)
 
 _CLAIM_SECONDS: Final = 3.0
 """How long a store that does not answer is asked again before a call begins."""

@@ -1,6 +1,7 @@
 """Calls by name over one store: told from the answers, shared by replicas, kept, taken over and stopped."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -513,3 +514,26 @@ async def test_a_claim_that_was_interrupted_does_not_lock_the_call(tmp_path: Pat
             await asyncio.wait({asking})
         async with asyncio.timeout(LEASE / 2):
             assert (await completed(two.ask(model))).text == "yes"
+
+
+async def test_a_claim_that_fails_after_its_call_was_stopped_leaves_no_traceback_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with replicas(tmp_path) as (replica,):
+        claiming, may_fail = asyncio.Event(), asyncio.Event()
+
+        async def fail(*_: object) -> bool:
+            claiming.set()
+            await may_fail.wait()
+            raise StoreUnavailableError("not primary")
+
+        replica.store.claim = fail  # type: ignore[method-assign, assignment]
+        asked = asyncio.create_task(all_of(replica.ask(Model())))
+        await claiming.wait()
+        stopping = asyncio.create_task(replica.calls.cancel(KEY))
+        await until(lambda: replica.calls.find(KEY).stopping)  # type: ignore[union-attr]
+        may_fail.set()
+        await asyncio.wait({asked, stopping})
+        assert isinstance(asked.exception(), CallFailed | ParleyError)
+        gc.collect()  # a task whose error is never asked for says so when it is collected
+    assert "never retrieved" not in caplog.text
