@@ -8,6 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.harness import model_server
+from tests.support.command import Command
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running() -> Iterator[None]:
+    """What a test starts ends with it; what a module shares runs on."""
+    shared = len(Command.started)
+    yield
+    Command.kill_all(after=shared)
+
+
+@pytest.fixture(scope="module")
+def models() -> Iterator[str]:
+    """Where a model server without rules listens, for one module."""
+    with model_server() as url:
+        yield url
+
 
 @pytest.fixture(scope="module")
 def fixed_ports() -> Iterator[None]:

@@ -1,19 +1,10 @@
 """An arena as people hold it: the command, a whole system in its process, and a model over HTTP."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.e2e.harness import model_server as models
 from tests.support.command import Command
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    yield
-    Command.kill_all()
 
 
 def test_an_arena_is_held_by_the_command_and_its_answer_says_vote_ranking_and_dissent(tmp_path: Path) -> None:

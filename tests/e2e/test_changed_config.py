@@ -1,6 +1,5 @@
 """`parley up` and a configuration that it found in its folder: what is taken of a change while it runs."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +12,6 @@ from tests.support.ports import free_ports
 pytestmark = pytest.mark.timeout(300)  # a start takes its time on a machine that is busy
 
 HARMLESS = "agents: [{role: architect, id: before}]\n"
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    yield
-    Command.kill_all()
 
 
 @dataclass

@@ -20,12 +20,6 @@ from tests.support.model_server import Call, Match, ModelServer, Rule, ToolCall,
 TWO = ["--agents", "architect,security", "--rounds", "1"]
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    yield
-    Command.kill_all()
-
-
 def debate(folder: Path, url: str, *arguments: str) -> Command:
     return Command(["debate", *arguments], folder, {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test"})
 

@@ -19,12 +19,6 @@ pytestmark = pytest.mark.timeout(300)  # a start takes its time on a machine tha
 TWO = ["--agents", "architect,security", "--rounds", "1"]
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    yield
-    Command.kill_all()
-
-
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     with models("--latency-ms", "300") as address:

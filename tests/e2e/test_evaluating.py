@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,6 @@ from tests.support.command import Command, Ended
 
 EVALUATORS = Path(__file__).parents[1] / "data" / "evaluators"
 ID = re.compile(r"deb-\d{8}-\d{6}-[a-z2-7]{8}")
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    yield
-    Command.kill_all()
 
 
 def serving(url: str) -> str:

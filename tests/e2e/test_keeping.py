@@ -3,26 +3,12 @@
 import base64
 import json
 import zipfile
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import model_server
 from tests.support.command import Command, Ended
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    yield
-    Command.kill_all()
-
-
-@pytest.fixture(scope="module")
-def models() -> Iterator[str]:
-    with model_server() as url:
-        yield url
 
 
 def run(folder: Path, url: str, *arguments: str) -> Ended:

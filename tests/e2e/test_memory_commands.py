@@ -1,28 +1,12 @@
 """What a debate decided is found, shown and forgotten by the command, which runs the system itself or asks `parley up`."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from tests.e2e.harness import model_server
 from tests.support.command import Command, Ended
 from tests.support.ports import free_ports
 
 QUESTION = "Should this service keep a zebra cache of its own?"
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    yield
-    Command.kill_all()
-
-
-@pytest.fixture(scope="module")
-def models() -> Iterator[str]:
-    with model_server() as url:
-        yield url
 
 
 def run(folder: Path, url: str, *arguments: str) -> Ended:

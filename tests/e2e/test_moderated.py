@@ -37,7 +37,6 @@ SECONDS = 120.0
 def variables() -> Iterator[dict[str, str]]:
     with model_server() as url:
         yield {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test", "TERM": "xterm-256color"}
-    Command.kill_all()
 
 
 def wait_for(terminal: Terminal, text: str, times: int = 1) -> None:

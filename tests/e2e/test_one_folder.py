@@ -1,7 +1,6 @@
 """Who may use a data folder at a time: services as processes of their own, or one process with all of them."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,6 @@ from tests.support.ports import free_ports
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(300)  # a start takes its time on a machine that is busy
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    yield
-    Command.kill_all()
 
 
 def serve(folder: Path, service: str) -> Command:

@@ -1,21 +1,11 @@
 """Models of one's own: how much they read, given by option or variable, and those too small to be relied on."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from tests.e2e.harness import model_server
 from tests.support.command import Command, Ended
 
 LONG = "Which of these? " + "A line of the question that says little. " * 400
-
-
-@pytest.fixture(scope="module")
-def models() -> Iterator[str]:
-    with model_server() as url:
-        yield url
 
 
 def run(folder: Path, url: str, *arguments: str, **variables: str) -> Ended:

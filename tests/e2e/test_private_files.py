@@ -16,7 +16,6 @@ def open_to_everybody() -> Iterator[None]:
     before = os.umask(0)
     yield
     os.umask(before)
-    Command.kill_all()
 
 
 def modes(folder: Path) -> dict[str, int]:

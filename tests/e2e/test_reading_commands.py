@@ -21,12 +21,6 @@ NO_EMBEDDINGS = {"PARLEY_EMBEDDING_FINE": "endpoint"}
 """Convergence refuses to start with this alone, so that a command that succeeds has not started it."""
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    yield
-    Command.kill_all()
-
-
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     rules = tmp_path_factory.mktemp("models") / "rules.json"

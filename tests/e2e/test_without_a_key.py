@@ -1,20 +1,11 @@
 """The command where nobody said who is to answer."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
-
 from tests.e2e.harness import model_server as models
 from tests.support.command import Command
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    yield
-    Command.kill_all()
 
 
 def test_a_model_server_on_this_machine_answers_and_is_named_in_a_line(tmp_path: Path) -> None:

@@ -88,9 +88,9 @@ class Command:
         self.started.append(self)
 
     @classmethod
-    def kill_all(cls) -> None:
-        """Kill what a failed test left running."""
-        while cls.started:
+    def kill_all(cls, after: int = 0) -> None:
+        """Kill what a failed test left running: all commands but the first `after`."""
+        while len(cls.started) > after:
             cls.started.pop().process.kill()
 
     def wait_for(self, text: str) -> None:
