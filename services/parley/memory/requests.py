@@ -57,6 +57,12 @@ def check_record(request: pb.RecordDebateRequest) -> None:
     ):
         _check_parts(violations, field, parts)
     _check_texts(violations, "debate.confidence", debate.confidence)
+    for place, stand in enumerate(request.stands[: _MAX_PARTS["stands"]]):
+        violations.check(
+            that=stand.first_position >= 0,
+            field=f"stands[{place}].first_position",
+            otherwise="must not be negative",
+        )
     for place, each in enumerate(request.issues[: _MAX_PARTS["issues"]]):
         violations.check_range(f"issues[{place}].issue.severity", each.issue.severity, 0, 10)
     violations.refuse()
@@ -92,7 +98,9 @@ def _check_time(violations: Violations, debate: pb.PastDebate) -> None:
         violations.add(field, "is not a time of the years 1 to 9999")
 
 
-_MAY_BE_EMPTY: Final = frozenset({"agent_name", "reason", "suggestion", "unknown", "judge_word"})
+_MAY_BE_EMPTY: Final = frozenset(
+    {"agent_name", "first_text", "reason", "suggestion", "unknown", "judge_word"}
+)
 
 
 def _check_parts(violations: Violations, field: str, parts: Sequence[Message]) -> None:

@@ -256,7 +256,7 @@ class GetRecordResponse(_message.Message):
 
     @_builtins.property
     def stands(self) -> _containers.RepeatedCompositeFieldContainer[Global___FinalStand]:
-        """Where its agents stood in the end, an agent each."""
+        """Where its agents stood at first and in the end, an agent each."""
 
     @_builtins.property
     def issues(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecordedIssue]:
@@ -292,7 +292,7 @@ class RecordDebateRequest(_message.Message):
 
     @_builtins.property
     def stands(self) -> _containers.RepeatedCompositeFieldContainer[Global___FinalStand]:
-        """Where its agents stood in the end, an agent each. At most 64."""
+        """Where its agents stood at first and in the end, an agent each. At most 64."""
 
     @_builtins.property
     def issues(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecordedIssue]:
@@ -315,7 +315,7 @@ Global___RecordDebateRequest: _TypeAlias = RecordDebateRequest  # noqa: Y015
 
 @_typing.final
 class FinalStand(_message.Message):
-    """Where an agent stood in the end of a debate."""
+    """Where an agent stood in the end of a debate, and at first."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -323,6 +323,9 @@ class FinalStand(_message.Message):
     AGENT_NAME_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     FOR_DECISION_FIELD_NUMBER: _builtins.int
+    FIRST_TEXT_FIELD_NUMBER: _builtins.int
+    FIRST_FOR_DECISION_FIELD_NUMBER: _builtins.int
+    FIRST_POSITION_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """The agent. Not blank, at most 16 KiB."""
     agent_name: _builtins.str
@@ -331,6 +334,14 @@ class FinalStand(_message.Message):
     """Its position in its own words. Not blank, at most 16 KiB."""
     for_decision: _builtins.bool
     """Whether that is the position that was decided for. Unset: not known."""
+    first_text: _builtins.str
+    """The first position that it stated, in its own words, at most 16 KiB. Empty: not known."""
+    first_for_decision: _builtins.bool
+    """Whether its first draft takes the position that was decided for. Unset: not known, or it wrote none before it had read another's work."""
+    first_position: _builtins.int
+    """The position of its first draft by its number in the debate, from 1: agents with the same number agreed at first. 0: not known, or
+    it wrote none before it had read another's work.
+    """
     def __init__(
         self,
         *,
@@ -338,13 +349,21 @@ class FinalStand(_message.Message):
         agent_name: _builtins.str = ...,
         text: _builtins.str = ...,
         for_decision: _builtins.bool | None = ...,
+        first_text: _builtins.str = ...,
+        first_for_decision: _builtins.bool | None = ...,
+        first_position: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_for_decision", b"_for_decision", "for_decision", b"for_decision"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_first_for_decision", b"_first_for_decision", "_for_decision", b"_for_decision", "first_for_decision", b"first_for_decision", "for_decision", b"for_decision"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_for_decision", b"_for_decision", "agent_id", b"agent_id", "agent_name", b"agent_name", "for_decision", b"for_decision", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_for_decision", b"_first_for_decision", "_for_decision", b"_for_decision", "agent_id", b"agent_id", "agent_name", b"agent_name", "first_for_decision", b"first_for_decision", "first_position", b"first_position", "first_text", b"first_text", "for_decision", b"for_decision", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__first_for_decision: _TypeAlias = _typing.Literal["first_for_decision"]  # noqa: Y015
+    _WhichOneofArgType__first_for_decision: _TypeAlias = _typing.Literal["_first_for_decision", b"_first_for_decision"]  # noqa: Y015
     _WhichOneofReturnType__for_decision: _TypeAlias = _typing.Literal["for_decision"]  # noqa: Y015
     _WhichOneofArgType__for_decision: _TypeAlias = _typing.Literal["_for_decision", b"_for_decision"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__first_for_decision) -> _WhichOneofReturnType__first_for_decision | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__for_decision) -> _WhichOneofReturnType__for_decision | None: ...
 
 Global___FinalStand: _TypeAlias = FinalStand  # noqa: Y015

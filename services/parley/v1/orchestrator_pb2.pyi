@@ -1126,7 +1126,7 @@ class GetMemoryResponse(_message.Message):
 
     @_builtins.property
     def stands(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.FinalStand]:
-        """Where its agents stood in the end, an agent each."""
+        """Where its agents stood at first and in the end, an agent each."""
 
     @_builtins.property
     def issues(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.RecordedIssue]:

@@ -117,7 +117,15 @@ def with_all_that_a_debate_leaves(request: pb.RecordDebateRequest) -> pb.RecordD
     debate.confidence.CopyFrom(DecisionConfidence(percent=83.5, votes=2, votes_cast=3))
     debate.dissents.add(agent_id="cy", text="It is hard to run.")
     debate.evidence.add(text="Kafka keeps order in a partition.", source="docs/kafka.md")
-    request.stands.add(agent_id="ada", agent_name="Ada", text="Use Kafka.", for_decision=True)
+    request.stands.add(
+        agent_id="ada",
+        agent_name="Ada",
+        text="Use Kafka.",
+        for_decision=True,
+        first_text="Wait.",
+        first_for_decision=False,
+        first_position=2,
+    )
     request.stands.add(agent_id="cy", text="Use RabbitMQ.")
     issue = Issue(number=1, text="No figures.", severity=7)
     request.issues.add(critic_agent_id="ada", target_agent_id="cy", issue=issue, status=ISSUE_STATUS_TAKEN_UP)
@@ -162,6 +170,8 @@ async def test_every_bad_part_of_a_debate_is_listed(memory: MemoryServiceStub) -
     request.debate.dissents[0].text = "a" * 17_000
     request.debate.evidence[0].source = " "
     request.stands[0].text = "NUL\0"
+    request.stands[0].first_text = "a" * 17_000
+    request.stands[1].first_position = -1
     request.issues[0].issue.severity = 11
     error = await refused(memory.RecordDebate(request))
     assert [each.field for each in error.violations] == [
@@ -170,6 +180,8 @@ async def test_every_bad_part_of_a_debate_is_listed(memory: MemoryServiceStub) -
         "debate.dissents[0].text",
         "debate.evidence[0].source",
         "stands[0].text",
+        "stands[0].first_text",
+        "stands[1].first_position",
         "issues[0].issue.severity",
     ]
     request = debate("deb-1")

@@ -169,10 +169,18 @@ def _objection_item(objection: Objection) -> str:
 
 
 def _stand_item(stand: FinalStand) -> str:
-    side = ""
-    if stand.HasField("for_decision"):
-        side = " (for the decision)" if stand.for_decision else " (against it)"
-    return list_item(f"{inline(stand.agent_name or stand.agent_id)}{side}: {stand.text}")
+    side = _side_text(is_for=stand.for_decision) if stand.HasField("for_decision") else ""
+    first = ""
+    if stand.first_text and stand.first_text != stand.text:
+        first_side = (
+            _side_text(is_for=stand.first_for_decision) if stand.HasField("first_for_decision") else ""
+        )
+        first = f" At first{first_side}: {stand.first_text}"
+    return list_item(f"{inline(stand.agent_name or stand.agent_id)}{side}: {stand.text}{first}")
+
+
+def _side_text(*, is_for: bool) -> str:
+    return " (for the decision)" if is_for else " (against it)"
 
 
 def _issue_item(recorded: RecordedIssue) -> str:

@@ -71,22 +71,34 @@ def decision_strength(outcome: Outcome) -> VoteStrength.ValueType:
 
 
 def list_final_stands(outcome: Outcome, replies: Sequence[StepSucceeded], names: Names) -> list[FinalStand]:
-    """Return the last position that each agent stated in a round, by agent id."""
-    stated = {
-        each.work.agent_id: each.reply.position
-        for each in replies
-        if each.work.round and not each.work.target_agent_id and each.reply.position
-    }
+    """Return the first and the last position that each agent stated in a round, by agent id."""
+    stated: dict[str, list[str]] = {}
+    for each in replies:
+        if each.work.round and not each.work.target_agent_id and each.reply.position:
+            stated.setdefault(each.work.agent_id, []).append(each.reply.position)
+    decided, firsts = outcome.effect.decided_position, _find_first_positions(outcome)
     supports = _find_supporters(outcome)
     return [
         FinalStand(
             agent_id=agent,
             agent_name=names.of(agent),
-            text=_to_text(names, text),
+            text=_to_text(names, texts[-1]),
             for_decision=supports.get(agent),
+            first_text=_to_text(names, texts[0]),
+            first_for_decision=firsts[agent] == decided if decided and agent in firsts else None,
+            first_position=firsts.get(agent, 0),
         )
-        for agent, text in sorted(stated.items())[:_MAX_STANDS]
+        for agent, texts in sorted(stated.items())[:_MAX_STANDS]
     ]
+
+
+def _find_first_positions(outcome: Outcome) -> dict[str, int]:
+    """Return the number of the position that the first draft of each agent takes, as far as it is known."""
+    return {
+        agent: number
+        for number, each in enumerate(outcome.effect.positions, start=1)
+        for agent in each.first_agent_ids
+    }
 
 
 def _find_supporters(outcome: Outcome) -> dict[str, bool]:

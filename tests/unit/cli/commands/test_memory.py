@@ -153,6 +153,20 @@ def test_that_an_earlier_decision_is_reversed_is_said_with_its_date_and_why(
     )
 
 
+def test_a_stand_is_shown_with_the_first_one_of_its_agent_if_that_was_another(
+    at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = remembered()
+    found.stands[0].first_text = "Use RabbitMQ."
+    found.stands[0].first_for_decision = False
+    found.stands[1].first_text = found.stands[1].text
+    orchestrator.memories = {KAFKA: found}
+    assert run(["memory", "show", KAFKA, *at]) == 0
+    shown = capsys.readouterr().out
+    assert "- Ada (for the decision): Use Kafka. At first (against it): Use RabbitMQ.\n" in shown
+    assert "- cy (against it): Use RabbitMQ.\n" in shown
+
+
 def test_a_limit_and_a_domain_are_passed_on(at: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["memory", "search", "Kafka?", "--limit", "1", "--json", *at]) == 0
     assert [each["debate_id"] for each in json.loads(capsys.readouterr().out)] == [KAFKA]

@@ -146,6 +146,47 @@ def test_who_objects_does_not_stand_for_the_decision() -> None:
     assert not stand.for_decision
 
 
+def firsts_of(effect: DebateEffect, *replies: StepSucceeded) -> list[tuple[str, str, bool | None, int]]:
+    return [
+        (
+            each.agent_id,
+            each.first_text,
+            each.first_for_decision if each.HasField("first_for_decision") else None,
+            each.first_position,
+        )
+        for each in recorded(Outcome(effect=effect), *replies).stands
+    ]
+
+
+def test_a_stand_says_where_its_agent_stood_at_first_and_with_whom() -> None:
+    effect = DebateEffect(
+        positions=[
+            TakenPosition(text="Use RabbitMQ.", first_agent_ids=["ada", "bo"]),
+            TakenPosition(
+                text="Use Kafka.", first_agent_ids=["cy"], last_agent_ids=["ada", "bo", "cy", "di"]
+            ),
+        ],
+        decided_position=2,
+    )
+    replies = (
+        stated("ada", ""),
+        stated("ada", "RabbitMQ, agent B."),
+        stated("bo", "Use RabbitMQ."),
+        stated("cy", "Use Kafka."),
+        stated("ada", "Kafka then.", 2),
+        stated("di", "Kafka.", 2),
+        stated("ada", "Use Kafka.", 3),
+    )
+    assert firsts_of(effect, *replies) == [
+        ("ada", "RabbitMQ, Bo.", False, 1),
+        ("bo", "Use RabbitMQ.", False, 1),
+        ("cy", "Use Kafka.", True, 2),
+        ("di", "Kafka.", None, 0),
+    ]
+    effect.decided_position = 0
+    assert [each[2:] for each in firsts_of(effect, *replies)] == [(None, 1), (None, 1), (None, 2), (None, 0)]
+
+
 def criticized(critic: str, target: str, *issues: Issue, number: int = 1) -> StepSucceeded:
     work = Work(agent_id=critic, target_agent_id=target, round=number)
     return StepSucceeded(work=work, reply=Reply(critique=Critique(issues=issues)))
