@@ -16,6 +16,7 @@ from parley.memory.patterns import CONTRIBUTIONS, PATTERNS, Patterns
 from parley.memory.servicer import MemoryServicer
 from parley.memory.settings import MemorySettings
 from parley.memory.tiers import TIERS, Tiers
+from parley.memory.tombstones import TOMBSTONES
 from parley.memory.traces import TRACES, Traces
 from parley.runtime import entry
 from parley.runtime.channel import channel
@@ -42,7 +43,7 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(settings.store, "memory"))
             await store.documents.prepare(
-                DEBATES, FILL_PROGRESS, TRACES, TIERS, LEASES, CONTRIBUTIONS, PATTERNS
+                DEBATES, FILL_PROGRESS, TRACES, TIERS, LEASES, CONTRIBUTIONS, PATTERNS, TOMBSTONES
             )
         try:
             key = settings.vectors_api_key

@@ -12,6 +12,7 @@ from parley.memory.debate import debate_of
 from parley.memory.lease import Lease
 from parley.memory.memories import Memories
 from parley.memory.tiers import CAPACITIES, GLACIAL, TIERS, Standing, Tiers, read_standings
+from parley.memory.tombstones import Tombstones
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError
 from parley.runtime.logs import get_logger
@@ -48,6 +49,7 @@ class Consolidation:
         self._lease = lease
         self._clock = clock
         self._retention_days = retention_days
+        self._tombstones = Tombstones(documents, clock)
         self._looked_at = clock.now().timestamp()
 
     async def run(self) -> None:
@@ -69,6 +71,7 @@ class Consolidation:
             await self._make_room(now)
             self._looked_at = now
             await self._forget_old(now)
+            await self._tombstones.delete_old()
 
     async def _lift_recalled(self, now: float) -> None:
         counts = self._memories.take_recalled()

@@ -21,6 +21,7 @@ from parley.memory.index import DebateIndex
 from parley.memory.outbox import Outbox
 from parley.memory.ranking import CANDIDATES, Candidate, lowest_similarity, rank
 from parley.memory.tiers import Tiers
+from parley.memory.tombstones import Tombstones
 from parley.memory.traces import Trace, Traces
 from parley.memory.words import list_words
 from parley.runtime.clock import Clock
@@ -53,10 +54,13 @@ class Memories:
         self._embedding_client = meanings
         self._outbox = outbox
         self._clock = clock
+        self._tombstones = Tombstones(documents, clock)
         self._recalled = Counter[str]()
 
     async def record(self, tenant: str, record: RecordDebateRequest) -> bool:
         """Record a debate and return whether it was recorded before; it is durable and can be recalled from now on.
+
+        One that was forgotten before stays forgotten.
 
         Raises:
             DebateReusedError: it is already recorded with other content.
@@ -65,6 +69,8 @@ class Memories:
         """
         key = storage_key(tenant, record.debate.debate_id)
         while True:
+            if await self._tombstones.has(key):
+                return False
             known = await self._documents.get(DEBATES, key)
             if known is not None and is_forgetting(known):
                 await self._outbox.finish(known)
@@ -93,11 +99,12 @@ class Memories:
         return True
 
     async def forget(self, tenant: str, debate_id: str) -> bool:
-        """Delete a debate and return whether it was recorded; nothing of it is left then.
+        """Delete a debate and return whether it was recorded; nothing of it is left then, and nothing is recorded later.
 
         Raise StorageError or ParleyError if a part of it cannot be deleted now: it is not recalled any more, and deleted later.
         """
         key = storage_key(tenant, debate_id)
+        await self._tombstones.put(key)  # before the look: a record that this does not see sees the tombstone
         if not await self._documents.update(DEBATES, key, {"unfinished": FORGETTING}):
             return False
         marked = await self._documents.get(DEBATES, key)

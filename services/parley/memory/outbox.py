@@ -18,6 +18,7 @@ from parley.memory.debate import (
     is_forgetting,
 )
 from parley.memory.effects import Effect
+from parley.memory.tombstones import Tombstones
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError
@@ -41,16 +42,23 @@ class Outbox:
         self._documents = documents
         self._effects = effects
         self._clock = clock
+        self._tombstones = Tombstones(documents, clock)
 
     async def finish(self, document: Document) -> None:
         """Apply the effects of a record; if it is to be forgotten, remove them and delete it. Safe to repeat.
 
         Raise StorageError or ParleyError if an effect cannot be done now.
         """
-        if is_forgetting(document):
+        if is_forgetting(document) or await self._is_forgotten_before(document):
             await self._forget(document)
         else:
             await self._apply(document)
+
+    async def _is_forgotten_before(self, document: Document) -> bool:
+        """Return whether a record came after it was forgotten; then it is marked."""
+        if not await self._tombstones.has(document.key):
+            return False
+        return await self._documents.update(DEBATES, document.key, {"unfinished": FORGETTING})
 
     async def run(self) -> None:
         """Finish what is outstanding: at once what was left, later what is still outstanding at a second look."""
@@ -97,7 +105,9 @@ class Outbox:
         for record in skip_unreadable([document], from_document, KIND, document_key):
             for effect in self._effects:
                 await effect.apply(tenant, record)
-            if not await self._mark(document, None, seen=RECORDING):
+            if not await self._documents.update(
+                DEBATES, document.key, {"unfinished": None}, {"unfinished": RECORDING}
+            ):
                 await self._follow_change(document)
 
     async def _follow_change(self, applied: Document) -> None:
@@ -107,22 +117,10 @@ class Outbox:
             await self._remove_effects(applied)
         elif is_forgetting(current):
             await self._forget(current)
-        elif current.fields["record"] != applied.fields["record"]:
-            await self._apply_again(current)
 
     async def _forget(self, document: Document) -> None:
         await self._remove_effects(document)
-        if not await self._documents.delete(DEBATES, document.key, {"unfinished": FORGETTING}):
-            current = await self._documents.get(DEBATES, document.key)
-            if current is not None:  # forgotten by another replica and recorded anew while this one removed
-                await self._apply_again(current)
-
-    async def _apply_again(self, document: Document) -> None:
-        if await self._mark(document, RECORDING, seen=None):
-            await self._apply(document)
-
-    async def _mark(self, document: Document, mark: str | None, *, seen: str | None) -> bool:
-        return await self._documents.update(DEBATES, document.key, {"unfinished": mark}, {"unfinished": seen})
+        await self._documents.delete(DEBATES, document.key, {"unfinished": FORGETTING})
 
     async def _remove_effects(self, document: Document) -> None:
         tenant, debate_id = debate_of(document)

@@ -91,7 +91,7 @@ class MemoryServiceServicer:
 
     def RecordDebate(self, request, context):
         """Records what a debate leaves; it is durable and can be recalled when this answers. The same debate with the same content again
-        changes nothing.
+        changes nothing, and neither does one that was forgotten within the last 30 days.
 
         Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `DEBATE_REUSED` (other content for this debate);
         UNAVAILABLE `STORE_UNAVAILABLE` or `CONVERGENCE_UNAVAILABLE`.
@@ -101,8 +101,8 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ForgetDebate(self, request, context):
-        """Forgets a debate for good: when this answers it is not recalled any more, and nothing of it is kept. A debate that is not
-        remembered is forgotten already.
+        """Forgets a debate for good: when this answers it is not recalled any more, and nothing of it is kept. For 30 days it is not
+        recorded again, so that a debate can be forgotten before it is recorded.
 
         Errors: INVALID_ARGUMENT; UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
         """

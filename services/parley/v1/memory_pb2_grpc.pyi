@@ -33,14 +33,14 @@ class MemoryServiceStub:
     """
     RecordDebate: _aio.UnaryUnaryMultiCallable[_memory_pb2.RecordDebateRequest, _memory_pb2.RecordDebateResponse]
     """Records what a debate leaves; it is durable and can be recalled when this answers. The same debate with the same content again
-    changes nothing.
+    changes nothing, and neither does one that was forgotten within the last 30 days.
 
     Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `DEBATE_REUSED` (other content for this debate);
     UNAVAILABLE `STORE_UNAVAILABLE` or `CONVERGENCE_UNAVAILABLE`.
     """
     ForgetDebate: _aio.UnaryUnaryMultiCallable[_memory_pb2.ForgetDebateRequest, _memory_pb2.ForgetDebateResponse]
-    """Forgets a debate for good: when this answers it is not recalled any more, and nothing of it is kept. A debate that is not
-    remembered is forgotten already.
+    """Forgets a debate for good: when this answers it is not recalled any more, and nothing of it is kept. For 30 days it is not
+    recorded again, so that a debate can be forgotten before it is recorded.
 
     Errors: INVALID_ARGUMENT; UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
     """
@@ -90,7 +90,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_memory_pb2.RecordDebateRequest, _abc.Awaitable[_memory_pb2.RecordDebateResponse]],
     ) -> _abc.Awaitable[_memory_pb2.RecordDebateResponse]:
         """Records what a debate leaves; it is durable and can be recalled when this answers. The same debate with the same content again
-        changes nothing.
+        changes nothing, and neither does one that was forgotten within the last 30 days.
 
         Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `DEBATE_REUSED` (other content for this debate);
         UNAVAILABLE `STORE_UNAVAILABLE` or `CONVERGENCE_UNAVAILABLE`.
@@ -102,8 +102,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.ForgetDebateRequest,
         context: _aio.ServicerContext[_memory_pb2.ForgetDebateRequest, _abc.Awaitable[_memory_pb2.ForgetDebateResponse]],
     ) -> _abc.Awaitable[_memory_pb2.ForgetDebateResponse]:
-        """Forgets a debate for good: when this answers it is not recalled any more, and nothing of it is kept. A debate that is not
-        remembered is forgotten already.
+        """Forgets a debate for good: when this answers it is not recalled any more, and nothing of it is kept. For 30 days it is not
+        recorded again, so that a debate can be forgotten before it is recorded.
 
         Errors: INVALID_ARGUMENT; UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
         """

@@ -356,7 +356,7 @@ class OrchestratorServiceServicer:
 
     def ForgetMemory(self, request, context):
         """Forgets a debate for good: no later debate is shown it, and no search finds it. The debate itself stays. A debate that is not
-        remembered is forgotten already.
+        remembered yet is not remembered within the next 30 days either.
 
         Errors: INVALID_ARGUMENT; UNAVAILABLE `MEMORY_UNAVAILABLE` or `STORE_UNAVAILABLE` (send it again).
         """

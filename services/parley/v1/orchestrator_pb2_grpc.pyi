@@ -148,7 +148,7 @@ class OrchestratorServiceStub:
     """
     ForgetMemory: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ForgetMemoryRequest, _orchestrator_pb2.ForgetMemoryResponse]
     """Forgets a debate for good: no later debate is shown it, and no search finds it. The debate itself stays. A debate that is not
-    remembered is forgotten already.
+    remembered yet is not remembered within the next 30 days either.
 
     Errors: INVALID_ARGUMENT; UNAVAILABLE `MEMORY_UNAVAILABLE` or `STORE_UNAVAILABLE` (send it again).
     """
@@ -426,7 +426,7 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_orchestrator_pb2.ForgetMemoryRequest, _abc.Awaitable[_orchestrator_pb2.ForgetMemoryResponse]],
     ) -> _abc.Awaitable[_orchestrator_pb2.ForgetMemoryResponse]:
         """Forgets a debate for good: no later debate is shown it, and no search finds it. The debate itself stays. A debate that is not
-        remembered is forgotten already.
+        remembered yet is not remembered within the next 30 days either.
 
         Errors: INVALID_ARGUMENT; UNAVAILABLE `MEMORY_UNAVAILABLE` or `STORE_UNAVAILABLE` (send it again).
         """

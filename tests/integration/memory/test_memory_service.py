@@ -457,3 +457,14 @@ async def test_a_bad_request_for_patterns_names_every_bad_field(memory: MemorySe
     request = pb.ListPatternsRequest(text="a" * 100_001, domain="a" * 65, page_size=-1, page_token="no")
     error = await refused(memory.ListPatterns(request))
     assert [each.field for each in error.violations] == ["text", "domain", "page_size", "page_token"]
+
+
+async def test_a_debate_that_is_forgotten_before_it_is_recorded_is_not_remembered(
+    memory: MemoryServiceStub,
+) -> None:
+    forgotten = await memory.ForgetDebate(pb.ForgetDebateRequest(debate_id="deb-1"), metadata=ACME)
+    recorded = await memory.RecordDebate(debate("deb-1"), metadata=ACME)
+    assert (forgotten.existed, recorded.existed) == (False, False)
+    assert await recalled(memory, "Kafka for orders?", ACME) == []
+    await memory.RecordDebate(debate("deb-1"))
+    assert len(await recalled(memory, "Kafka for orders?")) == 1, "another tenant's is another one"

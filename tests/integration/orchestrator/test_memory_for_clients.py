@@ -16,9 +16,9 @@ from parley.v1 import memory_pb2, memory_pb2_grpc
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP, Issue
 from parley.v1.effect_pb2 import DecisionConfidence
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
-from tests.integration.orchestrator.around import Around, create, held
+from tests.integration.orchestrator.around import Around, create, follow, held
 from tests.support.orchestration import WITHIN, Orchestrator
-from tests.support.real_services import convergence_at
+from tests.support.real_services import convergence_at, memory_at, ratings_at
 from tests.support.waiting import until
 
 KAFKA = "deb-20260301-101112-aaaaaaaa"
@@ -118,6 +118,23 @@ async def test_what_is_forgotten_is_found_no_more_and_forgetting_it_again_change
         grpc.StatusCode.NOT_FOUND,
         "REMEMBERED_DEBATE_NOT_FOUND",
     )
+
+
+async def test_a_debate_that_is_forgotten_between_its_answer_and_its_recording_is_not_remembered(
+    clients: Clients,
+) -> None:
+    around = clients.around
+    async with memory_at(around.memory, around.folder / "memory", around.convergence):
+        debate = await create(clients.orchestrator)
+        await follow(clients.orchestrator, debate, "concluded")
+        assert not await clients.own.forget_memory(debate), "it cannot be recorded: convergence is away"
+        async with (
+            convergence_at(around.convergence),
+            ratings_at(around.ratings, around.folder / "ratings"),
+        ):
+            await held(clients.orchestrator, debate)
+            with pytest.raises(ParleyError, match="not found"):
+                await clients.own.get_memory(debate)
 
 
 async def test_another_tenant_finds_nothing_and_forgets_nothing(clients: Clients) -> None:

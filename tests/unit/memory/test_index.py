@@ -16,6 +16,7 @@ from parley.memory.index import DebateIndex, Filler, ModelChangedError
 from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
 from parley.memory.tiers import TIERS, Tiers
+from parley.memory.tombstones import TOMBSTONES
 from parley.memory.traces import TRACES, Traces
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import SystemClock
@@ -58,7 +59,7 @@ async def opened(folder: Path) -> AsyncIterator[Stores]:
         open_store(f"sqlite:///{folder / 'store'}", "memory") as store,
         open_vectors(f"edge:{folder / 'vectors'}") as vectors,
     ):
-        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS)
+        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS, TOMBSTONES)
         yield Stores(store.documents, vectors)
 
 

@@ -15,6 +15,7 @@ from parley.memory.index import DebateIndex
 from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
 from parley.memory.tiers import TIERS, Tiers
+from parley.memory.tombstones import TOMBSTONES
 from parley.memory.traces import TRACES, Traces
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import SystemClock
@@ -127,7 +128,7 @@ async def opened(folder: Path) -> AsyncIterator[Process]:
         open_store(f"sqlite:///{folder / 'store'}", "memory") as store,
         open_vectors(f"edge:{folder / 'vectors'}") as vectors,
     ):
-        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS)
+        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS, TOMBSTONES)
         yield Process(store.documents, vectors, Ledger())
 
 
@@ -145,7 +146,7 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 RECORD_WRITES = ["insert", "insert trace", "insert tier", "upsert", "update"]
-FORGET_WRITES = ["update", "delete trace", "delete tier", "delete vector", "delete"]
+FORGET_WRITES = ["insert tombstone", "update", "delete trace", "delete tier", "delete vector", "delete"]
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["the-same-call-again", "the-job-alone"])
@@ -188,7 +189,7 @@ async def test_a_debate_is_forgotten_wherever_its_process_stops(
         with pytest.raises(StoppedError):
             await process.stopping(writes).memories.forget("acme", "deb-1")
         assert writes.made == FORGET_WRITES[: write + (not lost)]
-        marked = write + (not lost) > 0
+        marked = write + (not lost) > 1
         assert await process.recalled() == ([] if marked else ["deb-1"])
         if again:
             await process.memories.forget("acme", "deb-1")
@@ -258,7 +259,7 @@ async def test_a_debate_that_is_forgotten_while_another_replica_applies_its_effe
         await process.is_whole([])
 
 
-async def test_a_debate_that_is_recorded_anew_while_another_replica_forgets_it_keeps_its_effects(
+async def test_a_debate_that_is_recorded_while_another_replica_forgets_it_stays_forgotten(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path) as process:
@@ -266,12 +267,45 @@ async def test_a_debate_that_is_recorded_anew_while_another_replica_forgets_it_k
         slow = Process(process.documents, process.vectors, Ledger(process.ledger.kept, waits=asyncio.Event()))
         forgetting = asyncio.create_task(slow.memories.forget("acme", "deb-1"))
         await slow.ledger.asked.wait()
-        assert not await process.memories.record("acme", record("deb-1", "Anew?"))
+        assert not await process.memories.record("acme", record("deb-1"))
         assert slow.ledger.waits
         slow.ledger.waits.set()
         await forgetting
-        await process.is_whole(["deb-1"])
-        assert process.ledger.kept["acme", "deb-1"].debate.question == "Anew?"
+        await process.is_whole([])
+
+
+async def test_a_debate_that_is_forgotten_before_it_is_recorded_stays_forgotten_in_its_tenant_alone(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as process:
+        assert not await process.memories.forget("acme", "deb-1")
+        writes = Writes()
+        assert not await process.stopping(writes).memories.record("acme", record("deb-1"))
+        assert writes.made == []
+        await process.memories.record("bolt", record("deb-1"))
+        await process.is_whole(["deb-1"], tenant="bolt")
+
+
+@pytest.mark.parametrize("stops", [True, False], ids=["and-stops", "and-goes-on"])
+async def test_a_debate_that_is_forgotten_while_its_record_is_on_the_way_stays_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops: bool
+) -> None:
+    async with opened(tmp_path) as process:
+        insert = process.documents.insert
+
+        async def insert_once_it_is_forgotten(*args: object) -> None:
+            monkeypatch.undo()
+            assert not await process.memories.forget("acme", "deb-1")
+            await insert(*args)  # type: ignore[arg-type]
+            if stops:
+                raise StoppedError
+
+        monkeypatch.setattr(process.documents, "insert", insert_once_it_is_forgotten)
+        try:
+            await process.memories.record("acme", record("deb-1"))
+        except StoppedError:
+            await finish_in_background(process)
+        await process.is_whole([])
 
 
 async def test_the_same_debate_id_of_another_tenant_is_another_record(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from parley.memory.tiers import (
     start_standing,
     to_fields,
 )
+from parley.memory.tombstones import TOMBSTONES
 from parley.memory.traces import TRACES, Traces
 from parley.storage.opening import open_store, open_vectors
 from parley.storage.ports import Documents, Vectors
@@ -94,7 +95,7 @@ async def _opened(folder: Path) -> AsyncIterator[Stage]:
         open_store(f"sqlite:///{folder / 'store'}", "memory") as store,
         open_vectors(f"edge:{folder / 'vectors'}") as vectors,
     ):
-        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS, LEASES)
+        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS, LEASES, TOMBSTONES)
         yield Stage(store.documents, vectors, ManualClock())
 
 
@@ -240,3 +241,22 @@ async def test_only_glacial_memories_older_than_the_retention_are_forgotten(stag
     assert await keeps.places() == {"acme/deb-new": GLACIAL, "acme/deb-slow": SLOW}
     assert sorted(await keeps.recall()) == ["deb-new", "deb-slow"]
     assert await stage.documents.get(DEBATES, "acme/deb-old") is None
+
+
+async def test_a_debate_that_was_forgotten_can_be_recorded_again_30_days_later_and_not_before(
+    stage: Stage,
+) -> None:
+    replica = stage.replica()
+    await replica.memories.forget("acme", "deb-1")
+    stage.clock.advance(20 * DAY)
+    await replica.memories.forget("acme", "deb-1")
+    await replica.memories.forget("acme", "deb-2")
+    stage.clock.advance(29.9 * DAY)
+    await replica.consolidation.consolidate()
+    await replica.memories.record("acme", record("deb-1"))
+    assert await replica.recall() == [], "the last time counts"
+    stage.clock.advance(0.2 * DAY)
+    await replica.consolidation.consolidate()
+    assert not await stage.documents.find(TOMBSTONES, {})
+    await replica.memories.record("acme", record("deb-1"))
+    assert await replica.recall() == ["deb-1"]
