@@ -10,6 +10,8 @@ import grpc
 import pytest
 
 from parley.client import ParleyClient
+from parley.orchestrator.api import reading
+from parley.orchestrator.peers import agents, fit_prompt
 from parley.orchestrator.peers.fit_prompt import MAX_PROMPT_BYTES
 from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 from parley.v1 import agent_pb2, debate_pb2, orchestrator_pb2
@@ -30,23 +32,30 @@ pytestmark = pytest.mark.timeout(
 _NAMES = ("ada", "bo", "cy", "dee", "eve")
 _LONG = 200_000
 _WITHIN = 120.0
-_FILLER = "It is so for reasons that take some room. " * (_LONG // 42)
 
 
-def _panel() -> ScriptedGateway:
+def _filler(characters: int) -> str:
+    return "It is so for reasons that take some room. " * (characters // 42)
+
+
+def _panel(long: int) -> ScriptedGateway:
     gateway = ScriptedGateway()
-    gateway.judge = lambda schema: judgement(schema, description=f"The answer. {_FILLER}")
+    gateway.judge = lambda schema: judgement(schema, description=f"The answer. {_filler(long)}")
     return gateway
 
 
-def _moderated() -> ScriptedGateway:
-    return ModeratedScript(debaters=4, characters=_LONG // 3).gateway()
+def _arena(_: int) -> ScriptedGateway:
+    return ArenaScript().gateway()
 
 
-_FORMATS: dict[str, tuple[Callable[[], ScriptedGateway], debate_pb2.DebateSpec]] = {
+def _moderated(long: int) -> ScriptedGateway:
+    return ModeratedScript(debaters=4, characters=long // 3).gateway()
+
+
+_FORMATS: dict[str, tuple[Callable[[int], ScriptedGateway], debate_pb2.DebateSpec]] = {
     "panel": (_panel, debate_pb2.DebateSpec(panel=PanelSettings(rounds=3))),
     "arena": (
-        ArenaScript().gateway,
+        _arena,
         debate_pb2.DebateSpec(arena=ArenaSettings(revision_rounds=3, max_extended_rounds=0)),
     ),
     "moderated": (
@@ -57,6 +66,17 @@ _FORMATS: dict[str, tuple[Callable[[], ScriptedGateway], debate_pb2.DebateSpec]]
 
 
 @pytest.fixture(
+    params=[4, pytest.param(1, marks=pytest.mark.long)], ids=["limits-of-a-quarter", "real-limits"]
+)
+def divisor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """By how much limits and texts are smaller than in use."""
+    monkeypatch.setattr(reading, "MAX_MESSAGE_BYTES", MAX_MESSAGE_BYTES // request.param)
+    for module in (agents, fit_prompt):
+        monkeypatch.setattr(module, "MAX_PROMPT_BYTES", MAX_PROMPT_BYTES // request.param)
+    return int(request.param)
+
+
+@pytest.fixture(
     params=["panel", *(pytest.param(name, marks=pytest.mark.long) for name in ("arena", "moderated"))]
 )
 def format_name(request: pytest.FixtureRequest) -> str:
@@ -64,11 +84,12 @@ def format_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def gateway(format_name: str) -> ScriptedGateway:
-    gateway = _FORMATS[format_name][0]()
-    agents = [agent_pb2.Agent(id=name, name=name.title(), role="architect") for name in _NAMES]
-    gateway.agents = (*agents, agent_pb2.Agent(id="judge", name="Judge", role="judge"))
-    gateway.text = lambda step, agent: f"{_FILLER}\n{answer_text(step, agent)}"
+def gateway(format_name: str, divisor: int) -> ScriptedGateway:
+    long = _LONG // divisor
+    gateway = _FORMATS[format_name][0](long)
+    team = [agent_pb2.Agent(id=name, name=name.title(), role="architect") for name in _NAMES]
+    gateway.agents = (*team, agent_pb2.Agent(id="judge", name="Judge", role="judge"))
+    gateway.text = lambda step, agent: f"{_filler(long)}\n{answer_text(step, agent)}"
     return gateway
 
 
@@ -94,7 +115,7 @@ async def _held(orchestrator: Orchestrator, format_name: str) -> str:
 
 
 async def test_a_debate_of_long_answers_completes_and_is_read_in_every_way(
-    orchestrator: Orchestrator, format_name: str, tmp_path: Path
+    orchestrator: Orchestrator, format_name: str, divisor: int, tmp_path: Path
 ) -> None:
     debate = await _held(orchestrator, format_name)
     stub = orchestrator.stub
@@ -114,11 +135,12 @@ async def test_a_debate_of_long_answers_completes_and_is_read_in_every_way(
     assert {each.work.activity for each in whole.failures} <= {"convergence"}, "it is not there"
     assert (whole.answer, whole.outcome) == (answer.markdown, answer.outcome)
     assert [each.text for each in whole.spec.context] == ["Water is a liquid."]
-    assert sum(len(each.reply.text) for each in contributions) > 2_000_000
-    assert len(report) > 1_500_000
+    assert sum(len(each.reply.text) for each in contributions) > 2_000_000 // divisor
+    assert len(report) > 1_500_000 // divisor
     if format_name == "panel":
-        assert whole.ByteSize() > MAX_MESSAGE_BYTES
-        await _is_refused_whole(stub, debate)
+        limit = MAX_MESSAGE_BYTES // divisor
+        assert whole.ByteSize() > limit
+        await _is_refused_whole(stub, debate, limit)
     for arguments in (["show", debate], ["show", debate, "--json"], ["report", debate], ["watch", debate]):
         at = [*arguments, "--server", orchestrator.server.address]
         ended = await asyncio.to_thread(Command(at, tmp_path).end)
@@ -126,21 +148,23 @@ async def test_a_debate_of_long_answers_completes_and_is_read_in_every_way(
         assert len(ended.out) > 200
 
 
-async def _is_refused_whole(stub: OrchestratorServiceStub, debate: str) -> None:
+async def _is_refused_whole(stub: OrchestratorServiceStub, debate: str, limit: int) -> None:
     get = orchestrator_pb2.GetDebateRequest(debate_id=debate, view=orchestrator_pb2.DEBATE_VIEW_FULL)
     refused = await failure_of(stub.GetDebate(get, timeout=_WITHIN))
     assert (refused.code, refused.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "DEBATE_TOO_LARGE")
     assert "ask for the view SUMMARY, GetAnswer and ListContributions" in refused.message
     report = orchestrator_pb2.GetReportRequest(debate_id=debate)
     refused = await failure_of(stub.GetReport(report, timeout=_WITHIN))
-    assert (refused.reason, refused.metadata["max_bytes"]) == ("DEBATE_TOO_LARGE", str(MAX_MESSAGE_BYTES))
+    assert (refused.reason, refused.metadata["max_bytes"]) == ("DEBATE_TOO_LARGE", str(limit))
     assert "StreamReport" in refused.message
 
 
-async def test_a_prompt_that_is_larger_than_a_message_is_fitted_and_says_so(tmp_path: Path) -> None:
+async def test_a_prompt_that_is_larger_than_a_message_is_fitted_and_says_so(
+    tmp_path: Path, divisor: int
+) -> None:
     gateway = ScriptedGateway()
     gateway.contexts = {"p/m": 100_000_000}
-    gateway.text = lambda step, agent: f"{'水' * 260_000}\n{answer_text(step, agent)}"
+    gateway.text = lambda step, agent: f"{'水' * (260_000 // divisor)}\n{answer_text(step, agent)}"
     async with (
         gateway.served() as server,
         orchestrating(tmp_path, server) as orchestrator,
@@ -153,7 +177,7 @@ async def test_a_prompt_that_is_larger_than_a_message_is_fitted_and_says_so(tmp_
         assert (await parley.get_summary(debate)).status == debate_pb2.DEBATE_STATUS_COMPLETED
     judged = gateway.asked("synthesis")
     told = sum(len(part.text.encode()) for part in judged.parts)
-    assert 7_000_000 < told <= MAX_PROMPT_BYTES
+    assert 7_000_000 // divisor < told <= MAX_PROMPT_BYTES // divisor
     (answer,) = [each for each in answers if isinstance(each, debate_pb2.Contribution) and each.is_answer]
     marks = re.findall(r"\[… (\d+) characters left out …\]", judged.prompt)
-    assert answer.reply.prompt_characters_left_out == sum(map(int, marks)) > 1_000_000
+    assert answer.reply.prompt_characters_left_out == sum(map(int, marks)) > 1_000_000 // divisor
