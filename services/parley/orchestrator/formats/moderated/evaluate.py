@@ -53,10 +53,12 @@ def find_omitted(summary: str, heard: Sequence[ArguedPerspective], question: str
     """
     said = stems(summary)
     asked = stems(question)
+    of_texts = [stems(each.text) for each in heard]
+    of_all = [words | stems(each.name) for words, each in zip(of_texts, heard, strict=True)]
     missing = []
-    for each in heard:
-        others = frozenset().union(*(stems(other.text, other.name) for other in heard if other is not each))
-        own = {word for word in stems(each.text) - others - asked if len(word) >= _SHORTEST}
+    for place, each in enumerate(heard):
+        others = asked.union(*of_all[:place], *of_all[place + 1 :])
+        own = {word for word in of_texts[place] - others if len(word) >= _SHORTEST}
         shared = len(own & said)
         is_described = (
             re.search(rf"\b{each.letter}\.\d", summary) is not None

@@ -4,8 +4,8 @@ They never decide. What they find is recorded in the log, and passed to the mode
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
 from typing import Final
 
 from parley.orchestrator.formats.moderated.discussion import Discussion, Round
@@ -81,10 +81,10 @@ def repetition_share(text: str, before: str) -> float | None:
     words, earlier = _words(text), _words(before)
     if len(words) < _MIN_WORDS or len(earlier) < _RUN:
         return None
-    known = {tuple(earlier[place : place + _RUN]) for place in range(len(earlier) - _RUN + 1)}
+    known = set(_runs(earlier))
     repeated: set[int] = set()
-    for place in range(len(words) - _RUN + 1):
-        if tuple(words[place : place + _RUN]) in known:
+    for place, run in enumerate(_runs(words)):
+        if run in known:
             repeated.update(range(place, place + _RUN))
     return len(repeated) / len(words)
 
@@ -94,12 +94,25 @@ def is_repetition(share: float | None) -> bool:
     return share is not None and share > MAX_REPEATED
 
 
-def on_topic_share(text: str, references: Iterable[str]) -> float | None:
-    """Return the share of a text's long words that stand in the question, or with others, too; None if it has too few."""
-    own = _meaningful(text)
+def find_long_words(text: str) -> frozenset[str]:
+    """Return the stems of a text's words that may name a subject."""
+    words = set(_TOKEN.findall(text.casefold())) - _EMPTY_WORDS
+    return frozenset(stem(word) for word in words if len(word) >= _LONG)
+
+
+def on_topic_share(
+    text: str,
+    references: Iterable[str],
+    long_words: Callable[[str], frozenset[str]] = find_long_words,
+) -> float | None:
+    """Return the share of a text's long words that stand in the question, or with others, too; None if it has too few.
+
+    `long_words` is another way to find them: one that remembers those of texts that it has seen.
+    """
+    own = long_words(text)
     if len(own) < _MIN_LONG_WORDS:
         return None
-    return len(own & frozenset().union(*map(_meaningful, references))) / len(own)
+    return len(own & frozenset().union(*map(long_words, references))) / len(own)
 
 
 def is_off_topic(share: float | None) -> bool:
@@ -113,12 +126,11 @@ def is_over_budget(tokens: Sequence[int], budget: int, *, truncated: bool) -> bo
 
 
 def _words(text: str) -> list[str]:
-    return [stem(word[0]) for word in _TOKEN.finditer(text.casefold())]
+    return [stem(word) for word in _TOKEN.findall(text.casefold())]
 
 
-def _meaningful(text: str) -> frozenset[str]:
-    words = (found[0] for found in _TOKEN.finditer(text.casefold()))
-    return frozenset(stem(word) for word in words if len(word) >= _LONG and word not in _EMPTY_WORDS)
+def _runs(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    return zip(*(words[place:] for place in range(_RUN)), strict=False)
 
 
 async def flag_round(discussion: Discussion, current: Round) -> tuple[list[str], frozenset[str]]:
@@ -136,14 +148,17 @@ async def flag_round(discussion: Discussion, current: Round) -> tuple[list[str],
 
 
 def _find_flags(discussion: Discussion, current: Round) -> list[tuple[str, str, str]]:
+    long_words = cache(find_long_words)  # each argument is compared with all others, and with the documents
     return [
         (agent, kind, line)
         for agent in current.arguments
-        for kind, line in _flags_of(discussion, current, agent)
+        for kind, line in _flags_of(discussion, current, agent, long_words)
     ]
 
 
-def _flags_of(discussion: Discussion, current: Round, agent: str) -> Iterator[tuple[str, str]]:
+def _flags_of(
+    discussion: Discussion, current: Round, agent: str, long_words: Callable[[str], frozenset[str]]
+) -> Iterator[tuple[str, str]]:
     argument = current.arguments[agent]
     points = "\n".join(each.text for each in argument.points)  # a position may stay the same
     before = next((each for each in reversed(discussion.rounds[:-1]) if agent in each.arguments), None)
@@ -151,9 +166,8 @@ def _flags_of(discussion: Discussion, current: Round, agent: str) -> Iterator[tu
     if repeated is not None and is_repetition(repeated):
         yield "repetition", f"repeats itself: {repeated:.0%} of its argument stood in its last round"
     others = [each.contribution.text for name, each in current.arguments.items() if name != agent]
-    if is_off_topic(
-        on_topic_share(argument.contribution.text, [*_subject(discussion), current.prompt, *others])
-    ):
+    references = [*_subject(discussion), current.prompt, *others]
+    if is_off_topic(on_topic_share(argument.contribution.text, references, long_words)):
         yield "topic", "has hardly a word in common with the question or the others: it may be off topic"
     tokens = [each.tokens for each in current.speeches_of(agent)]
     budget, end = discussion.settings.token_budget_per_round, _describe_end(discussion, current, agent)

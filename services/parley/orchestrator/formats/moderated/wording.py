@@ -39,7 +39,7 @@ def stem(word: str) -> str:
 
 def stems(*texts: str) -> frozenset[str]:
     """Return the stems of all words of texts."""
-    return frozenset(stem(word[0]) for text in texts for word in _WORD.finditer(text.casefold()))
+    return frozenset(map(stem, {word for text in texts for word in _WORD.findall(text.casefold())}))
 
 
 def count_keywords(text: frozenset[str], keywords: Iterable[str]) -> int:
