@@ -13,6 +13,7 @@ from parley.memory.lease import LEASES, Lease
 from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
 from parley.memory.patterns import CONTRIBUTIONS, PATTERNS, Patterns
+from parley.memory.retention import Retention, end_effect
 from parley.memory.servicer import MemoryServicer
 from parley.memory.settings import MemorySettings
 from parley.memory.tiers import TIERS, Tiers
@@ -66,9 +67,11 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         await stack.enter_async_context(background_task("finishing memory's records", outbox.run()))
         memories = Memories(store.documents, index, traces, tiers, meanings, outbox, clock)
         lease = Lease(store.documents, "consolidation", LEASE_SECONDS, clock)
-        consolidation = Consolidation(
-            store.documents, tiers, memories, lease, clock, settings.memory_decisions_days
-        )
+        retentions = [
+            Retention(settings.memory_decisions_days, tiers.list_old, memories.forget),
+            Retention(settings.memory_patterns_days, patterns.list_old, end_effect(patterns)),
+        ]
+        consolidation = Consolidation(store.documents, tiers, memories, lease, clock, retentions)
         await stack.enter_async_context(background_task("consolidating memories", consolidation.run()))
         servicer = MemoryServicer(memories, patterns, settings.recall_floor_percent)
         yield Service(

@@ -1,4 +1,4 @@
-"""Consolidation: memories that are weak sink, those that were recalled rise, and in the end those whose time is over are forgotten.
+"""Consolidation: memories that are weak sink, those that were recalled rise, and in the end what the operator keeps no longer is deleted.
 
 One replica at a time does it. It reads and writes only what was recalled, what is due and what is in a tier that is too full.
 """
@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from parley.memory.debate import debate_of
 from parley.memory.lease import Lease
 from parley.memory.memories import Memories
-from parley.memory.tiers import CAPACITIES, GLACIAL, TIERS, Standing, Tiers, read_standings
+from parley.memory.retention import Retention
+from parley.memory.tiers import CAPACITIES, TIERS, Standing, Tiers, read_standings
 from parley.memory.tombstones import Tombstones
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError
@@ -23,7 +23,6 @@ LEASE_SECONDS: Final = 120.0
 _SECONDS: Final = 30.0
 """Between two consolidations."""
 _PAGE: Final = 100
-_DAY: Final = 86400.0
 
 _logger = get_logger(__name__)
 
@@ -41,14 +40,14 @@ class Consolidation:
         memories: Memories,
         lease: Lease,
         clock: Clock,
-        retention_days: float,
+        retentions: Sequence[Retention],
     ) -> None:
         self._documents = documents
         self._tiers = tiers
         self._memories = memories
         self._lease = lease
         self._clock = clock
-        self._retention_days = retention_days
+        self._retentions = retentions
         self._tombstones = Tombstones(documents, clock)
         self._looked_at = clock.now().timestamp()
 
@@ -70,7 +69,8 @@ class Consolidation:
             await self._sink_weak(now)
             await self._make_room(now)
             self._looked_at = now
-            await self._forget_old(now)
+            for each in self._retentions:
+                await each.end_old(now, self._lease.hold)
             await self._tombstones.delete_old()
 
     async def _lift_recalled(self, now: float) -> None:
@@ -135,16 +135,3 @@ class Consolidation:
             async with asyncio.TaskGroup() as tasks:
                 for key, before, after in moves[start : start + _PAGE]:
                     tasks.create_task(self._tiers.move(key, before, after))
-
-    async def _forget_old(self, now: float) -> None:
-        """Forget memories of the glacial tier that are older than the operator keeps them."""
-        if not self._retention_days:
-            return
-        before = now - self._retention_days * _DAY
-        while page := await self._documents.find(
-            TIERS, {"tier": GLACIAL, "concluded": Below(before)}, order=(Order("concluded"),), limit=_PAGE
-        ):
-            if not await self._lease.hold():
-                return
-            for document in page:
-                await self._memories.forget(*debate_of(document))

@@ -85,9 +85,7 @@ def _count(tally: dict[str, Any], issue: RecordedIssue) -> None:
 
 def add_part(fields: Fields, debate: str, part: Mapping[str, Any]) -> dict[str, Any]:
     """Return a pattern that counts a debate; one that counts it already stays as it is."""
-    tallies = {**_mapping(fields["tallies"]), debate: part["tally"]}
-    while len(tallies) > MAX_DEBATES:
-        del tallies[min(tallies, key=lambda each: (tallies[each]["at"], each))]
+    tallies = _keep_latest({**_mapping(fields["tallies"]), debate: part["tally"]})
     others = [each for each in _list(fields["examples"]) if each["debate"] != debate]
     examples = [{"debate": debate, "text": part["text"], "at": part["tally"]["at"]}, *others]
     examples.sort(key=lambda each: (-each["at"], each["debate"]))
@@ -95,11 +93,10 @@ def add_part(fields: Fields, debate: str, part: Mapping[str, Any]) -> dict[str, 
 
 
 def start_pattern(tenant: str, domain: str, debate: str, part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a new pattern that a debate's issue stands for, without its count."""
+    """Return a new pattern that a debate's issue stands for, without its count and version."""
     return {
         "tenant": tenant,
         "domain": domain,
-        "version": 0,
         "started": part["tally"]["at"],
         "tallies": {},
         "examples": [],
@@ -123,6 +120,48 @@ def oldest_debates(fields: Fields) -> list[str]:
     """Return the debates that a pattern counts, oldest first."""
     tallies = _mapping(fields["tallies"])
     return sorted(tallies, key=lambda each: (tallies[each]["at"], each))
+
+
+def join_twins(patterns: Sequence[tuple[Kind, Fields]]) -> list[tuple[Kind, Fields]]:
+    """Return patterns of one domain and model, those together that are one kind, as the first of them.
+
+    Two replicas that start the same kind at the same time make two of it.
+    """
+    joined: list[tuple[Kind, Fields]] = []
+    for kind, fields in patterns:
+        likeness = find_likeness(kind.vector, [first.vector for first, _ in joined])
+        if joined and likeness.max() >= SAME_KIND:
+            place = int(likeness.argmax())
+            first, its = joined[place]
+            joined[place] = first, _join(its, fields)
+        else:
+            joined.append((kind, fields))
+    return joined
+
+
+def _join(one: Fields, other: Fields) -> Fields:
+    tallies = dict(_mapping(one["tallies"]))
+    for debate, tally in _mapping(other["tallies"]).items():
+        tallies[debate] = _add_tallies(tallies[debate], tally) if debate in tallies else tally
+    examples = sorted(
+        _list(one["examples"]) + _list(other["examples"]), key=lambda each: (-each["at"], each["debate"])
+    )
+    return {**one, "tallies": _keep_latest(tallies), "examples": examples[:_MAX_EXAMPLES]}
+
+
+def _add_tallies(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **one,
+        "raised": one["raised"] + other["raised"],
+        "taken_up": one["taken_up"] + other["taken_up"],
+        "severities": [*one["severities"], *other["severities"]],
+        "critics": dict(Counter(one["critics"]) + Counter(other["critics"])),
+    }
+
+
+def _keep_latest(tallies: dict[str, Any]) -> dict[str, Any]:
+    kept = sorted(tallies, key=lambda each: (tallies[each]["at"], each))[-MAX_DEBATES:]
+    return {each: tallies[each] for each in kept}
 
 
 def to_pattern(pattern: str, fields: Fields) -> CritiquePattern:

@@ -6,17 +6,20 @@ under the debate's id. So the same debate again changes nothing, and a forgotten
 
 import asyncio
 import hashlib
+import secrets
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from parley.memory.debate import document_key, storage_key
+from parley.memory.debate import debate_of, document_key, storage_key
 from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.issue_kinds import (
     MAX_ISSUES,
     Kind,
     add_part,
+    join_twins,
     list_parts,
     oldest_debates,
     remove_part,
@@ -29,17 +32,20 @@ from parley.memory.stored_vectors import decode_vector, find_likeness
 from parley.runtime.page_tokens import Place
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
+    Below,
     Collection,
     Document,
     Documents,
     DuplicateError,
     Fields,
     Index,
+    Order,
     StoreUnavailableError,
+    Where,
 )
 from parley.v1.memory_pb2 import CritiquePattern, RecordDebateRequest, RecordedIssue
 
-CONTRIBUTIONS: Final = Collection("pattern_contributions", (), holds_text=True)
+CONTRIBUTIONS: Final = Collection("pattern_contributions", (Index(("concluded",)),), holds_text=True)
 """What each debate contributes, under its key."""
 PATTERNS: Final = Collection("patterns", (Index(("tenant",)),), holds_text=True)
 MAX_PATTERNS: Final = 500
@@ -74,6 +80,12 @@ class Patterns:
             await self._take_out(tenant, part["pattern"], record.debate.debate_id)
         await self._documents.delete(CONTRIBUTIONS, key)
 
+    async def list_old(self, before: float, limit: int) -> list[tuple[str, str]]:
+        """Return tenant and id of debates that are counted and concluded before a time, the oldest first."""
+        where: Where = {"concluded": Below(before)}
+        found = await self._documents.find(CONTRIBUTIONS, where, order=(Order("concluded"),), limit=limit)
+        return [debate_of(each) for each in found]
+
     async def page(
         self, tenant: str, *, text: str, domain: str, only_successful: bool, after: Place | None, size: int
     ) -> tuple[list[CritiquePattern], Place | None]:
@@ -107,8 +119,11 @@ class Patterns:
             if known is not None:  # the debate was forgotten, and recorded anew with other issues
                 await self.remove(tenant, record)
             parts = await self._make_parts(tenant, record)
+            concluded = record.debate.concluded_at.seconds
             try:
-                await self._documents.insert(CONTRIBUTIONS, key, {"digest": digest, "parts": parts})
+                await self._documents.insert(
+                    CONTRIBUTIONS, key, {"digest": digest, "parts": parts, "concluded": concluded}
+                )
             except DuplicateError:  # another replica was faster, and may have chosen other patterns
                 continue
             return parts
@@ -129,9 +144,8 @@ class Patterns:
                     return
                 continue
             try:
-                await self._documents.insert(
-                    PATTERNS, key, add_part(start_pattern(tenant, domain, debate, part), debate, part)
-                )
+                fields = add_part(start_pattern(tenant, domain, debate, part), debate, part)
+                await self._documents.insert(PATTERNS, key, _with_new_version(fields))
             except DuplicateError:
                 continue
             return
@@ -149,8 +163,7 @@ class Patterns:
             if known.fields["leader"] == debate or not rest["examples"]:
                 led = await self._lead_anew(tenant, pattern, rest)
                 if led is None:
-                    where = {"version": _version(known)}
-                    if await self._documents.delete(PATTERNS, known.key, where):
+                    if await self._documents.delete(PATTERNS, known.key, _if_unchanged(known)):
                         return
                     continue
                 rest = led
@@ -171,15 +184,14 @@ class Patterns:
         """Write a pattern unless another replica has changed it since it was read; return whether it was written."""
         if fields == known.fields:
             return True
-        version = _version(known)
-        changes = {**fields, "version": version + 1}
-        return await self._documents.update(PATTERNS, known.key, changes, {"version": version})
+        changes = _with_new_version(fields)
+        return await self._documents.update(PATTERNS, known.key, changes, _if_unchanged(known))
 
     async def _make_room(self, tenant: str) -> None:
         """Delete the patterns that are too many: those that the fewest debates raised, the oldest of these first."""
         found = await self._list(tenant)
         for each in sorted(found, key=_weight)[: max(0, len(found) - MAX_PATTERNS)]:
-            await self._documents.delete(PATTERNS, each.key, {"version": _version(each)})
+            await self._documents.delete(PATTERNS, each.key, _if_unchanged(each))
 
 
 def _digest(record: RecordDebateRequest) -> str:
@@ -198,9 +210,14 @@ def _pattern_key(tenant: str, pattern: str) -> str:
     return f"{tenant}/{pattern}"
 
 
-def _version(document: Document) -> int:
-    version: Any = document.fields["version"]
-    return int(version)
+def _with_new_version(fields: Fields) -> Fields:
+    """Return a pattern with a version that no other state of it has, not even one that was deleted and created anew."""
+    return {**fields, "version": secrets.token_hex(8)}
+
+
+def _if_unchanged(known: Document) -> Where:
+    version: Any = known.fields["version"]
+    return {"version": version}
 
 
 def _weight(document: Document) -> tuple[int, int, str]:
@@ -225,18 +242,33 @@ def _assign(
 
 
 def _read_all(documents: Sequence[Document], meaning: Embedding | None) -> list[CritiquePattern]:
-    vector = np.array(meaning.vector if meaning else (), np.float32)
-    model = meaning.model if meaning else None
+    """Return all patterns that can be read, those that are one kind together; with how like they are to a meaning."""
+    alike = defaultdict[tuple[str, str], list[tuple[Kind, Fields]]](list)
+    for kind, fields in skip_unreadable(sorted(documents, key=_age), _read, _KIND, document_key):
+        alike[str(fields["domain"]), str(fields["model"])].append((kind, fields))
+    found = [
+        (kind, to_pattern(kind.pattern, fields), model)
+        for (_, model), patterns in alike.items()
+        for kind, fields in join_twins(patterns)
+    ]
+    if meaning is not None:
+        vector = np.array(meaning.vector, np.float32)
+        likeness = find_likeness(vector, [kind.vector for kind, _, _ in found])
+        for (_, pattern, model), like in zip(found, likeness, strict=True):
+            is_comparable = model == meaning.model
+            pattern.similarity_percent = 100 * min(max(float(like), 0.0), 1.0) if is_comparable else 0.0
+    return [pattern for _, pattern, _ in found]
 
-    def read(document: Document) -> CritiquePattern:
-        found = to_pattern(document.key.rpartition("/")[2], document.fields)
-        if model is not None:
-            (likeness,) = find_likeness(vector, [decode_vector(document.fields["vector"])])
-            same = document.fields["model"] == model
-            found.similarity_percent = 100 * min(max(float(likeness), 0.0), 1.0) if same else 0.0
-        return found
 
-    return list(skip_unreadable(documents, read, _KIND, document_key))
+def _read(document: Document) -> tuple[Kind, Fields]:
+    """Return a pattern, all of which can be read."""
+    kind = _read_kind(document)
+    to_pattern(kind.pattern, document.fields)
+    return kind, document.fields
+
+
+def _age(document: Document) -> tuple[Any, str]:
+    return document.fields["started"], document.key
 
 
 def _is_successful(pattern: CritiquePattern) -> bool:

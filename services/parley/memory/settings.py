@@ -39,6 +39,11 @@ class MemorySettings(ServiceSettings):
         ge=0,
         description="Days after which a decision that is in the slowest tier is forgotten; 0: never.",
     )
+    memory_patterns_days: float = Field(
+        default=0,
+        ge=0,
+        description="Days after which a debate no longer counts in critique patterns; 0: for as long as it is remembered.",
+    )
 
     @model_validator(mode="after")
     def _check_vectors(self) -> Self:

@@ -9,11 +9,22 @@ from dataclasses import asdict, dataclass, replace
 from math import exp2, log2
 from typing import Any, Final
 
-from parley.memory.debate import document_key, storage_key
+from parley.memory.debate import debate_of, document_key, storage_key
 from parley.memory.traces import judge_importance
 from parley.runtime.clock import Clock
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Collection, Document, Documents, DuplicateError, Fields, Index, OneOf
+from parley.storage.ports import (
+    Below,
+    Collection,
+    Document,
+    Documents,
+    DuplicateError,
+    Fields,
+    Index,
+    OneOf,
+    Order,
+    Where,
+)
 from parley.v1.memory_pb2 import RecordDebateRequest
 
 TIERS: Final = Collection(
@@ -126,6 +137,12 @@ class Tiers:
             return {}
         found = await self._documents.find(TIERS, {"key": OneOf(tuple(keys))}, limit=len(keys))
         return dict(read_standings(found))
+
+    async def list_old(self, before: float, limit: int) -> list[tuple[str, str]]:
+        """Return tenant and id of debates of the glacial tier that concluded before a time, the oldest first."""
+        where: Where = {"tier": GLACIAL, "concluded": Below(before)}
+        found = await self._documents.find(TIERS, where, order=(Order("concluded"),), limit=limit)
+        return [debate_of(each) for each in found]
 
     async def move(self, key: str, before: Standing, after: Standing) -> bool:
         """Write a new place if the memory still has the one before; return whether it had."""

@@ -200,6 +200,57 @@ async def test_debates_that_are_applied_at_once_all_count(kept: Kept) -> None:
     assert [each[1:] for each in counts] == [(11, 11, 11), (1, 1, 0)]
 
 
+async def test_debates_that_start_the_same_kind_at_once_are_listed_as_one_pattern(kept: Kept) -> None:
+    at_once = [
+        record("deb-1", issue("No rollback.", severity=8), issue("Cost."), at=1000),
+        record("deb-2", issue("Rollback?", REJECTED, severity=2, critic="bo"), at=2000),
+    ]
+    await asyncio.gather(*(kept.patterns.apply("acme", each) for each in at_once))
+    assert len(await kept.documents.find(PATTERNS, {})) == 3, "both found none to join"
+    assert await kept.counts() == [("Rollback?", 2, 2, 1), ("Cost.", 1, 1, 1)]
+    found = (await kept.listed(text="How to rollback?"))[0]
+    assert (list(found.examples), found.severity, found.similarity_percent) == (
+        ["Rollback?", "No rollback."],
+        5,
+        100,
+    )
+    assert [(each.agent_id, each.raised) for each in found.critics] == [("ada", 1), ("bo", 1)]
+    await kept.patterns.apply("acme", record("deb-3", issue("Rollback."), at=3000))
+    assert (await kept.counts())[0] == ("Rollback.", 3, 3, 2)
+    await kept.patterns.remove("acme", at_once[0])
+    assert await kept.counts() == [("Rollback.", 2, 2, 1)]
+
+
+async def test_a_debate_that_two_patterns_of_one_kind_count_is_one_of_theirs(kept: Kept) -> None:
+    await asyncio.gather(
+        *(kept.patterns.apply("acme", record(f"deb-{number}", issue("Rollback."))) for number in (1, 2))
+    )
+    one, other = await kept.documents.find(PATTERNS, {})
+    await kept.documents.update(PATTERNS, other.key, {"tallies": one.fields["tallies"]})
+    assert await kept.counts() == [("Rollback.", 1, 2, 2)]
+
+
+async def test_a_pattern_that_was_deleted_and_created_anew_since_it_was_read_is_read_again(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = (record(f"deb-{number}", issue("Rollback.")) for number in (1, 2, 3))
+    await kept.patterns.apply("acme", first)
+    with pytest.raises(StoppedError):
+        await kept.stopping(Writes(0, lost=False)).apply("acme", third)
+    update = kept.documents.update
+
+    async def update_what_is_created_anew(*args: Any) -> bool:
+        monkeypatch.undo()
+        await kept.patterns.remove("acme", first)
+        await kept.patterns.apply("acme", third)
+        return await update(*args)
+
+    monkeypatch.setattr(kept.documents, "update", update_what_is_created_anew)
+    await kept.patterns.apply("acme", second)
+    assert await kept.counts() == [("Rollback.", 2, 2, 2)]
+    assert "deb-1" not in str(await kept.stored())
+
+
 async def test_a_debate_that_joins_a_pattern_while_its_last_other_one_is_forgotten_still_counts(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:

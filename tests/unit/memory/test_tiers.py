@@ -15,6 +15,8 @@ from parley.memory.index import DebateIndex
 from parley.memory.lease import LEASES, Lease
 from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
+from parley.memory.patterns import CONTRIBUTIONS, PATTERNS, Patterns
+from parley.memory.retention import Retention, end_effect
 from parley.memory.tiers import (
     FAST,
     GLACIAL,
@@ -62,15 +64,20 @@ class Stage:
     vectors: Vectors
     clock: ManualClock
 
-    def replica(self, *, days: float = 0) -> Replica:
+    def replica(self, *, days: float = 0, patterns_days: float = 0) -> Replica:
         writes = Writes()
         documents = StoppingDocuments(self.documents, writes)
         index = DebateIndex(documents, self.vectors, OneMeaning())
         traces, tiers = Traces(documents), Tiers(documents, self.clock)
-        outbox = Outbox(documents, [traces, tiers, index], self.clock)
+        patterns = Patterns(documents, OneMeaning())
+        outbox = Outbox(documents, [traces, tiers, index, patterns], self.clock)
         memories = Memories(documents, index, traces, tiers, OneMeaning(), outbox, self.clock)
         lease = Lease(documents, "consolidation", LEASE_SECONDS, self.clock)
-        consolidation = Consolidation(documents, tiers, memories, lease, self.clock, days)
+        retentions = [
+            Retention(days, tiers.list_old, memories.forget),
+            Retention(patterns_days, patterns.list_old, end_effect(patterns)),
+        ]
+        consolidation = Consolidation(documents, tiers, memories, lease, self.clock, retentions)
         return Replica(documents, tiers, memories, consolidation, writes)
 
     @property
@@ -95,7 +102,9 @@ async def _opened(folder: Path) -> AsyncIterator[Stage]:
         open_store(f"sqlite:///{folder / 'store'}", "memory") as store,
         open_vectors(f"edge:{folder / 'vectors'}") as vectors,
     ):
-        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS, LEASES, TOMBSTONES)
+        await store.documents.prepare(
+            DEBATES, FILL_PROGRESS, TRACES, TIERS, LEASES, TOMBSTONES, CONTRIBUTIONS, PATTERNS
+        )
         yield Stage(store.documents, vectors, ManualClock())
 
 
@@ -241,6 +250,27 @@ async def test_only_glacial_memories_older_than_the_retention_are_forgotten(stag
     assert await keeps.places() == {"acme/deb-new": GLACIAL, "acme/deb-slow": SLOW}
     assert sorted(await keeps.recall()) == ["deb-new", "deb-slow"]
     assert await stage.documents.get(DEBATES, "acme/deb-old") is None
+
+
+async def test_a_debate_that_is_older_than_patterns_are_kept_stays_remembered_and_counts_in_none(
+    stage: Stage,
+) -> None:
+    replica = stage.replica(patterns_days=10)
+    for debate, days in (("deb-old", 11), ("deb-new", 9)):
+        past = record(debate)
+        past.debate.concluded_at.FromSeconds(int(stage.now - days * DAY))
+        past.issues.add(critic_agent_id="ada", target_agent_id="cy").issue.text = "No cost."
+        await replica.memories.record("acme", past)
+    await stage.replica().consolidation.consolidate()
+    assert len(await stage.documents.find(CONTRIBUTIONS, {})) == 2, "it keeps patterns without end"
+    stage.clock.advance(LEASE_SECONDS)
+    for _ in range(2):
+        await replica.consolidation.consolidate()
+        stage.clock.advance(LEASE_SECONDS)
+    assert [each.key for each in await stage.documents.find(CONTRIBUTIONS, {})] == ["acme/deb-new"]
+    (pattern,) = await stage.documents.find(PATTERNS, {})
+    assert "deb-old" not in str(pattern.fields)
+    assert sorted(await replica.recall()) == ["deb-new", "deb-old"]
 
 
 async def test_a_debate_that_was_forgotten_can_be_recorded_again_30_days_later_and_not_before(
