@@ -68,9 +68,12 @@ _PAIRED = {"agreement_encoder", "agreement_encoder_sha256", "agreement_tokenizer
 _SAMPLES = {
     "research_search": "https://search.example.org",
     "research_feeds": "https://example.org/a,https://example.org/b",
+    "research_mcp": [
+        {"name": "wiki", "command": "wiki-mcp --lang en", "tool": "search", "argument": "question"}
+    ],
     "research_networks": "10.1.0.0/16,fd00:1::/32",
 }
-"""Settings whose text has a form."""
+"""Settings whose value has a form."""
 
 
 def _sample(part: dict[str, Any]) -> Any:

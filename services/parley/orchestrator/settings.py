@@ -1,13 +1,16 @@
 """The orchestrator's settings, from `PARLEY_…` variables."""
 
 import re
+import shlex
+import shutil
 from collections.abc import Callable
 from datetime import datetime
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from parley.orchestrator.allowance.allowance import REQUEST_BYTES, TenantLimits
 from parley.orchestrator.engine.document_limits import DocumentLimits
@@ -20,11 +23,35 @@ from parley.runtime.loopback import is_loopback, join_address
 from parley.runtime.settings import ServiceSettings
 
 if TYPE_CHECKING:  # imported on use: most orchestrators read no page
+    from parley.orchestrator.research.servers import ToolServer
     from parley.orchestrator.research.sources import WebSources
 
 _MAX_FEEDS = 10
+_MAX_SERVERS = 10
 _ALGORITHM = "(RS256|RS384|RS512|PS256|PS384|PS512|ES256|ES384|ES512|EdDSA)"
 """Asymmetric algorithms only: with a shared secret every verifier could sign tokens."""
+
+
+class ToolServerSetting(BaseModel):
+    """An MCP server of PARLEY_RESEARCH_MCP."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")
+    command: str = Field(min_length=1, max_length=1000)
+    tool: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,99}$")
+    argument: str = Field(default="query", min_length=1, max_length=100)
+
+    @field_validator("command")
+    @classmethod
+    def _check_command(cls, command: str) -> str:
+        try:
+            parts = shlex.split(command)
+        except ValueError:
+            raise ValueError("has a quotation mark that is not closed") from None
+        if not parts:
+            raise ValueError("names no program")
+        return command
 
 
 class OrchestratorSettings(ServiceSettings):
@@ -92,7 +119,7 @@ class OrchestratorSettings(ServiceSettings):
     research_search: str = Field(
         default="",
         description="Base URL of a SearXNG that gives JSON, such as http://searxng:8080, which is asked each debate's question; its first "
-        "results are read and shown to the agents as sources. Needs the extra `research`, as the next two do. Unset: nothing is searched.",
+        "results are read and shown to the agents as sources. Needs the extra `research`, as the next three do. Unset: nothing is searched.",
     )
     research_feeds: str = Field(
         default="",
@@ -101,6 +128,12 @@ class OrchestratorSettings(ServiceSettings):
     research_pages: bool = Field(
         default=False,
         description="Whether callers may name pages that are read and shown to the agents as sources.",
+    )
+    research_mcp: tuple[ToolServerSetting, ...] = Field(
+        default=(),
+        max_length=_MAX_SERVERS,
+        description='MCP servers that are started for each debate and asked its question: [{"name": "wiki", "command": "wiki-mcp --lang '
+        'en", "tool": "search", "argument": "query"}], at most 10. What the tool answers is shown to the agents as a source.',
     )
     research_results: int = Field(
         default=5, ge=1, le=20, description="Results of a search that are read for a debate."
@@ -241,6 +274,13 @@ class OrchestratorSettings(ServiceSettings):
             raise ValueError(f"must be at most {_MAX_FEEDS}")
         return urls
 
+    @field_validator("research_mcp")
+    @classmethod
+    def _check_names(cls, servers: tuple[ToolServerSetting, ...]) -> tuple[ToolServerSetting, ...]:
+        if len({(each.name, each.tool) for each in servers}) < len(servers):
+            raise ValueError("must not name the same tool of a server twice")
+        return servers
+
     @field_validator("research_networks")
     @classmethod
     def _check_networks(cls, networks: str) -> str:
@@ -309,14 +349,14 @@ class OrchestratorSettings(ServiceSettings):
         """Return what is read on the web for debates, or None if nothing is switched on.
 
         Raises:
-            ConfigurationError: the libraries that it needs are not installed.
+            ConfigurationError: the libraries that it needs are not installed, or the program of an MCP server.
         """
-        if not (self.research_search or self.research_feeds or self.research_pages):
+        if not (self.research_search or self.research_feeds or self.research_pages or self.research_mcp):
             return None
-        if any(find_spec(each) is None for each in ("feedparser", "trafilatura")):
+        if any(find_spec(each) is None for each in ("feedparser", "mcp", "trafilatura")):
             raise ConfigurationError(
                 "PARLEY_RESEARCH_… needs the extra `research`: install it with pip install 'parley[research]', or unset"
-                " PARLEY_RESEARCH_SEARCH, PARLEY_RESEARCH_FEEDS and PARLEY_RESEARCH_PAGES"
+                " PARLEY_RESEARCH_SEARCH, PARLEY_RESEARCH_FEEDS, PARLEY_RESEARCH_PAGES and PARLEY_RESEARCH_MCP"
             )
         from parley.orchestrator.research.fetcher import Fetcher
         from parley.orchestrator.research.sources import WebSources, create_search_fetcher
@@ -329,6 +369,7 @@ class OrchestratorSettings(ServiceSettings):
             search_url=self.research_search,
             feeds=tuple(filter(None, self.research_feeds.split(","))),
             reads_pages=self.research_pages,
+            servers=tuple(_create_server(each) for each in self.research_mcp),
             results=self.research_results,
             seconds=self.research_seconds,
         )
@@ -343,3 +384,16 @@ class OrchestratorSettings(ServiceSettings):
             adopt=self.adopt,
             documents=DocumentLimits(self.max_document_bytes, self.tenant_document_bytes),
         )
+
+
+def _create_server(setting: ToolServerSetting) -> "ToolServer":
+    from parley.orchestrator.research.servers import ToolServer
+
+    program, *arguments = shlex.split(setting.command)
+    # Found once: what it is does not change with the folder that a server is started in.
+    found = shutil.which(program)
+    if found is None:
+        raise ConfigurationError(
+            f"PARLEY_RESEARCH_MCP: the program {program!r} of {setting.name} was not found; install it, or name its path"
+        )
+    return ToolServer(setting.name, (str(Path(found).absolute()), *arguments), setting.tool, setting.argument)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,7 +24,7 @@ def safe_environment() -> dict[str, str]:
 async def run_filter(command: Sequence[str], given: bytes, seconds: float) -> bytes:
     """Return what a command writes to stdout, given these bytes on stdin and no variable of this process; its stderr is dropped.
 
-    It is killed if it is still running when this ends.
+    It is killed when this ends, and what it started and left with it.
 
     Raises:
         TimeoutError: it did not end within so many seconds.
@@ -34,13 +35,13 @@ async def run_filter(command: Sequence[str], given: bytes, seconds: float) -> by
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         env={},
+        start_new_session=True,
     )
     try:
         async with asyncio.timeout(seconds):
             output, _ = await child.communicate(given)
     finally:
-        if child.returncode is None:
-            with suppress(ProcessLookupError):
-                child.kill()
-            await child.wait()
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        await child.wait()
     return output

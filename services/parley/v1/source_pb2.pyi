@@ -36,6 +36,8 @@ class _SourceKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SourceKind
     """A page that a search of the web found."""
     SOURCE_KIND_FEED: _SourceKind.ValueType  # 4
     """The newest entries of a feed that the operator named."""
+    SOURCE_KIND_TOOL: _SourceKind.ValueType  # 5
+    """What a tool of an MCP server answered to the question."""
 
 class SourceKind(_SourceKind, metaclass=_SourceKindEnumTypeWrapper):
     """Kinds of sources."""
@@ -50,6 +52,8 @@ SOURCE_KIND_SEARCH: SourceKind.ValueType  # 3
 """A page that a search of the web found."""
 SOURCE_KIND_FEED: SourceKind.ValueType  # 4
 """The newest entries of a feed that the operator named."""
+SOURCE_KIND_TOOL: SourceKind.ValueType  # 5
+"""What a tool of an MCP server answered to the question."""
 Global___SourceKind: _TypeAlias = SourceKind  # noqa: Y015
 
 @_typing.final
@@ -63,6 +67,7 @@ class Source(_message.Message):
     TITLE_FIELD_NUMBER: _builtins.int
     PATH_FIELD_NUMBER: _builtins.int
     URL_FIELD_NUMBER: _builtins.int
+    TOOL_FIELD_NUMBER: _builtins.int
     SHA256_FIELD_NUMBER: _builtins.int
     READ_AT_FIELD_NUMBER: _builtins.int
     number: _builtins.int
@@ -75,6 +80,8 @@ class Source(_message.Message):
     """The path of a document that came with the question, as in `ContextDocument`."""
     url: _builtins.str
     """An address on the web."""
+    tool: _builtins.str
+    """A tool of an MCP server that the operator named, as SERVER/TOOL."""
     sha256: _builtins.str
     """SHA-256 of its text as UTF-8, 64 lower-case hex digits."""
     @_builtins.property
@@ -89,14 +96,15 @@ class Source(_message.Message):
         title: _builtins.str = ...,
         path: _builtins.str = ...,
         url: _builtins.str = ...,
+        tool: _builtins.str = ...,
         sha256: _builtins.str = ...,
         read_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["path", b"path", "place", b"place", "read_at", b"read_at", "url", b"url"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["path", b"path", "place", b"place", "read_at", b"read_at", "tool", b"tool", "url", b"url"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "number", b"number", "path", b"path", "place", b"place", "read_at", b"read_at", "sha256", b"sha256", "title", b"title", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "number", b"number", "path", b"path", "place", b"place", "read_at", b"read_at", "sha256", b"sha256", "title", b"title", "tool", b"tool", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_place: _TypeAlias = _typing.Literal["path", "url"]  # noqa: Y015
+    _WhichOneofReturnType_place: _TypeAlias = _typing.Literal["path", "url", "tool"]  # noqa: Y015
     _WhichOneofArgType_place: _TypeAlias = _typing.Literal["place", b"place"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_place) -> _WhichOneofReturnType_place | None: ...
 
@@ -140,7 +148,9 @@ class Findings(_message.Message):
     WARNINGS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[Global___Finding]:
-        """What was read, in this order: pages that the caller named, feeds, pages that a search found. At most 40."""
+        """What was read, in this order: pages that the caller named, feeds, tools of MCP servers, pages that a search
+        found. At most 50.
+        """
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

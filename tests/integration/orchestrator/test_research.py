@@ -14,6 +14,7 @@ from aiohttp import web
 from parley.gateway.prompt.documents import quote_documents
 from parley.orchestrator.formats.arena.settings import SETTINGS as ARENA
 from parley.orchestrator.log.index import COMPLETED
+from parley.orchestrator.research.fetcher import Fetcher
 from parley.orchestrator.research.sources import WebSources
 from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.debate_pb2 import ContextDocument
@@ -21,6 +22,8 @@ from parley.v1.event_pb2 import SourcesListed, Warned
 from tests.support.moderated_debates import ModeratedScript, moderated_settings
 from tests.support.orchestration import backstage, make_debate
 from tests.support.scripted_gateway import ScriptedGateway
+from tests.support.tool_server import ANSWER, tool_server
+from tests.support.tool_server import ATTACK as TOLD_BY_A_TOOL
 from tests.support.web_server import fetcher_of, web_server
 
 _QUOTED = re.compile(r"^<{4,}$.*?^>{4,}$", re.DOTALL | re.MULTILINE)
@@ -102,6 +105,33 @@ async def test_another_replica_reads_the_log_and_not_the_web(tmp_path: Path) -> 
         async with stage.replica("two"):
             await stage.comes_to(debate, COMPLETED)
     assert site.asked == 1
+
+
+async def test_what_an_mcp_server_answers_is_a_quoted_source_and_one_that_dies_a_warning(
+    tmp_path: Path,
+) -> None:
+    gateway, fetcher = ScriptedGateway(), Fetcher()
+    servers = (tool_server("search"), tool_server("die"))
+    found = WebSources(fetcher, fetcher, lambda: datetime.now(UTC), servers=servers, seconds=60)
+    async with (
+        backstage(tmp_path, gateway) as stage,
+        replace(stage, web=found).replica() as replica,
+    ):
+        debate = await replica.create(make_debate(research=True))
+        events = await stage.comes_to(debate, COMPLETED, within=90)
+    listed = [
+        each for event in events if isinstance(event.payload, SourcesListed) for each in event.payload.sources
+    ]
+    assert [(each.number, each.tool) for each in listed] == [(1, "otters/search")]
+    assert [each.payload.message for each in events if isinstance(each.payload, Warned)] == [
+        "the MCP server otters/die gave no source: it ended before it answered",
+    ]
+    parts = [part for call in gateway.calls for part in call.parts if part.document]
+    assert {each.document for each in parts} == {"tools/1-otters/search"}
+    for call in gateway.calls:
+        told = "\n".join(part.text for part in quote_documents(call.parts))
+        assert TOLD_BY_A_TOOL not in _QUOTED.sub("", told)
+    assert any(ANSWER.split("\x1b")[0] in part.text for part in parts)
 
 
 async def test_a_page_that_leads_inside_is_a_warning_and_the_debate_goes_on(tmp_path: Path) -> None:

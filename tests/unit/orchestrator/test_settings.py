@@ -1,14 +1,17 @@
 """The orchestrator's settings, where one depends on another or may hold a secret."""
 
+import shutil
 from datetime import UTC, datetime
 from ipaddress import ip_address
 
 import pytest
 
+from parley.orchestrator.research.servers import ToolServer
 from parley.orchestrator.settings import OrchestratorSettings
 from parley.runtime.errors import ConfigurationError
 
 URL = "https://tracker.example/hooks/s3cret-path"
+_WIKI = """{"name": "wiki", "command": "sh -c 'serve --fast; $HOME'", "tool": "search"}"""
 
 
 def loaded(monkeypatch: pytest.MonkeyPatch, **variables: str) -> OrchestratorSettings:
@@ -51,6 +54,14 @@ def test_an_address_is_a_tracker_that_is_named_without_its_path(monkeypatch: pyt
         (
             {"RESEARCH_FEEDS": ",".join(["https://a.example"] * 11)},
             "PARLEY_RESEARCH_FEEDS: must be at most 10",
+        ),
+        (
+            {"RESEARCH_MCP": '[{"name": "wiki", "command": "wiki \\"", "tool": "search"}]'},
+            "PARLEY_RESEARCH_MCP[0]['command']: has a quotation mark that is not closed",
+        ),
+        (
+            {"RESEARCH_MCP": f"[{_WIKI}, {_WIKI}]"},
+            "PARLEY_RESEARCH_MCP: must not name the same tool of a server twice",
         ),
         (
             {"RESEARCH_NETWORKS": "10.0.0.1/8"},
@@ -107,6 +118,20 @@ def test_what_is_read_on_the_web_follows_the_settings(monkeypatch: pytest.Monkey
     # The search service may be inside; what it finds may not.
     assert web.search_fetcher.reach.ports == {8080}
     assert web.search_fetcher.reach.allows(ip_address("10.2.0.1"))
+
+
+def test_an_mcp_server_is_started_from_the_path_that_its_program_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    web = loaded(monkeypatch, RESEARCH_MCP=f"[{_WIKI}]").create_web_sources(_now)
+    assert web is not None
+    sh = shutil.which("sh")
+    assert sh is not None
+    assert web.servers == (ToolServer("wiki", (sh, "-c", "serve --fast; $HOME"), "search", "query"),)
+
+
+def test_an_mcp_server_whose_program_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = '[{"name": "wiki", "command": "no-such-program --fast", "tool": "search"}]'
+    with pytest.raises(ConfigurationError, match="the program 'no-such-program' of wiki was not found"):
+        loaded(monkeypatch, RESEARCH_MCP=server).create_web_sources(_now)
 
 
 def test_research_without_its_libraries_is_an_error_that_says_what_to_install(

@@ -137,7 +137,9 @@ def _event_text(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 (a 
 
 def _sources_text(listed: Sequence[Source]) -> str:
     """Return the first of the sources by number and name, and how many more there are."""
-    shown = [f"S{each.number} {each.title or each.path or each.url}" for each in listed[:_MAX_SOURCES]]
+    shown = [
+        f"S{each.number} {each.title or each.path or each.url or each.tool}" for each in listed[:_MAX_SOURCES]
+    ]
     more = len(listed) - len(shown)
     return f"sources: {', '.join(shown)}{f' and {more:,} more' if more else ''}"
 

@@ -60,14 +60,20 @@ class Documents:
             source.CopyFrom(each.source)
             source.number = number
             listed.sources.append(source)
-            texts[_name_of(source, texts)] = hold_text(f"{source.title}\n{source.url}\n\n{each.text}".strip())
+            texts[_name_of(source, texts)] = hold_text(
+                f"{source.title}\n{source.url or source.tool}\n\n{each.text}".strip()
+            )
         return Documents(texts.items()), listed
 
 
 def _name_of(source: Source, taken: Iterable[str]) -> str:
     """Return a path for what was found, which no document has."""
-    host = urlsplit(source.url).hostname or "source"
-    name = f"web/{source.number}-{host[:100]}"
+    name = f"tools/{source.number}-{source.tool}" if source.tool else _name_of_page(source)
     while name in taken:
         name = f"{name}-"
     return name
+
+
+def _name_of_page(source: Source) -> str:
+    host = urlsplit(source.url).hostname or "source"
+    return f"web/{source.number}-{host[:100]}"

@@ -1,4 +1,4 @@
-"""Research: what is read on the web before the agents begin, and shown to them as numbered sources."""
+"""Research: what is read on the web and asked of tools before the agents begin, and shown to them as numbered sources."""
 
 import asyncio
 from typing import Any

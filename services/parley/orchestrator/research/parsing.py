@@ -45,7 +45,7 @@ async def parse(page: Page, *, feed: bool = False) -> Reading:
     title, text = str(found.get("title", "")), str(found.get("text", ""))
     if not text.strip():
         raise FetchError("it says nothing that can be read")
-    return Reading(" ".join(_clean(title).split())[:_MAX_TITLE], _clean(text).strip())
+    return Reading(" ".join(clean_text(title).split())[:_MAX_TITLE], clean_text(text).strip())
 
 
 async def _run(given: bytes) -> dict[str, str]:
@@ -65,7 +65,7 @@ async def _run(given: bytes) -> dict[str, str]:
     return read
 
 
-def _clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Return a text without control characters and halves of characters, which no message can hold."""
     kept = "".join(each if each.isprintable() or each in "\n\t" else " " for each in text)
     return kept.encode("utf-8", "replace").decode()

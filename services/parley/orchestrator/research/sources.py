@@ -1,4 +1,4 @@
-"""Sources of a debate on the web: a search, pages that the caller names, and feeds, all read at the same time."""
+"""Sources of a debate: a search of the web, pages that the caller names, feeds, and MCP servers, all read at the same time."""
 
 import asyncio
 import hashlib
@@ -14,12 +14,14 @@ from yarl import URL
 from parley.orchestrator.research.fetcher import Fetcher, Page
 from parley.orchestrator.research.parsing import MAX_TEXT, Reading, parse
 from parley.orchestrator.research.reach import Reach, parse_networks
+from parley.orchestrator.research.servers import ToolServer, ask_server
 from parley.orchestrator.research.web_address import FetchError
 from parley.v1.debate_pb2 import DebateSpec
 from parley.v1.source_pb2 import (
     SOURCE_KIND_FEED,
     SOURCE_KIND_PAGE,
     SOURCE_KIND_SEARCH,
+    SOURCE_KIND_TOOL,
     Finding,
     Findings,
     ResearchRequest,
@@ -30,6 +32,8 @@ from parley.v1.source_pb2 import (
 _MAX_QUERY: Final = 300
 _MAX_URL: Final = 2048
 _PARSED_AT_A_TIME: Final = 2
+_ASKED_AT_A_TIME: Final = 4
+"""MCP servers that run at a time, for all debates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,7 @@ class WebSources:
         search_url: The base address of a SearXNG; empty: nothing is searched.
         feeds: Addresses of feeds.
         reads_pages: Whether pages are read that the caller names.
+        servers: MCP servers that are asked each question.
         results: How many results of a search are read.
         seconds: How long one source may take.
         now: The time.
@@ -53,13 +58,17 @@ class WebSources:
     search_url: str = ""
     feeds: tuple[str, ...] = ()
     reads_pages: bool = False
+    servers: tuple[ToolServer, ...] = ()
     results: int = 5
     seconds: float = 20.0
     _parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_PARSED_AT_A_TIME))
+    _asking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_ASKED_AT_A_TIME))
 
     def has_something_for(self, spec: DebateSpec) -> bool:
         """Return whether anything would be read for a debate."""
-        return bool(self.search_url or self.feeds or (self.reads_pages and spec.research_pages))
+        return bool(
+            self.search_url or self.feeds or self.servers or (self.reads_pages and spec.research_pages)
+        )
 
     async def find(self, request: ResearchRequest) -> Findings:
         """Return what the sources say, each with its address, time and hash, and a warning for each that failed."""
@@ -69,6 +78,7 @@ class WebSources:
         pages = list(dict.fromkeys(request.pages)) if self.reads_pages else []
         reading = [self._read(each, SOURCE_KIND_PAGE) for each in pages]
         reading += [self._read(each, SOURCE_KIND_FEED) for each in self.feeds]
+        reading += [self._ask(each, request.question) for each in self.servers]
         async with asyncio.TaskGroup() as tasks:
             searching = tasks.create_task(self._search(request.question))
             read = [tasks.create_task(each) for each in reading]
@@ -77,8 +87,8 @@ class WebSources:
         for each in (*found, *searching.result()):
             if isinstance(each, str):
                 findings.warnings.append(each)
-            elif each.source.url not in known:
-                known.add(each.source.url)
+            elif (place := each.source.url or each.source.tool) not in known:
+                known.add(place)
                 findings.findings.append(each)
         return findings
 
@@ -101,7 +111,9 @@ class WebSources:
         read = await self._read(url, SOURCE_KIND_SEARCH)
         if isinstance(read, Finding) or not shown.text:
             return read
-        return self._create_finding(url, SOURCE_KIND_SEARCH, shown)
+        return self._create_finding(
+            Source(kind=SOURCE_KIND_SEARCH, title=shown.title, url=url[:_MAX_URL]), shown.text
+        )
 
     async def _read(self, url: str, kind: SourceKind.ValueType) -> Finding | str:
         """Return what an address says, or why it says nothing."""
@@ -112,17 +124,24 @@ class WebSources:
                     reading = await parse(page, feed=kind == SOURCE_KIND_FEED)
         except (FetchError, TimeoutError) as error:
             return f"{_to_line(url)} was not read: {str(error) or 'it took too long'}"
-        return self._create_finding(page.url, kind, reading)
-
-    def _create_finding(self, url: str, kind: SourceKind.ValueType, reading: Reading) -> Finding:
-        source = Source(
-            kind=kind,
-            title=reading.title,
-            url=url[:_MAX_URL],
-            sha256=hashlib.sha256(reading.text.encode()).hexdigest(),
+        return self._create_finding(
+            Source(kind=kind, title=reading.title, url=page.url[:_MAX_URL]), reading.text
         )
+
+    async def _ask(self, server: ToolServer, question: str) -> Finding | str:
+        """Return what an MCP server answers to the question, or why it does not."""
+        try:
+            async with asyncio.timeout(self.seconds), self._asking:
+                reading = await ask_server(server, question, self.seconds)
+        except (FetchError, TimeoutError) as error:
+            why = str(error) or f"it did not answer within {self.seconds:g} s"
+            return f"the MCP server {server.place} gave no source: {_to_line(why)}"
+        return self._create_finding(Source(kind=SOURCE_KIND_TOOL, tool=server.place), reading.text)
+
+    def _create_finding(self, source: Source, text: str) -> Finding:
+        source.sha256 = hashlib.sha256(text.encode()).hexdigest()
         source.read_at.FromDatetime(self.now())
-        return Finding(source=source, text=reading.text)
+        return Finding(source=source, text=text)
 
 
 def create_search_fetcher(url: str, seconds: float) -> Fetcher:

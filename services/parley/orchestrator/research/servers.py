@@ -1,0 +1,84 @@
+"""MCP servers that the operator names: each is started for one question, asked by one of its tools, and ended."""
+
+import json
+import os
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from parley.orchestrator.research.parsing import MAX_TEXT, Reading, clean_text
+from parley.orchestrator.research.web_address import FetchError
+from parley.runtime.python_process import python_command, run_filter
+
+_LIBRARY: Final = "mcp"
+_CPU_SECONDS: Final = 10
+"""Of the process that asks; the server itself has the time of a source."""
+_MEMORY_BYTES: Final = 1 << 30
+_MAX_QUESTION: Final = 2000
+_VARIABLES: Final = ("HOME", "LANG", "PATH", "TMPDIR", "TZ")
+"""What a server sees of our variables: none that could be a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolServer:
+    """An MCP server that speaks over its stdin and stdout.
+
+    Attributes:
+        name: What it is called in lists of sources.
+        command: The program and its arguments.
+        tool: The tool that is asked.
+        argument: The argument of the tool that takes the question.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    tool: str
+    argument: str
+
+    @property
+    def place(self) -> str:
+        """Where its answers are from, as SERVER/TOOL."""
+        return f"{self.name}/{self.tool}"
+
+
+async def ask_server(server: ToolServer, question: str, seconds: float) -> Reading:
+    """Return what a server answers to a question, at most `MAX_TEXT` characters. It is started for that, and killed after it.
+
+    Raises:
+        FetchError: it did not answer within so many seconds, failed, wrote too much, or says nothing.
+    """
+    given = {
+        "command": server.command,
+        "environment": {
+            **{name: os.environ[name] for name in _VARIABLES if name in os.environ},
+            "PYTHONSAFEPATH": "1",
+        },
+        "tool": server.tool,
+        "arguments": {server.argument: " ".join(question.split())[:_MAX_QUESTION]},
+        "characters": MAX_TEXT,
+    }
+    found = await _run(json.dumps(given).encode(), seconds)
+    if "error" in found:
+        raise FetchError(clean_text(found["error"]))
+    text = clean_text(str(found.get("text", ""))).strip()
+    if not text:
+        raise FetchError("it says nothing that can be read")
+    return Reading("", text)
+
+
+async def _run(given: bytes, seconds: float) -> dict[str, str]:
+    found = find_spec(_LIBRARY)
+    if found is None or found.origin is None:
+        raise FetchError("what asks MCP servers is not installed; it comes with the extra `research`")
+    script, library = str(Path(__file__).with_name("ask_server.py")), str(Path(found.origin).parents[1])
+    command = python_command("-I", "-X", "utf8", script, library, str(_CPU_SECONDS), str(_MEMORY_BYTES))
+    try:
+        output = await run_filter(command, given, seconds)
+    except TimeoutError:
+        raise FetchError(f"it did not answer within {seconds:g} s") from None
+    try:
+        answered: dict[str, str] = json.loads(output)
+    except ValueError:
+        raise FetchError("its answer could not be read") from None
+    return answered

@@ -1,0 +1,107 @@
+"""MCP servers as sources: a real one over stdin and stdout, which answers, or does wrong in every way."""
+
+import asyncio
+import hashlib
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from parley.orchestrator.research.fetcher import Fetcher
+from parley.orchestrator.research.servers import ToolServer, ask_server
+from parley.orchestrator.research.sources import WebSources
+from parley.orchestrator.research.web_address import FetchError
+from parley.v1.source_pb2 import SOURCE_KIND_TOOL, ResearchRequest
+from tests.support.tool_server import ATTACK, tool_server
+from tests.support.waiting import until
+
+NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
+
+
+def sources(*servers: ToolServer, seconds: float = 60.0) -> WebSources:
+    return WebSources(Fetcher(), Fetcher(), lambda: NOW, servers=servers, seconds=seconds)
+
+
+async def test_what_a_tool_answers_is_a_source_with_server_tool_time_and_hash() -> None:
+    found = await sources(tool_server("search")).find(ResearchRequest(question="Do\notters float?"))
+    assert found.warnings == []
+    (finding,) = found.findings
+    source = finding.source
+    assert (source.kind, source.tool, source.title) == (SOURCE_KIND_TOOL, "otters/search", "")
+    assert source.sha256 == hashlib.sha256(finding.text.encode()).hexdigest()
+    assert source.read_at.ToDatetime(UTC) == NOW
+    assert finding.text == f"Otters float. >>> [31m Ask for more. {ATTACK} You asked: Do otters float?"
+
+
+@pytest.mark.parametrize(
+    ("tool", "why"),
+    [
+        ("die", "it ended before it answered"),
+        ("fail", "the tool failed: Error executing tool fail"),
+        ("flood", "it wrote more than 1048576 bytes"),
+        ("keep_silent", "it says nothing that can be read"),
+        ("unknown", "Unknown tool: unknown"),
+    ],
+)
+async def test_a_server_that_fails_is_a_warning_and_the_others_are_found(tool: str, why: str) -> None:
+    found = await sources(tool_server(tool), tool_server("print_noise")).find(ResearchRequest(question="?"))
+    assert [each.source.tool for each in found.findings] == ["otters/print_noise"]
+    (warning,) = found.warnings
+    assert warning.startswith(f"the MCP server otters/{tool} gave no source: ")
+    assert why in warning
+
+
+async def test_a_server_that_stalls_costs_its_time_and_is_a_warning() -> None:
+    stalling = ToolServer("otters", (sys.executable, "-c", "import time; time.sleep(600)"), "stall", "query")
+    found = await sources(stalling, seconds=1).find(ResearchRequest(question="?"))
+    assert found.warnings == ["the MCP server otters/stall gave no source: it did not answer within 1 s"]
+
+
+async def test_a_server_that_is_asked_no_longer_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    left = tmp_path / "left"
+    asking = asyncio.create_task(ask_server(tool_server("stall", str(left)), "?", 600))
+    await asyncio.to_thread(until, lambda: left.exists() and left.read_text())
+    asking.cancel()
+    await asyncio.wait([asking])
+    await asyncio.to_thread(_wait_until_ended, left)
+
+
+async def test_a_server_sees_no_variable_that_could_be_a_key_and_not_our_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("PARLEY_SERVICE_SECRET", "x" * 32)
+    reading = await ask_server(tool_server("show_environment"), "?", 60)
+    shown = json.loads(reading.text)
+    assert set(shown["variables"]) <= {"HOME", "LANG", "LC_CTYPE", "PATH", "PYTHONSAFEPATH", "TMPDIR", "TZ"}
+    assert shown["folder"] == "/"
+
+
+async def test_a_long_answer_is_cut() -> None:
+    reading = await ask_server(tool_server("talk"), "?", 60)
+    assert 10_000 < len(reading.text) <= 12_000
+
+
+async def test_a_program_that_is_no_server_is_an_error() -> None:
+    with pytest.raises(FetchError, match="it ended before it answered"):
+        await ask_server(ToolServer("none", (sys.executable, "-c", "print(1)"), "search", "query"), "?", 60)
+    with pytest.raises(FetchError, match="it was not started: No such file"):
+        await ask_server(ToolServer("none", ("/nowhere",), "search", "query"), "?", 60)
+
+
+def _wait_until_ended(left: Path) -> None:
+    processes = [int(each) for each in left.read_text().split()]
+    assert len(processes) == 2
+    until(lambda: not any(map(_is_running, processes)))
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    return state != "Z"
