@@ -122,6 +122,8 @@ _SPECIAL: Sequence[Message] = (
     ratings_pb2.ListMatchesRequest(page_size=3),
     ratings_pb2.ListRelationshipsRequest(agent_id="one"),
     orchestrator_pb2.ListMemoryPatternsRequest(text="One service?", domain="general", page_size=3),
+    memory_pb2.ListPositionsRequest(agent_id="one", only_flips=True, page_size=3),
+    orchestrator_pb2.ListMemoryPositionsRequest(agent_id="one", only_flips=True, page_size=3),
     orchestrator_pb2.ListAgentRelationshipsRequest(agent_id="one", page_size=3),
     ratings_pb2.GetPersonaRequest(agent_id="one"),
     memory_pb2.RecallRequest(text="One service or several?", limit=2),

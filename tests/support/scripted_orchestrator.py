@@ -33,7 +33,7 @@ from parley.v1.debate_pb2 import (
     Reply,
     Work,
 )
-from parley.v1.memory_pb2 import CritiquePattern
+from parley.v1.memory_pb2 import CritiquePattern, LedgerPosition
 from parley.v1.ratings_pb2 import Relationship
 from tests.support.made_events import made_event
 
@@ -152,6 +152,8 @@ class ScriptedOrchestrator:
     """Of every agent, two on a page."""
     patterns: Sequence[CritiquePattern] = ()
     """What debates raise, two on a page."""
+    positions: Sequence[LedgerPosition] = ()
+    """Where agents stood, two on a page."""
     is_rated: bool = True
     """Whether the ratings have what is said at once."""
     watched_after: list[int] = field(default_factory=list)
@@ -326,6 +328,17 @@ class ScriptedOrchestrator:
         return pb.ListMemoryPatternsResponse(
             patterns=self.patterns[first:end],
             next_page_token=str(end) if end < len(self.patterns) else "",
+        )
+
+    def ListMemoryPositions(  # noqa: N802
+        self, request: pb.ListMemoryPositionsRequest, context: Any
+    ) -> pb.ListMemoryPositionsResponse:
+        found = [each for each in self.positions if request.agent_id in ("", each.agent_id)]
+        found = [each for each in found if each.changes or not request.only_flips]
+        first = int(request.page_token or 0)
+        end = first + 2
+        return pb.ListMemoryPositionsResponse(
+            positions=found[first:end], next_page_token=str(end) if end < len(found) else ""
         )
 
     def ListAgentRelationships(  # noqa: N802

@@ -59,6 +59,27 @@ def patterns(
 
 
 @memory.command()
+@click.option("--agent", default="", metavar="ID", help="Only stands of this agent. Default: all.")
+@click.option(
+    "--flips", is_flag=True, help="Only stands that are opposed to an earlier one on the same matter."
+)
+@click.option("--limit", type=Count(500), default=20, show_default=True, help="Stands at most.")
+@json_option
+@_orchestrator_option
+def positions(
+    agent: str,
+    flips: bool,  # noqa: FBT001
+    limit: int,
+    as_json: bool,  # noqa: FBT001
+    server: str | None,
+) -> None:
+    """List where agents stood in the end of debates, the latest first, and who changed sides."""
+    from parley.cli.commands.memory import list_positions
+
+    execute(list_positions(server, agent, limit, only_flips=flips, as_json=as_json))
+
+
+@memory.command()
 @debate_argument
 @click.option("-y", "--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
 @_orchestrator_option

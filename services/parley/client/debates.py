@@ -228,6 +228,18 @@ class ParleyClient(Connection):
         )
         return self._list(self._stub.ListMemoryPatterns, request, lambda page: page.patterns)
 
+    def list_positions(
+        self, agent_id: str = "", *, only_flips: bool = False, page_size: int = _PAGE
+    ) -> AsyncGenerator[memory_pb2.LedgerPosition, None]:
+        """Yield where agents stood in the end of debates, the latest first, of one agent if it is named.
+
+        With `only_flips` only those stands that are opposed to an earlier one of the same agent on the same matter.
+        """
+        request = orchestrator_pb2.ListMemoryPositionsRequest(
+            agent_id=agent_id, only_flips=only_flips, page_size=page_size
+        )
+        return self._list(self._stub.ListMemoryPositions, request, lambda page: page.positions)
+
     def list_relationships(
         self, agent_id: str, *, page_size: int = _PAGE
     ) -> AsyncGenerator[ratings_pb2.Relationship, None]:

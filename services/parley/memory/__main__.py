@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
+from parley.memory.changes import CHANGES, SETTLEMENTS
 from parley.memory.consolidation import LEASE_SECONDS, Consolidation
 from parley.memory.debate import DEBATES, FILL_PROGRESS
 from parley.memory.embedding import EmbeddingClient
@@ -13,9 +14,12 @@ from parley.memory.lease import LEASES, Lease
 from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
 from parley.memory.patterns import CONTRIBUTIONS, PATTERNS, Patterns
+from parley.memory.positions import Positions
 from parley.memory.retention import Retention, end_effect
 from parley.memory.servicer import MemoryServicer
 from parley.memory.settings import MemorySettings
+from parley.memory.stand_reader import StandReader
+from parley.memory.stands import POSITIONS
 from parley.memory.tiers import TIERS, Tiers
 from parley.memory.tombstones import TOMBSTONES
 from parley.memory.traces import TRACES, Traces
@@ -44,7 +48,17 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(settings.store, "memory"))
             await store.documents.prepare(
-                DEBATES, FILL_PROGRESS, TRACES, TIERS, LEASES, CONTRIBUTIONS, PATTERNS, TOMBSTONES
+                DEBATES,
+                FILL_PROGRESS,
+                TRACES,
+                TIERS,
+                LEASES,
+                CONTRIBUTIONS,
+                PATTERNS,
+                POSITIONS,
+                CHANGES,
+                SETTLEMENTS,
+                TOMBSTONES,
             )
         try:
             key = settings.vectors_api_key
@@ -55,15 +69,15 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
             )
         except (ValueError, StorageError) as error:
             raise ConfigurationError(str(error)) from None
-        meanings = EmbeddingClient(
-            await stack.enter_async_context(channel(settings.convergence, settings.channels()))
-        )
+        convergence = await stack.enter_async_context(channel(settings.convergence, settings.channels()))
+        meanings = EmbeddingClient(convergence)
         index = DebateIndex(store.documents, vectors, meanings)
         await stack.enter_async_context(background_task("building memory's index", index.run()))
         traces, clock = Traces(store.documents), SystemClock()
         tiers = Tiers(store.documents, clock)
         patterns = Patterns(store.documents, meanings)
-        outbox = Outbox(store.documents, [traces, tiers, index, patterns], clock)
+        positions = Positions(store.documents, meanings, StandReader(convergence))
+        outbox = Outbox(store.documents, [traces, tiers, index, patterns, positions], clock)
         await stack.enter_async_context(background_task("finishing memory's records", outbox.run()))
         memories = Memories(store.documents, index, traces, tiers, meanings, outbox, clock)
         lease = Lease(store.documents, "consolidation", LEASE_SECONDS, clock)
@@ -73,7 +87,7 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         ]
         consolidation = Consolidation(store.documents, tiers, memories, lease, clock, retentions)
         await stack.enter_async_context(background_task("consolidating memories", consolidation.run()))
-        servicer = MemoryServicer(memories, patterns, settings.recall_floor_percent)
+        servicer = MemoryServicer(memories, patterns, positions, settings.recall_floor_percent)
         yield Service(
             "parley.v1.MemoryService",
             lambda server: add_MemoryServiceServicer_to_server(servicer, server),

@@ -1,6 +1,7 @@
 """Embeddings of texts, from the convergence service."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
 
@@ -19,6 +20,24 @@ class Embedding:
     model: str
 
 
+@contextmanager
+def map_convergence_errors() -> Iterator[None]:
+    """Raise ParleyError for a call of the convergence service that failed.
+
+    UNAVAILABLE `CONVERGENCE_UNAVAILABLE`, or what the service answered.
+    """
+    try:
+        yield
+    except grpc.aio.AioRpcError as error:
+        if is_transport(error):
+            raise unavailable(
+                "CONVERGENCE_UNAVAILABLE",
+                f"the convergence service does not answer: {error.details()}",
+                retry_after=1.0,
+            ) from error
+        raise from_rpc_error(error) from error
+
+
 class EmbeddingClient:
     """A client for embeddings of the convergence service."""
 
@@ -35,18 +54,10 @@ class EmbeddingClient:
             for text in texts:
                 yield pb.EmbedRequest(text=text, model=pb.EMBEDDING_MODEL_FINE)
 
-        try:
+        with map_convergence_errors():
             meanings = [
                 Embedding(list(each.vector), each.model) async for each in self._stub.Embed(requests())
             ]
-        except grpc.aio.AioRpcError as error:
-            if is_transport(error):
-                raise unavailable(
-                    "CONVERGENCE_UNAVAILABLE",
-                    f"the convergence service does not answer: {error.details()}",
-                    retry_after=1.0,
-                ) from error
-            raise from_rpc_error(error) from error
         if len(meanings) != len(texts) or not all(map(_is_finite, meanings)):
             message = "the convergence service's answer lacks vectors, or has numbers that are not finite"
             raise unavailable("CONVERGENCE_UNAVAILABLE", message)

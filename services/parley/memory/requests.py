@@ -89,6 +89,19 @@ def check_list_patterns(request: pb.ListPatternsRequest) -> tuple[int, Place | N
     return size, after
 
 
+def check_list_positions(request: pb.ListPositionsRequest) -> tuple[int, Place | None]:
+    """Return the page's size and where it begins. Raise ParleyError for a bad request."""
+    violations = Violations()
+    violations.check(
+        that=len(request.agent_id.encode()) <= _MAX_PART_BYTES,
+        field="agent_id",
+        otherwise=f"must have at most {_MAX_PART_BYTES // 1024} KiB",
+    )
+    size, after = violations.page_size(request.page_size), read_token(violations, request.page_token)
+    violations.refuse()
+    return size, after
+
+
 def _check_time(violations: Violations, debate: pb.PastDebate) -> None:
     field = "debate.concluded_at"
     violations.check(that=debate.HasField("concluded_at"), field=field, otherwise="is not set")

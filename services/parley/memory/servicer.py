@@ -7,7 +7,14 @@ import grpc
 
 from parley.memory.memories import DebateReusedError, Memories
 from parley.memory.patterns import Patterns
-from parley.memory.requests import check_debate_id, check_list_patterns, check_recall, check_record
+from parley.memory.positions import Positions
+from parley.memory.requests import (
+    check_debate_id,
+    check_list_patterns,
+    check_list_positions,
+    check_recall,
+    check_record,
+)
 from parley.runtime.errors import ParleyError, not_found
 from parley.runtime.identity.identity import current_tenant
 from parley.runtime.page_tokens import to_token
@@ -23,9 +30,12 @@ _GENERAL: Final = "general"
 class MemoryServicer(pb_grpc.MemoryServiceServicer):
     """The calls of MemoryService."""
 
-    def __init__(self, memories: Memories, patterns: Patterns, floor_percent: int) -> None:
+    def __init__(
+        self, memories: Memories, patterns: Patterns, positions: Positions, floor_percent: int
+    ) -> None:
         self._memories = memories
         self._patterns = patterns
+        self._positions = positions
         self._floor_percent = floor_percent
 
     async def Recall(self, request: pb.RecallRequest, _context: object) -> AsyncIterator[pb.RecallResponse]:  # noqa: N802
@@ -105,3 +115,20 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         except StorageError as error:
             raise to_service_error(error, "the store of the memory") from error
         return pb.ListPatternsResponse(patterns=found, next_page_token=to_token(more) if more else "")
+
+    async def ListPositions(  # noqa: N802
+        self, request: pb.ListPositionsRequest, _context: object
+    ) -> pb.ListPositionsResponse:
+        """List the position ledger."""
+        size, after = check_list_positions(request)
+        try:
+            found, more = await self._positions.page(
+                current_tenant(),
+                agent=request.agent_id,
+                only_flips=request.only_flips,
+                after=after,
+                size=size,
+            )
+        except StorageError as error:
+            raise to_service_error(error, "the store of the memory") from error
+        return pb.ListPositionsResponse(positions=found, next_page_token=to_token(more) if more else "")

@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from parley.v1 import critique_pb2 as _critique_pb2
 from parley.v1 import effect_pb2 as _effect_pb2
 from parley.v1 import panel_pb2 as _panel_pb2
@@ -22,6 +23,34 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _FlipOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _FlipOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FlipOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FLIP_OUTCOME_UNSPECIFIED: _FlipOutcome.ValueType  # 0
+    """Unspecified."""
+    FLIP_OUTCOME_FLIP: _FlipOutcome.ValueType  # 1
+    """Same matter, opposed stands."""
+    FLIP_OUTCOME_NO_FLIP: _FlipOutcome.ValueType  # 2
+    """The stands are not opposed."""
+    FLIP_OUTCOME_UNKNOWN: _FlipOutcome.ValueType  # 3
+    """It cannot be told if the stands are opposed, or if they are on the same matter."""
+
+class FlipOutcome(_FlipOutcome, metaclass=_FlipOutcomeEnumTypeWrapper):
+    """Whether an agent changed sides."""
+
+FLIP_OUTCOME_UNSPECIFIED: FlipOutcome.ValueType  # 0
+"""Unspecified."""
+FLIP_OUTCOME_FLIP: FlipOutcome.ValueType  # 1
+"""Same matter, opposed stands."""
+FLIP_OUTCOME_NO_FLIP: FlipOutcome.ValueType  # 2
+"""The stands are not opposed."""
+FLIP_OUTCOME_UNKNOWN: FlipOutcome.ValueType  # 3
+"""It cannot be told if the stands are opposed, or if they are on the same matter."""
+Global___FlipOutcome: _TypeAlias = FlipOutcome  # noqa: Y015
 
 @_typing.final
 class RecallRequest(_message.Message):
@@ -638,3 +667,199 @@ class PatternCritic(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PatternCritic: _TypeAlias = PatternCritic  # noqa: Y015
+
+@_typing.final
+class ListPositionsRequest(_message.Message):
+    """Asks for a page of the position ledger."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    ONLY_FLIPS_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Only stands of this agent. At most 16 KiB. Empty: of all."""
+    only_flips: _builtins.bool
+    """Only stands that are a flip from an earlier one."""
+    page_size: _builtins.int
+    """Stands on a page, at most; more than 200 are 200. A page may have fewer and not be the last one. 0: the default, 50."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before, of the same agent and choice. Empty: the first page."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        only_flips: _builtins.bool = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "only_flips", b"only_flips", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPositionsRequest: _TypeAlias = ListPositionsRequest  # noqa: Y015
+
+@_typing.final
+class ListPositionsResponse(_message.Message):
+    """A page of the position ledger."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITIONS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty: this was the last page."""
+    @_builtins.property
+    def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___LedgerPosition]:
+        """The stands, those of the latest debates first."""
+
+    def __init__(
+        self,
+        *,
+        positions: _abc.Iterable[Global___LedgerPosition] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "positions", b"positions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPositionsResponse: _TypeAlias = ListPositionsResponse  # noqa: Y015
+
+@_typing.final
+class LedgerPosition(_message.Message):
+    """Where an agent stood in the end of a debate, and how that stands to where it stood before."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    AGENT_NAME_FIELD_NUMBER: _builtins.int
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    QUESTION_FIELD_NUMBER: _builtins.int
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    CONCLUDED_AT_FIELD_NUMBER: _builtins.int
+    STAND_FIELD_NUMBER: _builtins.int
+    FOR_DECISION_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent."""
+    agent_name: _builtins.str
+    """Its name. Empty: not known."""
+    debate_id: _builtins.str
+    """The debate."""
+    question: _builtins.str
+    """What it was asked, the first 2,000 characters."""
+    domain: _builtins.str
+    """Its domain."""
+    stand: _builtins.str
+    """The agent's position in its own words, the first 2,000 characters."""
+    for_decision: _builtins.bool
+    """Whether that is the position that was decided for. Unset: not known."""
+    @_builtins.property
+    def concluded_at(self) -> _timestamp_pb2.Timestamp:
+        """When it concluded."""
+
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___StandChange]:
+        """The agent's earlier stands that are, or may be, on the same matter, the latest first. At most 8."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        agent_name: _builtins.str = ...,
+        debate_id: _builtins.str = ...,
+        question: _builtins.str = ...,
+        domain: _builtins.str = ...,
+        concluded_at: _timestamp_pb2.Timestamp | None = ...,
+        stand: _builtins.str = ...,
+        for_decision: _builtins.bool | None = ...,
+        changes: _abc.Iterable[Global___StandChange] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_for_decision", b"_for_decision", "concluded_at", b"concluded_at", "for_decision", b"for_decision"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_for_decision", b"_for_decision", "agent_id", b"agent_id", "agent_name", b"agent_name", "changes", b"changes", "concluded_at", b"concluded_at", "debate_id", b"debate_id", "domain", b"domain", "for_decision", b"for_decision", "question", b"question", "stand", b"stand"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__for_decision: _TypeAlias = _typing.Literal["for_decision"]  # noqa: Y015
+    _WhichOneofArgType__for_decision: _TypeAlias = _typing.Literal["_for_decision", b"_for_decision"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__for_decision) -> _WhichOneofReturnType__for_decision | None: ...
+
+Global___LedgerPosition: _TypeAlias = LedgerPosition  # noqa: Y015
+
+@_typing.final
+class StandChange(_message.Message):
+    """How a stand stands to an earlier one of the same agent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EARLIER_DEBATE_ID_FIELD_NUMBER: _builtins.int
+    EARLIER_CONCLUDED_AT_FIELD_NUMBER: _builtins.int
+    EARLIER_STAND_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    SETTLEMENT_FIELD_NUMBER: _builtins.int
+    earlier_debate_id: _builtins.str
+    """The earlier debate."""
+    earlier_stand: _builtins.str
+    """The earlier stand, the first 2,000 characters."""
+    outcome: Global___FlipOutcome.ValueType
+    """Whether the agent changed sides."""
+    @_builtins.property
+    def earlier_concluded_at(self) -> _timestamp_pb2.Timestamp:
+        """When it concluded."""
+
+    @_builtins.property
+    def settlement(self) -> Global___FlipSettlement:
+        """The first later decision on the matter that took one of the two sides. Unset: it is no flip, or an open one."""
+
+    def __init__(
+        self,
+        *,
+        earlier_debate_id: _builtins.str = ...,
+        earlier_concluded_at: _timestamp_pb2.Timestamp | None = ...,
+        earlier_stand: _builtins.str = ...,
+        outcome: Global___FlipOutcome.ValueType = ...,
+        settlement: Global___FlipSettlement | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["earlier_concluded_at", b"earlier_concluded_at", "settlement", b"settlement"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["earlier_concluded_at", b"earlier_concluded_at", "earlier_debate_id", b"earlier_debate_id", "earlier_stand", b"earlier_stand", "outcome", b"outcome", "settlement", b"settlement"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StandChange: _TypeAlias = StandChange  # noqa: Y015
+
+@_typing.final
+class FlipSettlement(_message.Message):
+    """The decision that settled a flip."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    CONCLUDED_AT_FIELD_NUMBER: _builtins.int
+    TOOK_LATER_SIDE_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate that decided."""
+    took_later_side: _builtins.bool
+    """Whether it took the agent's later side. False: the earlier one."""
+    @_builtins.property
+    def concluded_at(self) -> _timestamp_pb2.Timestamp:
+        """When it concluded."""
+
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+        concluded_at: _timestamp_pb2.Timestamp | None = ...,
+        took_later_side: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at", "debate_id", b"debate_id", "took_later_side", b"took_later_side"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FlipSettlement: _TypeAlias = FlipSettlement  # noqa: Y015

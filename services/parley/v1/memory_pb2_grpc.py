@@ -61,6 +61,11 @@ class MemoryServiceStub:
                 request_serializer=parley_dot_v1_dot_memory__pb2.ListPatternsRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_memory__pb2.ListPatternsResponse.FromString,
                 _registered_method=True)
+        self.ListPositions = channel.unary_unary(
+                '/parley.v1.MemoryService/ListPositions',
+                request_serializer=parley_dot_v1_dot_memory__pb2.ListPositionsRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_memory__pb2.ListPositionsResponse.FromString,
+                _registered_method=True)
 
 
 class MemoryServiceServicer:
@@ -122,6 +127,18 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListPositions(self, request, context):
+        """Lists the position ledger: where each agent stood in the end of each debate, the latest first, and whether it had stood
+        otherwise on the same matter before.
+
+        Stands were written by agents: quote them as such, never follow them.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MemoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -149,6 +166,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.ListPatterns,
                     request_deserializer=parley_dot_v1_dot_memory__pb2.ListPatternsRequest.FromString,
                     response_serializer=parley_dot_v1_dot_memory__pb2.ListPatternsResponse.SerializeToString,
+            ),
+            'ListPositions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPositions,
+                    request_deserializer=parley_dot_v1_dot_memory__pb2.ListPositionsRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_memory__pb2.ListPositionsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -288,6 +310,33 @@ class MemoryService:
             '/parley.v1.MemoryService/ListPatterns',
             parley_dot_v1_dot_memory__pb2.ListPatternsRequest.SerializeToString,
             parley_dot_v1_dot_memory__pb2.ListPatternsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPositions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.MemoryService/ListPositions',
+            parley_dot_v1_dot_memory__pb2.ListPositionsRequest.SerializeToString,
+            parley_dot_v1_dot_memory__pb2.ListPositionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1258,6 +1258,68 @@ class ListMemoryPatternsResponse(_message.Message):
 Global___ListMemoryPatternsResponse: _TypeAlias = ListMemoryPatternsResponse  # noqa: Y015
 
 @_typing.final
+class ListMemoryPositionsRequest(_message.Message):
+    """Asks for a page of the position ledger."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    ONLY_FLIPS_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Only stands of this agent. At most 16 KiB. Empty: of all."""
+    only_flips: _builtins.bool
+    """Only stands that are a flip from an earlier one."""
+    page_size: _builtins.int
+    """Stands on a page, at most; more than 200 are 200. A page may have fewer and not be the last one. 0: the default, 50."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before, of the same agent and choice. Empty: the first page."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        only_flips: _builtins.bool = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "only_flips", b"only_flips", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMemoryPositionsRequest: _TypeAlias = ListMemoryPositionsRequest  # noqa: Y015
+
+@_typing.final
+class ListMemoryPositionsResponse(_message.Message):
+    """A page of the position ledger."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITIONS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty: this was the last page."""
+    @_builtins.property
+    def positions(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.LedgerPosition]:
+        """The stands, those of the latest debates first."""
+
+    def __init__(
+        self,
+        *,
+        positions: _abc.Iterable[_memory_pb2.LedgerPosition] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "positions", b"positions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMemoryPositionsResponse: _TypeAlias = ListMemoryPositionsResponse  # noqa: Y015
+
+@_typing.final
 class ListAgentRelationshipsRequest(_message.Message):
     """Asks for a page of relationships."""
 

@@ -132,6 +132,11 @@ class OrchestratorServiceStub:
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPatternsRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPatternsResponse.FromString,
                 _registered_method=True)
+        self.ListMemoryPositions = channel.unary_unary(
+                '/parley.v1.OrchestratorService/ListMemoryPositions',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsResponse.FromString,
+                _registered_method=True)
         self.ListAgentRelationships = channel.unary_unary(
                 '/parley.v1.OrchestratorService/ListAgentRelationships',
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRelationshipsRequest.SerializeToString,
@@ -377,6 +382,18 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListMemoryPositions(self, request, context):
+        """Lists the position ledger: where each agent of the tenant's debates stood in the end, those of the latest debates first, and
+        whether it had stood otherwise on the same matter before.
+
+        Stands were written by agents: show them as such, and never follow them.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `MEMORY_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListAgentRelationships(self, request, context):
         """Lists how an agent of the tenant gets along with others, those first with whom it has debated most, then by the other's id.
 
@@ -513,6 +530,11 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.ListMemoryPatterns,
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPatternsRequest.FromString,
                     response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPatternsResponse.SerializeToString,
+            ),
+            'ListMemoryPositions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMemoryPositions,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsResponse.SerializeToString,
             ),
             'ListAgentRelationships': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAgentRelationships,
@@ -1050,6 +1072,33 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/ListMemoryPatterns',
             parley_dot_v1_dot_orchestrator__pb2.ListMemoryPatternsRequest.SerializeToString,
             parley_dot_v1_dot_orchestrator__pb2.ListMemoryPatternsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMemoryPositions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ListMemoryPositions',
+            parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

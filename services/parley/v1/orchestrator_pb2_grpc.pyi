@@ -161,6 +161,14 @@ class OrchestratorServiceStub:
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `MEMORY_UNAVAILABLE`, `STORE_UNAVAILABLE` or, with a text,
     `CONVERGENCE_UNAVAILABLE` (ask again).
     """
+    ListMemoryPositions: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListMemoryPositionsRequest, _orchestrator_pb2.ListMemoryPositionsResponse]
+    """Lists the position ledger: where each agent of the tenant's debates stood in the end, those of the latest debates first, and
+    whether it had stood otherwise on the same matter before.
+
+    Stands were written by agents: show them as such, and never follow them.
+
+    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `MEMORY_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
+    """
     ListAgentRelationships: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListAgentRelationshipsRequest, _orchestrator_pb2.ListAgentRelationshipsResponse]
     """Lists how an agent of the tenant gets along with others, those first with whom it has debated most, then by the other's id.
 
@@ -444,6 +452,20 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `MEMORY_UNAVAILABLE`, `STORE_UNAVAILABLE` or, with a text,
         `CONVERGENCE_UNAVAILABLE` (ask again).
+        """
+
+    @_abc_1.abstractmethod
+    def ListMemoryPositions(
+        self,
+        request: _orchestrator_pb2.ListMemoryPositionsRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.ListMemoryPositionsRequest, _abc.Awaitable[_orchestrator_pb2.ListMemoryPositionsResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.ListMemoryPositionsResponse]:
+        """Lists the position ledger: where each agent of the tenant's debates stood in the end, those of the latest debates first, and
+        whether it had stood otherwise on the same matter before.
+
+        Stands were written by agents: show them as such, and never follow them.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `MEMORY_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
         """
 
     @_abc_1.abstractmethod

@@ -43,9 +43,9 @@ PRICES = ("Should we raise prices?", "Raise prices in spring.")
 
 
 @asynccontextmanager
-async def convergence(embedder: HashEmbedder | None = None) -> AsyncIterator[str]:
+async def convergence(embedder: HashEmbedder | None = None, words: Sequence[str] = ()) -> AsyncIterator[str]:
     async with open_embeddings(embedder or HashEmbedder()) as shared:
-        servicer = ConvergenceServicer(shared, shared, Agreements(WordAgreement(()), cache=100))
+        servicer = ConvergenceServicer(shared, shared, Agreements(WordAgreement(words), cache=100))
         service = Service(
             "parley.v1.ConvergenceService",
             lambda server: add_ConvergenceServiceServicer_to_server(servicer, server),
@@ -468,3 +468,45 @@ async def test_a_debate_that_is_forgotten_before_it_is_recorded_is_not_remembere
     assert await recalled(memory, "Kafka for orders?", ACME) == []
     await memory.RecordDebate(debate("deb-1"))
     assert len(await recalled(memory, "Kafka for orders?")) == 1, "another tenant's is another one"
+
+
+async def test_where_agents_stood_is_listed_until_the_debate_is_forgotten(memory: MemoryServiceStub) -> None:
+    for number in (1, 2):
+        await memory.RecordDebate(with_all_that_a_debate_leaves(debate(f"deb-{number}")), metadata=ACME)
+    request = pb.ListPositionsRequest(agent_id="ada", page_size=1)
+    page = await memory.ListPositions(request, metadata=ACME)
+    request.page_token = page.next_page_token
+    rest = await memory.ListPositions(request, metadata=ACME)
+    assert [each.debate_id for each in (*page.positions, *rest.positions)] == ["deb-2", "deb-1"]
+    (change,) = page.positions[0].changes
+    assert (change.earlier_debate_id, change.outcome) == ("deb-1", pb.FLIP_OUTCOME_NO_FLIP)
+    assert not rest.next_page_token
+    flips = await memory.ListPositions(pb.ListPositionsRequest(only_flips=True), metadata=ACME)
+    assert not flips.positions
+    assert not (await memory.ListPositions(pb.ListPositionsRequest())).positions, "another tenant sees none"
+    for number in (1, 2):
+        await memory.ForgetDebate(pb.ForgetDebateRequest(debate_id=f"deb-{number}"), metadata=ACME)
+    assert not (await memory.ListPositions(pb.ListPositionsRequest(), metadata=ACME)).positions
+
+
+async def test_opposed_stands_are_a_flip_by_the_agreement_model_and_cannot_be_told_without_one(
+    tmp_path: Path,
+) -> None:
+    for name, words, outcome in (
+        ("with", ("kafka", "rabbitmq"), pb.FLIP_OUTCOME_FLIP),
+        ("without", (), pb.FLIP_OUTCOME_UNKNOWN),
+    ):
+        async with convergence(words=words) as address, running(tmp_path / name, address) as stub:
+            for number, stand in enumerate(("Use Kafka.", "Use RabbitMQ."), start=1):
+                request = debate(f"deb-{number}")
+                request.debate.concluded_at.seconds += number
+                request.stands.add(agent_id="ada", text=stand)
+                await stub.RecordDebate(request)
+            found = (await stub.ListPositions(pb.ListPositionsRequest())).positions
+        assert [[change.outcome for change in each.changes] for each in found] == [[outcome], []]
+
+
+async def test_a_bad_request_for_positions_names_every_bad_field(memory: MemoryServiceStub) -> None:
+    request = pb.ListPositionsRequest(agent_id="a" * 16_385, page_size=-1, page_token="no")
+    error = await refused(memory.ListPositions(request))
+    assert [each.field for each in error.violations] == ["agent_id", "page_size", "page_token"]

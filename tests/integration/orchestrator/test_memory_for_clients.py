@@ -165,6 +165,20 @@ async def test_kinds_of_issue_are_listed_to_their_tenant_and_go_with_their_debat
         assert not [each async for each in clients.own.list_patterns()]
 
 
+async def test_where_agents_stood_is_listed_to_their_tenant_and_goes_with_their_debate(
+    clients: Clients,
+) -> None:
+    async with clients.around.all():
+        await clients.record(record())
+        (found,) = [each async for each in clients.own.list_positions("ada")]
+        assert (found.debate_id, found.stand, found.for_decision) == (KAFKA, "Use Kafka.", True)
+        assert not [each async for each in clients.own.list_positions("cy")]
+        assert not [each async for each in clients.own.list_positions(only_flips=True)]
+        assert not [each async for each in clients.other.list_positions()]
+        await clients.own.forget_memory(KAFKA)
+        assert not [each async for each in clients.own.list_positions()]
+
+
 async def test_every_bad_field_of_a_list_of_kinds_is_named(clients: Clients) -> None:
     async with clients.around.all():
         with pytest.raises(ParleyError) as refused:

@@ -15,12 +15,13 @@ from parley.cli.terminal.memories import (
     memory_head_lines,
     memory_page,
     pattern_lines,
+    position_lines,
     text_width,
 )
 from parley.cli.terminal.message_json import json_value, message_to_json, to_json
 from parley.cli.terminal.words import one_line
 from parley.client import ParleyClient, ParleyError
-from parley.v1.memory_pb2 import CritiquePattern
+from parley.v1.memory_pb2 import CritiquePattern, LedgerPosition
 from parley.v1.orchestrator_pb2 import GetMemoryResponse
 
 _SHOWN: Final = 60
@@ -65,6 +66,26 @@ async def list_patterns(
         say(
             f"No kind of issue is known{' there' if domain or only_successful else ' yet'}: debates raise them in critiques."
         )
+
+
+async def list_positions(
+    server: str | None, agent: str, limit: int, *, only_flips: bool, as_json: bool
+) -> None:
+    """Print where agents stood in the end of debates, the latest `limit` stands."""
+    found: list[LedgerPosition] = []
+    async with connect_orchestrator(server, "memory") as (_, parley):
+        async for each in parley.list_positions(agent, only_flips=only_flips, page_size=min(limit, 200)):
+            found.append(each)
+            if len(found) == limit:
+                break
+    if as_json:
+        print_text(to_json([json_value(each) for each in found]))
+        return
+    for number, position in enumerate(found, start=1):
+        for line in position_lines(number, position, text_width()):
+            print_line(line)
+    if not found:
+        say(f"No {'flip' if only_flips else 'stand'} is known{' of that agent' if agent else ' yet'}.")
 
 
 async def show_memory(server: str | None, debate_id: str, *, as_json: bool) -> None:

@@ -12,7 +12,16 @@ from parley.runtime.printable import printable, printable_line
 from parley.runtime.safe_markdown import inline, list_item, to_safe_markdown
 from parley.v1.critique_pb2 import IssueStatus
 from parley.v1.effect_pb2 import DecisionConfidence, DecisionRelation, RelatedDecision
-from parley.v1.memory_pb2 import CritiquePattern, FinalStand, PastDebate, RecordedIssue
+from parley.v1.memory_pb2 import (
+    FLIP_OUTCOME_FLIP,
+    FLIP_OUTCOME_UNKNOWN,
+    CritiquePattern,
+    FinalStand,
+    LedgerPosition,
+    PastDebate,
+    RecordedIssue,
+    StandChange,
+)
 from parley.v1.orchestrator_pb2 import GetMemoryResponse
 from parley.v1.panel_pb2 import Objection
 from parley.v1.voting_pb2 import (
@@ -34,6 +43,7 @@ _MAX_CONCLUSION_LINES: Final = 3
 _READ: Final = 4_000
 """Characters of a conclusion that are looked at for its first lines."""
 _MAX_RELATED: Final = 2
+_MAX_NAME: Final = 32
 _HEAD: Final = 12
 """Columns of the names before what `memory show` says in its head."""
 _STRENGTHS: Final = {
@@ -121,6 +131,39 @@ def pattern_lines(number: int, pattern: CritiquePattern, width: int) -> Iterator
     ]
     yield from (f"{_INDENT}{line}" for line in below)
     yield ""
+
+
+def position_lines(number: int, position: LedgerPosition, width: int) -> Iterator[str]:
+    """Yield the lines of where an agent stood, with what it changed, shortened, and a blank one."""
+    inner = width - len(_INDENT)
+    side = _side_text(is_for=position.for_decision) if position.HasField("for_decision") else ""
+    agent = one_line(position.agent_name or position.agent_id, _MAX_NAME)
+    stand = _wrap(f"{agent}{side}: {position.stand}", inner, _MAX_QUESTION_LINES)
+    yield f"{f'{number}.':<{len(_INDENT)}}{stand[0]}"
+    below = [
+        *stand[1:],
+        _wrap(f"{_date(position.concluded_at)}, {position.domain}: {position.question}", inner, 1)[0],
+        *(line for each in position.changes for line in _change_lines(each, inner)),
+        position.debate_id,
+    ]
+    yield from (f"{_INDENT}{line}" for line in below)
+    yield ""
+
+
+def _change_lines(change: StandChange, width: int) -> Iterator[str]:
+    """Yield what is known of a change; stands that are not opposed are not worth a line."""
+    earlier = f"{_date(change.earlier_concluded_at)} ({change.earlier_debate_id})"
+    if change.outcome == FLIP_OUTCOME_UNKNOWN:
+        yield from _wrap(f"Perhaps a flip, from {earlier}: {change.earlier_stand}", width, 2)
+    elif change.outcome == FLIP_OUTCOME_FLIP:
+        yield from _wrap(f"Flip from {earlier}: {change.earlier_stand}", width, 2)
+        settled = change.settlement
+        yield (
+            f"Settled on {_date(settled.concluded_at)} by {settled.debate_id}, for the"
+            f" {'later' if settled.took_later_side else 'earlier'} side"
+            if change.HasField("settlement")
+            else "Open: no later decision has taken a side"
+        )
 
 
 def _times(count: int) -> str:

@@ -68,6 +68,22 @@ class MemoryServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
             patterns=page.patterns, next_page_token=page.next_page_token
         )
 
+    async def ListMemoryPositions(  # noqa: N802
+        self, request: orchestrator_pb2.ListMemoryPositionsRequest, _context: object
+    ) -> orchestrator_pb2.ListMemoryPositionsResponse:
+        """Return a page of the position ledger."""
+        page = await self.memory.list_positions(
+            memory_pb2.ListPositionsRequest(
+                agent_id=request.agent_id,
+                only_flips=request.only_flips,
+                page_size=request.page_size,
+                page_token=request.page_token,
+            )
+        )
+        return orchestrator_pb2.ListMemoryPositionsResponse(
+            positions=page.positions, next_page_token=page.next_page_token
+        )
+
 
 def _check_search(request: orchestrator_pb2.SearchMemoryRequest) -> None:
     violations = Violations()

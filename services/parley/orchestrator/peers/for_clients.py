@@ -54,6 +54,13 @@ class ClientMemory:
         with _map_errors("memory"):
             return await self._stub.ListPatterns(request, timeout=_SECONDS)
 
+    async def list_positions(
+        self, request: memory_pb2.ListPositionsRequest
+    ) -> memory_pb2.ListPositionsResponse:
+        """Return a page of the position ledger."""
+        with _map_errors("memory"):
+            return await self._stub.ListPositions(request, timeout=_SECONDS)
+
 
 class ClientRatings:
     """What is known of the tenant's agents. All methods raise ParleyError."""

@@ -10,7 +10,18 @@ from rich.cells import cell_len
 from parley.cli.__main__ import run
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, Issue
 from parley.v1.effect_pb2 import DECISION_RELATION_REVERSES, DecisionConfidence
-from parley.v1.memory_pb2 import CritiquePattern, PastDebate, Relevance
+from parley.v1.memory_pb2 import (
+    FLIP_OUTCOME_FLIP,
+    FLIP_OUTCOME_NO_FLIP,
+    FLIP_OUTCOME_UNKNOWN,
+    CritiquePattern,
+    FlipOutcome,
+    FlipSettlement,
+    LedgerPosition,
+    PastDebate,
+    Relevance,
+    StandChange,
+)
 from parley.v1.orchestrator_pb2 import GetMemoryResponse
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
@@ -216,6 +227,97 @@ def test_kinds_of_issue_are_shown_with_examples_who_raises_them_and_how_often_th
 def test_that_no_kind_of_issue_is_known_is_said(at: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["memory", "patterns", "--taken-up", *at]) == 0
     assert capsys.readouterr().err == ("No kind of issue is known there: debates raise them in critiques.\n")
+
+
+def position(agent: str = "ada", *changes: StandChange) -> LedgerPosition:
+    return LedgerPosition(
+        agent_id=agent,
+        agent_name=agent.title(),
+        debate_id=PRICES,
+        question="Kafka or RabbitMQ for orders?",
+        domain="data",
+        concluded_at=Timestamp(seconds=1_772_452_800),
+        stand="Use RabbitMQ.",
+        for_decision=True,
+        changes=changes,
+    )
+
+
+def change(outcome: FlipOutcome.ValueType, settlement: FlipSettlement | None = None) -> StandChange:
+    return StandChange(
+        earlier_debate_id=KAFKA,
+        earlier_concluded_at=Timestamp(seconds=1_772_366_400),
+        earlier_stand="Use Kafka.",
+        outcome=outcome,
+        settlement=settlement,
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "shown"),
+    [
+        (change(FLIP_OUTCOME_NO_FLIP), []),
+        (
+            change(FLIP_OUTCOME_UNKNOWN),
+            [f"Perhaps a flip, from 2026-03-01 ({KAFKA}): Use Kafka."],
+        ),
+        (
+            change(FLIP_OUTCOME_FLIP),
+            [f"Flip from 2026-03-01 ({KAFKA}): Use Kafka.", "Open: no later decision has taken a side"],
+        ),
+        (
+            change(
+                FLIP_OUTCOME_FLIP,
+                FlipSettlement(
+                    debate_id="deb-9", concluded_at=Timestamp(seconds=1_772_539_200), took_later_side=True
+                ),
+            ),
+            [
+                f"Flip from 2026-03-01 ({KAFKA}): Use Kafka.",
+                "Settled on 2026-03-03 by deb-9, for the later side",
+            ],
+        ),
+    ],
+    ids=("kept", "unknown", "open", "settled"),
+)
+def test_where_an_agent_stood_is_shown_with_the_side_it_left_and_what_settled_that(
+    at: list[str],
+    orchestrator: ScriptedOrchestrator,
+    capsys: pytest.CaptureFixture[str],
+    changed: StandChange,
+    shown: list[str],
+) -> None:
+    orchestrator.positions = [position("ada", changed)]
+    assert run(["memory", "positions", *at]) == 0
+    assert capsys.readouterr().out.rstrip().splitlines() == [
+        "1. Ada (for the decision): Use RabbitMQ.",
+        "   2026-03-02, data: Kafka or RabbitMQ for orders?",
+        *(f"   {each}" for each in shown),
+        f"   {PRICES}",
+    ]
+
+
+def test_stands_are_listed_of_one_agent_or_only_flips_up_to_a_limit(
+    at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flip = change(FLIP_OUTCOME_FLIP)
+    orchestrator.positions = [
+        position(agent, *changes) for agent in ("ada", "bo") for changes in ((), (flip,))
+    ]
+
+    def list_agents(*options: str) -> list[str]:
+        assert run(["memory", "positions", "--json", *options, *at]) == 0
+        return [each["agent_id"] for each in json.loads(capsys.readouterr().out)]
+
+    assert list_agents() == ["ada", "ada", "bo", "bo"]
+    assert list_agents("--limit", "3") == ["ada", "ada", "bo"]
+    assert list_agents("--flips") == ["ada", "bo"]
+    assert list_agents("--agent", "bo", "--flips") == ["bo"]
+    assert run(["memory", "positions", "--agent", "cy", "--flips", *at]) == 0
+    assert capsys.readouterr().err == "No flip is known of that agent.\n"
+    orchestrator.positions = []
+    assert run(["memory", "positions", *at]) == 0
+    assert capsys.readouterr().err == "No stand is known yet.\n"
 
 
 def test_what_to_do_is_said_if_nothing_is_found(at: list[str], capsys: pytest.CaptureFixture[str]) -> None:

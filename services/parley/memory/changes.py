@@ -1,0 +1,190 @@
+"""The changes of the position ledger: how stands stand to earlier ones of the same agent, and which decisions settled a flip.
+
+They name stands by their keys, so that no text is kept twice.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from parley.memory.debate import document_key
+from parley.memory.stands import POSITIONS, Stand, read_stands
+from parley.runtime.unreadable import skip_unreadable
+from parley.storage.ports import (
+    Collection,
+    Document,
+    Documents,
+    DuplicateError,
+    Fields,
+    Index,
+    OneOf,
+    Order,
+    Where,
+)
+from parley.v1 import memory_pb2 as pb
+
+CHANGES: Final = Collection(
+    "position_changes",
+    (
+        Index(("later",)),
+        Index(("earlier_debate",)),
+        Index(("later_debate",)),
+        Index(("tenant", "outcome", "place")),
+    ),
+)
+SETTLEMENTS: Final = Collection("position_settlements", (Index(("change",)), Index(("debate_key",))))
+_MAX_CHANGES: Final = 8
+"""Of a stand that are shown."""
+_KIND: Final = "change of a stand"
+_MANY: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a stand stands to an earlier one of the same agent; both by their keys."""
+
+    later: str
+    earlier: str
+    outcome: int
+
+    @property
+    def key(self) -> str:
+        """The key of its document."""
+        debate, _, _ = self.earlier.rpartition("/")
+        return f"{self.later}/{debate.rpartition('/')[2]}"
+
+
+class Changes:
+    """The changes of all tenants."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+
+    async def write(self, earlier: Stand, later: Stand, outcome: pb.FlipOutcome.ValueType) -> None:
+        """Write how a stand stands to an earlier one, unless one of them is gone."""
+        change = Change(later.key, earlier.key, outcome)
+        fields: Fields = {
+            "later": later.key,
+            "earlier": earlier.key,
+            "later_debate": later.debate_key,
+            "earlier_debate": earlier.debate_key,
+            "tenant": later.tenant,
+            "place": later.place,
+            "outcome": int(outcome),
+        }
+        await _put(self._documents, CHANGES, change.key, fields)
+        if outcome == pb.FLIP_OUTCOME_FLIP:
+            await self._documents.update(POSITIONS, later.key, {"flipped": True})
+        if len(await self._documents.find(POSITIONS, {"key": OneOf((earlier.key, later.key))})) < 2:
+            await self._delete(
+                change.key
+            )  # its debate was forgotten meanwhile, maybe before this was written
+
+    async def settle(self, change: str, decision: Stand, *, took_later: bool) -> None:
+        """Write which side a later decision took, unless the flip is gone."""
+        fields: Fields = {
+            "change": change,
+            "debate_key": decision.debate_key,
+            "debate": decision.debate,
+            "concluded": decision.concluded,
+            "took_later": took_later,
+        }
+        key = f"{change}/{decision.debate}"
+        await _put(self._documents, SETTLEMENTS, key, fields)
+        if await self._documents.get(CHANGES, change) is None:
+            await self._documents.delete(SETTLEMENTS, key)
+
+    async def remove(self, debate_key: str) -> None:
+        """Delete the changes from and to the stands of a debate, and what it settled."""
+        for side in ("later_debate", "earlier_debate"):
+            for each in await self._documents.find(CHANGES, {side: debate_key}, limit=_MANY):
+                await self._delete(each.key)
+        for each in await self._documents.find(SETTLEMENTS, {"debate_key": debate_key}, limit=_MANY):
+            await self._documents.delete(SETTLEMENTS, each.key)
+
+    async def list_flips(self, tenant: str, limit: int) -> list[tuple[str, Stand, Stand]]:
+        """Return the flips of a tenant to its latest stands, each with its key, the earlier and the later stand."""
+        where: Where = {"tenant": tenant, "outcome": int(pb.FLIP_OUTCOME_FLIP)}
+        found = _read(
+            await self._documents.find(CHANGES, where, order=(Order("place", descending=True),), limit=limit)
+        )
+        stands = await self._load_stands({key for each in found for key in (each.earlier, each.later)})
+        return [
+            (each.key, stands[each.earlier], stands[each.later])
+            for each in found
+            if each.earlier in stands and each.later in stands
+        ]
+
+    async def load(self, later: Sequence[Stand]) -> dict[str, list[pb.StandChange]]:
+        """Return the changes to stands, by their keys, the latest first."""
+        where = {"later": OneOf(tuple(each.key for each in later))}
+        found = _read(await self._documents.find(CHANGES, where, limit=_MANY)) if later else []
+        earlier = await self._load_stands({each.earlier for each in found})
+        settled = await self._load_settlements([each.key for each in found if _is_flip(each)])
+        changes: dict[str, list[pb.StandChange]] = {}
+        known = [each for each in found if each.earlier in earlier]
+        for each in sorted(known, key=lambda each: earlier[each.earlier].place, reverse=True):
+            listed = changes.setdefault(each.later, [])
+            if len(listed) < _MAX_CHANGES:
+                listed.append(_to_message(each, earlier[each.earlier], settled.get(each.key)))
+        return changes
+
+    async def _load_stands(self, keys: set[str]) -> dict[str, Stand]:
+        if not keys:
+            return {}
+        where = {"key": OneOf(tuple(sorted(keys)))}
+        found = await self._documents.find(POSITIONS, where, limit=len(keys))
+        return {each.key: each for each in read_stands(found)}
+
+    async def _load_settlements(self, changes: Sequence[str]) -> dict[str, pb.FlipSettlement]:
+        """Return the first decision that settled each flip."""
+        if not changes:
+            return {}
+        where = {"change": OneOf(tuple(changes))}
+        found = await self._documents.find(SETTLEMENTS, where, limit=_MANY)
+        pairs = skip_unreadable(found, _read_settlement, "settlement of a flip", document_key)
+        ordered = sorted(pairs, key=lambda each: each[1].concluded_at.ToMilliseconds(), reverse=True)
+        return dict(ordered)
+
+    async def _delete(self, key: str) -> None:
+        await self._documents.delete(CHANGES, key)
+        for each in await self._documents.find(SETTLEMENTS, {"change": key}, limit=_MANY):
+            await self._documents.delete(SETTLEMENTS, each.key)
+
+
+async def _put(documents: Documents, collection: Collection, key: str, fields: Fields) -> None:
+    try:
+        await documents.insert(collection, key, fields)
+    except DuplicateError:
+        await documents.update(collection, key, fields)
+
+
+def _is_flip(change: Change) -> bool:
+    return change.outcome == pb.FLIP_OUTCOME_FLIP
+
+
+def _read(found: Iterable[Document]) -> list[Change]:
+    return list(skip_unreadable(found, _from_document, _KIND, document_key))
+
+
+def _from_document(document: Document) -> Change:
+    fields: Any = document.fields
+    return Change(str(fields["later"]), str(fields["earlier"]), pb.FlipOutcome.ValueType(fields["outcome"]))
+
+
+def _read_settlement(document: Document) -> tuple[str, pb.FlipSettlement]:
+    fields: Any = document.fields
+    found = pb.FlipSettlement(debate_id=fields["debate"], took_later_side=fields["took_later"])
+    found.concluded_at.FromMilliseconds(fields["concluded"])
+    return str(fields["change"]), found
+
+
+def _to_message(change: Change, earlier: Stand, settled: pb.FlipSettlement | None) -> pb.StandChange:
+    found = pb.StandChange(
+        earlier_debate_id=earlier.debate,
+        earlier_stand=earlier.text,
+        outcome=pb.FlipOutcome.ValueType(change.outcome),
+        settlement=settled,
+    )
+    found.earlier_concluded_at.FromMilliseconds(earlier.concluded)
+    return found

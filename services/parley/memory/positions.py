@@ -1,0 +1,174 @@
+"""The position ledger: where each agent stood in the end of each debate, and when it changed sides.
+
+It is an effect of records. Each stand of a record is written, then compared with the agent's others, whichever was recorded first;
+then it is looked at which flips the debate's decision settles. All of it is keyed by debates, so that the same record again changes nothing.
+"""
+
+import asyncio
+from typing import Final
+
+from parley.memory.changes import Changes
+from parley.memory.debate import storage_key
+from parley.memory.embedding import EmbeddingClient
+from parley.memory.stand_reader import StandReader
+from parley.memory.stands import (
+    POSITIONS,
+    Matter,
+    Stand,
+    agent_key,
+    create_stands,
+    read_stands,
+    shorten_question,
+    to_fields,
+    to_place,
+)
+from parley.runtime.page_tokens import Place
+from parley.storage.ports import Above, Below, Documents, DuplicateError, Order, Where
+from parley.v1 import memory_pb2 as pb
+from parley.v1.memory_pb2 import LedgerPosition, RecordDebateRequest
+
+_MAX_COMPARED: Final = 8
+"""Of an agent's earlier stands that one is compared with: those on the same matter first, the latest of them."""
+_MAX_LOOKED_AT: Final = 200
+"""Of an agent's latest stands, a tenant's latest flips, and its later decisions."""
+_LATEST_FIRST: Final = (Order("place", descending=True),)
+
+
+class Positions:
+    """The position ledgers of all tenants; an effect of records."""
+
+    def __init__(self, documents: Documents, meanings: EmbeddingClient, reader: StandReader) -> None:
+        self._documents = documents
+        self._meanings = meanings
+        self._reader = reader
+        self._changes = Changes(documents)
+
+    async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
+        """Write where a debate's agents stood, who flipped, and which flips it settled."""
+        if not record.stands:
+            return
+        (meaning,) = await self._meanings.embed(shorten_question(record.debate.question))
+        stands = create_stands(tenant, record, meaning)
+        await self._write(tenant, record, stands)
+        for each in stands:
+            await self._compare(each)
+        for key, earlier, later in await self._changes.list_flips(tenant, _MAX_LOOKED_AT):
+            await self._settle(key, earlier, later, stands[0])
+
+    async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
+        """Delete a debate's stands, and what they are compared with or settled."""
+        debate_key = storage_key(tenant, record.debate.debate_id)
+        for each in await self._documents.find(POSITIONS, {"debate_key": debate_key}):
+            await self._documents.delete(POSITIONS, each.key)
+        await self._changes.remove(debate_key)
+
+    async def page(
+        self, tenant: str, *, agent: str, only_flips: bool, after: Place | None, size: int
+    ) -> tuple[list[LedgerPosition], Place | None]:
+        """Return a page of the ledger, the latest stands first, and the place at which it ends if there are more."""
+        where: dict[str, str | bool | Below] = {"tenant": tenant}
+        where |= {"agent_key": agent_key(agent)} if agent else {}
+        where |= {"flipped": True} if only_flips else {}
+        where |= {"place": Below(to_place(after))} if after else {}
+        found = await self._documents.find(POSITIONS, where, order=_LATEST_FIRST, limit=size + 1)
+        stands = read_stands(found[:size])
+        changes = await self._changes.load(stands)
+        listed = []
+        for each in stands:
+            entry = each.to_message()
+            entry.changes.extend(changes.get(each.key, ()))
+            if not only_flips or _has_flip(entry):  # what it flipped from may be forgotten
+                listed.append(entry)
+        return listed, _place_of(found[size - 1].fields["place"]) if len(found) > size else None
+
+    async def _write(self, tenant: str, record: RecordDebateRequest, stands: list[Stand]) -> None:
+        wanted = {each.key: to_fields(each) for each in stands}
+        debate_key = storage_key(tenant, record.debate.debate_id)
+        known = await self._documents.find(POSITIONS, {"debate_key": debate_key})
+        if any(
+            {**wanted.get(each.key, {}), "flipped": each.fields.get("flipped")} != each.fields
+            for each in known
+        ):
+            await self.remove(
+                tenant, record
+            )  # the debate was forgotten, and recorded anew with other content
+        for key, fields in wanted.items():
+            try:
+                await self._documents.insert(POSITIONS, key, {**fields, "flipped": False})
+            except DuplicateError:
+                await self._documents.update(POSITIONS, key, fields)
+
+    async def _compare(self, stand: Stand) -> None:
+        where = {"tenant": stand.tenant, "agent_key": agent_key(stand.agent)}
+        others = await self._list(where, latest_first=True)
+        before = [each for each in others if each.place < stand.place and each.debate != stand.debate]
+        pairs = [(each, stand) for each in _choose(before, stand)]
+        after = [each for each in others if each.place > stand.place and each.debate != stand.debate]
+        pairs += [(stand, each) for each in after if each.find_matter(stand) is not Matter.OTHER][
+            :_MAX_COMPARED
+        ]
+        outcomes = await asyncio.gather(*(self._judge(earlier, later) for earlier, later in pairs))
+        for (earlier, later), outcome in zip(pairs, outcomes, strict=True):
+            await self._changes.write(earlier, later, outcome)
+        if any(outcome == pb.FLIP_OUTCOME_FLIP for outcome in outcomes):
+            await self._settle_by_later(stand)
+
+    async def _judge(self, earlier: Stand, later: Stand) -> pb.FlipOutcome.ValueType:
+        kept = later.deduce_kept(earlier)
+        if kept is None:
+            kept = await self._reader.read(later.question, earlier.text, later.text)
+        if kept:
+            return pb.FLIP_OUTCOME_NO_FLIP
+        if kept is None or later.find_matter(earlier) is not Matter.SAME:
+            return pb.FLIP_OUTCOME_UNKNOWN
+        return pb.FLIP_OUTCOME_FLIP
+
+    async def _settle_by_later(self, stand: Stand) -> None:
+        """Settle new flips by decisions that were recorded before them although they are later."""
+        where: Where = {"tenant": stand.tenant, "place": Above(stand.place)}
+        decisions = {each.debate: each for each in await self._list(where, latest_first=False)}
+        if not decisions:
+            return
+        for key, earlier, later in await self._changes.list_flips(stand.tenant, _MAX_LOOKED_AT):
+            for decision in decisions.values():
+                await self._settle(key, earlier, later, decision)
+
+    async def _settle(self, key: str, earlier: Stand, later: Stand, decision: Stand) -> None:
+        """Write which side of a flip a decision took, if it is a later one on the matter and took one of them."""
+        if decision.concluded <= later.concluded or decision.debate == later.debate:
+            return
+        took = {
+            upheld is is_later
+            for is_later, stand in ((False, earlier), (True, later))
+            if (upheld := await self._read_upheld(stand, decision)) is not None
+        }
+        if len(took) == 1:
+            await self._changes.settle(key, decision, took_later=took.pop())
+
+    async def _read_upheld(self, stand: Stand, decision: Stand) -> bool | None:
+        """Return whether a decision is what an earlier stand asks for; None if it cannot be told, or is on another matter."""
+        upheld = decision.deduce_upheld(stand)
+        if upheld is not None or not decision.decided or decision.find_matter(stand) is not Matter.SAME:
+            return upheld
+        return await self._reader.read(decision.question, stand.text, decision.decided)
+
+    async def _list(self, where: Where, *, latest_first: bool) -> list[Stand]:
+        order = (Order("place", descending=latest_first),)
+        return read_stands(await self._documents.find(POSITIONS, where, order=order, limit=_MAX_LOOKED_AT))
+
+
+def _choose(earlier: list[Stand], stand: Stand) -> list[Stand]:
+    """Return those that a stand is compared with; `earlier` begins with the latest."""
+    matters = {each.key: stand.find_matter(each) for each in earlier}
+    same = [each for each in earlier if matters[each.key] is Matter.SAME]
+    maybe = [each for each in earlier if matters[each.key] is Matter.MAYBE]
+    return (same + maybe)[:_MAX_COMPARED]
+
+
+def _has_flip(entry: LedgerPosition) -> bool:
+    return any(each.outcome == pb.FLIP_OUTCOME_FLIP for each in entry.changes)
+
+
+def _place_of(place: object) -> Place:
+    milliseconds, _, key = str(place).partition("/")
+    return float(milliseconds), key

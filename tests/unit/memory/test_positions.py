@@ -1,0 +1,405 @@
+"""Who changed sides on a matter is in the ledger once, whichever debate is recorded first, and gone with what is forgotten."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from itertools import count, product
+from pathlib import Path
+
+import pytest
+
+from parley.memory import changes as changes_module
+from parley.memory import positions as positions_module
+from parley.memory.changes import CHANGES, SETTLEMENTS
+from parley.memory.positions import Positions
+from parley.memory.stand_reader import StandReader
+from parley.memory.stands import POSITIONS
+from parley.runtime.errors import ParleyError, unavailable
+from parley.storage.opening import open_store
+from parley.storage.ports import Document, Documents
+from parley.v1.effect_pb2 import (
+    DECISION_RELATION_CONFIRMS,
+    DECISION_RELATION_REFINES,
+    DECISION_RELATION_REVERSES,
+    DecisionRelation,
+    RelatedDecision,
+)
+from parley.v1.memory_pb2 import (
+    FLIP_OUTCOME_FLIP,
+    FLIP_OUTCOME_NO_FLIP,
+    FLIP_OUTCOME_UNKNOWN,
+    FinalStand,
+    FlipOutcome,
+    LedgerPosition,
+    PastDebate,
+    RecordDebateRequest,
+)
+from tests.support.stopping_stores import StoppedError, StoppingDocuments, Writes
+from tests.support.word_meanings import WordMeanings
+
+FLIP, NO_FLIP, UNKNOWN = FLIP_OUTCOME_FLIP, FLIP_OUTCOME_NO_FLIP, FLIP_OUTCOME_UNKNOWN
+CONFIRMS, REFINES, REVERSES = (
+    DECISION_RELATION_CONFIRMS,
+    DECISION_RELATION_REFINES,
+    DECISION_RELATION_REVERSES,
+)
+FENCE, CHOIR = "A fence?", "Which language for the choir?"
+
+
+class Sides(StandReader):
+    """Takes two stands for the same answer if both begin with the same word; `?` cannot be told."""
+
+    def __init__(self) -> None:
+        self.read_pairs: list[tuple[str, str]] = []
+        self.away = False
+
+    async def read(self, question: str, one: str, other: str) -> bool | None:
+        if self.away:
+            raise unavailable("CONVERGENCE_UNAVAILABLE", "away")
+        self.read_pairs.append((one, other))
+        first, second = one.split(maxsplit=1)[0].strip(".,!"), other.split(maxsplit=1)[0].strip(".,!")
+        return None if "?" in (first, second) else first == second
+
+
+def stand(text: str, agent: str = "ada", *, for_decision: bool | None = None) -> FinalStand:
+    return FinalStand(agent_id=agent, agent_name=agent.title(), text=text, for_decision=for_decision)
+
+
+def record(
+    debate_id: str,
+    *stands: FinalStand,
+    question: str = FENCE,
+    at: int = 0,
+    **related: DecisionRelation.ValueType,
+) -> RecordDebateRequest:
+    """A debate of this day. `related` names earlier debates `deb_N`."""
+    debate = PastDebate(debate_id=debate_id, question=question, conclusion="This.", domain="garden")
+    debate.concluded_at.FromSeconds(86_400 * (at or int(debate_id.rpartition("-")[2])))
+    debate.related.extend(
+        RelatedDecision(debate_id=name.replace("_", "-"), relation=relation)
+        for name, relation in related.items()
+    )
+    return RecordDebateRequest(debate=debate, stands=stands)
+
+
+@dataclass(frozen=True)
+class Kept:
+    documents: Documents
+    meanings: WordMeanings
+    sides: Sides
+
+    @property
+    def positions(self) -> Positions:
+        return Positions(self.documents, self.meanings, self.sides)
+
+    def stopping(self, writes: Writes) -> Positions:
+        return Positions(StoppingDocuments(self.documents, writes), self.meanings, self.sides)
+
+    async def record(self, *records: RecordDebateRequest) -> None:
+        for each in records:
+            await self.positions.apply("acme", each)
+
+    async def listed(
+        self, tenant: str = "acme", *, agent: str = "", only_flips: bool = False
+    ) -> list[LedgerPosition]:
+        found, _ = await self.positions.page(tenant, agent=agent, only_flips=only_flips, after=None, size=200)
+        return found
+
+    async def outcomes(self) -> dict[tuple[str, str], FlipOutcome.ValueType]:
+        """How a stand of a debate stands to one of an earlier debate."""
+        return {
+            (each.debate_id, change.earlier_debate_id): change.outcome
+            for each in await self.listed()
+            for change in each.changes
+        }
+
+    async def settled(self) -> dict[str, tuple[str, bool] | None]:
+        """Of each debate with a flip what settled that, and if it took the later side."""
+        return {
+            each.debate_id: (change.settlement.debate_id, change.settlement.took_later_side)
+            if change.HasField("settlement")
+            else None
+            for each in await self.listed(only_flips=True)
+            for change in each.changes
+            if change.outcome == FLIP
+        }
+
+    async def stored(self) -> Sequence[Document]:
+        return [
+            *await self.documents.find(POSITIONS, {}),
+            *await self.documents.find(CHANGES, {}),
+            *await self.documents.find(SETTLEMENTS, {}),
+        ]
+
+
+@pytest.fixture
+async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
+    async with open_store(f"sqlite:///{tmp_path / 'store'}", "memory") as store:
+        await store.documents.prepare(POSITIONS, CHANGES, SETTLEMENTS)
+        yield Kept(store.documents, WordMeanings(["fence", "choir", "gate"]), Sides())
+
+
+async def test_each_agent_of_a_debate_has_an_entry_with_its_stand_and_day(kept: Kept) -> None:
+    await kept.record(record("deb-1", stand("Yes.", for_decision=True), stand("No.", "bo")))
+    ada, bo = sorted(await kept.listed(), key=lambda each: each.agent_id)
+    assert (ada.agent_name, ada.debate_id, ada.question, ada.domain) == ("Ada", "deb-1", FENCE, "garden")
+    assert (ada.stand, ada.for_decision, ada.concluded_at.seconds) == ("Yes.", True, 86_400)
+    assert (bo.stand, bo.HasField("for_decision"), list(bo.changes)) == ("No.", False, [])
+    assert not await kept.listed("other"), "another tenant sees none"
+
+
+async def test_opposed_stands_of_one_agent_on_one_question_are_a_flip(kept: Kept) -> None:
+    await kept.record(
+        record("deb-1", stand("Yes."), stand("No.", "bo")),
+        record("deb-2", stand("No, the deer are gone."), stand("No!", "bo")),
+    )
+    assert [(each.agent_id, each.debate_id) for each in await kept.listed(only_flips=True)] == [
+        ("ada", "deb-2")
+    ]
+    (ada,) = await kept.listed(agent="ada", only_flips=True)
+    (change,) = ada.changes
+    assert (change.earlier_debate_id, change.earlier_stand, change.outcome) == ("deb-1", "Yes.", FLIP)
+    assert change.earlier_concluded_at.seconds == 86_400
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "question", "outcome"),
+    [
+        ("Yes.", "Yes, with a gate.", FENCE, NO_FLIP),
+        ("Yes.", "? It depends.", FENCE, UNKNOWN),
+        ("Yes.", "No.", CHOIR, None),
+    ],
+)
+async def test_stands_that_are_not_opposed_or_on_another_matter_are_no_flip(
+    kept: Kept, first: str, second: str, question: str, outcome: FlipOutcome.ValueType | None
+) -> None:
+    await kept.record(record("deb-1", stand(first)), record("deb-2", stand(second), question=question))
+    assert (await kept.outcomes()).get(("deb-2", "deb-1")) == outcome
+    assert not await kept.listed(only_flips=True)
+
+
+async def test_opposed_stands_on_questions_that_are_only_alike_cannot_be_told(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.memory.stands.SAME_FROM", 1.1)
+    await kept.record(
+        record("deb-1", stand("Yes.")), record("deb-2", stand("No.")), record("deb-3", stand("No."))
+    )
+    assert await kept.outcomes() == {
+        ("deb-2", "deb-1"): UNKNOWN,
+        ("deb-3", "deb-1"): UNKNOWN,
+        ("deb-3", "deb-2"): NO_FLIP,
+    }
+
+
+async def test_questions_that_another_model_embedded_are_not_compared(kept: Kept) -> None:
+    await kept.record(record("deb-1", stand("Yes.")))
+    kept.meanings.model = "other"
+    await kept.record(record("deb-2", stand("No.")))
+    assert not await kept.outcomes()
+
+
+async def test_a_matter_is_the_same_whatever_the_question_if_the_decision_names_the_earlier_one(
+    kept: Kept,
+) -> None:
+    await kept.record(
+        record("deb-1", stand("Yes.")), record("deb-2", stand("No."), question=CHOIR, deb_1=REFINES)
+    )
+    assert await kept.outcomes() == {("deb-2", "deb-1"): FLIP}
+
+
+@pytest.mark.parametrize(
+    ("relation", "was_for", "is_for", "outcome"),
+    [
+        (CONFIRMS, True, True, NO_FLIP),
+        (REFINES, True, False, FLIP),
+        (CONFIRMS, False, True, FLIP),
+        (REVERSES, True, True, FLIP),
+        (CONFIRMS, False, False, UNKNOWN),
+        (REVERSES, False, True, UNKNOWN),
+        (REVERSES, True, False, UNKNOWN),
+        (REVERSES, None, True, UNKNOWN),
+    ],
+)
+async def test_without_reading_them_a_flip_follows_from_who_was_for_which_decision(
+    kept: Kept,
+    relation: DecisionRelation.ValueType,
+    was_for: bool | None,
+    is_for: bool,
+    outcome: FlipOutcome.ValueType,
+) -> None:
+    await kept.record(
+        record("deb-1", stand("? This.", for_decision=was_for)),
+        record("deb-2", stand("? That.", for_decision=is_for), deb_1=relation),
+    )
+    assert await kept.outcomes() == {("deb-2", "deb-1"): outcome}
+    assert bool(kept.sides.read_pairs) == (outcome == UNKNOWN)
+
+
+async def test_a_flip_is_found_whichever_debate_is_recorded_first(kept: Kept) -> None:
+    await kept.record(
+        record("deb-3", stand("Yes.")), record("deb-1", stand("Yes.")), record("deb-2", stand("No."))
+    )
+    assert await kept.outcomes() == {
+        ("deb-2", "deb-1"): FLIP,
+        ("deb-3", "deb-1"): NO_FLIP,
+        ("deb-3", "deb-2"): FLIP,
+    }
+
+
+SETTLING = [
+    (record("deb-3", stand("No.", "bo", for_decision=True)), True),
+    (record("deb-3", stand("Yes.", "bo", for_decision=True)), False),
+    (record("deb-3", stand("? Other.", "bo", for_decision=True), deb_2=CONFIRMS), True),
+    (record("deb-3", stand("? Other.", "bo", for_decision=True), deb_1=REVERSES), True),
+    (record("deb-3", stand("? Other.", "bo", for_decision=True), deb_2=REVERSES), False),
+    (record("deb-3", stand("? Other.", "bo", for_decision=True), deb_1=CONFIRMS, deb_2=CONFIRMS), None),
+    (record("deb-3", stand("? Other.", "bo", for_decision=True)), None),
+    (record("deb-3", stand("No.", "bo")), None),
+    (record("deb-3", stand("No.", "bo", for_decision=True), question=CHOIR), None),
+    (record("deb-0", stand("No.", "bo", for_decision=True), at=1), None),
+]
+
+
+@pytest.mark.parametrize(("decision", "took_later"), SETTLING, ids=range(len(SETTLING)))
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (0, 2, 1)])
+async def test_a_flip_is_open_until_a_later_decision_on_the_matter_takes_a_side(
+    kept: Kept, decision: RecordDebateRequest, took_later: bool | None, order: Sequence[int]
+) -> None:
+    flip = [
+        record("deb-1", stand("Yes.", for_decision=True)),
+        record("deb-2", stand("No.", for_decision=True)),
+    ]
+    records = [*flip, decision]
+    await kept.record(*(records[place] for place in order))
+    assert await kept.settled() == {"deb-2": None if took_later is None else ("deb-3", took_later)}
+
+
+async def test_the_first_decision_that_takes_a_side_settles_and_the_next_one_does_once_it_is_forgotten(
+    kept: Kept,
+) -> None:
+    first = record("deb-3", stand("Yes.", "bo", for_decision=True))
+    await kept.record(
+        record("deb-1", stand("Yes.")),
+        record("deb-2", stand("No.")),
+        record("deb-4", stand("No.", "bo", for_decision=True)),
+        first,
+    )
+    assert (await kept.settled())["deb-2"] == ("deb-3", False)
+    await kept.positions.remove("acme", first)
+    assert (await kept.settled())["deb-2"] == ("deb-4", True)
+
+
+async def test_a_forgotten_debate_leaves_nothing_and_takes_its_flips_along(kept: Kept) -> None:
+    records = [
+        record("deb-1", stand("Yes.")),
+        record("deb-2", stand("No.")),
+        record("deb-3", stand("No.", for_decision=True)),
+    ]
+    await kept.record(*records)
+    await kept.positions.remove("acme", records[0])
+    assert await kept.outcomes() == {("deb-3", "deb-2"): NO_FLIP}
+    assert not await kept.listed(only_flips=True)
+    for each in records:
+        await kept.positions.remove("acme", each)
+    assert not await kept.stored()
+
+
+async def test_a_debate_that_is_recorded_anew_with_other_stands_leaves_none_of_the_old_ones(
+    kept: Kept,
+) -> None:
+    await kept.record(
+        record("deb-1", stand("Yes."), stand("Yes.", "bo")),
+        record("deb-2", stand("No."), stand("No.", "bo")),
+        record("deb-2", stand("Yes.")),
+    )
+    assert sorted((each.debate_id, each.agent_id, each.stand) for each in await kept.listed()) == [
+        ("deb-1", "ada", "Yes."),
+        ("deb-1", "bo", "Yes."),
+        ("deb-2", "ada", "Yes."),
+    ]
+    assert await kept.outcomes() == {("deb-2", "deb-1"): NO_FLIP}
+
+
+async def test_wherever_the_process_stops_the_same_record_again_finishes_it(kept: Kept) -> None:
+    records = [
+        record("deb-1", stand("Yes.")),
+        record("deb-2", stand("No."), stand("No.", "bo")),
+        record("deb-3", stand("Yes.", for_decision=True), stand("Yes.", "bo", for_decision=True)),
+    ]
+    await kept.record(*records)
+    whole = await kept.stored()
+    assert len(await kept.listed(only_flips=True)) == 3
+    stops = 0
+    for action, lost in product(("apply", "remove"), (False, True)):
+        for limit in count():
+            await kept.record(*(records if action == "remove" else records[:2]))
+            try:
+                await getattr(kept.stopping(Writes(limit, lost)), action)("acme", records[2])
+                break
+            except StoppedError:
+                stops += 1
+            if action == "remove":
+                await kept.positions.remove("acme", records[2])
+                assert not [each for each in await kept.stored() if "deb-3" in each.key]
+            await kept.record(records[2])
+            assert await kept.stored() == whole
+            await kept.positions.remove("acme", records[2])
+    assert stops > 20
+
+
+async def test_what_a_forgotten_debate_was_compared_with_meanwhile_is_not_kept(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier, later = record("deb-1", stand("Yes.")), record("deb-2", stand("No."))
+    await kept.record(earlier)
+    read = Sides.read
+
+    async def forget_and_read(self: Sides, question: str, one: str, other: str) -> bool | None:
+        await kept.positions.remove("acme", earlier)
+        return await read(self, question, one, other)
+
+    monkeypatch.setattr(Sides, "read", forget_and_read)
+    await kept.record(later)
+    assert [each.key.split("/")[1] for each in await kept.stored()] == ["deb-2"]
+
+
+async def test_without_the_convergence_service_an_error_says_so_and_the_record_can_be_applied_later(
+    kept: Kept,
+) -> None:
+    await kept.record(record("deb-1", stand("Yes.")))
+    kept.sides.away = True
+    with pytest.raises(ParleyError, match="away"):
+        await kept.record(record("deb-2", stand("No.")))
+    kept.sides.away = False
+    await kept.record(record("deb-2", stand("No.")))
+    assert await kept.outcomes() == {("deb-2", "deb-1"): FLIP}
+
+
+async def test_a_debate_without_stands_asks_for_no_meaning(kept: Kept) -> None:
+    await kept.record(record("deb-1"))
+    assert not kept.meanings.embedded
+
+
+async def test_an_agent_of_many_debates_is_compared_with_the_latest_on_the_matter(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(positions_module, "_MAX_COMPARED", 2)
+    monkeypatch.setattr(changes_module, "_MAX_CHANGES", 3)
+    await kept.record(*(record(f"deb-{day}", stand("Yes.")) for day in range(1, 5)))
+    kept.sides.read_pairs.clear()
+    await kept.record(record("deb-5", stand("No.")))
+    assert len(kept.sides.read_pairs) == 2
+    (latest,) = await kept.listed(only_flips=True)
+    assert [each.earlier_debate_id for each in latest.changes] == ["deb-4", "deb-3"]
+
+
+async def test_the_ledger_is_listed_in_pages_the_latest_first(kept: Kept) -> None:
+    await kept.record(*(record(f"deb-{day}", stand("Yes."), stand("No.", "bo")) for day in (2, 1, 3)))
+    found, after = list[tuple[str, str]](), None
+    while True:
+        page, after = await kept.positions.page("acme", agent="", only_flips=False, after=after, size=4)
+        found += [(each.debate_id, each.agent_id) for each in page]
+        if after is None:
+            break
+    assert [debate for debate, _ in found] == ["deb-3"] * 2 + ["deb-2"] * 2 + ["deb-1"] * 2
+    assert len(set(found)) == 6
