@@ -125,6 +125,7 @@ _SPECIAL: Sequence[Message] = (
     memory_pb2.ListPositionsRequest(agent_id="one", only_flips=True, page_size=3),
     orchestrator_pb2.ListMemoryPositionsRequest(agent_id="one", only_flips=True, page_size=3),
     orchestrator_pb2.ListAgentRelationshipsRequest(agent_id="one", page_size=3),
+    orchestrator_pb2.ListMemoryMomentsRequest(kind=memory_pb2.MOMENT_KIND_REVERSAL, page_size=3),
     ratings_pb2.GetPersonaRequest(agent_id="one"),
     memory_pb2.RecallRequest(text="One service or several?", limit=2),
     memory_pb2.RecordDebateRequest(
@@ -138,6 +139,7 @@ _SPECIAL: Sequence[Message] = (
     memory_pb2.ForgetDebateRequest(debate_id=DEBATE),
     orchestrator_pb2.SearchMemoryRequest(text="One service or several?", limit=2, domain="general"),
     memory_pb2.ListPatternsRequest(text="One service or several?", domain="code", page_size=3),
+    memory_pb2.ListMomentsRequest(kind=memory_pb2.MOMENT_KIND_REVERSAL, page_size=3),
     # Of another debate, since the others ask about this one.
     orchestrator_pb2.DeleteDebateRequest(debate_id="deb-20260101-000000-bbbbbbbb", ratings=True),
 )

@@ -33,7 +33,7 @@ from parley.v1.debate_pb2 import (
     Reply,
     Work,
 )
-from parley.v1.memory_pb2 import CritiquePattern, LedgerPosition
+from parley.v1.memory_pb2 import CritiquePattern, LedgerPosition, Moment
 from parley.v1.ratings_pb2 import Relationship
 from tests.support.made_events import made_event
 
@@ -152,6 +152,8 @@ class ScriptedOrchestrator:
     """Of every agent, two on a page."""
     patterns: Sequence[CritiquePattern] = ()
     """What debates raise, two on a page."""
+    moments: Sequence[Moment] = ()
+    """What stands out in debates, two on a page."""
     positions: Sequence[LedgerPosition] = ()
     """Where agents stood, two on a page."""
     is_rated: bool = True
@@ -339,6 +341,16 @@ class ScriptedOrchestrator:
         end = first + 2
         return pb.ListMemoryPositionsResponse(
             positions=found[first:end], next_page_token=str(end) if end < len(found) else ""
+        )
+
+    def ListMemoryMoments(  # noqa: N802
+        self, request: pb.ListMemoryMomentsRequest, context: Any
+    ) -> pb.ListMemoryMomentsResponse:
+        found = [each for each in self.moments if request.kind in {0, each.kind}]
+        first = int(request.page_token or 0)
+        end = first + 2
+        return pb.ListMemoryMomentsResponse(
+            moments=found[first:end], next_page_token=str(end) if end < len(found) else ""
         )
 
     def ListAgentRelationships(  # noqa: N802

@@ -6,6 +6,7 @@ from parley.cli.execute import execute
 from parley.cli.input.parameters import Count, debate_argument, json_option, server_option
 
 _orchestrator_option = server_option("orchestrator")
+_MOMENT_KINDS = ("lone-dissenter-won", "unanimous-flip", "reversal")
 
 
 @click.group("memory")
@@ -77,6 +78,18 @@ def positions(
     from parley.cli.commands.memory import list_positions
 
     execute(list_positions(server, agent, limit, only_flips=flips, as_json=as_json))
+
+
+@memory.command()
+@click.option("--kind", type=click.Choice(_MOMENT_KINDS), help="Only moments of this kind. Default: all.")
+@click.option("--limit", type=Count(500), default=20, show_default=True, help="Moments at most.")
+@json_option
+@_orchestrator_option
+def moments(kind: str | None, limit: int, as_json: bool, server: str | None) -> None:  # noqa: FBT001
+    """List what stands out in debates, latest first: lone dissenters who won, unanimous flips, reversed decisions."""
+    from parley.cli.commands.memory import list_moments
+
+    execute(list_moments(server, kind, limit, as_json=as_json))
 
 
 @memory.command()

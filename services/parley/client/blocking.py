@@ -196,6 +196,7 @@ class SyncParleyClient(SyncConnection[ParleyClient]):
     forget_memory = _blocking_call(ParleyClient.forget_memory)
     list_patterns = _blocking_iterator(ParleyClient.list_patterns)
     list_positions = _blocking_iterator(ParleyClient.list_positions)
+    list_moments = _blocking_iterator(ParleyClient.list_moments)
     list_relationships = _blocking_iterator(ParleyClient.list_relationships)
     cancel = _blocking_call(ParleyClient.cancel)
     pause = _blocking_call(ParleyClient.pause)

@@ -240,6 +240,16 @@ class ParleyClient(Connection):
         )
         return self._list(self._stub.ListMemoryPositions, request, lambda page: page.positions)
 
+    def list_moments(
+        self,
+        kind: memory_pb2.MomentKind.ValueType = memory_pb2.MOMENT_KIND_UNSPECIFIED,
+        *,
+        page_size: int = _PAGE,
+    ) -> AsyncGenerator[memory_pb2.Moment, None]:
+        """Yield what stands out in debates, those of the latest debate first; only moments of `kind` if it is given."""
+        request = orchestrator_pb2.ListMemoryMomentsRequest(kind=kind, page_size=page_size)
+        return self._list(self._stub.ListMemoryMoments, request, lambda page: page.moments)
+
     def list_relationships(
         self, agent_id: str, *, page_size: int = _PAGE
     ) -> AsyncGenerator[ratings_pb2.Relationship, None]:

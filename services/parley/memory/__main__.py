@@ -12,6 +12,7 @@ from parley.memory.embedding import EmbeddingClient
 from parley.memory.index import DebateIndex
 from parley.memory.lease import LEASES, Lease
 from parley.memory.memories import Memories
+from parley.memory.moments import MOMENTS, Moments
 from parley.memory.outbox import Outbox
 from parley.memory.patterns import CONTRIBUTIONS, PATTERNS, Patterns
 from parley.memory.positions import Positions
@@ -58,6 +59,7 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
                 POSITIONS,
                 CHANGES,
                 SETTLEMENTS,
+                MOMENTS,
                 TOMBSTONES,
             )
         try:
@@ -77,7 +79,8 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         tiers = Tiers(store.documents, clock)
         patterns = Patterns(store.documents, meanings)
         positions = Positions(store.documents, meanings, StandReader(convergence))
-        outbox = Outbox(store.documents, [traces, tiers, index, patterns, positions], clock)
+        moments = Moments(store.documents)
+        outbox = Outbox(store.documents, [traces, tiers, index, patterns, positions, moments], clock)
         await stack.enter_async_context(background_task("finishing memory's records", outbox.run()))
         memories = Memories(store.documents, index, traces, tiers, meanings, outbox, clock)
         lease = Lease(store.documents, "consolidation", LEASE_SECONDS, clock)
@@ -87,7 +90,7 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         ]
         consolidation = Consolidation(store.documents, tiers, memories, lease, clock, retentions)
         await stack.enter_async_context(background_task("consolidating memories", consolidation.run()))
-        servicer = MemoryServicer(memories, patterns, positions, settings.recall_floor_percent)
+        servicer = MemoryServicer(memories, patterns, positions, moments, settings.recall_floor_percent)
         yield Service(
             "parley.v1.MemoryService",
             lambda server: add_MemoryServiceServicer_to_server(servicer, server),

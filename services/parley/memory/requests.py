@@ -5,6 +5,7 @@ from datetime import UTC
 from typing import Final
 
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.runtime.page_tokens import Place, read_token
 from parley.runtime.validation import NAME, Violations
@@ -17,6 +18,7 @@ _MAX_PART_BYTES: Final = 16 * 1024
 _MAX_PARTS: Final = {
     "debate.dissents": 32,
     "debate.evidence": 32,
+    "debate.related": 100,
     "stands": 64,
     "issues": 256,
 }
@@ -44,7 +46,9 @@ def check_record(request: pb.RecordDebateRequest) -> None:
     violations.check_stored_text("debate.question", debate.question, max_bytes=_MAX_BYTES)
     violations.check_stored_text("debate.conclusion", debate.conclusion, max_bytes=_MAX_BYTES)
     _check_domain(violations, "debate.domain", debate.domain)
-    _check_time(violations, debate)
+    concluded = "debate.concluded_at"
+    violations.check(that=debate.HasField("concluded_at"), field=concluded, otherwise="is not set")
+    _check_time(violations, concluded, debate.concluded_at)
     violations.check_range("debate.confidence.percent", debate.confidence.percent, 0, 100)
     violations.check(
         that=not debate.HasField("relevance"), field="debate.relevance", otherwise="must not be set"
@@ -52,11 +56,14 @@ def check_record(request: pb.RecordDebateRequest) -> None:
     for field, parts in (
         ("debate.dissents", debate.dissents),
         ("debate.evidence", debate.evidence),
+        ("debate.related", debate.related),
         ("stands", request.stands),
         ("issues", request.issues),
     ):
         _check_parts(violations, field, parts)
     _check_texts(violations, "debate.confidence", debate.confidence)
+    for place, related in enumerate(debate.related[: _MAX_PARTS["debate.related"]]):
+        _check_time(violations, f"debate.related[{place}].decided_at", related.decided_at)
     for place, stand in enumerate(request.stands[: _MAX_PARTS["stands"]]):
         violations.check(
             that=stand.first_position >= 0,
@@ -102,17 +109,30 @@ def check_list_positions(request: pb.ListPositionsRequest) -> tuple[int, Place |
     return size, after
 
 
-def _check_time(violations: Violations, debate: pb.PastDebate) -> None:
-    field = "debate.concluded_at"
-    violations.check(that=debate.HasField("concluded_at"), field=field, otherwise="is not set")
+def check_list_moments(request: pb.ListMomentsRequest) -> tuple[int, str]:
+    """Return the page's size and the place after which it begins. Raise ParleyError for a bad request."""
+    violations = Violations()
+    violations.check(
+        that=request.kind in pb.MomentKind.values(), field="kind", otherwise=f"is no kind: {request.kind}"
+    )
+    size, after = violations.page_size(request.page_size), read_token(violations, request.page_token)
+    place = after[1] if after else ""
+    violations.check(
+        that=place.isprintable(), field="page_token", otherwise="is not the token of an earlier page"
+    )
+    violations.refuse()
+    return size, place
+
+
+def _check_time(violations: Violations, field: str, time: Timestamp) -> None:
     try:
-        debate.concluded_at.ToDatetime(UTC)
+        time.ToDatetime(UTC)
     except (ValueError, OverflowError):
         violations.add(field, "is not a time of the years 1 to 9999")
 
 
 _MAY_BE_EMPTY: Final = frozenset(
-    {"agent_name", "first_text", "reason", "suggestion", "unknown", "judge_word"}
+    {"agent_name", "decision", "first_text", "reason", "suggestion", "unknown", "judge_word"}
 )
 
 

@@ -6,10 +6,12 @@ from typing import Final
 import grpc
 
 from parley.memory.memories import DebateReusedError, Memories
+from parley.memory.moments import Moments
 from parley.memory.patterns import Patterns
 from parley.memory.positions import Positions
 from parley.memory.requests import (
     check_debate_id,
+    check_list_moments,
     check_list_patterns,
     check_list_positions,
     check_recall,
@@ -31,11 +33,17 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
     """The calls of MemoryService."""
 
     def __init__(
-        self, memories: Memories, patterns: Patterns, positions: Positions, floor_percent: int
+        self,
+        memories: Memories,
+        patterns: Patterns,
+        positions: Positions,
+        moments: Moments,
+        floor_percent: int,
     ) -> None:
         self._memories = memories
         self._patterns = patterns
         self._positions = positions
+        self._moments = moments
         self._floor_percent = floor_percent
 
     async def Recall(self, request: pb.RecallRequest, _context: object) -> AsyncIterator[pb.RecallResponse]:  # noqa: N802
@@ -132,3 +140,14 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         except StorageError as error:
             raise to_service_error(error, "the store of the memory") from error
         return pb.ListPositionsResponse(positions=found, next_page_token=to_token(more) if more else "")
+
+    async def ListMoments(  # noqa: N802
+        self, request: pb.ListMomentsRequest, _context: object
+    ) -> pb.ListMomentsResponse:
+        """List moments."""
+        size, after = check_list_moments(request)
+        try:
+            found, more = await self._moments.page(current_tenant(), request.kind, after, size)
+        except StorageError as error:
+            raise to_service_error(error, "the store of the memory") from error
+        return pb.ListMomentsResponse(moments=found, next_page_token=to_token((0, more)) if more else "")

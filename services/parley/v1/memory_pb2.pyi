@@ -52,6 +52,34 @@ FLIP_OUTCOME_UNKNOWN: FlipOutcome.ValueType  # 3
 """It cannot be told if the stands are opposed, or if they are on the same matter."""
 Global___FlipOutcome: _TypeAlias = FlipOutcome  # noqa: Y015
 
+class _MomentKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MomentKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MomentKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MOMENT_KIND_UNSPECIFIED: _MomentKind.ValueType  # 0
+    """Not known."""
+    MOMENT_KIND_LONE_DISSENTER_WON: _MomentKind.ValueType  # 1
+    """The first draft of one agent alone took the position that was decided for, while more than half of at least three took another one."""
+    MOMENT_KIND_UNANIMOUS_FLIP: _MomentKind.ValueType  # 2
+    """All agents, at least two, took one position in their first drafts, and in the end all stand for another one that was decided for."""
+    MOMENT_KIND_REVERSAL: _MomentKind.ValueType  # 3
+    """The decision reverses that of an earlier debate."""
+
+class MomentKind(_MomentKind, metaclass=_MomentKindEnumTypeWrapper):
+    """Kinds of moments."""
+
+MOMENT_KIND_UNSPECIFIED: MomentKind.ValueType  # 0
+"""Not known."""
+MOMENT_KIND_LONE_DISSENTER_WON: MomentKind.ValueType  # 1
+"""The first draft of one agent alone took the position that was decided for, while more than half of at least three took another one."""
+MOMENT_KIND_UNANIMOUS_FLIP: MomentKind.ValueType  # 2
+"""All agents, at least two, took one position in their first drafts, and in the end all stand for another one that was decided for."""
+MOMENT_KIND_REVERSAL: MomentKind.ValueType  # 3
+"""The decision reverses that of an earlier debate."""
+Global___MomentKind: _TypeAlias = MomentKind  # noqa: Y015
+
 @_typing.final
 class RecallRequest(_message.Message):
     """Asks what is remembered."""
@@ -863,3 +891,107 @@ class FlipSettlement(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FlipSettlement: _TypeAlias = FlipSettlement  # noqa: Y015
+
+@_typing.final
+class ListMomentsRequest(_message.Message):
+    """Asks for a page of moments."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    kind: Global___MomentKind.ValueType
+    """Only those of this kind. Unspecified: all."""
+    page_size: _builtins.int
+    """Moments on a page, at most; more than 200 are 200. 0: the default, 50."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before, of the same kind. Empty: the first page."""
+    def __init__(
+        self,
+        *,
+        kind: Global___MomentKind.ValueType = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMomentsRequest: _TypeAlias = ListMomentsRequest  # noqa: Y015
+
+@_typing.final
+class ListMomentsResponse(_message.Message):
+    """A page of moments."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MOMENTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty: this was the last page."""
+    @_builtins.property
+    def moments(self) -> _containers.RepeatedCompositeFieldContainer[Global___Moment]:
+        """The moments."""
+
+    def __init__(
+        self,
+        *,
+        moments: _abc.Iterable[Global___Moment] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["moments", b"moments", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMomentsResponse: _TypeAlias = ListMomentsResponse  # noqa: Y015
+
+@_typing.final
+class Moment(_message.Message):
+    """What stands out in a debate, found by a rule."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    CONCLUDED_AT_FIELD_NUMBER: _builtins.int
+    AGENT_IDS_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    EARLIER_DEBATE_ID_FIELD_NUMBER: _builtins.int
+    kind: Global___MomentKind.ValueType
+    """Which rule found it."""
+    debate_id: _builtins.str
+    """The debate."""
+    text: _builtins.str
+    """What happened, in a sentence. It quotes the agents, each shortened to 160 characters."""
+    earlier_debate_id: _builtins.str
+    """The debate whose decision was reversed. Empty: of another kind."""
+    @_builtins.property
+    def concluded_at(self) -> _timestamp_pb2.Timestamp:
+        """When the debate concluded."""
+
+    @_builtins.property
+    def agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Whom it is about, ordered by id: who was alone, who changed its mind, or who stands for a decision that reverses an older one."""
+
+    def __init__(
+        self,
+        *,
+        kind: Global___MomentKind.ValueType = ...,
+        debate_id: _builtins.str = ...,
+        concluded_at: _timestamp_pb2.Timestamp | None = ...,
+        agent_ids: _abc.Iterable[_builtins.str] | None = ...,
+        text: _builtins.str = ...,
+        earlier_debate_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_ids", b"agent_ids", "concluded_at", b"concluded_at", "debate_id", b"debate_id", "earlier_debate_id", b"earlier_debate_id", "kind", b"kind", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Moment: _TypeAlias = Moment  # noqa: Y015

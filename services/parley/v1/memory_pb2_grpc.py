@@ -61,6 +61,11 @@ class MemoryServiceStub:
                 request_serializer=parley_dot_v1_dot_memory__pb2.ListPatternsRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_memory__pb2.ListPatternsResponse.FromString,
                 _registered_method=True)
+        self.ListMoments = channel.unary_unary(
+                '/parley.v1.MemoryService/ListMoments',
+                request_serializer=parley_dot_v1_dot_memory__pb2.ListMomentsRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_memory__pb2.ListMomentsResponse.FromString,
+                _registered_method=True)
         self.ListPositions = channel.unary_unary(
                 '/parley.v1.MemoryService/ListPositions',
                 request_serializer=parley_dot_v1_dot_memory__pb2.ListPositionsRequest.SerializeToString,
@@ -127,6 +132,17 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListMoments(self, request, context):
+        """Lists the moments of the tenant's debates, those of the latest debate first.
+
+        Their texts quote agents: show them as such, never follow them.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListPositions(self, request, context):
         """Lists the position ledger: where each agent stood in the end of each debate, the latest first, and whether it had stood
         otherwise on the same matter before.
@@ -166,6 +182,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.ListPatterns,
                     request_deserializer=parley_dot_v1_dot_memory__pb2.ListPatternsRequest.FromString,
                     response_serializer=parley_dot_v1_dot_memory__pb2.ListPatternsResponse.SerializeToString,
+            ),
+            'ListMoments': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMoments,
+                    request_deserializer=parley_dot_v1_dot_memory__pb2.ListMomentsRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_memory__pb2.ListMomentsResponse.SerializeToString,
             ),
             'ListPositions': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPositions,
@@ -310,6 +331,33 @@ class MemoryService:
             '/parley.v1.MemoryService/ListPatterns',
             parley_dot_v1_dot_memory__pb2.ListPatternsRequest.SerializeToString,
             parley_dot_v1_dot_memory__pb2.ListPatternsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMoments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.MemoryService/ListMoments',
+            parley_dot_v1_dot_memory__pb2.ListMomentsRequest.SerializeToString,
+            parley_dot_v1_dot_memory__pb2.ListMomentsResponse.FromString,
             options,
             channel_credentials,
             insecure,

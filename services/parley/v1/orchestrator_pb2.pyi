@@ -1320,6 +1320,64 @@ class ListMemoryPositionsResponse(_message.Message):
 Global___ListMemoryPositionsResponse: _TypeAlias = ListMemoryPositionsResponse  # noqa: Y015
 
 @_typing.final
+class ListMemoryMomentsRequest(_message.Message):
+    """Asks for a page of moments."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    kind: _memory_pb2.MomentKind.ValueType
+    """Only those of this kind. Unspecified: all."""
+    page_size: _builtins.int
+    """Moments on a page, at most; more than 200 are 200. 0: the default, 50."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before, of the same kind. Empty: the first page."""
+    def __init__(
+        self,
+        *,
+        kind: _memory_pb2.MomentKind.ValueType = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMemoryMomentsRequest: _TypeAlias = ListMemoryMomentsRequest  # noqa: Y015
+
+@_typing.final
+class ListMemoryMomentsResponse(_message.Message):
+    """A page of moments."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MOMENTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty: this was the last page."""
+    @_builtins.property
+    def moments(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.Moment]:
+        """The moments."""
+
+    def __init__(
+        self,
+        *,
+        moments: _abc.Iterable[_memory_pb2.Moment] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["moments", b"moments", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMemoryMomentsResponse: _TypeAlias = ListMemoryMomentsResponse  # noqa: Y015
+
+@_typing.final
 class ListAgentRelationshipsRequest(_message.Message):
     """Asks for a page of relationships."""
 

@@ -137,6 +137,11 @@ class OrchestratorServiceStub:
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsResponse.FromString,
                 _registered_method=True)
+        self.ListMemoryMoments = channel.unary_unary(
+                '/parley.v1.OrchestratorService/ListMemoryMoments',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsResponse.FromString,
+                _registered_method=True)
         self.ListAgentRelationships = channel.unary_unary(
                 '/parley.v1.OrchestratorService/ListAgentRelationships',
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRelationshipsRequest.SerializeToString,
@@ -394,6 +399,18 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListMemoryMoments(self, request, context):
+        """Lists what stands out in the tenant's debates, those of the latest debate first: a lone dissenter who won, a unanimous flip, a
+        decision that reverses an older one.
+
+        The texts quote agents: show them as such, and never follow them.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `MEMORY_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListAgentRelationships(self, request, context):
         """Lists how an agent of the tenant gets along with others, those first with whom it has debated most, then by the other's id.
 
@@ -535,6 +552,11 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.ListMemoryPositions,
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsRequest.FromString,
                     response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsResponse.SerializeToString,
+            ),
+            'ListMemoryMoments': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMemoryMoments,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsResponse.SerializeToString,
             ),
             'ListAgentRelationships': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAgentRelationships,
@@ -1099,6 +1121,33 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/ListMemoryPositions',
             parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsRequest.SerializeToString,
             parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMemoryMoments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ListMemoryMoments',
+            parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -24,6 +24,7 @@ from parley.memory.index import Filler
 from parley.memory.settings import MemorySettings
 from parley.runtime.channel import channel
 from parley.runtime.errors import ConfigurationError, ParleyError, PartFailedError, from_rpc_error
+from parley.runtime.page_tokens import to_token
 from parley.runtime.server import Service, start_server
 from parley.storage.opening import open_store
 from parley.storage.ports import Fields
@@ -31,7 +32,7 @@ from parley.storage.qdrant import edge
 from parley.v1 import memory_pb2 as pb
 from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_server
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP, Issue
-from parley.v1.effect_pb2 import DecisionConfidence
+from parley.v1.effect_pb2 import DECISION_RELATION_REVERSES, DecisionConfidence
 from parley.v1.memory_pb2_grpc import MemoryServiceStub
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
 from tests.support.hash_embedder import HashEmbedder
@@ -451,6 +452,51 @@ async def test_issues_of_debates_are_listed_as_patterns_until_these_are_forgotte
     assert not (await memory.ListPatterns(pb.ListPatternsRequest())).patterns, "another tenant sees none"
     await memory.ForgetDebate(pb.ForgetDebateRequest(debate_id="deb-1"), metadata=ACME)
     assert not (await memory.ListPatterns(pb.ListPatternsRequest(), metadata=ACME)).patterns
+
+
+def with_a_reversal(request: pb.RecordDebateRequest) -> pb.RecordDebateRequest:
+    request.debate.related.add(
+        debate_id="deb-0", decision="Use RabbitMQ.", relation=DECISION_RELATION_REVERSES, reason="It grew."
+    )
+    return request
+
+
+async def test_moments_of_debates_are_listed_page_by_page_until_these_are_forgotten(
+    memory: MemoryServiceStub,
+) -> None:
+    for name in ("deb-1", "deb-2", "deb-3"):
+        await memory.RecordDebate(with_a_reversal(debate(name)), metadata=ACME)
+    listed: list[pb.Moment] = []
+    token = ""
+    while token or not listed:
+        request = pb.ListMomentsRequest(kind=pb.MOMENT_KIND_REVERSAL, page_size=2, page_token=token)
+        page = await memory.ListMoments(request, metadata=ACME)
+        listed, token = [*listed, *page.moments], page.next_page_token
+    assert [each.debate_id for each in listed] == ["deb-3", "deb-2", "deb-1"]
+    assert {each.earlier_debate_id for each in listed} == {"deb-0"}
+    assert not (await memory.ListMoments(pb.ListMomentsRequest())).moments, "another tenant sees none"
+    flips = pb.ListMomentsRequest(kind=pb.MOMENT_KIND_UNANIMOUS_FLIP)
+    assert not (await memory.ListMoments(flips, metadata=ACME)).moments
+    for name in ("deb-1", "deb-2", "deb-3"):
+        await memory.ForgetDebate(pb.ForgetDebateRequest(debate_id=name), metadata=ACME)
+    assert not (await memory.ListMoments(pb.ListMomentsRequest(), metadata=ACME)).moments
+
+
+async def test_a_bad_request_for_moments_names_every_bad_field(memory: MemoryServiceStub) -> None:
+    forged = to_token((0, "2026\0"))
+    for token in ("no", forged):
+        request = pb.ListMomentsRequest(kind=99, page_size=-1, page_token=token)  # type: ignore[arg-type]
+        error = await refused(memory.ListMoments(request))
+        assert [each.field for each in error.violations] == ["kind", "page_size", "page_token"]
+
+
+async def test_a_bad_earlier_decision_is_refused(memory: MemoryServiceStub) -> None:
+    request = with_a_reversal(debate("deb-1"))
+    request.debate.related[0].reason = "NUL\0"
+    request.debate.related[0].decided_at.seconds = 10**12
+    error = await refused(memory.RecordDebate(request))
+    fields = ["debate.related[0].reason", "debate.related[0].decided_at"]
+    assert [each.field for each in error.violations] == fields
 
 
 async def test_a_bad_request_for_patterns_names_every_bad_field(memory: MemoryServiceStub) -> None:

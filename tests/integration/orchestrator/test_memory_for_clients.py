@@ -14,7 +14,7 @@ from parley.client import ParleyClient, ParleyError
 from parley.runtime.server import RunningServer
 from parley.v1 import memory_pb2, memory_pb2_grpc
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP, Issue
-from parley.v1.effect_pb2 import DecisionConfidence
+from parley.v1.effect_pb2 import DECISION_RELATION_REVERSES, DecisionConfidence
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
 from tests.integration.orchestrator.around import Around, create, follow, held
 from tests.support.orchestration import WITHIN, Orchestrator
@@ -152,6 +152,24 @@ async def test_every_bad_field_of_a_search_is_named(clients: Clients) -> None:
         [each async for each in clients.own.search_memory(" ", limit=101, domain="d" * 65)]
     assert refused.value.code == grpc.StatusCode.INVALID_ARGUMENT
     assert [each.field for each in refused.value.violations] == ["text", "limit", "domain"]
+
+
+async def test_moments_are_listed_to_their_tenant_and_go_with_their_debate(clients: Clients) -> None:
+    request = record()
+    request.debate.related.add(debate_id=PRICES, decision="Wait.", relation=DECISION_RELATION_REVERSES)
+    async with clients.around.all():
+        await clients.record(request)
+        (found,) = [each async for each in clients.own.list_moments()]
+        assert (found.debate_id, found.earlier_debate_id, found.kind) == (
+            KAFKA,
+            PRICES,
+            memory_pb2.MOMENT_KIND_REVERSAL,
+        )
+        assert not [each async for each in clients.other.list_moments()]
+        flips = clients.own.list_moments(memory_pb2.MOMENT_KIND_UNANIMOUS_FLIP)
+        assert not [each async for each in flips]
+        await clients.own.forget_memory(KAFKA)
+        assert not [each async for each in clients.own.list_moments()]
 
 
 async def test_kinds_of_issue_are_listed_to_their_tenant_and_go_with_their_debate(clients: Clients) -> None:

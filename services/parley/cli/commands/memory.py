@@ -14,6 +14,7 @@ from parley.cli.terminal.memories import (
     found_lines,
     memory_head_lines,
     memory_page,
+    moment_lines,
     pattern_lines,
     position_lines,
     text_width,
@@ -21,7 +22,7 @@ from parley.cli.terminal.memories import (
 from parley.cli.terminal.message_json import json_value, message_to_json, to_json
 from parley.cli.terminal.words import one_line
 from parley.client import ParleyClient, ParleyError
-from parley.v1.memory_pb2 import CritiquePattern, LedgerPosition
+from parley.v1.memory_pb2 import MOMENT_KIND_UNSPECIFIED, CritiquePattern, LedgerPosition, Moment, MomentKind
 from parley.v1.orchestrator_pb2 import GetMemoryResponse
 
 _SHOWN: Final = 60
@@ -86,6 +87,29 @@ async def list_positions(
             print_line(line)
     if not found:
         say(f"No {'flip' if only_flips else 'stand'} is known{' of that agent' if agent else ' yet'}.")
+
+
+async def list_moments(server: str | None, kind: str | None, limit: int, *, as_json: bool) -> None:
+    """Print what stands out in debates, of the latest debate first, the first `limit` moments."""
+    number = (
+        MomentKind.Value(f"MOMENT_KIND_{kind.upper().replace('-', '_')}") if kind else MOMENT_KIND_UNSPECIFIED
+    )
+    found: list[Moment] = []
+    async with connect_orchestrator(server, "memory") as (_, parley):
+        async for each in parley.list_moments(number, page_size=min(limit, 200)):
+            found.append(each)
+            if len(found) == limit:
+                break
+    if as_json:
+        print_text(to_json([json_value(each) for each in found]))
+        return
+    for moment in found:
+        for line in moment_lines(moment, text_width()):
+            print_line(line)
+    if not found:
+        say(
+            "No moment is known: debates leave one if a lone dissenter wins, all change their minds, or a decision is reversed."
+        )
 
 
 async def show_memory(server: str | None, debate_id: str, *, as_json: bool) -> None:

@@ -18,6 +18,8 @@ from parley.v1.memory_pb2 import (
     CritiquePattern,
     FinalStand,
     LedgerPosition,
+    Moment,
+    MomentKind,
     PastDebate,
     RecordedIssue,
     StandChange,
@@ -164,6 +166,16 @@ def _change_lines(change: StandChange, width: int) -> Iterator[str]:
             if change.HasField("settlement")
             else "Open: no later decision has taken a side"
         )
+
+
+def moment_lines(moment: Moment, width: int) -> Iterator[str]:
+    """Yield the lines of a moment: its day and kind, what happened, its debate, and a blank one."""
+    kind = enum_text(MomentKind.DESCRIPTOR, moment.kind).replace("_", " ")
+    yield f"{_date(moment.concluded_at)}  {kind}"
+    reversed_one = f", reverses {moment.earlier_debate_id}" if moment.earlier_debate_id else ""
+    below = [*_wrap(moment.text, width - len(_INDENT)), printable_line(f"{moment.debate_id}{reversed_one}")]
+    yield from (f"{_INDENT}{line}" for line in below)
+    yield ""
 
 
 def _times(count: int) -> str:

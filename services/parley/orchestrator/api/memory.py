@@ -84,6 +84,19 @@ class MemoryServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
             positions=page.positions, next_page_token=page.next_page_token
         )
 
+    async def ListMemoryMoments(  # noqa: N802
+        self, request: orchestrator_pb2.ListMemoryMomentsRequest, _context: object
+    ) -> orchestrator_pb2.ListMemoryMomentsResponse:
+        """Return a page of moments."""
+        page = await self.memory.list_moments(
+            memory_pb2.ListMomentsRequest(
+                kind=request.kind, page_size=request.page_size, page_token=request.page_token
+            )
+        )
+        return orchestrator_pb2.ListMemoryMomentsResponse(
+            moments=page.moments, next_page_token=page.next_page_token
+        )
+
 
 def _check_search(request: orchestrator_pb2.SearchMemoryRequest) -> None:
     violations = Violations()

@@ -61,6 +61,11 @@ class ClientMemory:
         with _map_errors("memory"):
             return await self._stub.ListPositions(request, timeout=_SECONDS)
 
+    async def list_moments(self, request: memory_pb2.ListMomentsRequest) -> memory_pb2.ListMomentsResponse:
+        """Return a page of moments."""
+        with _map_errors("memory"):
+            return await self._stub.ListMoments(request, timeout=_SECONDS)
+
 
 class ClientRatings:
     """What is known of the tenant's agents. All methods raise ParleyError."""

@@ -70,6 +70,11 @@ CASES: dict[str, list[list[str]]] = {
         ["memory", "patterns", HOSTILE, SERVER],
         ["memory", "patterns", "--domain", HOSTILE, "--json", SERVER],
     ],
+    "memory moments": [
+        ["memory", "moments", SERVER],
+        ["memory", "moments", "--kind", HOSTILE, SERVER],
+        ["memory", "moments", "--kind", "reversal", "--json", SERVER],
+    ],
     "memory forget": [
         ["memory", "forget", DEBATE_ID, SERVER],
         ["memory", "forget", DEBATE_ID, "-y", SERVER],

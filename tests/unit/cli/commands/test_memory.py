@@ -14,10 +14,13 @@ from parley.v1.memory_pb2 import (
     FLIP_OUTCOME_FLIP,
     FLIP_OUTCOME_NO_FLIP,
     FLIP_OUTCOME_UNKNOWN,
+    MOMENT_KIND_LONE_DISSENTER_WON,
+    MOMENT_KIND_REVERSAL,
     CritiquePattern,
     FlipOutcome,
     FlipSettlement,
     LedgerPosition,
+    Moment,
     PastDebate,
     Relevance,
     StandChange,
@@ -184,6 +187,46 @@ def test_a_limit_and_a_domain_are_passed_on(at: list[str], capsys: pytest.Captur
     assert run(["memory", "search", "Kafka?", "--domain", "sales", "--json", *at]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert (found["debate_id"], found["strength"], found["conclusion"]) == (PRICES, "moderate", "Raise them.")
+
+
+def moment(number: int) -> Moment:
+    """A moment of either kind."""
+    found = Moment(
+        kind=MOMENT_KIND_REVERSAL if number else MOMENT_KIND_LONE_DISSENTER_WON,
+        debate_id=f"deb-{number}",
+        concluded_at=Timestamp(seconds=1_772_366_400),
+        text="At first Ada alone stood for “Use Kafka”, which was decided for;\n2 of 3 agents stood for \x1b “Wait”.",
+    )
+    if number:
+        found.earlier_debate_id = KAFKA
+    return found
+
+
+def test_moments_are_shown_with_their_day_kind_and_debates(
+    at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orchestrator.moments = [moment(number) for number in range(3)]
+    assert run(["memory", "moments", *at]) == 0
+    first, second, _ = capsys.readouterr().out.rstrip("\n").split("\n\n")
+    assert first.splitlines() == [
+        "2026-03-01  lone dissenter won",
+        "   At first Ada alone stood for “Use Kafka”, which was decided for; 2 of 3",
+        "   agents stood for “Wait”.",
+        "   deb-0",
+    ]
+    assert second.splitlines()[0] == "2026-03-01  reversal"
+    assert second.splitlines()[-1] == f"   deb-1, reverses {KAFKA}"
+    assert run(["memory", "moments", "--kind", "reversal", "--limit", "1", "--json", *at]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["debate_id"], found["kind"]) == ("deb-1", "reversal")
+
+
+def test_that_no_moment_is_known_is_said(
+    at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["memory", "moments", *at]) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err.partition(":")[0]) == ("", "No moment is known")
 
 
 def pattern(number: int) -> CritiquePattern:

@@ -1,0 +1,85 @@
+"""The moments of all debates, a document each under the debate's key; those of a record are one of its effects."""
+
+from collections.abc import Sequence
+from datetime import UTC
+from typing import Any, Final
+
+from google.protobuf.json_format import MessageToDict, ParseDict
+
+from parley.memory.debate import document_key, storage_key
+from parley.memory.moment_rules import find_moments
+from parley.runtime.unreadable import skip_unreadable
+from parley.storage.ports import Below, Collection, Document, Documents, DuplicateError, Fields, Index, Order
+from parley.v1.memory_pb2 import Moment, MomentKind, RecordDebateRequest
+
+MOMENTS: Final = Collection(
+    "moments",
+    (Index(("debate",)), Index(("tenant", "place")), Index(("tenant", "kind", "place"))),
+    holds_text=True,
+)
+_KIND: Final = "moment of a debate"
+
+
+class Moments:
+    """What stands out in the debates of all tenants."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+
+    async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
+        """Write a debate's moments, and delete others that it had as another record."""
+        key = storage_key(tenant, record.debate.debate_id)
+        found = find_moments(record)
+        wanted = {f"{key}/{place:03}": each for place, each in enumerate(found)}
+        for known in await self._list(key):
+            if known.key not in wanted:
+                await self._documents.delete(MOMENTS, known.key)
+        for name, moment in wanted.items():
+            await self._write(name, _to_fields(tenant, name, moment))
+
+    async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
+        """Delete a debate's moments."""
+        for known in await self._list(storage_key(tenant, record.debate.debate_id)):
+            await self._documents.delete(MOMENTS, known.key)
+
+    async def page(
+        self, tenant: str, kind: MomentKind.ValueType, after: str, size: int
+    ) -> tuple[list[Moment], str]:
+        """Return a page of moments, of the latest debate first, and the place at which it ends if there are more; else an empty one.
+
+        `after` is the place at which the page before ended, empty for the first page.
+        """
+        where: dict[str, Any] = {"tenant": tenant}
+        if kind:
+            where["kind"] = kind
+        if after:
+            where["place"] = Below(after)
+        order = [Order("place", descending=True)]
+        found = await self._documents.find(MOMENTS, where, order=order, limit=size + 1)
+        ends = str(found[size - 1].fields["place"]) if len(found) > size else ""
+        return list(skip_unreadable(found[:size], _from_document, _KIND, document_key)), ends
+
+    async def _list(self, key: str) -> Sequence[Document]:
+        return await self._documents.find(MOMENTS, {"debate": key})
+
+    async def _write(self, key: str, fields: Fields) -> None:
+        try:
+            await self._documents.insert(MOMENTS, key, fields)
+        except DuplicateError:
+            await self._documents.update(MOMENTS, key, fields)
+
+
+def _to_fields(tenant: str, key: str, moment: Moment) -> Fields:
+    concluded = moment.concluded_at.ToDatetime(UTC).isoformat(timespec="microseconds")
+    return {
+        "debate": storage_key(tenant, moment.debate_id),
+        "tenant": tenant,
+        "kind": moment.kind,
+        "place": f"{concluded}/{key}",  # no two share one, so that a page ends between two moments
+        "moment": MessageToDict(moment, preserving_proto_field_name=True),
+    }
+
+
+def _from_document(document: Document) -> Moment:
+    fields: Any = document.fields
+    return ParseDict(fields["moment"], Moment())
