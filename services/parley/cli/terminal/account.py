@@ -6,6 +6,7 @@ from typing import Final
 
 from parley.cli.terminal.checkpoints import clarification_lines
 from parley.cli.terminal.event_texts import rounds_end_text, vote_lines
+from parley.cli.terminal.moments import moment_lines
 from parley.cli.terminal.words import (
     calls_text,
     cost_text,
@@ -164,12 +165,13 @@ def summary_line(debate: Debate) -> str:
 
 
 def news_lines(debate: Debate) -> Iterator[str]:
-    """Yield how the answer stands to earlier decisions, such as `Reverses the decision of 3 March 2026 (ID): The load has fallen.`."""
+    """Yield how the answer stands to earlier decisions, such as `Reverses the decision of 3 March 2026 (ID): The load has fallen.`, and what stands out."""
     for each in debate.outcome.related:
         if each.relation:
             relation = enum_text(DecisionRelation.DESCRIPTOR, each.relation).capitalize()
             decided = f"{relation} the decision of {utc_day_text(each.decided_at)} ({each.debate_id})"
             yield printable_line(f"{decided}: {each.reason}" if each.reason else f"{decided}.")
+    yield from moment_lines(debate)
 
 
 def _summary_parts(debate: Debate) -> Iterator[str]:
