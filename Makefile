@@ -3,7 +3,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-SERVICES := orchestrator gateway convergence ratings memory
+SERVICES := orchestrator gateway convergence ratings memory edge
 
 # The small model that answers `make run` where no key is set: qwen2.5-0.5b is fetched once (470 MB). Empty: what comes along.
 # A variable of the environment with this name belongs to another program.

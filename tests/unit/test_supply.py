@@ -48,7 +48,9 @@ def test_every_package_of_a_lock_has_a_hash_and_none_is_there_for_another_that_o
     assert not {"llm", "llama-cpp-python", "toml", "huggingface-hub", "hf-xet"} & set(pins(lock))
 
 
-@pytest.mark.parametrize("lock", ["run", "convergence", "gateway", "memory", "orchestrator", "ratings"])
+@pytest.mark.parametrize(
+    "lock", ["run", "convergence", "edge", "gateway", "memory", "orchestrator", "ratings"]
+)
 def test_requests_is_there_for_the_exporter_over_http_alone(lock: str) -> None:
     """OpenTelemetry sends over HTTP with it, where OTEL_EXPORTER_OTLP_PROTOCOL asks for that; nothing else of ours needs it."""
     assert "requests" in pins(lock)

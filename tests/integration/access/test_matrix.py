@@ -1,16 +1,20 @@
 """Every RPC of every service, by every kind of caller; the RPCs are those of the contract, so that none is forgotten."""
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import grpc
 import pytest
 from google.protobuf import message_factory
 from google.protobuf.descriptor import MethodDescriptor
 
+from parley.edge.__main__ import run_edge
+from parley.edge.settings import EdgeSettings
 from parley.orchestrator.keys.authenticator import ApiKeyAuthenticator
 from parley.orchestrator.keys.store import KEYS, KeyStore
 from parley.orchestrator.keys.uses import KeyUses
@@ -28,7 +32,9 @@ from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE, ACCESS_ROLE_UNSPECIFIED
 from tests.support.access import SECRET, Headers, key_for, methods, service_headers, stub_call
 
 METHODS = methods()
+OUTER = [each for each in METHODS if each.containing_service.name == "OrchestratorService"]
 IDS = [f"{each.containing_service.name}/{each.name}" for each in METHODS]
+_END_OF_STREAM = 2
 OTHER_SECRET = "f" * 32
 
 
@@ -37,6 +43,7 @@ class Served:
     """All RPCs, each of which only tells who called it."""
 
     channel: grpc.aio.Channel
+    address: str
     documents: Documents
     callers: list[Identity]
 
@@ -72,7 +79,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
             start_server(services, ServerSettings(guard=guard, grace_seconds=0)) as running,
             channel(running.address) as connected,
         ):
-            yield Served(connected, store.documents, callers)
+            yield Served(connected, running.address, store.documents, callers)
 
 
 def _register(name: str, callers: list[Identity], server: grpc.aio.Server) -> None:
@@ -154,3 +161,50 @@ async def test_who_has_the_role_gets_in_and_what_they_write_of_themselves_names_
         caller = await served.called(method, (*await served.key(needs(method)), *lies))
         assert caller.subject.startswith("test (key ")
     assert (caller.tenant, caller.proven) == ("acme", True)
+
+
+@dataclass
+class OverHttp:
+    """The orchestrator's RPCs behind an edge, by the Connect protocol."""
+
+    url: str
+    session: aiohttp.ClientSession
+
+    async def call(self, method: MethodDescriptor, headers: Headers) -> str:
+        """Return the code of the answer; empty if the call was answered."""
+        kind = "connect+proto" if method.server_streaming else "proto"
+        url = f"{self.url}/{method.containing_service.full_name}/{method.name}"
+        sent = {**dict(headers), "Content-Type": f"application/{kind}"}
+        body = bytes(5) if method.server_streaming else b""
+        async with self.session.post(url, data=body, headers=sent) as answer:
+            content = await answer.read()
+        if not method.server_streaming:
+            return str(json.loads(content)["code"]) if answer.status != 200 else ""
+        while content[0] != _END_OF_STREAM:
+            content = content[5 + int.from_bytes(content[1:5]) :]
+        return str(json.loads(content[5:]).get("error", {}).get("code", ""))
+
+
+@pytest.fixture
+async def over_http(served: Served) -> AsyncIterator[OverHttp]:
+    async with (
+        run_edge(EdgeSettings(port=0, orchestrator=served.address)) as address,
+        aiohttp.ClientSession() as session,
+    ):
+        yield OverHttp(f"http://{address}", session)
+
+
+@pytest.mark.parametrize("method", OUTER, ids=[each.name for each in OUTER])
+async def test_the_edge_lets_in_whom_the_orchestrator_lets_in_and_no_one_else(
+    served: Served, over_http: OverHttp, method: MethodDescriptor
+) -> None:
+    lies = (("parley-tenant", "other"), ("parley-subject", "root"), ("parley-roles", "admin"))
+    wrong = (("authorization", "Bearer parley_000000000000_" + "A" * 43),)
+    for headers in ((), lies, wrong, service_headers("acme")):
+        assert await over_http.call(method, headers) == "unauthenticated"
+    for role in CLIENT_ROLES:
+        if not allows({role}, needs(method)):
+            assert await over_http.call(method, await served.key(role)) == "permission_denied"
+    assert served.callers == []
+    assert await over_http.call(method, (*await served.key(needs(method)), *lies)) == ""
+    assert [each.tenant for each in served.callers] == ["acme"]

@@ -1,0 +1,67 @@
+"""The edge as a process."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from parley.edge.app import create_app
+from parley.edge.calls import ORCHESTRATOR, OrchestratorCalls
+from parley.edge.server import serve_http
+from parley.edge.settings import EdgeSettings
+from parley.runtime import entry
+from parley.runtime.channel import channel
+from parley.runtime.logs import configure_logging, get_logger
+from parley.runtime.telemetry import configure_telemetry
+
+_READY_SECONDS = 3.0
+_logger = get_logger(__name__)
+
+
+@asynccontextmanager
+async def run_edge(settings: EdgeSettings) -> AsyncIterator[str]:
+    """Run the edge while the block runs; yield its address. The orchestrator need not answer yet.
+
+    Raises:
+        ConfigurationError: the address cannot be listened on, or credentials could be read on their way to the orchestrator.
+    """
+    async with channel(settings.orchestrator, settings.orchestrator_channel()) as connection:
+        calls = OrchestratorCalls(connection, settings.edge_streams_per_caller)
+        app = create_app(settings, calls, lambda: _is_serving(connection))
+        async with serve_http(app, settings) as address:
+            yield address
+
+
+async def _is_serving(connection: grpc.aio.Channel) -> bool:
+    """Return whether the orchestrator answers and serves."""
+    try:
+        answer = await health_pb2_grpc.HealthStub(connection).Check(  # type: ignore[attr-defined]
+            health_pb2.HealthCheckRequest(service=ORCHESTRATOR), timeout=_READY_SECONDS
+        )
+    except grpc.aio.AioRpcError:
+        return False
+    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+
+async def main() -> None:
+    """Serve until stopped."""
+    settings = EdgeSettings.load()
+    configure_logging(settings.log_level)
+    stop_telemetry = configure_telemetry("parley-edge")
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        async with run_edge(settings) as address:
+            _logger.info("listening", address=address, services=["edge"])
+            await stop.wait()
+    finally:
+        stop_telemetry()
+
+
+if __name__ == "__main__":
+    sys.exit(entry.run(main))

@@ -1,0 +1,68 @@
+"""All that the edge answers, as one ASGI application."""
+
+import importlib
+import pkgutil
+from collections.abc import Awaitable, Callable
+
+from google.protobuf import descriptor_pool
+from google.protobuf.descriptor import ServiceDescriptor
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+import parley.v1
+from parley.edge.bounds import OriginCheck, RequestBounds
+from parley.edge.calls import ORCHESTRATOR, OrchestratorCalls
+from parley.edge.connect import RpcApplication
+from parley.edge.events import EventStreams
+from parley.edge.settings import EdgeSettings, split_list
+
+
+def create_app(
+    settings: EdgeSettings, calls: OrchestratorCalls, is_ready: Callable[[], Awaitable[bool]]
+) -> Starlette:
+    """Return the application. `is_ready` says whether the orchestrator answers."""
+    service = _find_service()
+
+    async def answer_ready(_: Request) -> Response:
+        if await is_ready():
+            return PlainTextResponse("ready\n")
+        return PlainTextResponse("the orchestrator does not answer\n", 503)
+
+    async def answer_alive(_: Request) -> Response:
+        return PlainTextResponse("alive\n")
+
+    events = EventStreams(service.methods_by_name["WatchDebate"], calls)
+    routes: list[BaseRoute] = [
+        Route("/healthz", answer_alive),
+        Route("/readyz", answer_ready),
+        Route("/v1/debates/{debate_id}/events", events.answer),
+        *(Route(each.path, each) for each in (RpcApplication(rpc, calls) for rpc in service.methods)),
+    ]
+    origins = split_list(settings.edge_origins)
+    return Starlette(
+        routes=routes,
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts, www_redirect=False),
+            Middleware(
+                CORSMiddleware,
+                allow_origins=origins,
+                allow_methods=["GET", "POST"],
+                allow_headers=["*"] if origins else [],
+            ),
+            Middleware(OriginCheck, allowed=origins),
+            Middleware(RequestBounds, send_seconds=settings.edge_send_seconds),
+        ],
+    )
+
+
+def _find_service() -> ServiceDescriptor:
+    """Return the orchestrator's service, with all messages loaded: an `Any` can be written as JSON only if its message is known."""
+    for each in pkgutil.iter_modules(parley.v1.__path__):
+        if each.name.endswith("_pb2"):
+            importlib.import_module(f"parley.v1.{each.name}")
+    return descriptor_pool.Default().FindServiceByName(ORCHESTRATOR)

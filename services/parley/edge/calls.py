@@ -1,0 +1,107 @@
+"""Calls that are passed on to the orchestrator, with what a caller sent for it: credentials, tenant, trace and deadline."""
+
+import hashlib
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from parley.runtime.errors import ParleyError, from_rpc_error, is_transport, resource_exhausted, unavailable
+
+ORCHESTRATOR: Final = "parley.v1.OrchestratorService"
+_PASSED: Final = ("authorization", "parley-tenant", "traceparent", "tracestate")
+UNARY_SECONDS: Final = 120.0
+"""The time of a call without a deadline; a stream has none then."""
+
+
+class OrchestratorCalls:
+    """The orchestrator's RPCs. It alone decides what a caller may do."""
+
+    def __init__(self, channel: grpc.aio.Channel, streams_per_caller: int) -> None:
+        self._channel = channel
+        self._limit = streams_per_caller
+        self._streams: Counter[str] = Counter()
+
+    async def call(
+        self,
+        method: MethodDescriptor,
+        request: Message,
+        headers: Mapping[str, str],
+        seconds: float | None = None,
+    ) -> Message:
+        """Return the answer. Raise ParleyError as the orchestrator sent it, or if it does not answer."""
+        multi = self._channel.unary_unary(_path(method), *_serializers(method))
+        try:
+            answer: Message = await multi(
+                request, metadata=_metadata(headers), timeout=seconds or UNARY_SECONDS
+            )
+        except grpc.aio.AioRpcError as error:
+            raise _to_error(error) from None
+        return answer
+
+    async def stream(
+        self,
+        method: MethodDescriptor,
+        request: Message,
+        headers: Mapping[str, str],
+        client: str,
+        seconds: float | None = None,
+    ) -> AsyncGenerator[Message, None]:
+        """Yield the answers; closing the generator ends the call at the orchestrator too. Raise ParleyError as `call`.
+
+        `client` is the caller's address: streams are counted by it if there are no credentials.
+        """
+        multi = self._channel.unary_stream(_path(method), *_serializers(method))
+        with self._count_stream(headers.get("authorization") or client):
+            call = multi(request, metadata=_metadata(headers), timeout=seconds)
+            try:
+                async for each in call:
+                    yield each
+            except grpc.aio.AioRpcError as error:
+                raise _to_error(error) from None
+            finally:
+                call.cancel()
+
+    @contextmanager
+    def _count_stream(self, caller: str) -> Iterator[None]:
+        key = hashlib.blake2b(caller.encode(errors="replace"), digest_size=16).hexdigest()
+        if self._streams[key] >= self._limit:
+            raise resource_exhausted(
+                "TOO_MANY_STREAMS",
+                f"this caller has {self._limit} streams open; close one, or raise PARLEY_EDGE_STREAMS_PER_CALLER",
+            )
+        self._streams[key] += 1
+        try:
+            yield
+        finally:
+            self._streams[key] -= 1
+            if not self._streams[key]:
+                del self._streams[key]
+
+
+def _path(method: MethodDescriptor) -> str:
+    return f"/{method.containing_service.full_name}/{method.name}"
+
+
+def _serializers(method: MethodDescriptor) -> tuple[Any, Any]:
+    return GetMessageClass(method.input_type).SerializeToString, GetMessageClass(
+        method.output_type
+    ).FromString
+
+
+def _metadata(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(name, headers[name]) for name in _PASSED if headers.get(name, "").isascii() and name in headers]
+
+
+def _to_error(error: grpc.aio.AioRpcError) -> ParleyError:
+    found = from_rpc_error(error)
+    if is_transport(found) and not found.reason:
+        return unavailable(
+            "ORCHESTRATOR_UNAVAILABLE", "the orchestrator does not answer; try again", retry_after=1.0
+        )
+    return found

@@ -1,0 +1,119 @@
+"""The contract's RPCs by the Connect protocol, with JSON or Protobuf, and by gRPC-web. No other module knows this library."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any as AnyValue
+from typing import Final
+
+from connectrpc.code import Code
+from connectrpc.compat import google_protobuf_binary_codec, google_protobuf_json_codec
+from connectrpc.errors import ConnectError, ErrorDetail
+from connectrpc.method import IdempotencyLevel, MethodInfo, StreamType
+from connectrpc.request import RequestContext
+from connectrpc.server import ConnectASGIApplication, Endpoint
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc import StatusCode
+from protobuf.wkt import Any  # the details of an error are of that library, also if messages are of Google's
+
+from parley.edge.calls import OrchestratorCalls
+from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument, to_status
+from parley.runtime.message_limits import max_request_bytes
+
+_REQUEST_ID: Final = "request_id"
+_IDEMPOTENCY_KEY: Final = "idempotency-key"
+_CODES: Final[Mapping[StatusCode, Code]] = {
+    each: Code.CANCELED if each is StatusCode.CANCELLED else Code[each.name]
+    for each in StatusCode
+    if each is not StatusCode.OK
+}
+_Context = RequestContext[Message, Message]
+
+
+class RpcApplication(ConnectASGIApplication[OrchestratorCalls]):
+    """One RPC as an ASGI application, with its own bound on the request's size. Nothing is unpacked: compression is refused."""
+
+    def __init__(self, method: MethodDescriptor, calls: OrchestratorCalls) -> None:
+        self._path = f"/{method.containing_service.full_name}/{method.name}"
+        create = _create_stream if method.server_streaming else _create_unary
+        super().__init__(
+            service=calls,
+            endpoints=lambda given: {self._path: create(method, given)},
+            read_max_bytes=max_request_bytes(self._path.removeprefix("/")),
+            compressions=(),
+            codecs=[google_protobuf_binary_codec(), google_protobuf_json_codec(ignore_unknown_fields=False)],
+        )
+
+    @property
+    def path(self) -> str:
+        """The path that it answers."""
+        return self._path
+
+
+def _describe(method: MethodDescriptor) -> MethodInfo[Message, Message]:
+    return MethodInfo(
+        name=method.name,
+        service_name=method.containing_service.full_name,
+        input=GetMessageClass(method.input_type),
+        output=GetMessageClass(method.output_type),
+        idempotency_level=IdempotencyLevel.UNKNOWN,
+        stream_type=StreamType.SERVER_STREAM if method.server_streaming else StreamType.UNARY,
+    )
+
+
+def _create_unary(method: MethodDescriptor, calls: OrchestratorCalls) -> AnyValue:
+    async def call(request: Message, context: _Context) -> Message:
+        try:
+            headers = _headers(context)
+            _use_idempotency_key(request, headers)
+            return await calls.call(method, request, headers, _seconds(context))
+        except ParleyError as error:
+            raise to_connect_error(error) from None
+
+    return Endpoint.unary(_describe(method), call)
+
+
+def _create_stream(method: MethodDescriptor, calls: OrchestratorCalls) -> AnyValue:
+    async def call(request: Message, context: _Context) -> AsyncGenerator[Message, None]:
+        answers = calls.stream(
+            method, request, _headers(context), context.client_address or "", _seconds(context)
+        )
+        try:
+            async for each in answers:
+                yield each
+        except ParleyError as error:
+            raise to_connect_error(error) from None
+        finally:
+            await answers.aclose()
+
+    function: Callable[..., AnyValue] = call
+    return Endpoint.server_stream(_describe(method), function)
+
+
+def _headers(context: _Context) -> Mapping[str, str]:
+    return {name.lower(): value for name, value in context.request_headers.items()}
+
+
+def _seconds(context: _Context) -> float | None:
+    left = context.timeout_ms
+    return None if left is None else left / 1000
+
+
+def _use_idempotency_key(request: Message, headers: Mapping[str, str]) -> None:
+    """Use the header `Idempotency-Key` as the request id of a message that has one. Raise ParleyError if both are given and differ."""
+    key = headers.get(_IDEMPOTENCY_KEY)
+    if not key or _REQUEST_ID not in request.DESCRIPTOR.fields_by_name:
+        return
+    given = getattr(request, _REQUEST_ID)
+    if given and given != key:
+        raise invalid_argument(
+            [FieldViolation(_REQUEST_ID, "differs from the header Idempotency-Key; give one of them")]
+        )
+    setattr(request, _REQUEST_ID, key)
+
+
+def to_connect_error(error: ParleyError) -> ConnectError:
+    """Return the error with the same code, message and details."""
+    status = to_status(error)
+    details = [ErrorDetail(Any(type_url=each.type_url, value=each.value)) for each in status.details]
+    return ConnectError(_CODES[error.code], status.message, details)

@@ -1,0 +1,121 @@
+"""A debate's events as Server-Sent Events (WHATWG HTML, 9.2): any language follows a debate with ten lines."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any, Final
+
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.json_format import MessageToDict
+from grpc import StatusCode
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from parley.edge.calls import OrchestratorCalls
+from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument
+from parley.v1.orchestrator_pb2 import WatchDebateRequest, WatchDebateResponse
+
+_FIRST_SECONDS: Final = 1.0
+"""How long the answer waits for the first message, so that an error gets a status of its own."""
+_STATUSES: Final = {
+    StatusCode.INVALID_ARGUMENT: 400,
+    StatusCode.UNAUTHENTICATED: 401,
+    StatusCode.PERMISSION_DENIED: 403,
+    StatusCode.NOT_FOUND: 404,
+    StatusCode.OUT_OF_RANGE: 400,
+    StatusCode.FAILED_PRECONDITION: 400,
+    StatusCode.RESOURCE_EXHAUSTED: 429,
+    StatusCode.UNAVAILABLE: 503,
+    StatusCode.DEADLINE_EXCEEDED: 504,
+}
+_HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_END: Final = "event: end\ndata: {}\n\n"
+
+
+class EventStreams:
+    """Streams of debates' events, over the orchestrator's `WatchDebate`."""
+
+    def __init__(self, method: MethodDescriptor, calls: OrchestratorCalls) -> None:
+        self._method = method
+        self._calls = calls
+
+    async def answer(self, request: Request) -> Response:
+        """Return the events after `Last-Event-ID`, as they come. 204: the debate has ended, and there are no more."""
+        client = f"{request.client.host}" if request.client else ""
+        try:
+            wanted = _read_request(request)
+        except ParleyError as error:
+            return _to_response(error)
+        messages = self._calls.stream(self._method, wanted, dict(request.headers), client)
+        first = asyncio.ensure_future(anext(messages))
+        try:
+            await asyncio.wait({first}, timeout=_FIRST_SECONDS)
+            if first.done():
+                first.result()
+        except StopAsyncIteration:
+            return Response(status_code=204)
+        except ParleyError as error:
+            return _to_response(error)
+        except asyncio.CancelledError:
+            first.cancel()
+            await asyncio.wait({first})
+            await messages.aclose()
+            raise
+        return StreamingResponse(
+            _write(first, messages), headers=_HEADERS, media_type="text/event-stream; charset=utf-8"
+        )
+
+
+def _read_request(request: Request) -> WatchDebateRequest:
+    """Return what is watched. Raise ParleyError for a number that is none."""
+    name, given = "Last-Event-ID", request.headers.get("last-event-id", "")
+    if not given:
+        name, given = "after", request.query_params.get("after", "")
+    if given and not (given.isdecimal() and len(given) < 19):
+        raise invalid_argument([FieldViolation(name, "must be the sequence of an event, such as 12")])
+    return WatchDebateRequest(
+        debate_id=request.path_params["debate_id"],
+        after_sequence=int(given or 0),
+        text_deltas=request.query_params.get("deltas", "") in ("1", "true"),
+    )
+
+
+async def _write(first: "asyncio.Future[Any]", messages: AsyncGenerator[Any, None]) -> AsyncIterator[str]:
+    try:
+        yield _to_text(await first)
+        async for each in messages:
+            yield _to_text(each)
+        yield _END
+    except StopAsyncIteration:
+        yield _END
+    except ParleyError as error:
+        yield f"event: error\ndata: {json.dumps(_to_dict(error))}\n\n"
+    finally:
+        first.cancel()
+        await asyncio.wait({first})
+        await messages.aclose()
+
+
+def _to_text(message: WatchDebateResponse) -> str:
+    """Return the message in the stream's form: `event` with its sequence as the id, `delta`, or a comment for a heartbeat."""
+    match message.WhichOneof("message"):
+        case "event":
+            data = json.dumps(MessageToDict(message.event), ensure_ascii=False)
+            return f"id: {message.event.sequence}\nevent: event\ndata: {data}\n\n"
+        case "delta":
+            return f"event: delta\ndata: {json.dumps(MessageToDict(message.delta), ensure_ascii=False)}\n\n"
+        case _:
+            return ": alive\n\n"
+
+
+def _to_dict(error: ParleyError) -> dict[str, Any]:
+    return {
+        "code": error.code.name.lower(),
+        "reason": error.reason,
+        "message": error.message,
+        **({"retryAfterSeconds": error.retry_after} if error.retry_after is not None else {}),
+    }
+
+
+def _to_response(error: ParleyError) -> Response:
+    return JSONResponse(_to_dict(error), _STATUSES.get(error.code, 500), {"Cache-Control": "no-store"})

@@ -1,0 +1,90 @@
+"""What the edge reads from the environment."""
+
+from typing import ClassVar, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from parley.runtime.channel import ChannelSettings
+from parley.runtime.loopback import is_loopback
+from parley.runtime.settings import ServiceSettings
+
+_LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
+
+
+class EdgeSettings(ServiceSettings):
+    """Settings of the edge."""
+
+    internal: ClassVar[bool] = False
+    service_name: ClassVar[str] = "edge"
+
+    port: int = Field(default=7400, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    orchestrator: str = Field(default="127.0.0.1:7401", description="Address of the orchestrator.")
+    edge_hosts: str = Field(
+        default="",
+        description="Names at which clients reach the edge, comma-separated, without ports; *.NAME for all below one. "
+        "A request to another name is refused. Unset: localhost and its addresses.",
+    )
+    edge_origins: str = Field(
+        default="",
+        description="Origins of other sites whose pages may call the edge, comma-separated, such as https://console.example.",
+    )
+    edge_trusted_proxies: str = Field(
+        default="",
+        description="Addresses and networks of the proxies in front, comma-separated. They end TLS, and say who calls and by what scheme.",
+    )
+    edge_streams_per_caller: int = Field(
+        default=64, ge=1, description="Streams that one caller may have open at a time."
+    )
+    edge_send_seconds: float = Field(
+        default=30, gt=0, le=600, description="Seconds after which a client that does not read is cut off."
+    )
+
+    @field_validator("edge_origins")
+    @classmethod
+    def _check_origins(cls, value: str) -> str:
+        for each in split_list(value):
+            scheme, separator, host = each.partition("://")
+            if scheme not in ("http", "https") or not separator or not host or "/" in host:
+                raise ValueError("each must be an origin, such as https://console.example, without a path")
+        return value
+
+    @field_validator("edge_hosts")
+    @classmethod
+    def _check_hosts(cls, value: str) -> str:
+        for each in split_list(value):
+            if "*" in each.removeprefix("*."):
+                raise ValueError("* is allowed only at the beginning, as in *.example.com")
+        return value
+
+    @model_validator(mode="after")
+    def _check_reach(self) -> Self:
+        if "mtls" in self.auth_methods:
+            raise ValueError(
+                "PARLEY_AUTH=mtls: a certificate ends at the edge, and the orchestrator would not see it; use key or jwt here"
+            )
+        if not is_loopback(self.host) and not self.edge_hosts:
+            raise ValueError(
+                "PARLEY_HOST: is reached from other machines; set PARLEY_EDGE_HOSTS to the names at which they reach it"
+            )
+        return self
+
+    def _find_exposed(self) -> list[str]:
+        """Plaintext is allowed if a trusted proxy ends TLS."""
+        found = super()._find_exposed()
+        return [each for each in found if "PARLEY_TLS" not in each] if self.edge_trusted_proxies else found
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names that a request may be for."""
+        return split_list(self.edge_hosts) or list(_LOCAL_NAMES)
+
+    def orchestrator_channel(self) -> ChannelSettings:
+        """Return the settings of the channel: it carries the credentials of each caller, and none of its own."""
+        return ChannelSettings(
+            tls=self._client_tls(), headers=tuple, allow_plaintext=self.tls == "off"
+        )  # headers: so that credentials are not sent in plaintext to another machine
+
+
+def split_list(text: str) -> list[str]:
+    """Return the parts of a comma-separated list."""
+    return [each.strip() for each in text.split(",") if each.strip()]

@@ -1,0 +1,40 @@
+"""The commands of docs/guides/http.md, as they are written."""
+
+import asyncio
+import json
+import os
+import shutil
+
+import pytest
+
+from parley.v1 import debate_pb2
+from tests.integration.edge.conftest import Edge
+from tests.support.guides import find_blocks
+
+pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="the guide's commands need curl")
+
+
+async def run(edge: Edge, command: str, **variables: str) -> str:
+    """Run a command of the guide against this edge, and return its output."""
+    process = await asyncio.create_subprocess_exec(
+        "bash",
+        "-c",
+        command.replace("http://localhost:7400", edge.url),
+        env={**os.environ, "TOKEN": "none", **variables},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == 0
+    return output.decode()
+
+
+async def test_the_commands_of_the_guide_do_what_it_says(edge: Edge) -> None:
+    blocks = [block for block in find_blocks("docs/guides/http.md") if "curl" in block.text]
+    create, answer, events = (block.script for block in blocks if block.language == "console")
+    debate = json.loads(await run(edge, create))["debateId"]
+    assert json.loads(await run(edge, create))["debateId"] == debate
+    followed = await run(edge, events, DEBATE=debate)
+    assert followed.startswith("id: 1\nevent: event\ndata: {")
+    assert followed.endswith("event: end\ndata: {}\n\n")
+    await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
+    assert "The answer." in json.loads(await run(edge, answer, DEBATE=debate))["markdown"]
