@@ -200,12 +200,28 @@ async def test_debates_that_are_applied_at_once_all_count(kept: Kept) -> None:
     assert [each[1:] for each in counts] == [(11, 11, 11), (1, 1, 0)]
 
 
-async def test_debates_that_start_the_same_kind_at_once_are_listed_as_one_pattern(kept: Kept) -> None:
+async def apply_at_once(kept: Kept, monkeypatch: pytest.MonkeyPatch, *records: RecordDebateRequest) -> None:
+    """Apply records of which none finds a pattern of another."""
+    find, barrier = kept.documents.find, asyncio.Barrier(len(records))
+
+    async def find_together(*args: Any, **kwargs: Any) -> Any:
+        found = await find(*args, **kwargs)
+        await barrier.wait()
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kept.documents, "find", find_together)
+        await asyncio.gather(*(kept.patterns.apply("acme", each) for each in records))
+
+
+async def test_debates_that_start_the_same_kind_at_once_are_listed_as_one_pattern(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
     at_once = [
         record("deb-1", issue("No rollback.", severity=8), issue("Cost."), at=1000),
         record("deb-2", issue("Rollback?", REJECTED, severity=2, critic="bo"), at=2000),
     ]
-    await asyncio.gather(*(kept.patterns.apply("acme", each) for each in at_once))
+    await apply_at_once(kept, monkeypatch, *at_once)
     assert len(await kept.documents.find(PATTERNS, {})) == 3, "both found none to join"
     assert await kept.counts() == [("Rollback?", 2, 2, 1), ("Cost.", 1, 1, 1)]
     found = (await kept.listed(text="How to rollback?"))[0]
@@ -221,10 +237,11 @@ async def test_debates_that_start_the_same_kind_at_once_are_listed_as_one_patter
     assert await kept.counts() == [("Rollback.", 2, 2, 1)]
 
 
-async def test_a_debate_that_two_patterns_of_one_kind_count_is_one_of_theirs(kept: Kept) -> None:
-    await asyncio.gather(
-        *(kept.patterns.apply("acme", record(f"deb-{number}", issue("Rollback."))) for number in (1, 2))
-    )
+async def test_a_debate_that_two_patterns_of_one_kind_count_is_one_of_theirs(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = [record(f"deb-{number}", issue("Rollback.")) for number in (1, 2)]
+    await apply_at_once(kept, monkeypatch, *records)
     one, other = await kept.documents.find(PATTERNS, {})
     await kept.documents.update(PATTERNS, other.key, {"tallies": one.fields["tallies"]})
     assert await kept.counts() == [("Rollback.", 1, 2, 2)]
