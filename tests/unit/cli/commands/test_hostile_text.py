@@ -70,6 +70,11 @@ CASES: dict[str, list[list[str]]] = {
         ["memory", "patterns", HOSTILE, SERVER],
         ["memory", "patterns", "--domain", HOSTILE, "--json", SERVER],
     ],
+    "memory positions": [
+        ["memory", "positions", SERVER],
+        ["memory", "positions", "--agent", HOSTILE, "--flips", SERVER],
+        ["memory", "positions", "--agent", HOSTILE, "--json", SERVER],
+    ],
     "memory moments": [
         ["memory", "moments", SERVER],
         ["memory", "moments", "--kind", HOSTILE, SERVER],
