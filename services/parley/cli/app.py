@@ -153,6 +153,18 @@ def parley() -> None:
     help="A fact about the situation, which every agent is shown; may be given several times.",
 )
 @click.option(
+    "--research/--no-research",
+    default=None,
+    help="Read the web and ask tools before the agents begin, if the operator allows it. Default: the file's, else yes.",
+)
+@click.option(
+    "--page",
+    "pages",
+    metavar="URL",
+    multiple=True,
+    help="A page that is read for the agents, if the operator allows it; may be given several times.",
+)
+@click.option(
     "--clarify/--no-clarify",
     default=None,
     help="Let the agents ask questions before they begin; you answer on the terminal. Default: the file's.",

@@ -43,6 +43,8 @@ class DebateOptions:
     config: Path | None
     context: Path | None
     facts: tuple[tuple[str, str], ...]
+    research: bool | None
+    pages: tuple[str, ...]
     clarify: bool | None
     no_history: bool
     max_output_tokens: int | None
@@ -92,6 +94,10 @@ def check_debate_options(question: str | None, options: DebateOptions) -> None:
             "--effort quick asks for drafts alone, without rounds; leave out --rounds or --effort",
             INVALID_ARGUMENTS,
         )
+    if options.research is False and options.pages:
+        raise CommandError(
+            "--no-research reads no page; leave out --page or --no-research", INVALID_ARGUMENTS
+        )
     unused = _new_debate_options(question, options) if options.resume is not None else []
     if unused:
         raise CommandError(
@@ -120,10 +126,22 @@ def build_debate_request(
     )
     spec.context.extend(ContextDocument(path=path, text=text) for path, text in context.documents)
     spec.environment.update(options.facts)
+    _set_research(spec, options)
     if options.no_history:
         spec.history_limit = 0
     spec.labels.update(options.labels)
     return CreateDebateRequest(request_id=os.urandom(16).hex(), spec=spec)
+
+
+def _set_research(spec: DebateSpec, options: DebateOptions) -> None:
+    """Set what is read for the debate: what the options say counts before the file."""
+    if options.research is not None:
+        spec.research = options.research
+    elif options.pages:
+        spec.ClearField("research")  # who names a page wants it read
+    if options.research is False:
+        spec.ClearField("research_pages")
+    spec.research_pages.extend(options.pages)
 
 
 def check_list_options(question: str | None, options: DebateOptions) -> None:
@@ -177,6 +195,8 @@ def _new_debate_options(question: str | None, options: DebateOptions) -> list[st
         **{option_name(name, value): value for name, value in options.of_format.items()},
         "--context": options.context,
         "--fact": options.facts or None,
+        "--no-research" if options.research is False else "--research": options.research,
+        "--page": options.pages or None,
         "--no-clarify" if options.clarify is False else "--clarify": options.clarify,
         "--no-history": options.no_history or None,
         "--max-output-tokens": options.max_output_tokens,

@@ -107,6 +107,7 @@ def _unusable_role(role: str) -> str:
 _AGENT_FIELD: Final = re.compile(r"spec\.agents\[(\d+)\]")
 _ROUTE_FIELD: Final = re.compile(r"spec\.(agents\[\d+\]|judge)\.agent\.routes\[\d+\]")
 _DOCUMENT_FIELD: Final = re.compile(r"spec\.context(?:\[(\d+)\])?")
+_PAGE_FIELD: Final = re.compile(r"spec\.research_pages\[(\d+)\]")
 _FORMAT_KEY: Final = "debate.format"
 _AGENT_KEYS: Final = frozenset({"role", "routes", "name", "id"})
 
@@ -141,10 +142,9 @@ def _locate(
         if found is not None and found.debate.format == spec.format and found.places.is_written(_FORMAT_KEY):
             return ConfigError(f"{found.places.of(_FORMAT_KEY)}: {description}")
         return CommandError(f"--format: {description}", INVALID_ARGUMENTS)
-    document = _DOCUMENT_FIELD.match(field)
-    if document is not None:
-        about = f"{spec.context[int(document[1])].path!r} " if document[1] else ""
-        return CommandError(f"--context: {about}{description}", INVALID_ARGUMENTS)
+    option = _find_context_option(field, spec) or _find_research_option(field, found, spec)
+    if option:
+        return CommandError(f"{option}{description}", INVALID_ARGUMENTS)
     agent = _AGENT_FIELD.match(field)
     if agent is not None:
         path = _agent_path(int(agent[1]), found, spec)
@@ -159,6 +159,24 @@ def _locate(
         key = "role"
     place = found.places.of(f"{path}.{key}" if key in _AGENT_KEYS else path)
     return ConfigError(f"{place}: {description}")
+
+
+def _find_context_option(field: str, spec: DebateSpec) -> str:
+    """Return how a message on documents begins; empty for another setting."""
+    document = _DOCUMENT_FIELD.match(field)
+    if document is None:
+        return ""
+    return f"--context: {spec.context[int(document[1])].path!r} " if document[1] else "--context: "
+
+
+def _find_research_option(field: str, found: ConfigFile | None, spec: DebateSpec) -> str:
+    """Return how a message on an option of research begins; empty for another setting, and for one of the file."""
+    page = _PAGE_FIELD.fullmatch(field)
+    if page is not None:
+        written = found is not None and any(map(found.places.is_written, keys_of_field(field)))
+        return "" if written else f"--page {spec.research_pages[int(page[1])]}: "
+    options = {"spec.research": "--research: ", "spec.research_pages": "--page: "}
+    return "" if field not in options or _find_key(field, found) is not None else options[field]
 
 
 def _find_key(field: str, found: ConfigFile | None) -> str | None:

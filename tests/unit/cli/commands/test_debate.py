@@ -412,6 +412,39 @@ def test_documents_that_the_system_refuses_are_refused_at_their_option(
 
 
 @pytest.mark.parametrize(
+    ("field", "of_option", "of_file"),
+    [
+        ("spec.research", "--research", "parley.yaml:2: debate.research"),
+        ("spec.research_pages", "--page", "parley.yaml:3: debate.research_pages"),
+        (
+            "spec.research_pages[0]",
+            "--page https://b.example/",
+            "parley.yaml:3: debate.research_pages[0]",
+        ),
+        ("spec.research_pages[1]", "--page https://c.example/", "--page https://b.example/"),
+    ],
+)
+def test_research_that_the_system_refuses_is_refused_at_its_option_or_line(
+    field: str,
+    of_option: str,
+    of_file: str,
+    orchestrator: ScriptedOrchestrator,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    orchestrator.refusal = refusing(lambda spec: [FieldViolation(field, "no research here")])
+    given = ["--page", "https://b.example/", "--page", "https://c.example/"]
+    ask = ["debate", "Which?", "--research", *given, "--server", orchestrator.address]
+    assert run(ask) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"parley: {of_option}: no research here"
+    (folder / "parley.yaml").write_text(
+        "debate:\n  research: true\n  research_pages: ['https://a.example/']\n"
+    )
+    assert run(ask) in {2, 4}
+    assert capsys.readouterr().err.splitlines()[-1] == f"parley: {of_file}: no research here"
+
+
+@pytest.mark.parametrize(
     ("field", "place"),
     [
         ("spec.panel.rounds", "4: debate.rounds"),

@@ -79,6 +79,38 @@ def test_past_debates_are_shown_unless_the_command_line_says_otherwise(
     assert orchestrator.created[-1].spec.history_limit == 0
 
 
+def test_what_is_read_for_a_debate_is_what_the_options_say_before_the_file(
+    orchestrator: ScriptedOrchestrator,
+) -> None:
+    Path("parley.yaml").write_text("debate:\n  research: false\n  research_pages: ['https://a.example/']\n")
+    ask = ["debate", "Which?", "--server", orchestrator.address]
+    given = ["--page", "https://b.example/", "--page", "https://c.example/"]
+
+    def asked(*options: str) -> tuple[bool | None, list[str]]:
+        assert run([*ask, *options]) == 0
+        spec = orchestrator.created[-1].spec
+        return (spec.research if spec.HasField("research") else None, list(spec.research_pages))
+
+    assert asked("-c", "parley.yaml") == (False, ["https://a.example/"])
+    assert asked("-c", "parley.yaml", "--research") == (True, ["https://a.example/"])
+    assert asked("-c", "parley.yaml", "--no-research") == (False, [])
+    pages = ["https://a.example/", "https://b.example/", "https://c.example/"]
+    assert asked("-c", "parley.yaml", *given) == (None, pages)
+    Path("parley.yaml").unlink()
+    assert asked() == (None, [])
+    assert asked(*given, "--research") == (True, pages[1:])
+
+
+def test_a_page_for_a_debate_that_reads_none_is_refused(
+    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--no-research", "--page", "https://a.example/", "--server", orchestrator.address]
+    assert run(["debate", "Which?", *given]) == 2
+    assert capsys.readouterr().err == (
+        "parley: --no-research reads no page; leave out --page or --no-research\n"
+    )
+
+
 def test_facts_go_with_the_debate_and_an_option_counts_before_the_file(
     orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:

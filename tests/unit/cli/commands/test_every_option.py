@@ -45,6 +45,8 @@ DEBATE: dict[str, list[str]] = {
     "--trust-config": ["Which?", "--trust-config"],
     "--context": ["Which?", "--context", "context.md"],
     "--fact": ["Which?", "--fact", "team=Payments"],
+    "--research": ["Which?", "--research"],
+    "--page": ["Which?", "--page", "https://a.example/"],
     "--clarify": ["Which?", "--no-clarify"],
     "--no-history": ["Which?", "--no-history"],
     "--max-output-tokens": ["Which?", "--max-output-tokens", "64"],
