@@ -91,7 +91,7 @@ class OrchestratorSettings(ServiceSettings):
         default=64 * 1024 * 1024,
         ge=0,
         le=2**40,
-        description="Bytes of the context documents of all debates that one replica runs at a time. Debates that find no room wait, and "
+        description="Bytes of the context documents of all debates that one replica runs at a time, and of what research may find for them. Debates that find no room wait, and "
         "an eighth more is for tenants that have none running. 0: no limit.",
     )
     request_bytes: int = Field(

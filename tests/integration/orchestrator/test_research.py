@@ -16,12 +16,15 @@ from parley.orchestrator.formats.arena.settings import SETTINGS as ARENA
 from parley.orchestrator.log.index import COMPLETED
 from parley.orchestrator.research.fetcher import Fetcher
 from parley.orchestrator.research.sources import WebSources
+from parley.runtime.server import RunningServer
 from parley.v1.arena_pb2 import ArenaSettings
-from parley.v1.debate_pb2 import ContextDocument
+from parley.v1.debate_pb2 import ContextDocument, DebateSpec
 from parley.v1.event_pb2 import SourcesListed, Warned
+from parley.v1.orchestrator_pb2 import EstimateDebateRequest
+from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_settings
-from tests.support.orchestration import backstage, make_debate
-from tests.support.scripted_gateway import ScriptedGateway
+from tests.support.orchestration import backstage, make_debate, make_limits, orchestrating
+from tests.support.scripted_gateway import ScriptedGateway, refusal
 from tests.support.tool_server import ANSWER, tool_server
 from tests.support.tool_server import ATTACK as TOLD_BY_A_TOOL
 from tests.support.web_server import fetcher_of, web_server
@@ -105,6 +108,47 @@ async def test_another_replica_reads_the_log_and_not_the_web(tmp_path: Path) -> 
         async with stage.replica("two"):
             await stage.comes_to(debate, COMPLETED)
     assert site.asked == 1
+
+
+async def test_a_debate_that_runs_again_after_a_wait_reads_nothing_anew_and_shows_each_source_once(
+    tmp_path: Path,
+) -> None:
+    site, gateway, clock = Site(), ScriptedGateway(), ManualClock()
+    gateway.fail("synthesis", refusal("PROVIDER_RATE_LIMIT", "too fast"), times=1)
+    async with (
+        site.served() as (url, found),
+        backstage(tmp_path, gateway) as stage,
+        replace(stage, web=found).replica(clock=clock) as replica,
+    ):
+        context = [ContextDocument(path="dams.md", text="Dams hold.")]
+        debate = await replica.create(asking(url, "page", context=context, limits=make_limits(waiting=60)))
+        await stage.has(debate, "wait_started")
+        clock.advance(5)
+        await stage.comes_to(debate, COMPLETED)
+    assert site.asked == 1
+    for answer in (call for call in gateway.calls if call.step == "synthesis"):
+        assert [part.source for part in answer.parts if part.document] == [1, 2]
+
+
+async def test_what_research_may_find_counts_in_the_estimate_and_as_documents(
+    gateway: ScriptedGateway, gateway_server: RunningServer, tmp_path: Path
+) -> None:
+    pages = ["http://169.254.169.254/a", "http://169.254.169.254/b"]
+    gateway.hold("requirements")
+    async with orchestrating(
+        tmp_path / "o", gateway_server, research_pages=True, max_document_bytes=100
+    ) as served:
+        plain, researched = [
+            (await served.stub.EstimateDebate(EstimateDebateRequest(spec=each), timeout=10)).estimate
+            for each in (DebateSpec(question="?"), DebateSpec(question="?", research_pages=pages))
+        ]
+        assert researched.min_tokens == plain.min_tokens
+        assert researched.max_tokens - plain.max_tokens >= plain.max_calls * 2 * 12_000 // 3
+        first = await served.create(research_pages=pages)
+        await served.create(research_pages=pages)
+        small = await served.create()
+        await gateway.wait_for("requirements", 2)
+        assert {call.debate for call in gateway.calls} == {first, small}
 
 
 async def test_what_an_mcp_server_answers_is_a_quoted_source_and_one_that_dies_a_warning(

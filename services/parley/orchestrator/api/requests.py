@@ -136,6 +136,11 @@ def _fill_in(
         spec.research = can_be and is_wanted and web.has_something_for(spec)
 
 
+def most_found_characters(spec: debate_pb2.DebateSpec, web: "WebSources | None") -> int:
+    """Return how many characters research may find for a debate, at most."""
+    return 0 if web is None else web.most_characters(spec)
+
+
 def _check_research(violations: Violations, spec: debate_pb2.DebateSpec, web: "WebSources | None") -> None:
     violations.check(
         that=web is not None or not spec.research,

@@ -31,7 +31,7 @@ from parley.orchestrator.api.reading import (
 )
 from parley.orchestrator.api.relationships import RelationshipServicer
 from parley.orchestrator.api.report import report_pieces
-from parley.orchestrator.api.requests import check_id, digest_content, resolve_request
+from parley.orchestrator.api.requests import check_id, digest_content, most_found_characters, resolve_request
 from parley.orchestrator.api.route_warnings import budget_warnings, context_warnings
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.engine.debate_deleter import DebateDeleter
@@ -374,7 +374,8 @@ class OrchestratorServicer(KeyServicer, MemoryServicer, RelationshipServicer):
         created, subject = await self._resolve(request, size)
         created.requested_by = current_identity().subject
         created.budget_key_id = current_identity().budget_key_id
-        return await self.intake.create_debate(current_tenant(), created, content, subject, size)
+        found = most_found_characters(created.spec, self.web)
+        return await self.intake.create_debate(current_tenant(), created, content, subject, size, found)
 
     async def _resolve(
         self, request: orchestrator_pb2.CreateDebateRequest, size: int
@@ -393,7 +394,8 @@ class OrchestratorServicer(KeyServicer, MemoryServicer, RelationshipServicer):
         created.warnings.extend((*budget_warnings(*about), *context_warnings(*about)))
         estimate = self.formats.get(created.spec.format).estimate
         if estimate is not None:
-            created.estimate.CopyFrom(await in_thread_if_large(size, partial(estimate, created)))
+            found = most_found_characters(created.spec, self.web)
+            created.estimate.CopyFrom(await in_thread_if_large(size, partial(estimate, created, found)))
             created.estimate.priced_routes.extend(roster.priced_routes_of(*about))
         return created, subject
 

@@ -148,7 +148,8 @@ class Format:
         concurrency: Labels of its tasks. A specification may set how many calls of each label run at a time.
         activities: Its phases, in the order in which a report shows their contributions.
         answer: Yields the answer of a completed debate with all its parts.
-        estimate: Returns what a debate is expected to take, of its complete first event; None if that cannot be said.
+        estimate: Returns what a debate is expected to take, of its complete first event and of how many characters research may find
+            for it at most; None if that cannot be said.
         verdict: Returns what a completed debate decided; None if its debates decide nothing.
         subject: The other debate that its debates are about; None if they are about a question.
         fallback_role: The role whose prompts an agent gets if its own role lacks them; empty: they are required.
@@ -167,7 +168,7 @@ class Format:
     concurrency: frozenset[str] = frozenset()
     activities: tuple[Activity, ...] = ()
     answer: Callable[[DebateMessage], Iterable[AnswerPart]] = _description_only
-    estimate: Callable[[DebateCreated], DebateEstimate] | None = None
+    estimate: Callable[[DebateCreated, int], DebateEstimate] | None = None
     verdict: Callable[[DebateMessage], Verdict] | None = None
     subject: Subject | None = None
     fallback_role: str = ""

@@ -52,6 +52,8 @@ from parley.v1.event_pb2 import DebateCreated, Intervened
 _MAX_SHOWN_QUESTION = 200
 _MAX_OPENING_CHARACTERS = 14_000_000
 """The largest document of every store, less the other fields of a record."""
+_BYTES_A_CHARACTER = 4
+"""At most, in UTF-8."""
 _LARGE_OPENING = 256 * 1024
 """Characters. A record is rewritten at each change and read by a dozen indexes: one of 5 MB blocks all other writes of SQLite for
 0.4 s. So a larger first event is only in the log, which is then written before the record."""
@@ -76,11 +78,13 @@ class Intake:
         request_digest: str,
         subject: str | None = None,
         size: int = 0,
+        found_characters: int = 0,
     ) -> tuple[str, bool]:
         """Accept a debate and make it durable. Return its id, and whether the same request had created it before.
 
         `first` is its first event, which this completes. `subject` is the id of the debate that it is about, if any.
-        `size` is about how many bytes it has.
+        `size` is about how many bytes it has. `found_characters` is how many research may find for it at most, which count as
+        bytes of its documents.
 
         Raises:
             ParleyError: the request id was already used for a different debate, the debate is too large to be stored, or
@@ -91,6 +95,7 @@ class Intake:
         created = now.isoformat(timespec="microseconds")
         first.traceparent = inject().get("traceparent", "")
         opening, document_bytes = await in_thread_if_large(size, partial(_encode, first))
+        document_bytes += _BYTES_A_CHARACTER * found_characters
         if not opening:
             # The note makes the log known if this process ends before the record is written.
             await self.deletions.record_log_start(tenant, debate, created)

@@ -85,7 +85,7 @@ class DebateRecord:
         address: Where other replicas reach the owner, as `host:port`; empty if unknown.
         subject: Id of the debate that this one is about; None if it is about a question.
         labels: Labels for searches, each as `name=value`.
-        document_bytes: Bytes of its context documents; 0 also if an older version has written the record.
+        document_bytes: Bytes of its context documents, and of what research may find for it at most; 0 also if an older version has written the record.
         due: If it waits for a person without an owner: when it needs an owner again at the latest, as in `updated`.
     """
 

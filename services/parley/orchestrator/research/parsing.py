@@ -15,7 +15,7 @@ _SECONDS: Final = 5
 """Of processor time; on a machine that is busy it may take `_WHEN_BUSY` times as long."""
 _WHEN_BUSY: Final = 4
 _MEMORY_BYTES: Final = 1 << 30
-_MAX_TITLE: Final = 200
+MAX_TITLE: Final = 200
 MAX_TEXT: Final = 12_000
 """Characters that are kept of one source."""
 
@@ -45,7 +45,7 @@ async def parse(page: Page, *, feed: bool = False) -> Reading:
     title, text = str(found.get("title", "")), str(found.get("text", ""))
     if not text.strip():
         raise FetchError("it says nothing that can be read")
-    return Reading(" ".join(clean_text(title).split())[:_MAX_TITLE], clean_text(text).strip())
+    return Reading(" ".join(clean_text(title).split())[:MAX_TITLE], clean_text(text).strip())
 
 
 async def _run(given: bytes) -> dict[str, str]:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from yarl import URL
 
 from parley.orchestrator.research.fetcher import Fetcher, Page
-from parley.orchestrator.research.parsing import MAX_TEXT, Reading, parse
+from parley.orchestrator.research.parsing import MAX_TEXT, MAX_TITLE, Reading, parse
 from parley.orchestrator.research.reach import Reach, parse_networks
 from parley.orchestrator.research.servers import ToolServer, ask_server
 from parley.orchestrator.research.web_address import FetchError
@@ -66,9 +66,16 @@ class WebSources:
 
     def has_something_for(self, spec: DebateSpec) -> bool:
         """Return whether anything would be read for a debate."""
-        return bool(
-            self.search_url or self.feeds or self.servers or (self.reads_pages and spec.research_pages)
-        )
+        return self._count_most(spec) > 0
+
+    def most_characters(self, spec: DebateSpec) -> int:
+        """Return how many characters prompts may show of what is found for a debate, at most."""
+        return self._count_most(spec) * (MAX_TEXT + MAX_TITLE + _MAX_URL) if spec.research else 0
+
+    def _count_most(self, spec: DebateSpec) -> int:
+        pages = len(spec.research_pages) if self.reads_pages else 0
+        hits = self.results if self.search_url else 0
+        return pages + hits + len(self.feeds) + len(self.servers)
 
     async def find(self, request: ResearchRequest) -> Findings:
         """Return what the sources say, each with its address, time and hash, and a warning for each that failed."""
@@ -158,7 +165,8 @@ def _read_hits(page: Page, count: int) -> list[tuple[str, Reading]]:
     except (ValueError, RecursionError, KeyError, TypeError):
         raise FetchError("the answer is not that of a SearXNG with the format json") from None
     return [
-        (each["url"], Reading(_text(each, "title")[:200], _text(each, "content"))) for each in hits[:count]
+        (each["url"], Reading(_text(each, "title")[:MAX_TITLE], _text(each, "content")))
+        for each in hits[:count]
     ]
 
 

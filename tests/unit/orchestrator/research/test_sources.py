@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from parley.orchestrator.research.servers import ToolServer
 from parley.orchestrator.research.sources import WebSources, create_search_fetcher
 from parley.v1.debate_pb2 import DebateSpec
 from parley.v1.source_pb2 import SOURCE_KIND_FEED, SOURCE_KIND_PAGE, SOURCE_KIND_SEARCH, ResearchRequest
@@ -147,6 +148,16 @@ async def test_pages_that_the_operator_does_not_allow_are_not_read() -> None:
     )
     assert not found.findings
     assert "PARLEY_RESEARCH_PAGES" in found.warnings[0]
+
+
+def test_what_may_be_found_is_bounded_by_pages_results_feeds_and_servers() -> None:
+    spec = DebateSpec(research=True, research_pages=["http://a.test/", "http://b.test/"])
+    servers = (ToolServer("wiki", ("wiki",), "search", "query"),)
+    everything = {"search_url": "http://s/", "results": 5, "feeds": ("http://f/",), "servers": servers}
+    one = sources("http://127.0.0.2:1/", reads_pages=False, feeds=("http://f/",)).most_characters(spec)
+    assert one >= 12_000
+    assert sources("http://127.0.0.2:1/", **everything).most_characters(spec) == 9 * one
+    assert sources("http://127.0.0.2:1/", **everything).most_characters(DebateSpec()) == 0
 
 
 @pytest.mark.parametrize(

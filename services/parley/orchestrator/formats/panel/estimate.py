@@ -10,7 +10,7 @@ from parley.orchestrator.model.expected_calls import (
     create_estimate,
 )
 from parley.orchestrator.model.spec import agents_of
-from parley.orchestrator.model.tokens import likely_tokens
+from parley.orchestrator.model.tokens import CHARACTERS_A_TOKEN, likely_tokens
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateEstimate, DebateSpec
 from parley.v1.event_pb2 import DebateCreated
@@ -29,21 +29,23 @@ _ASKS = (TERMINATION_RULE_CONVERGENCE, TERMINATION_RULE_UNDISPUTED)
 """The rules by which an agent may be asked, once or twice a round, which positions are the same."""
 
 
-def estimate_panel(created: DebateCreated) -> DebateEstimate:
-    """Return what a panel is expected to take at least and at most."""
+def estimate_panel(created: DebateCreated, found_characters: int = 0) -> DebateEstimate:
+    """Return what a panel is expected to take at least and at most, if research may find so many characters for it."""
     rule, rounds = created.spec.panel.termination.rule, created.spec.panel.rounds
     is_alone = len(created.spec.agents) == 1
     at_least = rounds if created.demonstration or rule == TERMINATION_RULE_FIXED else 1
     at_most = 1 if is_alone and rule == TERMINATION_RULE_UNDISPUTED else rounds
     fewest = _Course(created, at_least, SHORT_TEXT, is_long=False)
-    most = _Course(created, at_most, LONG_TEXT, is_long=True)
+    most = _Course(created, at_most, LONG_TEXT, is_long=True, found=found_characters // CHARACTERS_A_TOKEN)
     return create_estimate([*fewest.list_calls()], [*most.list_calls()])
 
 
 class _Course:
-    """How a panel may go: so many rounds, with texts of so many tokens."""
+    """How a panel may go: so many rounds, with texts of so many tokens, and so many that research has found."""
 
-    def __init__(self, created: DebateCreated, rounds: int, text: int, *, is_long: bool) -> None:
+    def __init__(
+        self, created: DebateCreated, rounds: int, text: int, *, is_long: bool, found: int = 0
+    ) -> None:
         self._created = created
         self._spec: DebateSpec = created.spec
         self._settings = created.spec.panel
@@ -53,7 +55,7 @@ class _Course:
         self._text = min(text, created.spec.max_output_tokens or text)
         self._is_long = is_long
         documents = sum(likely_tokens(each.text) for each in created.spec.context)
-        self._start = INSTRUCTION_TOKENS + likely_tokens(created.spec.question) + documents
+        self._start = INSTRUCTION_TOKENS + likely_tokens(created.spec.question) + documents + found
 
     def list_calls(self) -> Iterator[ExpectedCalls]:
         """Yield all calls, in about the order in which they are made."""
