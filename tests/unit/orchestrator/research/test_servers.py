@@ -88,6 +88,9 @@ async def test_a_long_answer_is_cut() -> None:
 async def test_a_program_that_is_no_server_is_an_error() -> None:
     with pytest.raises(FetchError, match="it ended before it answered"):
         await ask_server(ToolServer("none", (sys.executable, "-c", "print(1)"), "search", "query"), "?", 60)
+    endless = (sys.executable, "-c", "while True: print('otter')")
+    with pytest.raises(FetchError, match="it wrote more than 1048576 bytes"):
+        await ask_server(ToolServer("none", endless, "search", "query"), "?", 30)
     with pytest.raises(FetchError, match="it was not started: No such file"):
         await ask_server(ToolServer("none", ("/nowhere",), "search", "query"), "?", 60)
 
