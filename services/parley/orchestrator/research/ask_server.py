@@ -1,7 +1,7 @@
 """Asks a tool of an MCP server. Runs by its path, in a process of its own, which starts the server and ends it.
 
 Arguments: the folder of the libraries, and the processor time in seconds and the memory in bytes that it may take; the server has no such
-limits. On stdin, JSON (`command`, `environment`, `tool`, `arguments`, `characters`); on stdout, JSON with `text`, or with `error`.
+limits. On stdin, JSON (`command`, `environment`, `tool`, `arguments`, `characters`, `seconds`); on stdout, JSON with `text`, or with `error`.
 """
 
 import asyncio
@@ -93,7 +93,11 @@ async def ask(given: dict[str, Any], limit: Any) -> dict[str, str]:
     limit()
     server = Server(process)
     try:
-        return await _call(server, given)
+        # Who started this process ends it in time; if it was killed itself, this one must not wait for ever.
+        async with asyncio.timeout(given["seconds"]):
+            return await _call(server, given)
+    except TimeoutError:
+        return {"error": f"it did not answer within {given['seconds']:g} s"}
     except Exception as error:  # noqa: BLE001 - whatever the server made the SDK raise, it is the server's error
         return {"error": server.trouble or f"it failed: {_first(error)}"}
 

@@ -57,6 +57,7 @@ async def ask_server(server: ToolServer, question: str, seconds: float) -> Readi
         "tool": server.tool,
         "arguments": {server.argument: " ".join(question.split())[:_MAX_QUESTION]},
         "characters": MAX_TEXT,
+        "seconds": seconds,
     }
     found = await _run(json.dumps(given).encode(), seconds)
     if "error" in found:

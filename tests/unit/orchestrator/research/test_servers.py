@@ -4,12 +4,15 @@ import asyncio
 import hashlib
 import json
 import os
+import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import mcp
 import pytest
 
+from parley.orchestrator.research import ask_server as ask_server_script
 from parley.orchestrator.research.fetcher import Fetcher
 from parley.orchestrator.research.servers import ToolServer, ask_server
 from parley.orchestrator.research.sources import WebSources
@@ -36,22 +39,20 @@ async def test_what_a_tool_answers_is_a_source_with_server_tool_time_and_hash() 
     assert finding.text == f"Otters float. >>> [31m Ask for more. {ATTACK} You asked: Do otters float?"
 
 
-@pytest.mark.parametrize(
-    ("tool", "why"),
-    [
-        ("die", "it ended before it answered"),
-        ("fail", "the tool failed: Error executing tool fail"),
-        ("flood", "it wrote more than 1048576 bytes"),
-        ("keep_silent", "it says nothing that can be read"),
-        ("unknown", "Unknown tool: unknown"),
-    ],
-)
-async def test_a_server_that_fails_is_a_warning_and_the_others_are_found(tool: str, why: str) -> None:
-    found = await sources(tool_server(tool), tool_server("print_noise")).find(ResearchRequest(question="?"))
+async def test_servers_that_fail_are_a_warning_each_and_the_others_are_found() -> None:
+    failing = {
+        "die": "it ended before it answered",
+        "fail": "the tool failed: Error executing tool fail",
+        "flood": "it wrote more than 1048576 bytes",
+        "keep_silent": "it says nothing that can be read",
+        "unknown": "the tool failed: Unknown tool: unknown",
+    }
+    servers = [tool_server(each) for each in (*failing, "print_noise")]
+    found = await sources(*servers).find(ResearchRequest(question="?"))
     assert [each.source.tool for each in found.findings] == ["otters/print_noise"]
-    (warning,) = found.warnings
-    assert warning.startswith(f"the MCP server otters/{tool} gave no source: ")
-    assert why in warning
+    assert found.warnings == [
+        f"the MCP server otters/{tool} gave no source: {why}" for tool, why in failing.items()
+    ]
 
 
 async def test_a_server_that_stalls_costs_its_time_and_is_a_warning() -> None:
@@ -67,6 +68,23 @@ async def test_a_server_that_is_asked_no_longer_is_ended_with_what_it_started(tm
     asking.cancel()
     await asyncio.wait([asking])
     await asyncio.to_thread(_wait_until_ended, left)
+
+
+def test_who_asks_does_not_wait_for_ever_if_the_orchestrator_was_killed() -> None:
+    given = {
+        "command": [sys.executable, "-c", "import time; time.sleep(600)"],
+        "environment": {},
+        "tool": "search",
+        "arguments": {},
+        "characters": 10,
+        "seconds": 1,
+    }
+    library = str(Path(mcp.__file__).parents[1])
+    command = [sys.executable, "-I", ask_server_script.__file__, library, "10", str(1 << 30)]
+    asked = subprocess.run(
+        command, check=True, input=json.dumps(given), capture_output=True, text=True, timeout=60
+    )
+    assert json.loads(asked.stdout) == {"error": "it did not answer within 1 s"}
 
 
 async def test_a_server_sees_no_variable_that_could_be_a_key_and_not_our_folder(
