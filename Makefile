@@ -238,6 +238,10 @@ protos: $(VENV)/.all ## Make services/parley/v1, schema.json, docs/reference, an
 agreement-head: $(VENV)/.all ## Train the head of an agreement encoder (ARGS="--encoder FILE …")
 	$(BIN)/python -m tests.bench.train_agreement_head $(ARGS)
 
+.PHONY: support-head
+support-head: $(VENV)/.all ## Train the head of the same encoder that tells what supports a claim (ARGS="--encoder FILE …")
+	$(BIN)/python -m tests.bench.train_support_head $(ARGS)
+
 .PHONY: format
 format: $(VENV)/.all ## Format the code and the contract, and mend what ruff can
 	$(BIN)/ruff check --fix-only .

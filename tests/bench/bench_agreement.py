@@ -18,7 +18,7 @@ import openai
 from sklearn.metrics import f1_score, roc_auc_score
 
 from parley.convergence.encoder import CrossEncoder, EncoderFiles
-from parley.convergence.head import AgreementHead
+from parley.convergence.head import EncoderHead
 from parley.convergence.models import MiniLm
 from parley.convergence.vectors import cosine
 from tests.bench.figures import main, table
@@ -88,7 +88,7 @@ def by_model(pairs: Sequence[LabelledPair]) -> list[list[str]]:
     if not (folder := os.environ.get("PARLEY_TEST_ENCODER")):
         return []
     before, files = resident(), Path(folder)
-    head = AgreementHead.read(files / "head.json")
+    head = EncoderHead.read(files / "head.json")
     encoder = CrossEncoder(EncoderFiles(files / "model.onnx", head.encoder_sha256, files / "tokenizer.json"))
     encoder.read("The first one is slow.", "As it makes room for all that follows.")
     rows = []

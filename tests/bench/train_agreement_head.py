@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from parley.convergence.encoder import CrossEncoder, EncoderFiles
-from parley.convergence.head import AgreementHead
+from parley.convergence.head import EncoderHead
 from tests.support.labelled_stands import Topic, pairs_of, training_topics
 
 __all__ = ["train"]
@@ -32,7 +32,7 @@ _TAKEN_FOR_FOREIGN: Final = 0.05
 """Share of the training pairs that may be taken for another language: they are only asked about."""
 
 
-def train(encoder: CrossEncoder, topics: tuple[Topic, ...]) -> AgreementHead:
+def train(encoder: CrossEncoder, topics: tuple[Topic, ...]) -> EncoderHead:
     """Return the head for an encoder."""
     pairs = pairs_of(topics)
     ordered = [sorted((pair.one, pair.other)) for pair in pairs]
@@ -53,7 +53,7 @@ def train(encoder: CrossEncoder, topics: tuple[Topic, ...]) -> AgreementHead:
     model.fit(read, twice)
     weights, bias = _unscaled(model)
     known = [min(map(encoder.share_of_known_words, (pair.one, pair.other))) for pair in pairs]
-    return AgreementHead(
+    return EncoderHead(
         encoder_sha256=encoder.sha256,
         known_words=round(float(np.quantile(known, _TAKEN_FOR_FOREIGN)), 3),
         weights=(scale * weights).astype(np.float32),

@@ -63,7 +63,13 @@ def test_a_setting_of_a_value_reaches_the_service_as_it_was_written(
     assert {name: read[name] for name in wanted} == wanted
 
 
-_PAIRED = {"agreement_encoder", "agreement_encoder_sha256", "agreement_tokenizer", "agreement_head"}
+_PAIRED = {
+    "agreement_encoder",
+    "agreement_encoder_sha256",
+    "agreement_tokenizer",
+    "agreement_head",
+    "support_head",
+}
 """Settings that are files which belong together."""
 _SAMPLES = {
     "research_search": "https://search.example.org",

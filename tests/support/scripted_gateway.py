@@ -216,6 +216,9 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.past: Sequence[memory_pb2.RecallResponse] = ()
         self.assess: Callable[[convergence_pb2.AssessRequest], convergence_pb2.AssessResponse] | None = None
         self.group: Callable[[], convergence_pb2.GroupPositionsResponse] | None = None
+        self.support: (
+            Callable[[convergence_pb2.FindSupportRequest], convergence_pb2.FindSupportResponse] | None
+        ) = None
         self.group_by: (
             Callable[[convergence_pb2.GroupPositionsRequest], convergence_pb2.GroupPositionsResponse] | None
         ) = None
@@ -529,6 +532,15 @@ class _Convergence(convergence_pb2_grpc.ConvergenceServiceServicer):
             agent_ids=ids, representative_agent_id=ids[0], position="all of one mind"
         )
         return convergence_pb2.GroupPositionsResponse(groups=[group], majority=True)
+
+    async def FindSupport(  # noqa: N802
+        self,
+        request: convergence_pb2.FindSupportRequest,
+        context: "grpc.aio.ServicerContext[convergence_pb2.FindSupportRequest, Awaitable[convergence_pb2.FindSupportResponse]]",
+    ) -> convergence_pb2.FindSupportResponse:
+        if self._script.support is None:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "no local model")
+        return self._script.support(request)
 
 
 class _Ratings(ratings_pb2_grpc.RatingsServiceServicer):

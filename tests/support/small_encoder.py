@@ -11,7 +11,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 from parley.convergence.encoder import EncoderFiles
-from parley.convergence.head import AgreementHead
+from parley.convergence.head import EncoderHead, Task
 
 __all__ = ["HEAD_NUMBERS", "write_encoder", "write_head"]
 
@@ -58,8 +58,9 @@ def write_encoder(folder: Path) -> EncoderFiles:
     return EncoderFiles(folder / "model.onnx", digest, folder / "tokenizer.json")
 
 
-def write_head(folder: Path, files: EncoderFiles) -> Path:
+def write_head(folder: Path, files: EncoderFiles, task: Task = "agreement") -> Path:
     """Write a head for it."""
     weights = np.arange(1, HEAD_NUMBERS + 1, dtype=np.float32)
-    AgreementHead(files.sha256, 0.8, weights, 0.5).write(folder / "head.json")
-    return folder / "head.json"
+    file = folder / ("head.json" if task == "agreement" else f"{task}.json")
+    EncoderHead(files.sha256, 0.8, weights, 0.5, task).write(file)
+    return file

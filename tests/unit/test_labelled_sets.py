@@ -108,6 +108,34 @@ def test_half_of_the_claims_of_each_answer_are_supported_by_what_was_said(half: 
             assert set(ids).issuperset(claim["supported_by"] + claim["opposed_by"]), claim
 
 
+def test_each_claim_to_train_on_has_a_text_that_supports_it_and_one_that_does_not() -> None:
+    pairs = load("analysis/support-train.yaml", "pairs")
+    assert len(pairs) == 92
+    assert unique([each["id"] for each in pairs])
+    texts = [each[name] for each in pairs for name in ("text", "other_text")]
+    claims = [each[name] for each in pairs for name in ("supported", "other_supported")]
+    assert unique(texts)
+    assert unique(claims)
+    assert {each["kind"] for each in pairs} == {
+        "number",
+        "reversed",
+        "name",
+        "quantifier",
+        "cause",
+        "new",
+        "hedge",
+    }
+
+
+@both_halves
+def test_nothing_to_train_on_stands_in_a_half(half: str) -> None:
+    trained_on = {
+        each[name] for each in load("analysis/support-train.yaml", "pairs") for name in each if name != "id"
+    }
+    for answer in load(f"analysis/grounded-{half}.yaml", "answers"):
+        assert trained_on.isdisjoint(claim["text"] for claim in answer["claims"])
+
+
 @both_halves
 def test_half_of_the_graphs_name_claims_that_exist(half: str) -> None:
     graphs = load(f"analysis/cruxes-{half}.yaml", "graphs")

@@ -8,12 +8,14 @@ from importlib.util import find_spec
 
 from parley.convergence.agreement import AgreementModel, Agreements, NliAgreement
 from parley.convergence.embedder import Embedder, LocalEmbedder
-from parley.convergence.embeddings import open_embeddings
+from parley.convergence.embeddings import Embeddings, open_embeddings
 from parley.convergence.encoder import EncoderFiles
-from parley.convergence.head import AgreementHead
+from parley.convergence.encoder_threads import EncoderThreads
+from parley.convergence.head import EncoderHead
 from parley.convergence.models import LocalModel, MiniLm, StaticWords
 from parley.convergence.servicer import ConvergenceServicer
 from parley.convergence.settings import ConvergenceSettings, ModelName
+from parley.convergence.support import SupportModel
 from parley.runtime import entry
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
@@ -40,19 +42,20 @@ async def build(settings: ConvergenceSettings) -> AsyncIterator[Service]:
             )
             for name in (settings.embedding_fine, settings.embedding_fast)
         ]
-        agreement = _agreement_model(settings)
-        if agreement is not None:
-            stack.push_async_callback(agreement.close)
-        servicer = ConvergenceServicer(fine, fast, Agreements(agreement, cache=settings.agreement_cache))
+        encoder = _open_encoder(settings)
+        if encoder is not None:
+            stack.push_async_callback(encoder.close)
+        agreements = Agreements(_agreement_model(settings, encoder), cache=settings.agreement_cache)
+        servicer = ConvergenceServicer(fine, fast, agreements, _support_model(settings, fine, fast, encoder))
         yield Service(
             "parley.v1.ConvergenceService",
             lambda server: add_ConvergenceServiceServicer_to_server(servicer, server),
         )
 
 
-def _agreement_model(settings: ConvergenceSettings) -> AgreementModel | None:
-    """Return the model that the settings name; None: an agent is asked instead."""
-    if not (settings.agreement_encoder and settings.agreement_tokenizer and settings.agreement_head):
+def _open_encoder(settings: ConvergenceSettings) -> EncoderThreads | None:
+    """Return the encoder that the settings name; None: an agent is asked instead."""
+    if not (settings.agreement_encoder and settings.agreement_tokenizer):
         return None
     if find_spec("onnx") is None:
         raise ConfigurationError("PARLEY_AGREEMENT_ENCODER: needs `onnx`; install `parley[encoder]`")
@@ -61,7 +64,21 @@ def _agreement_model(settings: ConvergenceSettings) -> AgreementModel | None:
         settings.agreement_encoder_sha256.lower(),
         settings.agreement_tokenizer,
     )
-    return NliAgreement(files, AgreementHead.read(settings.agreement_head), settings.agreement_threads)
+    return EncoderThreads(files, settings.agreement_threads)
+
+
+def _agreement_model(settings: ConvergenceSettings, encoder: EncoderThreads | None) -> AgreementModel | None:
+    if encoder is None or settings.agreement_head is None:
+        return None
+    return NliAgreement(encoder, EncoderHead.read(settings.agreement_head))
+
+
+def _support_model(
+    settings: ConvergenceSettings, fine: Embeddings, fast: Embeddings, encoder: EncoderThreads | None
+) -> SupportModel | None:
+    if encoder is None or settings.support_head is None:
+        return None
+    return SupportModel(fine, fast, encoder, EncoderHead.read(settings.support_head, "support"))
 
 
 async def _create_embedder(name: ModelName, settings: ConvergenceSettings) -> Embedder:

@@ -4,16 +4,14 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 from operator import ne
-from threading import Event, Lock
 from typing import Final, Protocol
 
-from parley.convergence.encoder import CrossEncoder, EncoderFiles
-from parley.convergence.head import AgreementHead
-from parley.runtime.errors import ConfigurationError, unavailable
+from parley.convergence.encoder import CrossEncoder
+from parley.convergence.encoder_threads import EncoderThreads
+from parley.convergence.head import EncoderHead
 
 _SAME_FROM: Final = 0.7
 _APART_UP_TO: Final = 0.3
@@ -66,60 +64,28 @@ class AgreementModel(Protocol):
             ParleyError: UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
         """
 
-    async def close(self) -> None:
-        """Stop the threads."""
-
 
 class NliAgreement:
-    """A cross-encoder with a trained head, on threads of its own so that it never blocks the event loop.
+    """A cross-encoder with a trained head, on threads of its own.
 
     Pairs are spread over the threads, since a round waits for all of them. Each is read alone: padding would change what is read.
-    The model is loaded at its first use, which takes seconds. A pair in a language that it does not know has no probability.
+    A pair in a language that the encoder does not know has no probability.
     """
 
-    def __init__(self, files: EncoderFiles, head: AgreementHead, threads: int = 2) -> None:
-        """Check the files without loading the model; raise ConfigurationError if files are missing or do not match."""
-        missing = next((each for each in (files.model, files.tokenizer) if not each.is_file()), None)
-        if missing is not None:
-            raise ConfigurationError(f"{missing}: the agreement model's file is missing")
-        if head.encoder_sha256 != files.sha256:
-            raise ConfigurationError(
-                f"{files.model}: the agreement head was trained for another encoder (sha256 {head.encoder_sha256}); train a head"
-                " for this encoder with `make agreement-head`"
-            )
-        self._files = files
+    def __init__(self, encoder: EncoderThreads, head: EncoderHead) -> None:
+        """Raise ConfigurationError if the head was trained for another encoder."""
+        encoder.check_head(head, "agreement-head")
+        self._encoder = encoder
         self._head = head
-        self._encoder: CrossEncoder | None = None
-        self._loading = Lock()
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="agreement")
-        self._closed = Event()
 
     async def probability(self, one: str, other: str) -> float | None:
         """Read a pair as soon as a thread is free."""
-        reading = asyncio.get_running_loop().run_in_executor(self._threads, self._read_pair, one, other)
-        try:
-            return await reading
-        except ConfigurationError as error:
-            raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", str(error), retry_after=60.0) from error
+        return await self._encoder.run(lambda encoder: self._read_pair(encoder, one, other))
 
-    async def close(self) -> None:
-        """Stop the threads after their present pairs."""
-        self._closed.set()
-        await asyncio.to_thread(self._threads.shutdown)
-
-    def _read_pair(self, one: str, other: str) -> float | None:
-        if self._closed.is_set():
-            raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", "the service is stopping", retry_after=1.0)
-        encoder = self._load_encoder()
+    def _read_pair(self, encoder: CrossEncoder, one: str, other: str) -> float | None:
         if not all(encoder.knows_language(each, self._head.known_words) for each in (one, other)):
             return None
         return self._head.probability(encoder.read, one, other)
-
-    def _load_encoder(self) -> CrossEncoder:
-        with self._loading:
-            if self._encoder is None:
-                self._encoder = CrossEncoder(self._files)
-            return self._encoder
 
 
 @dataclass(slots=True, eq=False)

@@ -12,6 +12,8 @@ from parley.convergence.assessment import Critic, Thresholds, Verdict
 from parley.convergence.embeddings import Embeddings
 from parley.convergence.grouping import Reading
 from parley.convergence.rounds import Rounds
+from parley.convergence.support import SupportModel
+from parley.runtime.errors import failed_precondition
 from parley.runtime.validation import Violations
 from parley.v1 import convergence_pb2 as pb
 from parley.v1 import convergence_pb2_grpc as pb_grpc
@@ -21,6 +23,8 @@ Context = grpc.aio.ServicerContext[Any, Any]
 _MAX_CHARACTERS: Final = 100_000
 _MAX_POSITION: Final = 2_000
 _MAX_AGENTS: Final = 32
+_MAX_CLAIMS: Final = 12
+_MAX_TEXTS: Final = 100
 _IN_FLIGHT: Final = 32
 """The maximum number of texts of one Embed stream that are read before their vectors are sent."""
 
@@ -37,10 +41,13 @@ _VERDICTS: Final = {
 class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
     """The calls of ConvergenceService."""
 
-    def __init__(self, fine: Embeddings, fast: Embeddings, agreements: Agreements) -> None:
+    def __init__(
+        self, fine: Embeddings, fast: Embeddings, agreements: Agreements, support: SupportModel | None = None
+    ) -> None:
         self._fine = fine
         self._fast = fast
         self._rounds = Rounds(fast, agreements)
+        self._support = support
 
     async def Embed(  # noqa: N802
         self, request_iterator: AsyncIterable[pb.EmbedRequest], _context: Context
@@ -131,6 +138,21 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
             unsure=_unsure_pairs(reading),
         )
 
+    async def FindSupport(  # noqa: N802
+        self, request: pb.FindSupportRequest, _context: Context
+    ) -> pb.FindSupportResponse:
+        """Find what supports claims."""
+        _check_find_support(request)
+        if self._support is None:
+            raise failed_precondition(
+                "NO_SUPPORT_MODEL",
+                "no local model tells what supports a claim; PARLEY_SUPPORT_HEAD names one",
+            )
+        found = await self._support.find(request.claims, request.texts)
+        return pb.FindSupportResponse(
+            claims=[pb.ClaimSupport(probability=each.probability, texts=each.texts) for each in found]
+        )
+
 
 def _decisions(pairs: Iterable[pb.SettledPair]) -> dict[Pair, bool]:
     """Return what was decided of each pair of words; one of which both is said is left out."""
@@ -214,6 +236,24 @@ def _check_group(request: pb.GroupPositionsRequest) -> None:
     violations.check_text("question", request.question, max_characters=_MAX_CHARACTERS)
     _check_stands(violations, "positions", request.positions, minimum=1)
     _check_settled(violations, request)
+    violations.refuse()
+
+
+def _check_find_support(request: pb.FindSupportRequest) -> None:
+    violations = Violations()
+    for name, most in (("claims", _MAX_CLAIMS), ("texts", _MAX_TEXTS)):
+        count = len(getattr(request, name))
+        violations.check(
+            that=0 < count <= most, field=name, otherwise=f"has {count}, 1 to {most} are allowed"
+        )
+    for place, each in enumerate(request.claims[:_MAX_CLAIMS]):
+        violations.check_text(f"claims[{place}]", each, max_characters=_MAX_POSITION)
+    for place, each in enumerate(request.texts[:_MAX_TEXTS]):
+        violations.check(
+            that=len(each) <= _MAX_CHARACTERS,
+            field=f"texts[{place}]",
+            otherwise=f"is longer than {_MAX_CHARACTERS} characters",
+        )
     violations.refuse()
 
 

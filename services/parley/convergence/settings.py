@@ -45,6 +45,10 @@ class ConvergenceSettings(ServiceSettings):
         default=None,
         description="Its head, as `make agreement-head` writes it.",
     )
+    support_head: Path | None = Field(
+        default=None,
+        description="Another head of it, as `make support-head` writes it, which tells whether a text supports a claim; empty: an agent alone is asked.",
+    )
     agreement_threads: int = Field(
         default=2, ge=1, le=64, description="Pairs of positions that are read at a time."
     )
@@ -63,6 +67,8 @@ class ConvergenceSettings(ServiceSettings):
         missing = [name for name, value in parts.items() if not value]
         if missing and len(missing) < len(parts):
             raise ValueError(f"{missing[0]}: must be set, as an agreement encoder is asked for")
+        if self.support_head and missing:
+            raise ValueError(f"{missing[0]}: must be set, as PARLEY_SUPPORT_HEAD is a head of that encoder")
         return self
 
     @model_validator(mode="after")

@@ -83,7 +83,7 @@ Global___ClaimGrounding: _TypeAlias = ClaimGrounding  # noqa: Y015
 
 @_typing.final
 class Analysis(_message.Message):
-    """What the answer of a debate rests on, as an agent that was asked after it says."""
+    """What the answer of a debate rests on, as an agent that was asked after it says, or a local model."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -96,9 +96,11 @@ class Analysis(_message.Message):
     MISSING_FIELD_NUMBER: _builtins.int
     FORMAL_CHECKS_FIELD_NUMBER: _builtins.int
     verdict: _builtins.int
-    """The number of the claim that is the decision itself. 0: there are no claims."""
+    """The number of the claim that is the decision itself. 0: there are no claims, or a local model found what supports them."""
     analyst_agent_id: _builtins.str
-    """The agent that was asked. Empty: none was."""
+    """The agent that was asked. Empty: none was, or gave no answer, and a local model found what supports the claims, if there are any: they
+    are then the sentences of the answer, without relations and without what speaks against them.
+    """
     left_out: _builtins.int
     """Contributions that it was not shown, since they did not fit: the oldest."""
     missing: _builtins.str
@@ -218,7 +220,9 @@ class AnswerClaim(_message.Message):
     grounding: Global___ClaimGrounding.ValueType
     """What was said about it."""
     score: _builtins.int
-    """How well what was said carries it, 0 to 100, by the word of the agent that was asked. Unset: it gave none."""
+    """How well what was said carries it, 0 to 100, by the word of the agent that was asked; of a local model, how probable it is that
+    something supports it. Unset: it gave none.
+    """
     credence: _builtins.float
     """How far it can be believed, 0 to 1: its score, moved by the claims that are reasons for or against it."""
     @_builtins.property

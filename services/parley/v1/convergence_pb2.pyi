@@ -574,3 +574,89 @@ class PositionGroup(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PositionGroup: _TypeAlias = PositionGroup  # noqa: Y015
+
+@_typing.final
+class FindSupportRequest(_message.Message):
+    """Asks what supports claims."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLAIMS_FIELD_NUMBER: _builtins.int
+    TEXTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def claims(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The claims, 1 to 12, each at most 2,000 characters."""
+
+    @_builtins.property
+    def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What was said, 1 to 100 texts, each at most 100,000 characters."""
+
+    def __init__(
+        self,
+        *,
+        claims: _abc.Iterable[_builtins.str] | None = ...,
+        texts: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claims", b"claims", "texts", b"texts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FindSupportRequest: _TypeAlias = FindSupportRequest  # noqa: Y015
+
+@_typing.final
+class FindSupportResponse(_message.Message):
+    """What supports claims."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLAIMS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def claims(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClaimSupport]:
+        """Of each claim, in their order."""
+
+    def __init__(
+        self,
+        *,
+        claims: _abc.Iterable[Global___ClaimSupport] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claims", b"claims"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FindSupportResponse: _TypeAlias = FindSupportResponse  # noqa: Y015
+
+@_typing.final
+class ClaimSupport(_message.Message):
+    """What supports a claim."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROBABILITY_FIELD_NUMBER: _builtins.int
+    TEXTS_FIELD_NUMBER: _builtins.int
+    probability: _builtins.float
+    """How probable it is that a text supports it, 0 to 1; from 0.5 on it counts as supported. Unset: the model does not know the
+    language, or no text has a sentence.
+    """
+    @_builtins.property
+    def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The places of the texts that support it, from 0, the best first. Empty: none does."""
+
+    def __init__(
+        self,
+        *,
+        probability: _builtins.float | None = ...,
+        texts: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_probability", b"_probability", "probability", b"probability"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_probability", b"_probability", "probability", b"probability", "texts", b"texts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__probability: _TypeAlias = _typing.Literal["probability"]  # noqa: Y015
+    _WhichOneofArgType__probability: _TypeAlias = _typing.Literal["_probability", b"_probability"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__probability) -> _WhichOneofReturnType__probability | None: ...
+
+Global___ClaimSupport: _TypeAlias = ClaimSupport  # noqa: Y015

@@ -51,6 +51,11 @@ class ConvergenceServiceStub:
                 request_serializer=parley_dot_v1_dot_convergence__pb2.GroupPositionsRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_convergence__pb2.GroupPositionsResponse.FromString,
                 _registered_method=True)
+        self.FindSupport = channel.unary_unary(
+                '/parley.v1.ConvergenceService/FindSupport',
+                request_serializer=parley_dot_v1_dot_convergence__pb2.FindSupportRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_convergence__pb2.FindSupportResponse.FromString,
+                _registered_method=True)
 
 
 class ConvergenceServiceServicer:
@@ -90,6 +95,16 @@ class ConvergenceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FindSupport(self, request, context):
+        """Finds which texts support claims: for each claim, a local model reads the passages that are most like it.
+
+        Errors: INVALID_ARGUMENT (every bad field); FAILED_PRECONDITION `NO_SUPPORT_MODEL`; UNAVAILABLE
+        `AGREEMENT_MODEL_UNAVAILABLE`, `EMBEDDINGS_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ConvergenceServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -107,6 +122,11 @@ def add_ConvergenceServiceServicer_to_server(servicer, server):
                     servicer.GroupPositions,
                     request_deserializer=parley_dot_v1_dot_convergence__pb2.GroupPositionsRequest.FromString,
                     response_serializer=parley_dot_v1_dot_convergence__pb2.GroupPositionsResponse.SerializeToString,
+            ),
+            'FindSupport': grpc.unary_unary_rpc_method_handler(
+                    servicer.FindSupport,
+                    request_deserializer=parley_dot_v1_dot_convergence__pb2.FindSupportRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_convergence__pb2.FindSupportResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -192,6 +212,33 @@ class ConvergenceService:
             '/parley.v1.ConvergenceService/GroupPositions',
             parley_dot_v1_dot_convergence__pb2.GroupPositionsRequest.SerializeToString,
             parley_dot_v1_dot_convergence__pb2.GroupPositionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FindSupport(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.ConvergenceService/FindSupport',
+            parley_dot_v1_dot_convergence__pb2.FindSupportRequest.SerializeToString,
+            parley_dot_v1_dot_convergence__pb2.FindSupportResponse.FromString,
             options,
             channel_credentials,
             insecure,

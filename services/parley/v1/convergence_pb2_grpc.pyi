@@ -38,6 +38,12 @@ class ConvergenceServiceStub:
 
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
     """
+    FindSupport: _aio.UnaryUnaryMultiCallable[_convergence_pb2.FindSupportRequest, _convergence_pb2.FindSupportResponse]
+    """Finds which texts support claims: for each claim, a local model reads the passages that are most like it.
+
+    Errors: INVALID_ARGUMENT (every bad field); FAILED_PRECONDITION `NO_SUPPORT_MODEL`; UNAVAILABLE
+    `AGREEMENT_MODEL_UNAVAILABLE`, `EMBEDDINGS_UNAVAILABLE`.
+    """
 
 class ConvergenceServiceServicer(metaclass=_abc_1.ABCMeta):
     """Reads stands and texts by their meaning. It keeps nothing and knows no tenant.
@@ -80,6 +86,18 @@ class ConvergenceServiceServicer(metaclass=_abc_1.ABCMeta):
         answer beyond doubt for the agreement model, if there is one, or by a pair that is settled; and so every two of a group.
 
         Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def FindSupport(
+        self,
+        request: _convergence_pb2.FindSupportRequest,
+        context: _aio.ServicerContext[_convergence_pb2.FindSupportRequest, _abc.Awaitable[_convergence_pb2.FindSupportResponse]],
+    ) -> _abc.Awaitable[_convergence_pb2.FindSupportResponse]:
+        """Finds which texts support claims: for each claim, a local model reads the passages that are most like it.
+
+        Errors: INVALID_ARGUMENT (every bad field); FAILED_PRECONDITION `NO_SUPPORT_MODEL`; UNAVAILABLE
+        `AGREEMENT_MODEL_UNAVAILABLE`, `EMBEDDINGS_UNAVAILABLE`.
         """
 
 def add_ConvergenceServiceServicer_to_server(servicer: ConvergenceServiceServicer, server: _aio.Server) -> None: ...

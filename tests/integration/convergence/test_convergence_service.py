@@ -321,3 +321,41 @@ async def test_an_encoder_that_the_settings_name_says_how_probable_the_same_answ
         request = pb.GroupPositionsRequest(question=QUESTION, positions=positions)
         found = await ConvergenceServiceStub(opened).GroupPositions(request)
     assert found.contradictions or all(each.HasField("same_probability") for each in found.unsure)
+
+
+async def test_a_head_for_support_that_the_settings_name_finds_what_supports_claims(tmp_path: Path) -> None:
+    files = write_encoder(tmp_path)
+    settings = ConvergenceSettings(
+        agreement_encoder=files.model,
+        agreement_encoder_sha256=files.sha256,
+        agreement_tokenizer=files.tokenizer,
+        agreement_head=write_head(tmp_path, files),
+        support_head=write_head(tmp_path, files, "support"),
+    )
+    request = pb.FindSupportRequest(
+        claims=["keep the monolith", "用Kafka。"],
+        texts=["", "Split it into the services. Keep the monolith."],
+    )
+    async with (
+        build(settings) as service,
+        start_server([service]) as server,
+        channel(server.address) as opened,
+    ):
+        known, foreign = (await ConvergenceServiceStub(opened).FindSupport(request)).claims
+    assert set(known.texts) == ({1} if known.probability >= 0.5 else set())
+    assert 0 < known.probability < 1
+    assert not foreign.HasField("probability")
+
+
+async def test_without_a_head_for_support_it_is_refused(convergence: ConvergenceServiceStub) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await convergence.FindSupport(pb.FindSupportRequest(claims=["It is wet."], texts=["Water is wet."]))
+    error = from_rpc_error(raised.value)
+    assert (error.code, error.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "NO_SUPPORT_MODEL")
+
+
+async def test_every_bad_field_of_a_search_for_support_is_named(convergence: ConvergenceServiceStub) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await convergence.FindSupport(pb.FindSupportRequest(claims=[" "] * 13, texts=["a" * 100_001]))
+    named = [each.field for each in from_rpc_error(raised.value).violations]
+    assert {"claims", "claims[0]", "texts[0]"} <= set(named)

@@ -21,6 +21,7 @@ from parley.v1.analysis_pb2 import (
     FORMAL_RESULT_VALID,
     Analysis,
 )
+from parley.v1.convergence_pb2 import ClaimSupport, FindSupportRequest, FindSupportResponse
 from parley.v1.debate_pb2 import Debate, DebateLimits
 from parley.v1.event_pb2 import DebateCreated
 from tests.support.arena_debates import ArenaScript, arena_spec
@@ -35,7 +36,7 @@ from tests.support.orchestration import (
     make_limits,
     with_spec,
 )
-from tests.support.scripted_gateway import ScriptedGateway
+from tests.support.scripted_gateway import ScriptedGateway, judgement
 from tests.support.stopping import Play
 
 GROUNDING = "after/grounding"
@@ -115,6 +116,69 @@ async def test_an_analyst_that_fails_is_a_warning_and_fails_no_debate(stage: Bac
     )
     assert debate.warnings == [f"the answer was not analysed: {debate.analysis.missing}"]
     assert "the provider said no" in render_report(debate, panel.V1).partition("## Analysis")[2]
+
+
+def support_second(request: FindSupportRequest) -> FindSupportResponse:
+    """The second text, the first contribution, supports all claims but the first one."""
+    bare = ClaimSupport(probability=0.2)
+    said = (ClaimSupport(probability=0.9, texts=[1]) for _ in request.claims[1:])
+    return FindSupportResponse(claims=[bare, *said])
+
+
+def _answer(stage: Backstage) -> None:
+    stage.gateway.judge = lambda schema: judgement(
+        schema, description="Water is wet. It sticks to what it touches."
+    )
+
+
+async def test_a_local_model_says_which_sentences_are_supported_if_the_analyst_fails(
+    stage: Backstage,
+) -> None:
+    stage.gateway.fail(GROUNDING)
+    asked: list[FindSupportRequest] = []
+    _answer(stage)
+
+    def support(request: FindSupportRequest) -> FindSupportResponse:
+        asked.append(request)
+        return support_second(request)
+
+    stage.gateway.support = support
+    debate = await ended(stage, analysed())
+    first = next(each for each in debate.contributions if each.work.round)
+    assert asked[0].texts[:2] == [debate.spec.question, first.reply.text]
+    bare, said = debate.analysis.claims
+    assert (bare.text, bare.grounding, bare.score) == ("Water is wet.", CLAIM_GROUNDING_UNSUPPORTED, 20)
+    assert said.grounding == CLAIM_GROUNDING_SUPPORTED
+    assert [each.contribution for each in said.supported_by] == [first.key]
+    assert not debate.analysis.analyst_agent_id
+    assert not debate.warnings
+    rest = render_report(debate, panel.V1).partition("## Analysis")[2]
+    assert "No agent said it. A small local model compared the sentences" in rest
+    assert "What the decision depends on" not in rest
+
+
+async def test_a_model_that_does_not_know_the_language_leaves_an_analysis_missing(stage: Backstage) -> None:
+    stage.gateway.fail(GROUNDING)
+    _answer(stage)
+    stage.gateway.support = lambda request: FindSupportResponse(
+        claims=[ClaimSupport() for _ in request.claims]
+    )
+    debate = await ended(stage, analysed())
+    assert debate.analysis.missing == "judge did not say what the answer rests on: the provider said no"
+
+
+async def test_a_model_is_not_asked_if_the_analyst_answers(stage: Backstage) -> None:
+    asked: list[FindSupportRequest] = []
+    _answer(stage)
+
+    def support(request: FindSupportRequest) -> FindSupportResponse:
+        asked.append(request)
+        return support_second(request)
+
+    stage.gateway.support = support
+    debate = await ended(stage, analysed())
+    assert debate.analysis.analyst_agent_id
+    assert not asked
 
 
 async def test_the_limit_of_what_follows_ends_an_analysis_that_hangs(stage: Backstage) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from parley.convergence.encoder import CrossEncoder, EncoderFiles
-from parley.convergence.head import AgreementHead
+from parley.convergence.head import EncoderHead
 from parley.convergence.models import MiniLm, StaticWords
 from tests.support.small_encoder import write_encoder, write_head
 
@@ -26,21 +26,21 @@ def small_encoder(tmp_path_factory: pytest.TempPathFactory) -> EncoderFiles:
 
 
 @pytest.fixture(scope="session")
-def small_head(small_encoder: EncoderFiles) -> AgreementHead:
-    return AgreementHead.read(write_head(small_encoder.model.parent, small_encoder))
+def small_head(small_encoder: EncoderFiles) -> EncoderHead:
+    return EncoderHead.read(write_head(small_encoder.model.parent, small_encoder))
 
 
 @pytest.fixture(scope="session")
-def real_head() -> AgreementHead:
+def real_head() -> EncoderHead:
     """The head of a real encoder: its folder holds `model.onnx`, `tokenizer.json`, and `head.json` of `make agreement-head`."""
     folder = os.environ.get("PARLEY_TEST_ENCODER")
     if not folder:
         pytest.skip("no encoder with a licence comes along: PARLEY_TEST_ENCODER names the folder of one")
-    return AgreementHead.read(Path(folder) / "head.json")
+    return EncoderHead.read(Path(folder) / "head.json")
 
 
 @pytest.fixture(scope="session")
-def real_encoder(real_head: AgreementHead) -> CrossEncoder:
+def real_encoder(real_head: EncoderHead) -> CrossEncoder:
     folder = Path(os.environ["PARLEY_TEST_ENCODER"])
     return CrossEncoder(
         EncoderFiles(folder / "model.onnx", real_head.encoder_sha256, folder / "tokenizer.json")

@@ -9,7 +9,7 @@ import pytest
 
 from parley.convergence.agreement import Relation, pair_relation, relation
 from parley.convergence.encoder import CrossEncoder
-from parley.convergence.head import AgreementHead
+from parley.convergence.head import EncoderHead
 from tests.support.labelled_stands import LabelledPair, held_out_topics, pairs_of
 
 EACH = 3
@@ -17,7 +17,7 @@ EACH = 3
 
 
 class Reader:
-    def __init__(self, encoder: CrossEncoder, head: AgreementHead) -> None:
+    def __init__(self, encoder: CrossEncoder, head: EncoderHead) -> None:
         self._encoder = encoder
         self._head = head
 
@@ -31,7 +31,7 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def reader(real_encoder: CrossEncoder, real_head: AgreementHead) -> Reader:
+def reader(real_encoder: CrossEncoder, real_head: EncoderHead) -> Reader:
     return Reader(real_encoder, real_head)
 
 

@@ -7,20 +7,31 @@ from threading import Event, Semaphore
 import numpy as np
 import pytest
 
-from parley.convergence import agreement
+from parley.convergence import encoder_threads
 from parley.convergence.agreement import Agreements, NliAgreement
 from parley.convergence.encoder import CrossEncoder, EncoderFiles
-from parley.convergence.head import AgreementHead
+from parley.convergence.encoder_threads import EncoderThreads
+from parley.convergence.head import EncoderHead
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError, ParleyError
 from tests.support.small_encoder import HEAD_NUMBERS
 
+
+class ModelOnThreads(NliAgreement):
+    """An agreement model with threads of its own."""
+
+    def __init__(self, files: EncoderFiles, head: EncoderHead, threads: int = 2) -> None:
+        self._own = EncoderThreads(files, threads)
+        super().__init__(self._own, head)
+
+    async def close(self) -> None:
+        await self._own.close()
+
+
 ONE, OTHER = "keep the monolith", "split the monolith into services"
 
 
-def test_the_order_of_two_texts_does_not_matter(
-    small_encoder: EncoderFiles, small_head: AgreementHead
-) -> None:
+def test_the_order_of_two_texts_does_not_matter(small_encoder: EncoderFiles, small_head: EncoderHead) -> None:
     encoder = CrossEncoder(small_encoder)
     assert small_head.probability(encoder.read, ONE, OTHER) == small_head.probability(
         encoder.read, OTHER, ONE
@@ -40,7 +51,7 @@ def test_a_pair_that_one_order_leaves_open_is_read_in_the_other_one_too(
         read.append((first, second))
         return np.array([there if first < second else back], np.float32)
 
-    head = AgreementHead("", 0.0, np.array([1.0], np.float32), 0.0)
+    head = EncoderHead("", 0.0, np.array([1.0], np.float32), 0.0)
     assert head.probability(reading, "b", "a") == pytest.approx(probability, abs=0.001)
     assert read == [("a", "b"), ("b", "a")][:reads]
 
@@ -72,7 +83,7 @@ def test_numbers_marks_and_product_names_do_not_make_a_text_foreign(
     ],
 )
 def test_words_of_the_trade_do_not_make_a_foreign_text_known(
-    real_encoder: CrossEncoder, real_head: AgreementHead, text: str
+    real_encoder: CrossEncoder, real_head: EncoderHead, text: str
 ) -> None:
     assert not real_encoder.knows_language(text, real_head.known_words)
 
@@ -104,37 +115,37 @@ def test_another_file_than_the_one_expected_is_refused(tmp_path: Path, small_enc
 
 
 def test_a_missing_file_is_refused_before_anything_is_loaded(
-    tmp_path: Path, small_encoder: EncoderFiles, small_head: AgreementHead
+    tmp_path: Path, small_encoder: EncoderFiles, small_head: EncoderHead
 ) -> None:
     missing = tmp_path / "none.onnx"
     with pytest.raises(ConfigurationError, match=re.escape(str(missing))):
-        NliAgreement(replace(small_encoder, model=missing), small_head)
+        ModelOnThreads(replace(small_encoder, model=missing), small_head)
 
 
-def test_a_head_of_another_encoder_is_refused(small_encoder: EncoderFiles, small_head: AgreementHead) -> None:
+def test_a_head_of_another_encoder_is_refused(small_encoder: EncoderFiles, small_head: EncoderHead) -> None:
     with pytest.raises(ConfigurationError, match="trained for another encoder"):
-        NliAgreement(replace(small_encoder, sha256="0" * 64), small_head)
+        ModelOnThreads(replace(small_encoder, sha256="0" * 64), small_head)
 
 
 def test_what_is_no_head_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "head.json"
     file.write_text('{"weights": []}')
     with pytest.raises(ConfigurationError, match="is not the head"):
-        AgreementHead.read(file)
+        EncoderHead.read(file)
 
 
-def test_a_head_of_another_release_is_refused(tmp_path: Path, small_head: AgreementHead) -> None:
+def test_a_head_of_another_release_is_refused(tmp_path: Path, small_head: EncoderHead) -> None:
     file = tmp_path / "head.json"
     small_head.write(file)
     file.write_text(file.read_text("utf-8").replace('"version": 2', '"version": 1'), "utf-8")
     with pytest.raises(ConfigurationError, match="trained for another release; train one"):
-        AgreementHead.read(file)
+        EncoderHead.read(file)
 
 
-def test_a_head_is_read_as_it_was_written(tmp_path: Path, small_head: AgreementHead) -> None:
+def test_a_head_is_read_as_it_was_written(tmp_path: Path, small_head: EncoderHead) -> None:
     head = small_head
     head.write(tmp_path / "head.json")
-    again = AgreementHead.read(tmp_path / "head.json")
+    again = EncoderHead.read(tmp_path / "head.json")
     assert (again.bias, again.known_words, again.encoder_sha256) == (
         head.bias,
         head.known_words,
@@ -144,11 +155,11 @@ def test_a_head_is_read_as_it_was_written(tmp_path: Path, small_head: AgreementH
 
 
 async def test_a_file_that_changed_since_the_start_is_said_in_the_answer(
-    tmp_path: Path, small_encoder: EncoderFiles, small_head: AgreementHead
+    tmp_path: Path, small_encoder: EncoderFiles, small_head: EncoderHead
 ) -> None:
     changed = tmp_path / "model.onnx"
     changed.write_bytes(b"something else")
-    model = NliAgreement(replace(small_encoder, model=changed), small_head)
+    model = ModelOnThreads(replace(small_encoder, model=changed), small_head)
     with pytest.raises(ParleyError) as raised:
         await model.probability(ONE, OTHER)
     assert raised.value.reason == "AGREEMENT_MODEL_UNAVAILABLE"
@@ -156,9 +167,9 @@ async def test_a_file_that_changed_since_the_start_is_said_in_the_answer(
 
 
 async def test_what_is_not_in_a_language_it_knows_cannot_be_told(
-    small_encoder: EncoderFiles, small_head: AgreementHead
+    small_encoder: EncoderFiles, small_head: EncoderHead
 ) -> None:
-    model = NliAgreement(small_encoder, small_head)
+    model = ModelOnThreads(small_encoder, small_head)
     german = "Läden sollen sonntags öffnen dürfen.", "Läden sollen sonntags geschlossen bleiben."
     told = await asyncio.gather(model.probability(ONE, OTHER), model.probability(*german))
     await model.close()
@@ -167,9 +178,9 @@ async def test_what_is_not_in_a_language_it_knows_cannot_be_told(
 
 
 async def test_what_is_read_on_two_threads_is_what_one_reads(
-    small_encoder: EncoderFiles, small_head: AgreementHead
+    small_encoder: EncoderFiles, small_head: EncoderHead
 ) -> None:
-    model, encoder = NliAgreement(small_encoder, small_head, threads=2), CrossEncoder(small_encoder)
+    model, encoder = ModelOnThreads(small_encoder, small_head, threads=2), CrossEncoder(small_encoder)
     pairs = [(ONE, OTHER), (ONE, "split the services"), ("split it", OTHER)]
     told = await asyncio.gather(*(model.probability(*pair) for pair in pairs))
     await model.close()
@@ -210,7 +221,7 @@ class Waiting:
 @pytest.fixture
 def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
     encoder = Waiting()
-    monkeypatch.setattr(agreement, "CrossEncoder", lambda _: encoder)
+    monkeypatch.setattr(encoder_threads, "CrossEncoder", lambda _: encoder)
     return encoder
 
 
@@ -218,9 +229,9 @@ THIRD = "throw it away"
 
 
 async def test_pairs_are_read_at_the_same_time_on_as_many_threads(
-    waiting: Waiting, small_encoder: EncoderFiles, small_head: AgreementHead
+    waiting: Waiting, small_encoder: EncoderFiles, small_head: EncoderHead
 ) -> None:
-    model = NliAgreement(small_encoder, small_head, threads=2)
+    model = ModelOnThreads(small_encoder, small_head, threads=2)
     told = [asyncio.create_task(model.probability(ONE, other)) for other in (OTHER, THIRD)]
     await waiting.has_begun(2)
     waiting.may_end.set()
@@ -230,9 +241,9 @@ async def test_pairs_are_read_at_the_same_time_on_as_many_threads(
 
 
 async def test_what_nobody_waits_for_any_more_is_not_read(
-    waiting: Waiting, small_encoder: EncoderFiles, small_head: AgreementHead
+    waiting: Waiting, small_encoder: EncoderFiles, small_head: EncoderHead
 ) -> None:
-    model = NliAgreement(small_encoder, small_head, threads=1)
+    model = ModelOnThreads(small_encoder, small_head, threads=1)
     told = [asyncio.create_task(model.probability(ONE, OTHER))]
     await waiting.has_begun(1)
     told.append(asyncio.create_task(model.probability(ONE, THIRD)))
@@ -246,9 +257,9 @@ async def test_what_nobody_waits_for_any_more_is_not_read(
 
 
 async def test_what_waits_when_the_service_stops_is_refused(
-    waiting: Waiting, small_encoder: EncoderFiles, small_head: AgreementHead
+    waiting: Waiting, small_encoder: EncoderFiles, small_head: EncoderHead
 ) -> None:
-    model = NliAgreement(small_encoder, small_head, threads=1)
+    model = ModelOnThreads(small_encoder, small_head, threads=1)
     told = asyncio.create_task(model.probability(ONE, OTHER))
     await waiting.has_begun(1)
     behind = asyncio.create_task(model.probability(ONE, THIRD))
@@ -264,7 +275,7 @@ async def test_what_waits_when_the_service_stops_is_refused(
 
 
 async def test_a_model_that_cannot_be_loaded_is_not_tried_for_every_pair(
-    monkeypatch: pytest.MonkeyPatch, small_encoder: EncoderFiles, small_head: AgreementHead
+    monkeypatch: pytest.MonkeyPatch, small_encoder: EncoderFiles, small_head: EncoderHead
 ) -> None:
     tries: list[EncoderFiles] = []
     may_end = Event()
@@ -274,8 +285,8 @@ async def test_a_model_that_cannot_be_loaded_is_not_tried_for_every_pair(
         assert len(tries) == 1 or may_end.wait(10)
         raise ConfigurationError("another file")
 
-    monkeypatch.setattr(agreement, "CrossEncoder", load)
-    model = NliAgreement(small_encoder, small_head, threads=1)
+    monkeypatch.setattr(encoder_threads, "CrossEncoder", load)
+    model = ModelOnThreads(small_encoder, small_head, threads=1)
     with pytest.raises(ParleyError, match="another file"):
         await Agreements(model, cache=0).probabilities([(ONE, str(number)) for number in range(5)])
     for _ in range(10):  # the loop passes the cancelling on to the threads

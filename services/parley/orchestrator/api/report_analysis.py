@@ -83,7 +83,8 @@ def _grounds(page: ReportPage) -> Iterator[str]:
     yield inline(_summarize(page, analysis))
     rows = (_cells(page, number, each) for number, each in enumerate(analysis.claims, start=1))
     yield "\n".join([*table_head(_HEAD), *map(table_row, rows)])
-    yield from _cruxes(analysis)
+    if analysis.verdict:
+        yield from _cruxes(analysis)
 
 
 def _summarize(page: ReportPage, analysis: Analysis) -> str:
@@ -92,6 +93,11 @@ def _summarize(page: ReportPage, analysis: Analysis) -> str:
     opposed = sum(each.grounding == CLAIM_GROUNDING_OPPOSED for each in analysis.claims)
     who = page.names.of(analysis.analyst_agent_id)
     missing = f" It was not shown the {analysis.left_out} oldest contributions." if analysis.left_out else ""
+    if not analysis.analyst_agent_id:
+        return (
+            "No agent said it. A small local model compared the sentences of the answer with what was said; it finds about four of five that"
+            f" nothing supports, and does not look for what speaks against them. Sentences: {count}; not supported by anything said: {bare}.{missing}"
+        )
     return (
         f"By the word of {who}, who read the contributions after the answer. Claims: {count}; not supported by anything said: {bare};"
         f" opposed by what was said: {opposed}.{missing}"

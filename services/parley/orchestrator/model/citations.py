@@ -109,7 +109,7 @@ def claims_to_cite(text: str, said: str = "") -> tuple[str, ...]:
     names = frozenset(_NAME.findall(f"{said[:_MAX_READ]} {text[:_MAX_READ]}"))
     found = dict.fromkeys(
         sentence[:_MAX_CHARACTERS]
-        for sentence in _sentences(text[:_MAX_READ])
+        for sentence in split_sentences(text[:_MAX_READ])
         if not sentence.endswith("?") and not _SOURCE.search(sentence) and _is_claim(sentence, known, names)
     )
     return tuple(found)[:MAX_CLAIMS]
@@ -119,7 +119,7 @@ def list_citations(text: str) -> list[tuple[str, str]]:
     """Return the sentences that name a source which can be looked up, each once and of 300 characters at most, with the source."""
     found = {
         sentence[:_MAX_CHARACTERS]: source[0].rstrip(".,;:").strip("()[]")
-        for sentence in _sentences(text[:_MAX_READ])
+        for sentence in split_sentences(text[:_MAX_READ])
         if (source := _NAMED_SOURCE.search(sentence))
     }
     return list(found.items())
@@ -170,7 +170,7 @@ def _follows(figures: Collection[tuple[float, str]], known: Collection[tuple[flo
     )
 
 
-def _sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Return the sentences of prose and of lists; tables, headings, quotations, code and the position are none."""
     blocks: list[list[str]] = [[]]
     for line in POSITION_LINE.sub("", _CODE.sub("", text)).splitlines():

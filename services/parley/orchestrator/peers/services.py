@@ -142,6 +142,12 @@ class Convergence:
         _truncate_texts([*request.positions, *request.previous])
         return await self._caller.call(lambda: self._stub.Assess(request, timeout=_READ_SECONDS))
 
+    async def find_support(
+        self, request: convergence_pb2.FindSupportRequest
+    ) -> convergence_pb2.FindSupportResponse:
+        """Return what supports claims, as a local model says."""
+        return await self._caller.call(lambda: self._stub.FindSupport(request, timeout=_READ_SECONDS))
+
 
 class Ratings:
     """The record of matches, and the ratings that follow from it."""

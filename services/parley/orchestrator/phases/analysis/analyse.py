@@ -3,7 +3,8 @@
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.orchestrator.phases.analysis.formal import check_formal_statements
-from parley.orchestrator.phases.analysis.ground import KEY, ground_answer
+from parley.orchestrator.phases.analysis.ground import ground_answer
+from parley.orchestrator.phases.analysis.ground_without_call import KEY
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import AnswerAnalysed
 

@@ -16,12 +16,15 @@ from parley.orchestrator.phases.prompting import quotation
 from parley.orchestrator.phases.summarize import SUMMARY
 from parley.orchestrator.phases.vote import VOTE
 from parley.v1.analysis_pb2 import Ground
+from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import StepSucceeded
 
 _SAYS_NOTHING_NEW: Final = frozenset(
     each.name for each in (POSITION, DISCUSSION, SUPPORT, GROUPING, SUMMARY, VOTE)
 )
 """Activities that repeat what others of the same agent argue."""
+MAX_ROOM: Final = 24_000
+"""Tokens of contributions that are shown at most: more is read less closely, and paid for."""
 _MOST: Final = 40
 """Contributions that are shown, the newest: a name among more is easily mistaken."""
 _MOST_SOURCES: Final = 40
@@ -52,7 +55,7 @@ class Exhibits:
     def to_prompt(self, debate: Debate) -> Prompt:
         """Return the contributions, each in a quotation of its own; sources and the question stand in the preamble."""
         return tuple(
-            quotation(f"{name}, {heading(debate.letter, each)}", _text_of(debate, each))
+            quotation(f"{name}, {heading(debate.letter, each)}", text_of(debate, each))
             for name, each in self.contributions.items()
         )
 
@@ -103,6 +106,15 @@ def _to_contribution(made: StepSucceeded) -> Contribution:
     )
 
 
-def _text_of(debate: Debate, made: Contribution) -> str:
+def text_of(debate: Debate, made: Contribution) -> str:
+    """Return what is shown of a contribution: its text, and its answers to issues."""
     answers = answers_of(debate.letter, made)
     return f"{made.text}\n\nAnswers to issues:\n{answers}" if answers else made.text
+
+
+def answer_text(outcome: Outcome) -> str:
+    """Return the answer with what its writer recommends."""
+    details = outcome.details
+    lines = "\n".join(f"- {each}" for each in details.recommendations)
+    parts = (outcome.description, details.implementation, lines)
+    return "\n\n".join(each for each in parts if each.strip())

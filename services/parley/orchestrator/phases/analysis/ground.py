@@ -11,9 +11,10 @@ from parley.orchestrator.engine.steps import INVALID_ANSWER, UNUSABLE_ANSWER
 from parley.orchestrator.model.claim_graph import Claim, ClaimGraph, Relation, find_cruxes, propagate_belief
 from parley.orchestrator.model.errors import UnusableAnswerError
 from parley.orchestrator.model.judge_choice import Distance, choose_judge
-from parley.orchestrator.model.tasks import AFTER_THE_ANSWER, Activity, AnswerShape, Prompt, Task, user_part
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task, user_part
 from parley.orchestrator.model.tokens import upper_tokens
-from parley.orchestrator.phases.analysis.exhibits import Exhibits, collect_exhibits
+from parley.orchestrator.phases.analysis.exhibits import MAX_ROOM, Exhibits, answer_text, collect_exhibits
+from parley.orchestrator.phases.analysis.ground_without_call import KEY, ground_without_call
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import (
@@ -38,11 +39,8 @@ from parley.v1.debate_pb2 import Outcome, Reply
 from parley.v1.event_pb2 import StepFailed
 
 GROUNDING: Final = Activity("grounding", "finds out what the answer rests on", title="grounds of the answer")
-KEY: Final = f"{AFTER_THE_ANSWER}grounding"
 _MAX_CLAIMS: Final = 12
 _MAX_RELATIONS: Final = 24
-_MAX_ROOM: Final = 24_000
-"""Tokens of contributions that are shown at most: more is read less closely, and paid for."""
 _EVEN: Final = 50
 """The score of a claim for which as much was said as against it."""
 _WEIGHTS: Final = {"weak": 0.3, "strong": 0.8}
@@ -160,8 +158,14 @@ class Grounding(BaseModel):
 async def ground_answer(debate: Debate, outcome: Outcome) -> Analysis:
     """Return what the answer rests on, as the judge says, or an agent of another model family than who wrote it.
 
-    What cannot be used is asked for once more. If nothing is answered, `Analysis.missing` says why.
+    If nothing is answered, a local model of the convergence service says it, and without one `Analysis.missing` says why it is not known.
     """
+    found = await _ask_analyst(debate, outcome)
+    return await ground_without_call(debate, outcome, found) if found.missing else found
+
+
+async def _ask_analyst(debate: Debate, outcome: Outcome) -> Analysis:
+    """Return what the analyst says. What cannot be used is asked for once more."""
     analyst = choose_analyst(debate)
     make_prompt = partial(create_prompt, debate, analyst, outcome)
     prompt, exhibits = await read_whole_debate(debate, outcome, make_prompt)
@@ -193,17 +197,9 @@ def create_prompt(debate: Debate, analyst: Agent, outcome: Outcome) -> tuple[Pro
     answer = quotation("The answer", answer_text(outcome), 0)
     start = preamble(debate, analyst)
     other = count_prompt_tokens((*start, answer), analyst.context_tokens) + upper_tokens(_TASK)
-    exhibits = collect_exhibits(debate, min(available_tokens(analyst.context_tokens, 0, other), _MAX_ROOM))
+    exhibits = collect_exhibits(debate, min(available_tokens(analyst.context_tokens, 0, other), MAX_ROOM))
     task = user_part(_TASK.replace("{names}", _describe_names(exhibits)))
     return (*start, *exhibits.to_prompt(debate), answer, task), exhibits
-
-
-def answer_text(outcome: Outcome) -> str:
-    """Return the answer with what its writer recommends."""
-    details = outcome.details
-    lines = "\n".join(f"- {each}" for each in details.recommendations)
-    parts = (outcome.description, details.implementation, lines)
-    return "\n\n".join(each for each in parts if each.strip())
 
 
 def _describe_names(exhibits: Exhibits) -> str:

@@ -1,0 +1,64 @@
+"""The encoder on threads of its own, so that it never blocks the event loop."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Lock
+from typing import TypeVar
+
+from parley.convergence.encoder import CrossEncoder, EncoderFiles
+from parley.convergence.head import EncoderHead
+from parley.runtime.errors import ConfigurationError, unavailable
+
+T = TypeVar("T")
+
+
+class EncoderThreads:
+    """Threads that read with one encoder, which all heads share. It is loaded at its first use, which takes seconds."""
+
+    def __init__(self, files: EncoderFiles, threads: int = 2) -> None:
+        """Check that the files are there without loading the model; raise ConfigurationError if one is missing."""
+        missing = next((each for each in (files.model, files.tokenizer) if not each.is_file()), None)
+        if missing is not None:
+            raise ConfigurationError(f"{missing}: the agreement model's file is missing")
+        self._files = files
+        self._encoder: CrossEncoder | None = None
+        self._loading = Lock()
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="agreement")
+        self._closed = Event()
+
+    def check_head(self, head: EncoderHead, target: str) -> None:
+        """Raise ConfigurationError if a head was trained for another encoder; `target` of `make` trains one."""
+        if head.encoder_sha256 != self._files.sha256:
+            raise ConfigurationError(
+                f"{self._files.model}: the {head.task} head was trained for another encoder (sha256 {head.encoder_sha256}); train a"
+                f" head for this encoder with `make {target}`"
+            )
+
+    async def run(self, work: Callable[[CrossEncoder], T]) -> T:
+        """Return the result of work with the encoder, as soon as a thread is free.
+
+        Raises:
+            ParleyError: UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
+        """
+        running = asyncio.get_running_loop().run_in_executor(self._threads, self._run, work)
+        try:
+            return await running
+        except ConfigurationError as error:
+            raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", str(error), retry_after=60.0) from error
+
+    async def close(self) -> None:
+        """Stop the threads after their present work."""
+        self._closed.set()
+        await asyncio.to_thread(self._threads.shutdown)
+
+    def _run(self, work: Callable[[CrossEncoder], T]) -> T:
+        if self._closed.is_set():
+            raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", "the service is stopping", retry_after=1.0)
+        return work(self._load_encoder())
+
+    def _load_encoder(self) -> CrossEncoder:
+        with self._loading:
+            if self._encoder is None:
+                self._encoder = CrossEncoder(self._files)
+            return self._encoder
