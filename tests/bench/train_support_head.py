@@ -22,8 +22,6 @@ from tests.support.claim_support import best_threshold, labelled_answers, score_
 __all__ = ["train"]
 
 _REGULARIZATION: Final = 0.03
-_TAKEN_FOR_FOREIGN: Final = 0.05
-"""Share of the training claims that may be taken for another language."""
 
 
 def train(encoder: CrossEncoder) -> EncoderHead:
@@ -33,10 +31,9 @@ def train(encoder: CrossEncoder) -> EncoderHead:
     model = make_pipeline(StandardScaler(), LogisticRegression(C=_REGULARIZATION, max_iter=5000))
     model.fit(read, [supports for _, _, supports in pairs])
     weights, bias = _unscaled(model)
-    known = [encoder.share_of_known_words(claim) for _, claim, _ in pairs]
     head = EncoderHead(
         encoder_sha256=encoder.sha256,
-        known_words=round(float(np.quantile(known, _TAKEN_FOR_FOREIGN)), 3),
+        known_words=round(min(encoder.share_of_known_words(claim) for _, claim, _ in pairs), 3),
         weights=weights.astype(np.float32),
         bias=bias,
         task="support",

@@ -95,7 +95,7 @@ def _summarize(page: ReportPage, analysis: Analysis) -> str:
     missing = f" It was not shown the {analysis.left_out} oldest contributions." if analysis.left_out else ""
     if not analysis.analyst_agent_id:
         return (
-            "No agent said it. A small local model compared the sentences of the answer with what was said; it finds about four of five that"
+            "No agent said it. A small local model compared the sentences of the answer with what was said; it finds about three of four that"
             f" nothing supports, and does not look for what speaks against them. Sentences: {count}; not supported by anything said: {bare}.{missing}"
         )
     return (
