@@ -579,6 +579,7 @@ class Debate(_message.Message):
     ESTIMATE_FIELD_NUMBER: _builtins.int
     ANALYSIS_FIELD_NUMBER: _builtins.int
     SOURCES_FIELD_NUMBER: _builtins.int
+    SOURCE_USES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The id, `deb-YYYYMMDD-HHMMSS-` and 8 characters."""
     status: Global___DebateStatus.ValueType
@@ -725,6 +726,12 @@ class Debate(_message.Message):
         with a version that did not number them.
         """
 
+    @_builtins.property
+    def source_uses(self) -> _containers.RepeatedCompositeFieldContainer[_source_pb2.SourceUse]:
+        """Who cited which of them, in the order of the log, the answer last. At most 100 numbers of a text are looked at. Empty: no source was
+        cited, or the debate began with a version that did not number them.
+        """
+
     def __init__(
         self,
         *,
@@ -770,10 +777,11 @@ class Debate(_message.Message):
         estimate: Global___DebateEstimate | None = ...,
         analysis: _analysis_pb2.Analysis | None = ...,
         sources: _abc.Iterable[_source_pb2.Source] | None = ...,
+        source_uses: _abc.Iterable[_source_pb2.SourceUse] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "analysis", b"analysis", "create_time", b"create_time", "end_time", b"end_time", "estimate", b"estimate", "failure", b"failure", "feedback", b"feedback", "first_drafts", b"first_drafts", "outcome", b"outcome", "spec", b"spec", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "analysis", b"analysis", "answer", b"answer", "approvals", b"approvals", "begun_rounds", b"begun_rounds", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "current_round", b"current_round", "demonstration", b"demonstration", "end_time", b"end_time", "ended_by", b"ended_by", "estimate", b"estimate", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "interventions", b"interventions", "joined", b"joined", "judge_reason", b"judge_reason", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "process", b"process", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "sources", b"sources", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "analysis", b"analysis", "answer", b"answer", "approvals", b"approvals", "begun_rounds", b"begun_rounds", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "current_round", b"current_round", "demonstration", b"demonstration", "end_time", b"end_time", "ended_by", b"ended_by", "estimate", b"estimate", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "interventions", b"interventions", "joined", b"joined", "judge_reason", b"judge_reason", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "process", b"process", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "source_uses", b"source_uses", "sources", b"sources", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__analysis: _TypeAlias = _typing.Literal["analysis"]  # noqa: Y015
     _WhichOneofArgType__analysis: _TypeAlias = _typing.Literal["_analysis", b"_analysis"]  # noqa: Y015

@@ -111,6 +111,52 @@ class Source(_message.Message):
 Global___Source: _TypeAlias = Source  # noqa: Y015
 
 @_typing.final
+class SourceUse(_message.Message):
+    """That a source was cited in one contribution, or in the answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    CONTRIBUTION_FIELD_NUMBER: _builtins.int
+    ROUND_FIELD_NUMBER: _builtins.int
+    PHASE_FIELD_NUMBER: _builtins.int
+    IN_ANSWER_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    source: _builtins.int
+    """The number that was cited. If no source of the debate has it, what was cited does not exist."""
+    agent_id: _builtins.str
+    """Who cited it. Empty: the answer did, and it is not known whose words these are."""
+    contribution: _builtins.str
+    """Key of the contribution's step. Empty: the answer cites it, whose words are no contribution of their own."""
+    round: _builtins.int
+    """The round of the contribution, from 1. 0: outside of rounds."""
+    phase: _builtins.str
+    """The phase in words for people, such as `round 1 proposal`, or `answer`."""
+    in_answer: _builtins.bool
+    """Whether the answer cites it."""
+    count: _builtins.int
+    """How often, at least 1."""
+    def __init__(
+        self,
+        *,
+        source: _builtins.int = ...,
+        agent_id: _builtins.str = ...,
+        contribution: _builtins.str = ...,
+        round: _builtins.int = ...,
+        phase: _builtins.str = ...,
+        in_answer: _builtins.bool = ...,
+        count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "contribution", b"contribution", "count", b"count", "in_answer", b"in_answer", "phase", b"phase", "round", b"round", "source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SourceUse: _TypeAlias = SourceUse  # noqa: Y015
+
+@_typing.final
 class ResearchRequest(_message.Message):
     """What is looked for on the web for a debate, as a step that does so asks it."""
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from parley.orchestrator.log.index import COMPLETED
 from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.event_pb2 import SourcesListed
+from parley.v1.orchestrator_pb2 import GetReportRequest
 from parley.v1.source_pb2 import SOURCE_KIND_DOCUMENT
-from tests.support.orchestration import backstage, make_debate
+from tests.support.orchestration import Orchestrator, backstage, make_debate
 from tests.support.scripted_gateway import ScriptedGateway
 
 DOCUMENTS = (
@@ -44,3 +45,20 @@ async def test_every_prompt_shows_a_document_under_its_number(tmp_path: Path) ->
     numbered = [each for each in shown if each]
     assert len(numbered) > 3
     assert all(each == [(1, "otters.md"), (2, "dams.md")] for each in numbered)
+
+
+async def test_a_debate_says_who_cited_which_source(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    gateway.text = lambda step, agent: (
+        f"{agent} says [S{'1' if agent == 'ada' else '2, S7'}].\nPosition: {step}"
+    )
+    debate = await orchestrator.create(context=DOCUMENTS)
+    await orchestrator.watch(debate)
+    found = await orchestrator.get(debate)
+    cited = {(each.agent_id, each.source) for each in found.source_uses if each.round == 1}
+    assert {("ada", 1), ("bo", 2), ("bo", 7)} <= cited
+    assert ("ada", 2) not in cited
+    assert {each.contribution for each in found.source_uses} <= {each.key for each in found.contributions}
+    report = await orchestrator.stub.GetReport(GetReportRequest(debate_id=debate), timeout=10)
+    assert "There is no source S7." in report.markdown

@@ -49,6 +49,8 @@ from parley.v1.effect_pb2 import DecisionRelation
 from parley.v1.panel_pb2 import EFFORT_QUICK
 
 _WIDTH = 100
+_MAX_SOURCES = 6
+"""Sources that the last lines name."""
 
 
 def account_lines(debate: Debate) -> Iterator[str]:
@@ -165,13 +167,36 @@ def summary_line(debate: Debate) -> str:
 
 
 def news_lines(debate: Debate) -> Iterator[str]:
-    """Yield how the answer stands to earlier decisions, such as `Reverses the decision of 3 March 2026 (ID): The load has fallen.`, and what stands out."""
+    """Yield who cited sources, how the answer stands to earlier decisions, and what stands out.
+
+    Such as `Sources: 2 of 5 cited (S1 by ada and bo, S3 by bo)` and `Reverses the decision of 3 March 2026 (ID): The load has fallen.`.
+    """
+    yield from _source_lines(debate)
     for each in debate.outcome.related:
         if each.relation:
             relation = enum_text(DecisionRelation.DESCRIPTOR, each.relation).capitalize()
             decided = f"{relation} the decision of {utc_day_text(each.decided_at)} ({each.debate_id})"
             yield printable_line(f"{decided}: {each.reason}" if each.reason else f"{decided}.")
     yield from moment_lines(debate)
+
+
+def _source_lines(debate: Debate) -> Iterator[str]:
+    """Yield a line if sources were cited, and what was cited of those that do not exist."""
+    known = {each.number for each in debate.sources}
+    users: dict[int, dict[str, None]] = {}
+    for each in debate.source_uses:
+        users.setdefault(each.source, {})[each.agent_id or "the answer"] = None
+    cited = [f"S{number} by {' and '.join(who)}" for number, who in sorted(users.items()) if number in known]
+    missing = [f"S{number}" for number in sorted(users) if number not in known]
+    parts = []
+    if cited:
+        more = ", …" if len(cited) > _MAX_SOURCES else ""
+        parts.append(f"{len(cited)} of {len(known)} cited ({', '.join(cited[:_MAX_SOURCES])}{more})")
+    if missing:
+        more = ", …" if len(missing) > _MAX_SOURCES else ""
+        parts.append(f"cited but missing: {', '.join(missing[:_MAX_SOURCES])}{more}")
+    if parts:
+        yield printable_line(f"Sources: {'; '.join(parts)}")
 
 
 def _summary_parts(debate: Debate) -> Iterator[str]:

@@ -20,6 +20,7 @@ from parley.orchestrator.api.conversion import status_word
 from parley.orchestrator.api.report import effect_section
 from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.api.report_people import clarification_blocks
+from parley.orchestrator.api.report_sources import source_blocks
 from parley.orchestrator.api.verdict import verdict_lines
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.model.effect_text import describe_related
@@ -67,7 +68,8 @@ def decision_of(
 ) -> GetDecisionResponse:
     """Return the document of a completed debate and its outcome, and a name for its file: lower-case letters, digits, hyphens."""
     decided_at = time_of(debate.end_time if debate.HasField("end_time") else debate.update_time)
-    names = names_of(debate)
+    page = ReportPage(debate, None)
+    names = page.names
     blocks = [
         f"# Decision: {inline(to_title(debate.spec.question))}",
         _overview(debate, outcome, debate_format, decided_at),
@@ -80,7 +82,7 @@ def decision_of(
         "## Key Tensions",
         _points(names, [describe_tension(each) for each in outcome.tensions], "The moderator noted none."),
         *_perspectives(names, outcome),
-        *effect_section(ReportPage(debate, None)),
+        *effect_section(page),
         "## Guidance",
         _points(names, outcome.guidance, "No person gave any."),
         "## Approval",
@@ -89,6 +91,8 @@ def decision_of(
         _end(debate, outcome),
         "## Follow-up",
         _follow_up(outcome),
+        "## Sources",
+        *(list(source_blocks(page)) or ["None were given."]),
         "## Usage",
         _usage(debate),
     ]

@@ -20,6 +20,7 @@ from parley.orchestrator.api.report_people import (
     interventions_section,
 )
 from parley.orchestrator.api.report_rounds import after_rounds, before_rounds, rounds_section
+from parley.orchestrator.api.report_sources import sources_section
 from parley.orchestrator.api.verdict import verdict_lines
 from parley.orchestrator.engine.format import AnswerPart, Format
 from parley.orchestrator.log.feedback import Feedback
@@ -66,6 +67,7 @@ def _blocks(page: ReportPage, feedback: Feedback | None) -> Iterator[str]:
     yield from _requirements(page)
     yield from effect_section(page)
     yield from analysis_section(page)
+    yield from sources_section(page)
     yield from issues_section(page)
     yield from clarifications_section(page)
     yield from interventions_section(page)

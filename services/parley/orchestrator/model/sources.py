@@ -7,7 +7,12 @@ from parley.v1.source_pb2 import Source
 
 def name_of(source: Source) -> str:
     """Return the title of a source, or else where it was found."""
-    return source.title or source.path or source.url or source.tool
+    return source.title or place_of(source)
+
+
+def place_of(source: Source) -> str:
+    """Return where a source was found: a path, an address, or a tool as SERVER/TOOL."""
+    return source.path or source.url or source.tool
 
 
 def describe_source(sources: Iterable[Source], number: int) -> str:

@@ -32,6 +32,7 @@ from parley.v1.debate_pb2 import (
 )
 from parley.v1.effect_pb2 import DECISION_RELATION_CONFIRMS, DECISION_RELATION_REVERSES, RelatedDecision
 from parley.v1.panel_pb2 import EFFORT_QUICK, PanelSettings
+from parley.v1.source_pb2 import Source, SourceUse
 
 
 def proposal(agent: str, number: int) -> Contribution:
@@ -171,6 +172,35 @@ def test_what_is_new_is_how_the_answer_stands_to_each_earlier_decision_in_a_line
         "Confirms the decision of 3 March 2026 (deb-2).",
     ]
     assert list(news_lines(Debate())) == []
+
+
+def test_the_last_lines_say_which_sources_were_cited_by_whom_and_which_do_not_exist() -> None:
+    uses = [
+        SourceUse(source=2, agent_id="bo", count=2),
+        SourceUse(source=1, agent_id="ada", count=1),
+        SourceUse(source=2, agent_id="ada", count=1),
+        SourceUse(source=2, agent_id="bo", in_answer=True, count=1),
+        SourceUse(source=1, in_answer=True, count=1),
+        SourceUse(source=9, agent_id="bo", count=1),
+    ]
+    sources = [Source(number=number) for number in (1, 2, 3)]
+    assert list(news_lines(Debate(sources=sources, source_uses=uses))) == [
+        "Sources: 2 of 3 cited (S1 by ada and the answer, S2 by bo and ada); cited but missing: S9"
+    ]
+    assert list(news_lines(Debate(sources=sources, source_uses=uses[:1]))) == [
+        "Sources: 1 of 3 cited (S2 by bo)"
+    ]
+    assert list(news_lines(Debate(source_uses=uses[-1:]))) == ["Sources: cited but missing: S9"]
+    assert list(news_lines(Debate(sources=sources))) == []
+
+
+def test_the_last_lines_name_only_a_few_of_many_sources() -> None:
+    sources = [Source(number=number) for number in range(1, 41)]
+    uses = [SourceUse(source=number, agent_id="ada", count=1) for number in range(1, 81)]
+    (line,) = news_lines(Debate(sources=sources, source_uses=uses))
+    assert line.startswith("Sources: 40 of 40 cited (S1 by ada, ")
+    assert "S6 by ada, …); cited but missing: S41, " in line
+    assert line.endswith("S46, …")
 
 
 def test_a_demonstration_is_called_one_first() -> None:

@@ -15,7 +15,7 @@ from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import STOP_REASON_STAGNATION, Approve, Debate, Intervention, Outcome, Work
 from parley.v1.effect_pb2 import DECISION_RELATION_REVERSES
-from parley.v1.event_pb2 import CheckpointClosed, Concluded, Intervened, RoundsEnded
+from parley.v1.event_pb2 import CheckpointClosed, Concluded, Intervened, RoundsEnded, SourcesListed
 from parley.v1.moderated_pb2 import (
     CONFIDENCE_LOW,
     ConsideredPerspective,
@@ -26,6 +26,7 @@ from parley.v1.moderated_pb2 import (
 )
 from parley.v1.orchestrator_pb2 import GetDecisionResponse
 from parley.v1.panel_pb2 import Objection
+from parley.v1.source_pb2 import Source
 from tests.unit.orchestrator.made_logs import SPEC, created, failed, log, succeeded
 from tests.unit.runtime.test_safe_markdown import HOSTILE
 
@@ -40,6 +41,7 @@ SECTIONS = [
     "## Approval",
     "## End of the Rounds",
     "## Follow-up",
+    "## Sources",
     "## Usage",
 ]
 ARGUMENT = Work(activity="argument", agent_id="simplicity", round=1)
@@ -228,6 +230,16 @@ def test_a_follow_up_is_told_as_it_went(made: FollowUp, told: str) -> None:
     assert section(decision(ModeratedOutcome(follow_up=made)).markdown, "Follow-up") == told
 
 
+def test_sources_are_listed_with_who_cited_them() -> None:
+    assert section(decision(OUTCOME).markdown, "Sources") == "None were given."
+    listed = SourcesListed(sources=[Source(number=1, path="docs/load.md", sha256="ab" * 32)])
+    said = succeeded(ARGUMENT, "It is slow [S1], as [S2] says.")
+    debate = fold(log(created(), listed, said, Concluded(outcome=Outcome(moderated=OUTCOME))))
+    text = section(decision_of(debate, OUTCOME, V1).markdown, "Sources")
+    assert "| S1 |  | docs/load.md | 1970-01-01 00:00:00 UTC | abababababab | simplicity (round 1) |" in text
+    assert text.endswith("- **Warning:** There is no source S2. It was cited by simplicity (round 1).")
+
+
 @settings(max_examples=50)
 @given(HOSTILE)
 def test_no_text_of_others_changes_the_structure(text: str) -> None:
@@ -249,7 +261,7 @@ def test_no_text_of_others_changes_the_structure(text: str) -> None:
     )
     tokens = parsed(decision(outcome, text).markdown)
     found = [token for token in tokens if token.type == "heading_open"]
-    assert [token.tag for token in found] == ["h1", *["h2"] * 6, "h3", *["h2"] * 5]
+    assert [token.tag for token in found] == ["h1", *["h2"] * 6, "h3", *["h2"] * 6]
     assert {token.level for token in found} == {0}
     kinds = {each.type for token in tokens for each in (token, *(token.children or ()))}
     assert not kinds & {"html_block", "html_inline", "image"}

@@ -14,7 +14,7 @@ OWN_HEADINGS = re.compile(
     r"|Proposals|Critiques|Refinements|Final refinements|Votes?|Objections|How it was decided|Vote( \d+ of \d+)?(, which did not decide)?"
     r"|Ranking by .*|Dissent|Verification|Not asked|What the debate changed|Vote over the first drafts|Verdicts?|Judgement.*|The judge"
     r"|Clarifications|Interventions|Warnings|Failures|About this debate|Agents|Context|Totals|Before the rounds|After the rounds"
-    r"|Perspectives Considered|Points of Agreement|Key Tensions|Dissenting View|Guidance|Approval|End of the Rounds|Follow-up|Usage"
+    r"|Perspectives Considered|Points of Agreement|Key Tensions|Dissenting View|Guidance|Approval|End of the Rounds|Follow-up|Sources|Usage"
     r"|(Finance|Product|Operations|Architect|Performance|Security|Judge)( on \w+)?|[\w-]+( [\w-]+)*: \w+|[A-Z][\w ]+ (Advocate|Simplicity|First))"
 )
 

@@ -16,7 +16,6 @@ from parley.orchestrator.phases.prompting import quotation
 from parley.orchestrator.phases.summarize import SUMMARY
 from parley.orchestrator.phases.vote import VOTE
 from parley.v1.analysis_pb2 import Ground
-from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import StepSucceeded
 
 _SAYS_NOTHING_NEW: Final = frozenset(
@@ -110,11 +109,3 @@ def text_of(debate: Debate, made: Contribution) -> str:
     """Return what is shown of a contribution: its text, and its answers to issues."""
     answers = answers_of(debate.letter, made)
     return f"{made.text}\n\nAnswers to issues:\n{answers}" if answers else made.text
-
-
-def answer_text(outcome: Outcome) -> str:
-    """Return the answer with what its writer recommends."""
-    details = outcome.details
-    lines = "\n".join(f"- {each}" for each in details.recommendations)
-    parts = (outcome.description, details.implementation, lines)
-    return "\n\n".join(each for each in parts if each.strip())

@@ -8,12 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.steps import INVALID_ANSWER, UNUSABLE_ANSWER
+from parley.orchestrator.model.answer_text import answer_text
 from parley.orchestrator.model.claim_graph import Claim, ClaimGraph, Relation, find_cruxes, propagate_belief
 from parley.orchestrator.model.errors import UnusableAnswerError
 from parley.orchestrator.model.judge_choice import Distance, choose_judge
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task, user_part
 from parley.orchestrator.model.tokens import upper_tokens
-from parley.orchestrator.phases.analysis.exhibits import MAX_ROOM, Exhibits, answer_text, collect_exhibits
+from parley.orchestrator.phases.analysis.exhibits import MAX_ROOM, Exhibits, collect_exhibits
 from parley.orchestrator.phases.analysis.ground_without_call import KEY, ground_without_call
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens
 from parley.orchestrator.phases.prompting import preamble, quotation

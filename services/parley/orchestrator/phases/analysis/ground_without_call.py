@@ -4,13 +4,13 @@ from functools import partial
 from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.answer_text import answer_text
 from parley.orchestrator.model.citations import split_sentences
 from parley.orchestrator.model.tasks import AFTER_THE_ANSWER, Activity
 from parley.orchestrator.peers.services import truncate_text
 from parley.orchestrator.phases.analysis.exhibits import (
     MAX_ROOM,
     Exhibits,
-    answer_text,
     collect_exhibits,
     text_of,
 )

@@ -1,0 +1,77 @@
+"""Who cited which source of a debate, and where. Pure functions."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from parley.orchestrator.model.answer_text import answer_text
+from parley.orchestrator.model.tasks import AFTER_THE_ANSWER, phase_of
+from parley.v1.debate_pb2 import Contribution, Debate
+from parley.v1.source_pb2 import SourceUse
+
+_MOST: Final = 100
+"""Numbers that are looked at in one text, so that a text full of them does not fill the debate."""
+_CITATION: Final = re.compile(r"\[(S[1-9]\d{0,2}(?:(?:[ ]?[,;&][ ]?|[ ]and[ ])S[1-9]\d{0,2}){0,99})\](?!\()")
+"""`[S1]`, or several as in `[S1, S2]`; what a link is made of is its text, as in `[S3](https://…)`, and cites nothing."""
+_NUMBER: Final = re.compile(r"S(\d+)")
+
+
+def count_citations(text: str) -> dict[int, int]:
+    """Return how often a text cites each number, in the order in which it cites them first."""
+    found: Counter[int] = Counter()
+    for group in _CITATION.findall(text):
+        for number in map(int, _NUMBER.findall(group)):
+            if number in found or len(found) < _MOST:
+                found[number] += 1
+    return dict(found)
+
+
+def list_source_uses(debate: Debate) -> list[SourceUse]:
+    """Return who cited which source, contribution by contribution, the answer last.
+
+    Summaries, and what is said after the answer, only repeat what others cited. Nothing is known of a debate whose documents have no numbers.
+    """
+    if debate.spec.context and not debate.sources:
+        return []
+    return [*_uses_of_contributions(debate), *_uses_of_answer(debate)]
+
+
+def _uses_of_contributions(debate: Debate) -> Iterator[SourceUse]:
+    for made in debate.contributions:
+        if made.work.summarized_characters or made.key.startswith(AFTER_THE_ANSWER):
+            continue
+        for number, count in count_citations(_text_of(made)).items():
+            yield SourceUse(
+                source=number,
+                agent_id=made.work.agent_id,
+                contribution=made.key,
+                round=made.work.round,
+                phase=phase_of(made.work),
+                in_answer=_is_the_answer(made),
+                count=count,
+            )
+
+
+def _uses_of_answer(debate: Debate) -> Iterator[SourceUse]:
+    """Yield what an answer cites that is no contribution of its own, such as the proposal that won."""
+    if any(_is_the_answer(made) for made in debate.contributions):
+        return
+    author = _find_author(debate)
+    for number, count in count_citations(answer_text(debate.outcome)).items():
+        yield SourceUse(source=number, agent_id=author, phase="answer", in_answer=True, count=count)
+
+
+def _find_author(debate: Debate) -> str:
+    authors = [made.work.agent_id for made in debate.contributions if made.is_answer]
+    return debate.outcome.stand_in.agent_id or (authors[-1] if authors else "")
+
+
+def _is_the_answer(made: Contribution) -> bool:
+    return made.is_answer and not made.work.round
+
+
+def _text_of(made: Contribution) -> str:
+    """Return what a contribution says, with the reasons that it gives for taking issues up or not."""
+    reply = made.reply
+    return "\n".join([reply.rendered or reply.text, *(each.reason for each in reply.issue_answers)])
