@@ -62,6 +62,9 @@ async def test_words_are_unreported_until_that_is_noted(words: FeedbackStore) ->
     first, _ = await words.put(word("a"))
     second, _ = await words.put(word("b", debate=OTHER))
     assert list(await words.list_unreported()) == [first, second]
-    assert await words.mark_reported(first, is_rated=True) == replace(first, is_reported=True, is_rated=True)
+    rated = await words.mark_rated(first)
+    assert rated == replace(first, is_rated=True)
+    assert list(await words.list_unreported()) == [rated, second]
+    assert await words.mark_reported(rated) == replace(first, is_reported=True, is_rated=True)
     assert list(await words.list_unreported()) == [second]
     assert await words.get(first.key) == replace(first, is_reported=True, is_rated=True)

@@ -116,6 +116,7 @@ _SPECIAL: Sequence[Message] = (
         encounters=[ratings_pb2.Encounter(agent_id="one", other_agent_id="two", agreements=1)],
     ),
     ratings_pb2.CorrectMatchRequest(debate_id=DEBATE, number=1, results=_RESULTS, reason="It was wrong."),
+    memory_pb2.RateDebateRequest(debate_id=DEBATE, number=1, value=1),
     ratings_pb2.RecordFeedbackRequest(debate_id=DEBATE, number=1, value=1, agent_ids=["one"]),
     ratings_pb2.GetWeightsRequest(agent_ids=["one", "two"], domain="general"),
     ratings_pb2.SelectTeamRequest(debate_id=DEBATE, candidate_agent_ids=["one", "two"], size=1),

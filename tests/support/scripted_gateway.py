@@ -613,6 +613,11 @@ class _Memory(memory_pb2_grpc.MemoryServiceServicer):
         self._script.forgotten.append(request.debate_id)
         return memory_pb2.ForgetDebateResponse(existed=True)
 
+    async def RateDebate(  # noqa: N802
+        self, _request: memory_pb2.RateDebateRequest, _context: object
+    ) -> memory_pb2.RateDebateResponse:
+        return memory_pb2.RateDebateResponse()
+
 
 def _with_contradictions(
     found: convergence_pb2.GroupPositionsResponse,

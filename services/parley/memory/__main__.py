@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
+from parley.memory.approvals import APPROVALS
 from parley.memory.changes import CHANGES, SETTLEMENTS
 from parley.memory.consolidation import LEASE_SECONDS, Consolidation
 from parley.memory.debate import DEBATES, FILL_PROGRESS
@@ -61,6 +62,7 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
                 SETTLEMENTS,
                 MOMENTS,
                 TOMBSTONES,
+                APPROVALS,
             )
         try:
             key = settings.vectors_api_key

@@ -3,7 +3,9 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
+from parley.memory.approvals import Approvals, weigh_importance
 from parley.memory.debate import (
     DEBATES,
     FORGETTING,
@@ -55,6 +57,7 @@ class Memories:
         self._outbox = outbox
         self._clock = clock
         self._tombstones = Tombstones(documents, clock)
+        self._approvals = Approvals(documents)
         self._recalled = Counter[str]()
 
     async def record(self, tenant: str, record: RecordDebateRequest) -> bool:
@@ -104,13 +107,26 @@ class Memories:
         Raise StorageError or ParleyError if a part of it cannot be deleted now: it is not recalled any more, and deleted later.
         """
         key = storage_key(tenant, debate_id)
-        await self._tombstones.put(key)  # before the look: a record that this does not see sees the tombstone
+        # Before the look at what is there: a record or feedback that this does not see sees the tombstone.
+        await self._tombstones.put(key)
+        await self._approvals.delete(key)
         if not await self._documents.update(DEBATES, key, {"unfinished": FORGETTING}):
             return False
         marked = await self._documents.get(DEBATES, key)
         if marked is not None:
             await self._outbox.finish(marked)
         return True
+
+    async def rate(self, tenant: str, debate_id: str, number: int, value: int) -> bool:
+        """Record a person's feedback on a debate, 1 or -1; return whether that or later feedback was recorded before.
+
+        One that was forgotten stays so. Raise StorageError if the store failed.
+        """
+        key = storage_key(tenant, debate_id)
+        existed = await self._approvals.put(key, number, value)
+        if await self._tombstones.has(key):
+            await self._approvals.delete(key)
+        return existed
 
     async def get(self, tenant: str, debate_id: str) -> RecordDebateRequest | None:
         """Return what was recorded of a debate; None if it is not remembered. Raise StorageError if the store failed."""
@@ -148,13 +164,15 @@ class Memories:
 
     async def _load_candidates(self, found: Sequence[Neighbor], now: float) -> list[Candidate]:
         keys = [near.fields["key"] for near in found]
-        traces, standings = await asyncio.gather(self._traces.load(keys), self._tiers.load(keys))
+        traces, standings, approvals = await asyncio.gather(
+            self._traces.load(keys), self._tiers.load(keys), self._approvals.load(keys)
+        )
         return [
             Candidate(
                 key,
                 near.score,
                 near.vector,
-                traces.get(key, Trace()),
+                _add_feedback(traces.get(key, Trace()), approvals.get(key, 0)),
                 standings[key].measure_presence(now) if key in standings else 0.0,
             )
             for key, near in zip(keys, found, strict=True)
@@ -165,3 +183,7 @@ class Memories:
         document = await self._documents.get(DEBATES, key)
         readable = [document] if document and not is_forgetting(document) else []
         return next(iter(skip_unreadable(readable, from_document, KIND, document_key)), None)
+
+
+def _add_feedback(trace: Trace, value: int) -> Trace:
+    return replace(trace, importance=weigh_importance(trace.importance, value))

@@ -82,6 +82,15 @@ def check_debate_id(debate_id: str) -> None:
     violations.refuse()
 
 
+def check_rate(request: pb.RateDebateRequest) -> None:
+    """Raise ParleyError for a bad request."""
+    violations = Violations()
+    _check_debate_id(violations, "debate_id", request.debate_id)
+    violations.check(that=request.number >= 1, field="number", otherwise="must be at least 1")
+    violations.check(that=request.value in (1, -1), field="value", otherwise="must be 1 or -1")
+    violations.refuse()
+
+
 def check_list_patterns(request: pb.ListPatternsRequest) -> tuple[int, Place | None]:
     """Return the page's size and where it begins. Raise ParleyError for a bad request."""
     violations = Violations()

@@ -14,6 +14,7 @@ from parley.memory.requests import (
     check_list_moments,
     check_list_patterns,
     check_list_positions,
+    check_rate,
     check_recall,
     check_record,
 )
@@ -105,6 +106,19 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         except StorageError as error:
             raise to_service_error(error, "the store of the memory") from error
         return pb.ForgetDebateResponse(existed=existed)
+
+    async def RateDebate(  # noqa: N802
+        self, request: pb.RateDebateRequest, _context: object
+    ) -> pb.RateDebateResponse:
+        """Record a person's feedback on a debate."""
+        check_rate(request)
+        try:
+            existed = await self._memories.rate(
+                current_tenant(), request.debate_id, request.number, request.value
+            )
+        except StorageError as error:
+            raise to_service_error(error, "the store of the memory") from error
+        return pb.RateDebateResponse(existed=existed)
 
     async def ListPatterns(  # noqa: N802
         self, request: pb.ListPatternsRequest, _context: object

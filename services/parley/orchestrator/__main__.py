@@ -120,7 +120,9 @@ async def build(
         )
         runner = Runner(dependencies, settings.runner_settings(exclusive=store.exclusive))
         feedback = FeedbackStore(store.documents)
-        reporter = FeedbackReporter(feedback, dependencies.services.ratings, clock)
+        reporter = FeedbackReporter(
+            feedback, dependencies.services.ratings, dependencies.services.memory, clock
+        )
         deletion_store = DeletionStore(store.documents)
         deletions = DebateDeleter(
             log=log,

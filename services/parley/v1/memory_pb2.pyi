@@ -532,6 +532,58 @@ class ForgetDebateResponse(_message.Message):
 Global___ForgetDebateResponse: _TypeAlias = ForgetDebateResponse  # noqa: Y015
 
 @_typing.final
+class RateDebateRequest(_message.Message):
+    """Asks to record a person's feedback on a debate."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate's id. Required."""
+    number: _builtins.int
+    """Which feedback on this debate it is, from 1. Required."""
+    value: _builtins.int
+    """1: it was good; -1: it was not. Required."""
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+        number: _builtins.int = ...,
+        value: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id", "number", b"number", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RateDebateRequest: _TypeAlias = RateDebateRequest  # noqa: Y015
+
+@_typing.final
+class RateDebateResponse(_message.Message):
+    """The feedback is recorded."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXISTED_FIELD_NUMBER: _builtins.int
+    existed: _builtins.bool
+    """Whether it, or later feedback, had been recorded before."""
+    def __init__(
+        self,
+        *,
+        existed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["existed", b"existed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RateDebateResponse: _TypeAlias = RateDebateResponse  # noqa: Y015
+
+@_typing.final
 class ListPatternsRequest(_message.Message):
     """Asks for a page of critique patterns."""
 

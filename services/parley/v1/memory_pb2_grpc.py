@@ -56,6 +56,11 @@ class MemoryServiceStub:
                 request_serializer=parley_dot_v1_dot_memory__pb2.ForgetDebateRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_memory__pb2.ForgetDebateResponse.FromString,
                 _registered_method=True)
+        self.RateDebate = channel.unary_unary(
+                '/parley.v1.MemoryService/RateDebate',
+                request_serializer=parley_dot_v1_dot_memory__pb2.RateDebateRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_memory__pb2.RateDebateResponse.FromString,
+                _registered_method=True)
         self.ListPatterns = channel.unary_unary(
                 '/parley.v1.MemoryService/ListPatterns',
                 request_serializer=parley_dot_v1_dot_memory__pb2.ListPatternsRequest.SerializeToString,
@@ -120,6 +125,17 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RateDebate(self, request, context):
+        """Records a person's feedback on a debate: one that was good is recalled more readily, one that was not less. The latest feedback on a
+        debate counts, also if it comes before the debate is recorded. The same again changes nothing, and neither does feedback on a debate
+        that was forgotten.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListPatterns(self, request, context):
         """Lists critique patterns: which kinds of issue the tenant's debates raise, by whom, and how often they are taken up. With
         a text those most like it in meaning come first, otherwise those that were raised most often.
@@ -177,6 +193,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.ForgetDebate,
                     request_deserializer=parley_dot_v1_dot_memory__pb2.ForgetDebateRequest.FromString,
                     response_serializer=parley_dot_v1_dot_memory__pb2.ForgetDebateResponse.SerializeToString,
+            ),
+            'RateDebate': grpc.unary_unary_rpc_method_handler(
+                    servicer.RateDebate,
+                    request_deserializer=parley_dot_v1_dot_memory__pb2.RateDebateRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_memory__pb2.RateDebateResponse.SerializeToString,
             ),
             'ListPatterns': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPatterns,
@@ -304,6 +325,33 @@ class MemoryService:
             '/parley.v1.MemoryService/ForgetDebate',
             parley_dot_v1_dot_memory__pb2.ForgetDebateRequest.SerializeToString,
             parley_dot_v1_dot_memory__pb2.ForgetDebateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RateDebate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.MemoryService/RateDebate',
+            parley_dot_v1_dot_memory__pb2.RateDebateRequest.SerializeToString,
+            parley_dot_v1_dot_memory__pb2.RateDebateResponse.FromString,
             options,
             channel_credentials,
             insecure,

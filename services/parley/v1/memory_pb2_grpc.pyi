@@ -44,6 +44,13 @@ class MemoryServiceStub:
 
     Errors: INVALID_ARGUMENT; UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
     """
+    RateDebate: _aio.UnaryUnaryMultiCallable[_memory_pb2.RateDebateRequest, _memory_pb2.RateDebateResponse]
+    """Records a person's feedback on a debate: one that was good is recalled more readily, one that was not less. The latest feedback on a
+    debate counts, also if it comes before the debate is recorded. The same again changes nothing, and neither does feedback on a debate
+    that was forgotten.
+
+    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
+    """
     ListPatterns: _aio.UnaryUnaryMultiCallable[_memory_pb2.ListPatternsRequest, _memory_pb2.ListPatternsResponse]
     """Lists critique patterns: which kinds of issue the tenant's debates raise, by whom, and how often they are taken up. With
     a text those most like it in meaning come first, otherwise those that were raised most often.
@@ -121,6 +128,19 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         recorded again, so that a debate can be forgotten before it is recorded.
 
         Errors: INVALID_ARGUMENT; UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
+        """
+
+    @_abc_1.abstractmethod
+    def RateDebate(
+        self,
+        request: _memory_pb2.RateDebateRequest,
+        context: _aio.ServicerContext[_memory_pb2.RateDebateRequest, _abc.Awaitable[_memory_pb2.RateDebateResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.RateDebateResponse]:
+        """Records a person's feedback on a debate: one that was good is recalled more readily, one that was not less. The latest feedback on a
+        debate counts, also if it comes before the debate is recorded. The same again changes nothing, and neither does feedback on a debate
+        that was forgotten.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
         """
 
     @_abc_1.abstractmethod

@@ -19,6 +19,7 @@ from parley.convergence.agreement import Agreements
 from parley.convergence.embeddings import open_embeddings
 from parley.convergence.servicer import ConvergenceServicer
 from parley.memory.__main__ import build
+from parley.memory.approvals import APPROVALS
 from parley.memory.debate import DEBATES
 from parley.memory.index import Filler
 from parley.memory.settings import MemorySettings
@@ -556,3 +557,45 @@ async def test_a_bad_request_for_positions_names_every_bad_field(memory: MemoryS
     request = pb.ListPositionsRequest(agent_id="a" * 16_385, page_size=-1, page_token="no")
     error = await refused(memory.ListPositions(request))
     assert [each.field for each in error.violations] == ["agent_id", "page_size", "page_token"]
+
+
+async def rate(memory: MemoryServiceStub, debate_id: str, value: int, number: int = 1) -> bool:
+    request = pb.RateDebateRequest(debate_id=debate_id, number=number, value=value)
+    return (await memory.RateDebate(request, metadata=ACME)).existed
+
+
+async def order(memory: MemoryServiceStub) -> list[str]:
+    return [each.debate_id for each in await recalled(memory, KAFKA[0], ACME)]
+
+
+async def test_of_equal_debates_those_come_first_that_a_person_found_good_and_those_last_that_were_not(
+    memory: MemoryServiceStub,
+) -> None:
+    assert not await rate(memory, "deb-3", 1), "it may come before the debate is recorded"
+    for debate_id in ("deb-1", "deb-2", "deb-3"):
+        await memory.RecordDebate(debate(debate_id), metadata=ACME)
+    assert not await rate(memory, "deb-1", -1)
+    assert await order(memory) == ["deb-3", "deb-2", "deb-1"]
+    assert await rate(memory, "deb-1", -1)
+    assert not await rate(memory, "deb-1", 1, number=3)
+    assert not await rate(memory, "deb-3", -1, number=2)
+    assert await rate(memory, "deb-1", -1, number=2), "later feedback is there"
+    assert await order(memory) == ["deb-1", "deb-2", "deb-3"]
+
+
+async def test_feedback_on_a_debate_that_is_forgotten_is_not_kept(tmp_path: Path) -> None:
+    async with convergence() as address, running(tmp_path, address) as memory:
+        await memory.RecordDebate(debate("deb-1"), metadata=ACME)
+        await rate(memory, "deb-1", 1)
+        for debate_id in ("deb-1", "deb-2"):
+            await memory.ForgetDebate(pb.ForgetDebateRequest(debate_id=debate_id), metadata=ACME)
+        await rate(memory, "deb-1", 1, number=2)
+        await rate(memory, "deb-2", 1)
+        await rate(memory, "deb-3", 1)
+    async with open_store(f"sqlite:///{tmp_path / 'store'}", "memory") as store:
+        assert [each.key for each in await store.documents.find(APPROVALS, {})] == ["acme/deb-3"]
+
+
+async def test_every_bad_field_of_feedback_is_named(memory: MemoryServiceStub) -> None:
+    error = await refused(memory.RateDebate(pb.RateDebateRequest(debate_id="a/b", value=2)))
+    assert [each.field for each in error.violations] == ["debate_id", "number", "value"]

@@ -11,7 +11,7 @@ import pytest
 
 from parley.orchestrator.engine.feedback_reporter import FeedbackReporter
 from parley.orchestrator.log.feedback import FEEDBACK, Feedback, FeedbackStore
-from parley.orchestrator.peers.services import Ratings
+from parley.orchestrator.peers.services import Memory, Ratings
 from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
 from parley.runtime.server import RunningServer
@@ -186,7 +186,7 @@ async def test_two_replicas_that_tell_of_the_same_word_count_it_once(tmp_path: P
         words = FeedbackStore(store.documents)
         given_at = f"2026-01-01T00:00:00.000000+00:00/default/{ABSENT}/r"
         word, _ = await words.put(Feedback("default", ABSENT, "r", 1, "", given_at, ("ada",), "general"))
-        replicas = [FeedbackReporter(words, Ratings(opened), SystemClock()) for _ in range(2)]
+        replicas = [FeedbackReporter(words, Ratings(opened), Memory(opened), SystemClock()) for _ in range(2)]
         told = await asyncio.gather(*(each.report_now_or_later(word) for each in replicas))
         assert [each.is_rated for each in told] == [True, True]
         assert await counted(address) == {"ada": (1, 0)}

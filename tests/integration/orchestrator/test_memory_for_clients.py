@@ -18,6 +18,7 @@ from parley.v1.effect_pb2 import DECISION_RELATION_REVERSES, DecisionConfidence
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
 from tests.integration.orchestrator.around import Around, create, follow, held
 from tests.support.orchestration import WITHIN, Orchestrator
+from tests.support.orchestration import until as until_holds
 from tests.support.real_services import convergence_at, memory_at, ratings_at
 from tests.support.waiting import until
 
@@ -135,6 +136,31 @@ async def test_a_debate_that_is_forgotten_between_its_answer_and_its_recording_i
             await held(clients.orchestrator, debate)
             with pytest.raises(ParleyError, match="not found"):
                 await clients.own.get_memory(debate)
+
+
+async def test_a_debate_that_a_person_found_good_is_recalled_more_readily_also_if_all_was_away_then(
+    clients: Clients,
+) -> None:
+    question, around = "Kafka or RabbitMQ for orders?", clients.around
+
+    async def find_score() -> float:
+        (found,) = [each async for each in clients.own.search_memory(question)]
+        return found.relevance.score
+
+    async with around.all():
+        debate = await create(clients.orchestrator, question=question)
+        await held(clients.orchestrator, debate)
+        before = await find_score()
+    assert not (await clients.own.submit_feedback(debate, 1)).rated
+    async with around.all():
+
+        async def is_raised() -> bool:
+            try:
+                return await find_score() > before + 0.002
+            except ParleyError:  # memory is back, and its index is not
+                return False
+
+        await until_holds(is_raised, "recalled more readily")
 
 
 async def test_another_tenant_finds_nothing_and_forgets_nothing(clients: Clients) -> None:

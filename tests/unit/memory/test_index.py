@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from parley.memory import index as index_module
+from parley.memory.approvals import APPROVALS
 from parley.memory.debate import DEBATES, FILL_PROGRESS, FORGETTING, to_fields
 from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.index import DebateIndex, Filler, ModelChangedError
@@ -59,7 +60,7 @@ async def opened(folder: Path) -> AsyncIterator[Stores]:
         open_store(f"sqlite:///{folder / 'store'}", "memory") as store,
         open_vectors(f"edge:{folder / 'vectors'}") as vectors,
     ):
-        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS, TOMBSTONES)
+        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS, TOMBSTONES, APPROVALS)
         yield Stores(store.documents, vectors)
 
 

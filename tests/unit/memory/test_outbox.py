@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from parley.memory import outbox as outbox_module
+from parley.memory.approvals import APPROVALS
 from parley.memory.debate import DEBATES, FILL_PROGRESS, FORGETTING, RECORDING, storage_key, to_fields
 from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.index import DebateIndex
@@ -128,7 +129,7 @@ async def opened(folder: Path) -> AsyncIterator[Process]:
         open_store(f"sqlite:///{folder / 'store'}", "memory") as store,
         open_vectors(f"edge:{folder / 'vectors'}") as vectors,
     ):
-        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS, TOMBSTONES)
+        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS, TOMBSTONES, APPROVALS)
         yield Process(store.documents, vectors, Ledger())
 
 
@@ -146,7 +147,15 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 RECORD_WRITES = ["insert", "insert trace", "insert tier", "upsert", "update"]
-FORGET_WRITES = ["insert tombstone", "update", "delete trace", "delete tier", "delete vector", "delete"]
+FORGET_WRITES = [
+    "insert tombstone",
+    "delete approval",
+    "update",
+    "delete trace",
+    "delete tier",
+    "delete vector",
+    "delete",
+]
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["the-same-call-again", "the-job-alone"])
@@ -189,7 +198,7 @@ async def test_a_debate_is_forgotten_wherever_its_process_stops(
         with pytest.raises(StoppedError):
             await process.stopping(writes).memories.forget("acme", "deb-1")
         assert writes.made == FORGET_WRITES[: write + (not lost)]
-        marked = write + (not lost) > 1
+        marked = write + (not lost) > 2
         assert await process.recalled() == ([] if marked else ["deb-1"])
         if again:
             await process.memories.forget("acme", "deb-1")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from parley.memory import tiers as tiers_module
+from parley.memory.approvals import APPROVALS
 from parley.memory.consolidation import LEASE_SECONDS, Consolidation
 from parley.memory.debate import DEBATES, FILL_PROGRESS
 from parley.memory.index import DebateIndex
@@ -103,7 +104,7 @@ async def _opened(folder: Path) -> AsyncIterator[Stage]:
         open_vectors(f"edge:{folder / 'vectors'}") as vectors,
     ):
         await store.documents.prepare(
-            DEBATES, FILL_PROGRESS, TRACES, TIERS, LEASES, TOMBSTONES, CONTRIBUTIONS, PATTERNS
+            DEBATES, FILL_PROGRESS, TRACES, TIERS, LEASES, TOMBSTONES, APPROVALS, CONTRIBUTIONS, PATTERNS
         )
         yield Stage(store.documents, vectors, ManualClock())
 

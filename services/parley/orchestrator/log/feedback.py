@@ -29,7 +29,7 @@ class Feedback:
         given_at: Time (ISO 8601, UTC, microseconds) and the key. Orders feedback by age.
         agents: Ids of the agents whose ratings it changes.
         number: Its number among the feedback on its debate, from 1; 0 until it is recorded.
-        is_reported: Whether the ratings have answered it, so that it is not sent again.
+        is_reported: Whether ratings and memory have answered it, so that it is not sent again.
         is_rated: Whether the ratings accepted it.
     """
 
@@ -101,7 +101,7 @@ class FeedbackStore:
                 await self._documents.delete(FEEDBACK, each.key)
 
     async def list_unreported(self) -> Sequence[Feedback]:
-        """Return the feedback that is not reported to the ratings yet, oldest first."""
+        """Return the feedback that is not reported yet, oldest first."""
         unreported: list[Feedback] = []
         while True:
             where: Where = {
@@ -113,11 +113,15 @@ class FeedbackStore:
             if len(found) < _PAGE_SIZE:
                 return unreported
 
-    async def mark_reported(self, feedback: Feedback, *, is_rated: bool) -> Feedback:
-        """Mark feedback as reported, and whether the ratings accepted it. Return it changed."""
-        changes = {"is_reported": True, "is_rated": is_rated}
-        await self._documents.update(FEEDBACK, feedback.key, changes)
-        return replace(feedback, is_reported=True, is_rated=is_rated)
+    async def mark_rated(self, feedback: Feedback) -> Feedback:
+        """Mark feedback as accepted by the ratings. Return it changed."""
+        await self._documents.update(FEEDBACK, feedback.key, {"is_rated": True})
+        return replace(feedback, is_rated=True)
+
+    async def mark_reported(self, feedback: Feedback) -> Feedback:
+        """Mark feedback as reported. Return it changed."""
+        await self._documents.update(FEEDBACK, feedback.key, {"is_reported": True})
+        return replace(feedback, is_reported=True)
 
 
 def _fields(feedback: Feedback) -> Mapping[str, Any]:

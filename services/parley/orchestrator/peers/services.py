@@ -203,6 +203,10 @@ class Memory:
         """Remember a debate."""
         return await _await_write("memory", self._stub.RecordDebate(request, timeout=_WRITE_SECONDS))
 
+    async def rate_debate(self, request: memory_pb2.RateDebateRequest) -> memory_pb2.RateDebateResponse:
+        """Record a person's feedback on a debate."""
+        return await _await_write("memory", self._stub.RateDebate(request, timeout=_WRITE_SECONDS))
+
     async def forget_debate(self, debate: str) -> None:
         """Forget a debate for good; do nothing if it is not remembered."""
         request = memory_pb2.ForgetDebateRequest(debate_id=debate)
