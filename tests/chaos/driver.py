@@ -29,7 +29,7 @@ from tests.chaos.history import Accepted, History, Intervention, Seen, Watch
 from tests.support.model_server import read_ledger
 from tests.support.orchestration import kind_of
 
-__all__ = ["Clients", "spec"]
+__all__ = ["Clients", "spec", "until_answered"]
 
 T = TypeVar("T")
 
@@ -118,7 +118,7 @@ class Clients:
                     if error.code not in _TRY_AGAIN:
                         raise
         if made is None:
-            made = await _until_answered(lambda: self.client.create_debate(debate, request_id))
+            made = await until_answered(lambda: self.client.create_debate(debate, request_id))
         self.accepted.append(Accepted(made, request_id, mark))
         self.system.known.add(made)
         return made
@@ -156,7 +156,7 @@ class Clients:
                     with suppress(ParleyError):
                         sequence = await _sent(first, debate, act, request_id)
             if sequence is None:
-                sequence = await _until_answered(lambda: _sent(self.client, debate, act, request_id))
+                sequence = await until_answered(lambda: _sent(self.client, debate, act, request_id))
         except ParleyError as error:
             if error.code == grpc.StatusCode.FAILED_PRECONDITION:
                 sequence = 0
@@ -237,7 +237,8 @@ async def _sent(client: ParleyClient, debate: str, act: str, request_id: str) ->
     return await acts[act]()
 
 
-async def _until_answered(call: Callable[[], Awaitable[T]]) -> T:
+async def until_answered(call: Callable[[], Awaitable[T]]) -> T:
+    """Call again while a service is away, and return the answer."""
     ends = time.monotonic() + _ANSWERED_WITHIN
     while True:
         try:

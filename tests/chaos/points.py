@@ -86,14 +86,14 @@ def around(point: CrashPoint, name: str, call: Callable[P, Awaitable[T]]) -> Cal
 
 
 class CrashingLog(PassingLog):
-    """A log whose appends are points: `append`, and `append.KIND` for each kind of event in the record."""
+    """A log whose appends are points: `append`, and `append.KIND` and `append.KIND.KEY` for each event in the record."""
 
     def __init__(self, log: Log, point: CrashPoint) -> None:
         super().__init__(log)
         self._point = point
 
     async def append(self, log: str, record: Record) -> None:
-        names = {"append", *(f"append.{kind}" for kind in map(_kind, record.entries))}
+        names = {"append", *(f"append.{each}" for entry in record.entries for each in _names(entry))}
         self._point.reached("before", names)
         await self._log.append(log, record)
         self._point.reached("after", names)
@@ -179,12 +179,14 @@ class UnfencedLog(CrashingLog):
                 return
 
 
-def _kind(entry: bytes) -> str:
-    """The kind of a debate's event; empty for an entry of another service's log."""
+def _names(entry: bytes) -> Sequence[str]:
+    """The names of a debate's event, by its kind and its key; none for an entry of another service's log."""
     try:
-        return Event.FromString(entry).WhichOneof("payload") or ""
+        event = Event.FromString(entry)
     except DecodeError:
-        return ""
+        return ()
+    kind = event.WhichOneof("payload") or ""
+    return kind, f"{kind}.{event.key}"
 
 
 def _die(point: str) -> NoReturn:

@@ -117,7 +117,9 @@ def _hook_calls(point: CrashPoint, module: str) -> None:
         _wrap(point, Convergence, "group_positions", "call.group")
         _wrap(point, Memory, "recall", "call.recall")
         _wrap(point, Memory, "record_debate", "call.memory")
+        _wrap(point, Memory, "rate_debate", "call.rate")
         _wrap(point, Ratings, "record_match", "call.ratings")
+        _wrap(point, Ratings, "record_feedback", "call.feedback")
     elif module == "parley.gateway":
         from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
 
