@@ -29,10 +29,10 @@ def models() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def fixed_ports() -> Iterator[None]:
-    """The ports that `parley up` listens on are free, and no other module's; a test is skipped where they are not free."""
+    """The ports that `parley up` and the edge listen on are free, and no other module's; a test is skipped where they are not free."""
     with Path(tempfile.gettempdir(), "parley-fixed-ports.lock").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
-        for port in range(7401, 7406):
+        for port in range(7400, 7406):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     pytest.skip(f"port {port} is in use on this machine")

@@ -28,6 +28,7 @@ NOT_RUN: Final = {
     "$ make run LOCAL_MODEL": "fetches 470 MB",
     "$ .venv/bin/python -P -m parley.gateway.local_model.fetch": "fetches 470 MB",
     "$ cd examples/node": "installs from npm: tests/integration/orchestrator/test_examples_of_clients.py",
+    "$ parley serve edge": "runs until it is stopped: the newcomer has one",
     ".venv/bin/python -m tests.support.kept_logs": "writes into the checkout: tests/unit/orchestrator/log",
 }
 """The blocks that this walk leaves out, by how they begin, and why."""
@@ -41,7 +42,11 @@ WRITTEN: Final = [
     or (block.language == "python" and is_program(block))
 ]
 BLOCKS: Final = [block for block in WRITTEN if not block.text.startswith(tuple(NOT_RUN))]
+TOKEN: Final = next(block for block in BLOCKS if block.text.startswith("TOKEN="))
 SHOWN: Final = {
+    "OrchestratorService/CreateDebate": r'"debateId": *"deb-',
+    "OrchestratorService/GetAnswer": r'"markdown": *"',
+    "/events": r"event: end\ndata: \{\}",
     "SyncParleyClient, event_kind": r"^(\d+ )?closed$",
     "ParleyClient, ParleyError, event_payload": r"^[1-3] of 3 rounds: .",  # it may be over before its rounds are ended
     "call() {": r'"closed": \{\}(.*\n)*.*"markdown": "',
@@ -62,7 +67,7 @@ Propose an answer that would hold in court.
 
 @dataclass(frozen=True)
 class Newcomer:
-    """Somebody with a checkout, a home, a model server and a running `parley up`, who types what is written.
+    """Somebody with a checkout, a home, a model server, a running `parley up` and an edge before it, who types what is written.
 
     Attributes:
         debates: The ids of debates that ended, one for each placeholder.
@@ -128,6 +133,7 @@ def newcomer(fixed_ports: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
         variables = {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test", "HOME": str(home), "PARLEY_STORE": store}
         try:
             Command(["up"], home, variables).wait_for("Ctrl-C stops")
+            Command(["serve", "edge"], home, variables).wait_for("listening")
             someone = Newcomer(checkout, home, url)
             for _ in PLACEHOLDERS:
                 someone.run("parley", "debate", "One service or several?", "--rounds", "1")
@@ -149,7 +155,9 @@ def test_what_is_written_works(block: Block, newcomer: Newcomer) -> None:
     elif block.text.startswith("$ parley restore"):  # on a machine without debates
         printed = newcomer.run("sh", "-euc", block.script, PARLEY_STORE=f"sqlite:///{newcomer.home / 'new'}")
     else:
-        printed = newcomer.run("sh", "-euc", TESTS.sub("", block.script))
+        needed = TOKEN.script if "$TOKEN" in block.script else ""
+        script = needed + TESTS.sub("", block.script)
+        printed = newcomer.run("sh", "-euc", script, DEBATE=newcomer.debates[0])
     for part, shown in SHOWN.items():
         if part in block.text:
             assert re.search(shown, printed, re.MULTILINE)
