@@ -35,6 +35,10 @@ _GO_ON = {"questions": "continue_debate", "direction": "continue_debate", "appro
 """The act that closes a checkpoint of a kind without saying anything else."""
 
 
+_FIRST_LOOK, _LAST_LOOK = 0.01, 0.05
+"""Seconds between looks for what is asked: the longer nothing is, the fewer."""
+
+
 def _checked(name: str, request: CheckpointRequest) -> Format:
     """A format that makes a request, holds a panel, and has its answer approved; what was said is in the answer."""
 
@@ -109,15 +113,18 @@ async def person(
 async def _go_on_everywhere(stage: Backstage, replica: Replica, acts: Mapping[str, str]) -> None:
     asked: set[tuple[str, str]] = set()
     reader = LogReader(stage)
+    seconds = _FIRST_LOOK
     async with asyncio.TaskGroup() as tasks:
         while True:
+            seconds = min(seconds * 1.3, _LAST_LOOK)  # most debates ask nothing for long
             for record in (await replica.dependencies.index.list_open()).owned:
                 recorded = await reader.recorded(record.debate)
                 for key, checkpoint in recorded.open_checkpoints.items():
                     if (record.debate, key) not in asked:
                         asked.add((record.debate, key))
+                        seconds = _FIRST_LOOK
                         tasks.create_task(_go_on(replica, record.debate, key, checkpoint, acts.get(key, "")))
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(seconds)
 
 
 async def _go_on(replica: Replica, debate: str, key: str, checkpoint: CheckpointOpened, wanted: str) -> None:

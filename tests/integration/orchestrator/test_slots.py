@@ -19,6 +19,7 @@ from parley.orchestrator.log.journal import read_events
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import DebateCreated, Intervened
 from tests.support.checked_format import AFTER, BEFORE, CHECKED_FORMATS, checked_spec, person
+from tests.support.log_reader import LogReader
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import (
     TENANT,
@@ -310,10 +311,11 @@ async def test_fifty_that_wait_come_to_their_ends_through_one_slot(stage: Backst
 async def _answer_all(
     stage: Backstage, replica: Replica, debates: list[str], act: str, checkpoint: str
 ) -> None:
+    reader = LogReader(stage)
+
     async def answer(debate: str) -> None:
         async def asked() -> bool:
-            keys = [event.key for event in await stage.events(debate) if event.kind == "checkpoint_opened"]
-            return checkpoint in keys
+            return checkpoint in (await reader.recorded(debate)).open_checkpoints
 
         await until(asked, f"{checkpoint} is open", 60)
         await replica.intervene(debate, act, approved=True, checkpoint=checkpoint)
