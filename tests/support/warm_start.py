@@ -34,6 +34,7 @@ _IMPORTED_BY_A_SYSTEM: Final = (
     *_IMPORTED,
     *(f"{each}.__main__" for each in _SERVICES),
     "parley.local",
+    "tests.support.first_use",
     MODEL_SERVER,
 )
 _ROOT: Final = Path(__file__).parents[2]

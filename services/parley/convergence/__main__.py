@@ -12,7 +12,7 @@ from parley.convergence.embeddings import Embeddings, open_embeddings
 from parley.convergence.encoder import EncoderFiles
 from parley.convergence.encoder_threads import EncoderThreads
 from parley.convergence.head import EncoderHead
-from parley.convergence.models import LocalModel, MiniLm, StaticWords
+from parley.convergence.models import load_local_model
 from parley.convergence.servicer import ConvergenceServicer
 from parley.convergence.settings import ConvergenceSettings, ModelName
 from parley.convergence.support import SupportModel
@@ -88,10 +88,7 @@ async def _create_embedder(name: ModelName, settings: ConvergenceSettings) -> Em
         file = settings.embedding_api_key_file
         key = key_reader(file) if file else settings.embedding_api_key.get_secret_value()
         return EndpointEmbedder(settings.embedding_base_url, key, settings.embedding_model)
-    model: LocalModel = (
-        await asyncio.to_thread(MiniLm) if name == "minilm" else await asyncio.to_thread(StaticWords)
-    )
-    return LocalEmbedder(model, settings.embedding_threads)
+    return LocalEmbedder(await asyncio.to_thread(load_local_model, name), settings.embedding_threads)
 
 
 async def main() -> None:

@@ -2,8 +2,9 @@
 
 import hashlib
 import importlib.util
+from functools import cache
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 import numpy as np
 from safetensors.numpy import load_file
@@ -81,6 +82,15 @@ class StaticWords:
         tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
         known = [token for token in tokens if token < len(self._table)]
         return unit(self._table[known].mean(axis=0)) if known else np.zeros(self._table.shape[1], np.float32)
+
+
+LocalModelName = Literal["minilm", "static"]
+
+
+@cache
+def load_local_model(name: LocalModelName) -> LocalModel:
+    """Return a model of this process: loaded once, for all services in it. Raise ConfigurationError as the models do."""
+    return MiniLm() if name == "minilm" else StaticWords()
 
 
 _MINILM_WEIGHTS: Final = (
