@@ -2,8 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
@@ -271,13 +277,19 @@ def _log_level(settings: "OrchestratorSettings", options: LocalOptions) -> "Leve
     return "warning" if options.log_to_stderr and not is_set else settings.log_level
 
 
-def _log_file(path: Path) -> TextIO:
-    """Return the log file, started again if it is too large."""
+@contextmanager
+def _log_file(path: Path) -> Iterator[TextIO]:
+    """Open the log file while the block runs, started again if it is too large."""
     try:
         if path.exists() and path.stat().st_size > _LOG_BYTES:
             path.unlink()
-        return open(path, "a", encoding="utf-8", buffering=1, opener=open_private)
+        file = open(path, "a", encoding="utf-8", buffering=1, opener=open_private)  # noqa: SIM115 - closed below
     except OSError as error:
         raise ConfigurationError(
             f"PARLEY_STORE: {path}: cannot be written: {error.strerror or error}"
         ) from None
+    try:
+        yield file
+    finally:
+        with suppress(OSError):  # a full disk has no room for the last lines, and is named by what needs it
+            file.close()
