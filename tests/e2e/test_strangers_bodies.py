@@ -18,9 +18,9 @@ from tests.e2e.harness import System, system
 from tests.support.certificates import Authority
 
 MIB = 1024 * 1024
-CALLS = 64
+CALLS = 24
 MAX_GROWTH_MIB = 80
-"""64 bodies of 15 MiB are 960 MiB. A call that is refused unread takes 64 KiB, the window of its stream."""
+"""24 bodies of 15 MiB are 360 MiB. A call that is refused unread takes 64 KiB, the window of its stream."""
 CREATE, GET = "/parley.v1.OrchestratorService/CreateDebate", "/parley.v1.OrchestratorService/GetDebate"
 CHECK = "/grpc.health.v1.Health/Check"
 
