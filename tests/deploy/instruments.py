@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from tests.deploy.chart import ROOT
@@ -37,7 +38,13 @@ class Instrument:
         return frozenset(f"{self.base}{end}" for end in ends[self.kind])
 
 
-def instruments() -> Iterator[Instrument]:
+@cache
+def instruments() -> tuple[Instrument, ...]:
+    """Return all of them."""
+    return tuple(_read_instruments())
+
+
+def _read_instruments() -> Iterator[Instrument]:
     for file in (ROOT / "services" / "parley").rglob("*.py"):
         if "create_" not in (text := file.read_text()):
             continue
