@@ -196,7 +196,7 @@ def label(span: Span) -> str:
 CREATE = "OrchestratorService/CreateDebate"
 AGENTS, ROUTES, GENERATE = (f"GatewayService/{name}" for name in ("ListAgents", "ListRoutes", "Generate"))
 GROUP, EMBED = "ConvergenceService/GroupPositions", "ConvergenceService/Embed"
-RECALL, REMEMBER = "MemoryService/Recall", "MemoryService/RecordDebate"
+RECALL, PATTERNS, REMEMBER = (f"MemoryService/{name}" for name in ("Recall", "ListPatterns", "RecordDebate"))
 RATE = "RatingsService/RecordMatch"
 WORKFLOW = "orchestrator invoke_workflow panel@1"
 
@@ -212,6 +212,9 @@ EDGES = {
     rpc("orchestrator", "memory", RECALL),
     (f"memory server {RECALL}", f"memory client {EMBED}"),
     rpc("memory", "convergence", EMBED),
+    (WORKFLOW, f"orchestrator client {PATTERNS}"),
+    rpc("orchestrator", "memory", PATTERNS),
+    (f"memory server {PATTERNS}", f"memory client {EMBED}"),
     (WORKFLOW, "orchestrator invoke_agent"),
     ("orchestrator invoke_agent", f"orchestrator client {GENERATE}"),
     rpc("orchestrator", "gateway", GENERATE),
@@ -265,6 +268,7 @@ async def test_what_an_answer_owes_to_services_that_are_away_is_done_once_they_r
         assert answered.current_round == 2
         assert [each.partition(": ")[0] for each in sorted(answered.warnings)] == [
             "agreement after round 1 could not be told, and the rounds go on",
+            "issues of past debates could not be recalled",
             "past debates could not be recalled",
             "the first drafts could not be grouped",
         ]

@@ -50,7 +50,7 @@ from parley.v1.convergence_pb2 import (
 from parley.v1.debate_pb2 import Clarifications, ContextDocument, Intervention
 from parley.v1.evaluation_pb2 import EvaluatedDebate, EvaluatedProposal, EvaluationSettings
 from parley.v1.event_pb2 import DebateCreated, Intervened
-from parley.v1.memory_pb2 import PastDebate, RecallResponse
+from parley.v1.memory_pb2 import CritiquePattern, PastDebate, RecallResponse
 from parley.v1.moderated_pb2 import Perspective
 from parley.v1.panel_pb2 import (
     EFFORT_QUICK,
@@ -184,6 +184,7 @@ def _quality_spec(version: str) -> DebateCreated:
         2,
         format=version,
         history_limit=2,
+        patterns=True,
         include_full_history=False,
         carry_forward=True,
         termination=Termination(rule=TERMINATION_RULE_QUALITY, threshold_percent=90),
@@ -210,6 +211,7 @@ def _quality_gateway() -> ScriptedGateway:
             )
         ),
     )
+    gateway.patterns = (CritiquePattern(examples=["No figures."], raised=4, taken_up=3),)
     gateway.tool_calls["ada"] = (ToolCall(name="file_read", arguments='{"path": "b.md"}', characters=11),)
     gateway.requirements = (("It must float.", True), ("It should be blue.", False))
     return gateway
@@ -432,6 +434,7 @@ def _adversarial_gateway() -> ScriptedGateway:
     gateway = ArenaScript(choice="ada", sufficient=False, objections={"bo": "It forgets the cost."}).gateway()
     gateway.text = lambda step, agent: f"{answer_text(step, agent)}\nReady: no, 60 %"
     gateway.fail("round/2/critique/ada/of/bo")
+    gateway.patterns = (CritiquePattern(examples=["No figures."], raised=4, taken_up=3),)
     gateway.requirements = (("It must float.", True),)
     gateway.past = (
         RecallResponse(
@@ -484,7 +487,10 @@ def _arenas(version: str) -> Sequence[KeptDebate]:
     chosen = arena_settings(revision_rounds=1, team=TeamSettings(size=3), judge_choice=JUDGE_CHOICE_VOTED)
     return (
         KeptDebate(
-            version, "adversarial", _arena_spec(adversarial, 3, history_limit=2), _adversarial_gateway
+            version,
+            "adversarial",
+            _arena_spec(adversarial, 3, history_limit=2, patterns=True),
+            _adversarial_gateway,
         ),
         KeptDebate(
             version, "collaborative", _arena_spec(sparse, 4), ArenaScript(more_is_of_use=False).gateway

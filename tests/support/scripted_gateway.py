@@ -181,6 +181,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         used: Output tokens of a step's answer and whether it was cut off, by step.
         deltas: Pieces that answers are streamed in before they are complete; 0 for none.
         past: Past debates that memory recalls, best first.
+        patterns: Critique patterns that memory lists.
         contexts: Tokens that routes are said to have; one that is not here: not known.
         assess: Makes what convergence says of a round; None: it cannot tell.
         group: Makes what it says of the first drafts, or of choices; None: they are all of one mind.
@@ -214,6 +215,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.deltas = 0
         self.deaf = False
         self.past: Sequence[memory_pb2.RecallResponse] = ()
+        self.patterns: Sequence[memory_pb2.CritiquePattern] = ()
         self.assess: Callable[[convergence_pb2.AssessRequest], convergence_pb2.AssessResponse] | None = None
         self.group: Callable[[], convergence_pb2.GroupPositionsResponse] | None = None
         self.support: (
@@ -601,6 +603,11 @@ class _Memory(memory_pb2_grpc.MemoryServiceServicer):
     ) -> AsyncIterator[memory_pb2.RecallResponse]:
         for found in self._script.past:
             yield found
+
+    async def ListPatterns(  # noqa: N802
+        self, _request: memory_pb2.ListPatternsRequest, _context: object
+    ) -> memory_pb2.ListPatternsResponse:
+        return memory_pb2.ListPatternsResponse(patterns=self._script.patterns)
 
     async def RecordDebate(  # noqa: N802
         self, _request: memory_pb2.RecordDebateRequest, _context: object

@@ -170,6 +170,8 @@ def parley() -> None:
     help="Let the agents ask questions before they begin; you answer on the terminal. Default: the file's.",
 )
 @click.option("--no-history", is_flag=True, help="Show the agents no past debates on like questions.")
+@click.option("--no-patterns", is_flag=True, help="Show the agents no issues that past debates raised.")
+@click.option("--no-knowledge", is_flag=True, help="Show past debates without what their decisions rest on.")
 @click.option("--max-output-tokens", type=Count(1_000_000), metavar="N", help="Bound one contribution.")
 @click.option(
     "--context-tokens",

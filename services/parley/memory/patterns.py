@@ -87,11 +87,20 @@ class Patterns:
         return [debate_of(each) for each in found]
 
     async def page(
-        self, tenant: str, *, text: str, domain: str, only_successful: bool, after: Place | None, size: int
+        self,
+        tenant: str,
+        *,
+        text: str,
+        domain: str,
+        only_successful: bool,
+        after: Place | None,
+        size: int,
+        floor: float = 0.0,
     ) -> tuple[list[CritiquePattern], Place | None]:
         """Return a page of patterns, and the place at which it ends if there are more.
 
-        With a text, those most like it come first, otherwise those that were raised most often.
+        With a text, those most like it come first, and none whose likeness is below `floor` percent; otherwise those that were raised
+        most often.
         """
         meaning = (await self._meanings.embed(text))[0] if text else None
         found = await asyncio.to_thread(_read_all, await self._list(tenant), meaning)
@@ -99,7 +108,9 @@ class Patterns:
             (
                 each
                 for each in found
-                if domain in ("", each.domain) and (_is_successful(each) or not only_successful)
+                if domain in ("", each.domain)
+                and (_is_successful(each) or not only_successful)
+                and each.similarity_percent >= floor
             ),
             key=_place,
         )
@@ -269,6 +280,14 @@ def _read(document: Document) -> tuple[Kind, Fields]:
 
 def _age(document: Document) -> tuple[Any, str]:
     return document.fields["started"], document.key
+
+
+def lowest_of_related(floor: float) -> float:
+    """Return the likeness in percent from which a pattern may be about a text's matter, by the floor for debates.
+
+    An issue has fewer words of a question than a decision on it, so that it is less like it.
+    """
+    return floor * 2 / 3
 
 
 def _is_successful(pattern: CritiquePattern) -> bool:

@@ -100,6 +100,11 @@ def check_list_patterns(request: pb.ListPatternsRequest) -> tuple[int, Place | N
         otherwise=f"has {len(request.text)} characters, at most {_MAX_CHARACTERS} are allowed",
     )
     _check_domain(violations, "domain", request.domain)
+    violations.check(
+        that=bool(request.text.strip()) or not request.only_related,
+        field="only_related",
+        otherwise="needs a text to which they are related",
+    )
     size, after = violations.page_size(request.page_size), read_token(violations, request.page_token)
     violations.refuse()
     return size, after

@@ -7,7 +7,7 @@ import grpc
 
 from parley.memory.memories import DebateReusedError, Memories
 from parley.memory.moments import Moments
-from parley.memory.patterns import Patterns
+from parley.memory.patterns import Patterns, lowest_of_related
 from parley.memory.positions import Positions
 from parley.memory.requests import (
     check_debate_id,
@@ -131,6 +131,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
                 text=request.text.strip(),
                 domain=request.domain,
                 only_successful=request.only_successful,
+                floor=lowest_of_related(self._floor_percent) if request.only_related else 0.0,
                 after=after,
                 size=size,
             )

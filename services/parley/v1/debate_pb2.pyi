@@ -245,6 +245,8 @@ class DebateSpec(_message.Message):
     ANALYSIS_FIELD_NUMBER: _builtins.int
     RESEARCH_FIELD_NUMBER: _builtins.int
     RESEARCH_PAGES_FIELD_NUMBER: _builtins.int
+    PATTERNS_FIELD_NUMBER: _builtins.int
+    KNOWLEDGE_FIELD_NUMBER: _builtins.int
     PANEL_FIELD_NUMBER: _builtins.int
     ARENA_FIELD_NUMBER: _builtins.int
     MODERATED_FIELD_NUMBER: _builtins.int
@@ -269,6 +271,12 @@ class DebateSpec(_message.Message):
     """Whether the web is read for it before the agents begin: what the operator has switched on, and `research_pages`. Refused with `true`
     if the operator has switched nothing on. Demonstrations and evaluations never read it.
     """
+    patterns: _builtins.bool
+    """Whether critics, and who writes a first draft, are shown which issues earlier debates of the domain on the like raised with success.
+    Formats without critiques show none.
+    """
+    knowledge: _builtins.bool
+    """Whether the past debates that agents are shown come with what their decisions rest on, and where that is from."""
     @_builtins.property
     def context(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContextDocument]:
         """Documents the agents may read: the sources S1, S2, … in this order. Of the format `evaluation`, empty: those of the debate that is judged."""
@@ -346,14 +354,16 @@ class DebateSpec(_message.Message):
         analysis: _builtins.bool | None = ...,
         research: _builtins.bool | None = ...,
         research_pages: _abc.Iterable[_builtins.str] | None = ...,
+        patterns: _builtins.bool | None = ...,
+        knowledge: _builtins.bool | None = ...,
         panel: _panel_pb2.PanelSettings | None = ...,
         arena: _arena_pb2.ArenaSettings | None = ...,
         moderated: _moderated_pb2.ModeratedSettings | None = ...,
         evaluation: _evaluation_pb2.EvaluationSettings | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "_research", b"_research", "analysis", b"analysis", "arena", b"arena", "clarifications", b"clarifications", "evaluation", b"evaluation", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "limits", b"limits", "moderated", b"moderated", "panel", b"panel", "research", b"research"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "_knowledge", b"_knowledge", "_patterns", b"_patterns", "_research", b"_research", "analysis", b"analysis", "arena", b"arena", "clarifications", b"clarifications", "evaluation", b"evaluation", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "knowledge", b"knowledge", "limits", b"limits", "moderated", b"moderated", "panel", b"panel", "patterns", b"patterns", "research", b"research"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "_research", b"_research", "agents", b"agents", "analysis", b"analysis", "arena", b"arena", "clarifications", b"clarifications", "concurrency", b"concurrency", "context", b"context", "domain", b"domain", "environment", b"environment", "evaluation", b"evaluation", "format", b"format", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "labels", b"labels", "limits", b"limits", "max_output_tokens", b"max_output_tokens", "moderated", b"moderated", "panel", b"panel", "question", b"question", "research", b"research", "research_pages", b"research_pages"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "_knowledge", b"_knowledge", "_patterns", b"_patterns", "_research", b"_research", "agents", b"agents", "analysis", b"analysis", "arena", b"arena", "clarifications", b"clarifications", "concurrency", b"concurrency", "context", b"context", "domain", b"domain", "environment", b"environment", "evaluation", b"evaluation", "format", b"format", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "knowledge", b"knowledge", "labels", b"labels", "limits", b"limits", "max_output_tokens", b"max_output_tokens", "moderated", b"moderated", "panel", b"panel", "patterns", b"patterns", "question", b"question", "research", b"research", "research_pages", b"research_pages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__analysis: _TypeAlias = _typing.Literal["analysis"]  # noqa: Y015
     _WhichOneofArgType__analysis: _TypeAlias = _typing.Literal["_analysis", b"_analysis"]  # noqa: Y015
@@ -361,6 +371,10 @@ class DebateSpec(_message.Message):
     _WhichOneofArgType__clarifications: _TypeAlias = _typing.Literal["_clarifications", b"_clarifications"]  # noqa: Y015
     _WhichOneofReturnType__history_limit: _TypeAlias = _typing.Literal["history_limit"]  # noqa: Y015
     _WhichOneofArgType__history_limit: _TypeAlias = _typing.Literal["_history_limit", b"_history_limit"]  # noqa: Y015
+    _WhichOneofReturnType__knowledge: _TypeAlias = _typing.Literal["knowledge"]  # noqa: Y015
+    _WhichOneofArgType__knowledge: _TypeAlias = _typing.Literal["_knowledge", b"_knowledge"]  # noqa: Y015
+    _WhichOneofReturnType__patterns: _TypeAlias = _typing.Literal["patterns"]  # noqa: Y015
+    _WhichOneofArgType__patterns: _TypeAlias = _typing.Literal["_patterns", b"_patterns"]  # noqa: Y015
     _WhichOneofReturnType__research: _TypeAlias = _typing.Literal["research"]  # noqa: Y015
     _WhichOneofArgType__research: _TypeAlias = _typing.Literal["_research", b"_research"]  # noqa: Y015
     _WhichOneofReturnType_format_settings: _TypeAlias = _typing.Literal["panel", "arena", "moderated", "evaluation"]  # noqa: Y015
@@ -371,6 +385,10 @@ class DebateSpec(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__clarifications) -> _WhichOneofReturnType__clarifications | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__history_limit) -> _WhichOneofReturnType__history_limit | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__knowledge) -> _WhichOneofReturnType__knowledge | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__patterns) -> _WhichOneofReturnType__patterns | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__research) -> _WhichOneofReturnType__research | None: ...
     @_typing.overload

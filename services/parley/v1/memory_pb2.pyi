@@ -594,6 +594,7 @@ class ListPatternsRequest(_message.Message):
     ONLY_SUCCESSFUL_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    ONLY_RELATED_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """What they should be about, such as a question. At most 100,000 characters. Empty: anything."""
     domain: _builtins.str
@@ -604,6 +605,10 @@ class ListPatternsRequest(_message.Message):
     """Patterns on a page, at most; more than 200 are 200. 0: the default, 50."""
     page_token: _builtins.str
     """`next_page_token` of the page before, of the same text. Empty: the first page."""
+    only_related: _builtins.bool
+    """Only those that may be about the matter of the text: their likeness to it is at least two thirds of the service's own setting for
+    debates. Refused without a text.
+    """
     def __init__(
         self,
         *,
@@ -612,10 +617,11 @@ class ListPatternsRequest(_message.Message):
         only_successful: _builtins.bool = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        only_related: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "only_successful", b"only_successful", "page_size", b"page_size", "page_token", b"page_token", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "only_related", b"only_related", "only_successful", b"only_successful", "page_size", b"page_size", "page_token", b"page_token", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

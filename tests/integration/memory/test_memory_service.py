@@ -450,6 +450,9 @@ async def test_issues_of_debates_are_listed_as_patterns_until_these_are_forgotte
     assert (found.domain, list(found.examples), found.severity) == ("data", ["No figures."], 7)
     assert (found.raised, found.taken_up) == (1, 1)
     assert found.HasField("similarity_percent")
+    for text, count in (("Figures?", 1), ("Bread and butter?", 0)):
+        related = pb.ListPatternsRequest(text=text, only_related=True)
+        assert len((await memory.ListPatterns(related, metadata=ACME)).patterns) == count
     assert not (await memory.ListPatterns(pb.ListPatternsRequest())).patterns, "another tenant sees none"
     await memory.ForgetDebate(pb.ForgetDebateRequest(debate_id="deb-1"), metadata=ACME)
     assert not (await memory.ListPatterns(pb.ListPatternsRequest(), metadata=ACME)).patterns
@@ -504,6 +507,8 @@ async def test_a_bad_request_for_patterns_names_every_bad_field(memory: MemorySe
     request = pb.ListPatternsRequest(text="a" * 100_001, domain="a" * 65, page_size=-1, page_token="no")
     error = await refused(memory.ListPatterns(request))
     assert [each.field for each in error.violations] == ["text", "domain", "page_size", "page_token"]
+    error = await refused(memory.ListPatterns(pb.ListPatternsRequest(text=" ", only_related=True)))
+    assert [each.field for each in error.violations] == ["only_related"]
 
 
 async def test_a_debate_that_is_forgotten_before_it_is_recorded_is_not_remembered(

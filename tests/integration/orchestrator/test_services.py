@@ -16,7 +16,12 @@ from parley.runtime.server import RunningServer
 from parley.v1.convergence_pb2 import AgentPosition, GroupPositionsRequest
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Participant
 from parley.v1.event_pb2 import PastDebates
-from parley.v1.memory_pb2 import RecallRequest, RecallResponse
+from parley.v1.memory_pb2 import (
+    ListPatternsRequest,
+    ListPatternsResponse,
+    RecallRequest,
+    RecallResponse,
+)
 from parley.v1.memory_pb2_grpc import MemoryServiceServicer, add_MemoryServiceServicer_to_server
 from parley.v1.orchestrator_pb2 import (
     ListDebatesRequest,
@@ -45,6 +50,7 @@ async def test_a_debate_goes_on_to_its_fixed_rounds_without_convergence_and_says
     assert sorted(each.partition(" is away")[0] for each in state.warnings) == [
         "agreement after round 1 could not be told, and the rounds go on: convergence",
         "agreement after round 2 could not be told, and the rounds go on: convergence",
+        "issues of past debates could not be recalled: memory",
         "past debates could not be recalled: memory",
         "the first drafts could not be grouped: convergence",
     ]
@@ -52,7 +58,7 @@ async def test_a_debate_goes_on_to_its_fixed_rounds_without_convergence_and_says
 
 
 class _StalledMemory(MemoryServiceServicer):
-    """Memory that is asked for past debates and never answers."""
+    """Memory that is asked for past debates and their issues and never answers."""
 
     def __init__(self, gateway: ScriptedGateway) -> None:
         self._gateway = gateway
@@ -64,6 +70,15 @@ class _StalledMemory(MemoryServiceServicer):
         finally:
             self.steps_meanwhile.append([each.step for each in self._gateway.calls])
         yield RecallResponse()
+
+    async def ListPatterns(  # noqa: N802
+        self, _request: ListPatternsRequest, _context: object
+    ) -> ListPatternsResponse:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.steps_meanwhile.append([each.step for each in self._gateway.calls])
+        return ListPatternsResponse()
 
 
 async def test_a_memory_that_stalls_costs_its_time_limit_once_and_the_debate_goes_on(
@@ -88,8 +103,9 @@ async def test_a_memory_that_stalls_costs_its_time_limit_once_and_the_debate_goe
         await server.stop(0)
     assert state.status == DEBATE_STATUS_COMPLETED
     assert [each for each in state.warnings if each.startswith("past debates could not be recalled: memory")]
-    assert memory.steps_meanwhile == [["requirements"]], (
-        "drafts wait, requirements do not, and memory is asked once"
+    assert [each for each in state.warnings if each.startswith("issues of past debates could not be")]
+    assert memory.steps_meanwhile == [["requirements"]] * 2, (
+        "drafts wait, requirements do not, and memory is asked for each once, for both at a time"
     )
     assert not [each for each in gateway.calls if "Earlier decision" in each.prompt]
 

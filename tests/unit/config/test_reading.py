@@ -371,8 +371,8 @@ def test_a_key_that_a_provider_needs_and_nobody_set_is_named(
 @pytest.mark.parametrize(
     "text",
     [
-        "debate:\n  termination: {rule: convergence, threshold: 85}\n  history_limit: 0\n  domain: storage\n",
-        '{"debate": {"terminationCondition": {"type": "convergence", "threshold": 85}, "historyLimit": 0, "domain": "storage"}}',
+        "debate:\n  termination: {rule: convergence, threshold: 85}\n  history_limit: 0\n  patterns: false\n  knowledge: false\n  domain: storage\n",
+        '{"debate": {"terminationCondition": {"type": "convergence", "threshold": 85}, "historyLimit": 0, "patterns": false, "knowledge": false, "domain": "storage"}}',
     ],
 )
 def test_when_the_rounds_end_what_is_recalled_and_the_domain_reach_the_debate(text: str) -> None:
@@ -381,6 +381,8 @@ def test_when_the_rounds_end_what_is_recalled_and_the_domain_reach_the_debate(te
     assert spec.panel.termination.threshold_percent == 85
     assert spec.HasField("history_limit")
     assert (spec.history_limit, spec.domain) == (0, "storage")
+    for name in ("patterns", "knowledge"):
+        assert (spec.HasField(name), getattr(spec, name)) == (True, False)
     jsonschema.Draft202012Validator(schema()).validate(yaml.safe_load(text))
 
 

@@ -119,6 +119,14 @@ async def test_only_what_was_taken_up_every_second_time_is_successful(kept: Kept
     assert [each.examples[0] for each in await kept.listed(only_successful=True)] == ["Cost."]
 
 
+async def test_only_what_has_the_likeness_asked_for_is_related_to_a_text(kept: Kept) -> None:
+    await kept.patterns.apply("acme", record("deb-1", issue("Cost."), issue("Secret.")))
+    found, more = await kept.patterns.page(
+        "acme", text="cost?", domain="", only_successful=False, after=None, size=1, floor=19
+    )
+    assert ([each.examples[0] for each in found], more) == (["Cost."], None)
+
+
 async def test_pages_together_have_every_pattern_once(kept: Kept) -> None:
     await kept.patterns.apply("acme", record("deb-1", issue("Cost."), issue("Rollback."), issue("Secret.")))
     seen, after = [], None

@@ -47,6 +47,8 @@ class DebateOptions:
     pages: tuple[str, ...]
     clarify: bool | None
     no_history: bool
+    no_patterns: bool
+    no_knowledge: bool
     max_output_tokens: int | None
     context_tokens: int | None
     labels: tuple[tuple[str, str], ...]
@@ -129,6 +131,10 @@ def build_debate_request(
     _set_research(spec, options)
     if options.no_history:
         spec.history_limit = 0
+    if options.no_patterns:
+        spec.patterns = False
+    if options.no_knowledge:
+        spec.knowledge = False
     spec.labels.update(options.labels)
     return CreateDebateRequest(request_id=os.urandom(16).hex(), spec=spec)
 
@@ -199,6 +205,8 @@ def _new_debate_options(question: str | None, options: DebateOptions) -> list[st
         "--page": options.pages or None,
         "--no-clarify" if options.clarify is False else "--clarify": options.clarify,
         "--no-history": options.no_history or None,
+        "--no-patterns": options.no_patterns or None,
+        "--no-knowledge": options.no_knowledge or None,
         "--max-output-tokens": options.max_output_tokens,
         "--label": options.labels or None,
     }

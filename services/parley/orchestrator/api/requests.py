@@ -124,8 +124,9 @@ def _fill_in(
     spec.judge.agent.CopyFrom(without_sections(judge))
     spec.limits.CopyFrom(with_default_limits(spec.limits, debate_format.limits))
     spec.domain = spec.domain or default_of(debate_pb2.DebateSpec, "domain")
-    if not spec.HasField("history_limit"):
-        spec.history_limit = default_of(debate_pb2.DebateSpec, "history_limit")
+    for name in ("history_limit", "patterns", "knowledge"):
+        if not spec.HasField(name):
+            setattr(spec, name, default_of(debate_pb2.DebateSpec, name))
     if spec.HasField("clarifications"):
         spec.clarifications.CopyFrom(with_defaults(spec.clarifications))
     is_wanted = spec.analysis if spec.HasField("analysis") else debate_format.is_analysed(spec)

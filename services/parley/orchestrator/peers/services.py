@@ -199,6 +199,11 @@ class Memory:
         """Return past debates, best first and shortened."""
         return await self._caller.call(lambda: self._recall(request))
 
+    async def list_patterns(self, request: memory_pb2.ListPatternsRequest) -> memory_pb2.ListPatternsResponse:
+        """Return the first page of critique patterns, each with its latest example alone."""
+        found = await self._caller.call(lambda: self._stub.ListPatterns(request, timeout=_RECALL_SECONDS))
+        return memory_pb2.ListPatternsResponse(patterns=[_shorten_pattern(each) for each in found.patterns])
+
     async def record_debate(self, request: memory_pb2.RecordDebateRequest) -> memory_pb2.RecordDebateResponse:
         """Remember a debate."""
         return await _await_write("memory", self._stub.RecordDebate(request, timeout=_WRITE_SECONDS))
@@ -251,6 +256,17 @@ def _truncate_texts(positions: Sequence[convergence_pb2.AgentPosition]) -> None:
         share = _MAX_POSITIONS_BYTES // len(positions)
         for each in positions:
             each.text = each.text.encode()[:share].decode(errors="ignore")
+
+
+def _shorten_pattern(pattern: memory_pb2.CritiquePattern) -> memory_pb2.CritiquePattern:
+    """Return a critique pattern with as much as agents are shown, and what it is found again by."""
+    return memory_pb2.CritiquePattern(
+        pattern_id=pattern.pattern_id,
+        examples=[to_beginning(each, _MAX_SHOWN_PART) for each in pattern.examples[:1]],
+        raised=pattern.raised,
+        taken_up=pattern.taken_up,
+        similarity_percent=pattern.similarity_percent,
+    )
 
 
 def _shorten_debate(debate: memory_pb2.PastDebate) -> memory_pb2.PastDebate:

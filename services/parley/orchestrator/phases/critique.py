@@ -21,6 +21,7 @@ from parley.orchestrator.model import critiques
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.open_issues import own_issues
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
+from parley.orchestrator.phases.patterns import FOR_CRITICS
 from parley.orchestrator.phases.prompting import fit_to_question, length_limit, quotation, unsupported_claims
 from parley.orchestrator.phases.schemas import (
     StrippedText,
@@ -158,9 +159,11 @@ async def criticize(
     """
     spec, author = debate.spec, f"agent {debate.letter(proposal.agent)}"
     own = own_issues(debate.letter, critic.id, proposal.agent, answered)
-    task_text = f"Criticize this proposal of {author}. {_TASK_AGAIN if own else ''}{_TASK}"
+    known = f"{FOR_CRITICS} " if situation.patterns else ""
+    task_text = f"Criticize this proposal of {author}. {_TASK_AGAIN if own else ''}{known}{_TASK}"
     prompt = (
         *round_preamble(debate, critic, situation),
+        *situation.patterns,
         quotation(f"Proposal of {author}, round {proposal.round}", proposal.text),
         *unsupported_claims(proposal, author),
         *(

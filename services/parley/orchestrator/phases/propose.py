@@ -13,6 +13,7 @@ from parley.orchestrator.model.positions import POSITION_INSTRUCTION
 from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.orchestrator.model.voting import quorum
 from parley.orchestrator.phases.failing import answer_failure, debate_failure
+from parley.orchestrator.phases.patterns import FOR_AUTHORS
 from parley.orchestrator.phases.prompting import add_claims_to_cite, fit_to_question, length_limit, quotation
 from parley.orchestrator.phases.situation import Situation, round_preamble
 from parley.v1.agent_pb2 import Agent
@@ -50,6 +51,7 @@ async def propose(
     prompt = (
         *round_preamble(debate, agent, situation),
         *own,
+        *(situation.patterns if before is None else ()),
         user_part(f"{asked}{length_limit(spec.max_output_tokens)}"),
     )
     work = PROPOSAL.create_work(agent.id, number)
@@ -64,8 +66,9 @@ async def propose(
 
 
 def _create_first_task(debate: Debate, agent: Agent, situation: Situation) -> str:
+    known = f"{FOR_AUTHORS} " if situation.patterns else ""
     task = situation.with_manner(
-        SECTION, f"Write your proposal: your own answer to the question. {POSITION_INSTRUCTION}"
+        SECTION, f"Write your proposal: your own answer to the question. {known}{POSITION_INSTRUCTION}"
     )
     return f"{fit_to_question(debate.instructions(agent)[SECTION])}\n\n{task}"
 

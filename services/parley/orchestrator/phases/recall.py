@@ -30,4 +30,7 @@ async def recall(debate: Debate) -> Sequence[PastDebate]:
     if found.debates:
         ids = [each.debate_id for each in found.debates]
         debate.record_event(f"{_KEY}/found", Recalled(debate_ids=ids))
+    if spec.HasField("knowledge") and not spec.knowledge:
+        for each in found.debates:
+            each.ClearField("evidence")
     return found.debates

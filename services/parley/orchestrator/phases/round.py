@@ -5,7 +5,7 @@ A critique starts with the one proposal it needs, a refinement with its own crit
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.replay import Steering
@@ -27,6 +27,7 @@ from parley.orchestrator.phases.history import (
     estimate_material_tokens,
 )
 from parley.orchestrator.phases.past import past_prompt
+from parley.orchestrator.phases.patterns import patterns_prompt
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.propose import PROPOSAL, check_quorum, propose
 from parley.orchestrator.phases.refine import REFINEMENT, refine
@@ -36,7 +37,7 @@ from parley.orchestrator.phases.summarize import summarize_own
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import Agent, SummarySettings
 from parley.v1.event_pb2 import RoundFinished, RoundsEnded, RoundStarted, StepFailed
-from parley.v1.memory_pb2 import PastDebate
+from parley.v1.memory_pb2 import CritiquePattern, PastDebate
 
 __all__ = ["Edge", "Round", "RoundPlan", "all_to_all"]
 
@@ -60,6 +61,7 @@ class RoundPlan:
         agents: Who takes part.
         edges: Who criticizes whom; both take part.
         past: What is recalled of past debates. First drafts wait for it, and not for the requirements.
+        patterns: Which issues debates like this one raised with success. First drafts wait for them as well.
         requirements: What an answer has to meet; first drafts do not wait for it either.
         drafts_only: Whether agents only propose; there are no edges then.
         full_history: Whether agents see the whole text of the rounds before, rather than their own line of work.
@@ -73,6 +75,7 @@ class RoundPlan:
     edges: tuple[Edge, ...]
     steering: Steering
     past: asyncio.Task[Sequence[PastDebate]]
+    patterns: asyncio.Task[Sequence[CritiquePattern]]
     requirements: asyncio.Task[Requirements]
     full_history: bool
     carry_forward: bool
@@ -187,7 +190,8 @@ class Round:
                 await before.collect_all() if plan.full_history else await before.collect_line(agent.id)
             )
         critics = sum(target == agent.id for _, target in plan.edges)
-        begins = round_preamble(debate, agent, await self._create_situation())
+        situation = await self._create_situation()
+        begins = (*round_preamble(debate, agent, situation), *situation.patterns)
         size = size_of_prompt(begins) + sum(map(len, texts_of(contributions)))
 
         def count_other_tokens() -> int:
@@ -210,8 +214,22 @@ class Round:
             whose = "The debate" if plan.full_history else "Your part of the debate"
             self._history_prompts[agent.id] = history_prompt(self._debate, agent, history, whose)
         known = self._history_prompts[agent.id] if agent else ()
-        past, requirements = past_prompt(await plan.past), (await plan.requirements).to_prompt_text()
-        return Situation(plan.number, plan.total, known, requirements, past, plan.steering.guidance)
+        return replace(
+            await self._create_first_situation(),
+            history=known,
+            requirements=(await plan.requirements).to_prompt_text(),
+        )
+
+    async def _create_first_situation(self) -> Situation:
+        """Return where an agent stands that writes its first draft, before there are requirements."""
+        plan = self._plan
+        return Situation(
+            plan.number,
+            plan.total,
+            past=past_prompt(await plan.past),
+            patterns=patterns_prompt(await plan.patterns),
+            guidance=plan.steering.guidance,
+        )
 
     async def _propose(self, agent: Agent) -> Contribution | StepFailed:
         plan = self._plan
@@ -220,11 +238,7 @@ class Round:
             self._carried.add(agent.id)
             self._proposing.mark_end()
             return Contribution(agent.id, PROPOSAL.name, plan.number, before.text, before.position)
-        if self._before:
-            situation = await self._create_situation(agent)
-        else:
-            past = past_prompt(await plan.past)
-            situation = Situation(plan.number, plan.total, past=past, guidance=plan.steering.guidance)
+        situation = await (self._create_situation(agent) if self._before else self._create_first_situation())
         self._proposing.mark_start()
         history = await self.get_history(agent.id)
         is_in_history = before is not None and before.name in {each.name for each in history.contributions}

@@ -30,6 +30,7 @@ class Situation:
         history: What the agent reads of the rounds before, as `history_prompt` makes it.
         requirements: Those that were drawn up, as text; empty for none.
         past: What the agent reads of earlier decisions, as `past_prompt` makes it.
+        patterns: What critics, and who writes a first draft, read of issues of earlier debates, as `patterns_prompt` makes it.
         guidance: What a person asked of the agents.
         manner: How agents are to argue, by the section of a role that it goes with.
         asks_readiness: Whether those who revise say whether they are ready for the vote.
@@ -41,6 +42,7 @@ class Situation:
     history: Prompt = ()
     requirements: str = ""
     past: Prompt = ()
+    patterns: Prompt = ()
     guidance: Sequence[str] = ()
     manner: Mapping[str, str] = field(default_factory=dict)
     asks_readiness: bool = False

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -109,6 +110,19 @@ def test_a_page_for_a_debate_that_reads_none_is_refused(
     assert capsys.readouterr().err == (
         "parley: --no-research reads no page; leave out --page or --no-research\n"
     )
+
+
+@pytest.mark.parametrize("name", ["patterns", "knowledge"])
+def test_issues_and_evidence_of_past_debates_are_shown_unless_the_command_line_says_otherwise(
+    orchestrator: ScriptedOrchestrator, name: Literal["patterns", "knowledge"]
+) -> None:
+    Path("parley.yaml").write_text(f"debate:\n  {name}: true\n")
+    ask = ["debate", "Which?", "-c", "parley.yaml", "--server", orchestrator.address]
+    assert run(ask) == 0
+    assert getattr(orchestrator.created[-1].spec, name)
+    assert run([*ask, f"--no-{name}"]) == 0
+    assert orchestrator.created[-1].spec.HasField(name)
+    assert not getattr(orchestrator.created[-1].spec, name)
 
 
 def test_facts_go_with_the_debate_and_an_option_counts_before_the_file(

@@ -49,6 +49,8 @@ DEBATE: dict[str, list[str]] = {
     "--page": ["Which?", "--page", "https://a.example/"],
     "--clarify": ["Which?", "--no-clarify"],
     "--no-history": ["Which?", "--no-history"],
+    "--no-patterns": ["Which?", "--no-patterns"],
+    "--no-knowledge": ["Which?", "--no-knowledge"],
     "--max-output-tokens": ["Which?", "--max-output-tokens", "64"],
     "--context-tokens": ["Which?", "--context-tokens", "4096"],
     "--label": ["Which?", "--label", "team=payments"],

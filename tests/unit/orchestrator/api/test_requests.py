@@ -229,6 +229,13 @@ def test_past_debates_and_the_domain_that_are_not_said_are_those_of_any_debate()
     assert asked(history_limit=0).history_limit == 0
 
 
+def test_issues_and_evidence_of_past_debates_are_shown_unless_it_is_said_otherwise() -> None:
+    assert asked().patterns
+    assert asked().knowledge
+    assert not asked(patterns=False).patterns
+    assert not asked(knowledge=False).knowledge
+
+
 def test_agents_may_ask_before_a_debate_only_where_that_is_said_and_only_so_much() -> None:
     assert not asked().HasField("clarifications")
     allowed = asked(clarifications=debate_pb2.Clarifications()).clarifications

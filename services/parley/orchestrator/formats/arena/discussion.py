@@ -20,6 +20,7 @@ from parley.orchestrator.phases.agreement import group_drafts
 from parley.orchestrator.phases.grouping import Asked
 from parley.orchestrator.phases.observe import observe
 from parley.orchestrator.phases.past import past_prompt
+from parley.orchestrator.phases.patterns import patterns_prompt
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import direction, quotation
 from parley.orchestrator.phases.requirements import Requirements
@@ -32,7 +33,7 @@ from parley.v1.convergence_pb2 import AssessResponse
 from parley.v1.debate_pb2 import DraftGroups
 from parley.v1.event_pb2 import JudgeChosen, PhaseEntered, RoundFinished, RoundStarted, StepFailed, Warned
 from parley.v1.gateway_pb2 import PromptPart
-from parley.v1.memory_pb2 import PastDebate
+from parley.v1.memory_pb2 import CritiquePattern, PastDebate
 from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS
 
 CONTEXT_ROUND: Final = 0
@@ -52,6 +53,7 @@ class Discussion:
         judges: Those who may judge, in the order of preference.
         requirements: What an answer must meet, once they are drawn up.
         past: Past debates like the question, best first.
+        patterns: Issues that debates like this one raised with success, best first.
         challenges: What the trickster has said to the agents, by the number of the round after which it did.
         total: The number of the last round, as far as is known now.
         tasks: Runs what no round waits for.
@@ -73,6 +75,7 @@ class Discussion:
         self.tasks = tasks
         self.judges: Sequence[Nominee] = (Nominee(debate.judge, "designated"),)
         self.past: Sequence[PastDebate] = ()
+        self.patterns: Sequence[CritiquePattern] = ()
         self.positions = PositionTracker()
         self.assessments: dict[int, AssessResponse | None] = {}
         self.skipped_agents: frozenset[str] = frozenset()
@@ -149,6 +152,7 @@ class Discussion:
             history=tuple(self._standpoints(number, missing)) if has_history else (),
             requirements=self.requirements.to_prompt_text(),
             past=past_prompt(self.past),
+            patterns=patterns_prompt(self.patterns),
             guidance=self.steering.guidance,
             manner=PROTOCOLS[self.settings.protocol],
             asks_readiness=number > CRITIQUE_ROUND and not missing and asks_readiness(self.settings.stopping),

@@ -35,6 +35,7 @@ from parley.orchestrator.phases.assess import DISCUSSION, SUPPORT
 from parley.orchestrator.phases.choose_agents import JUDGE_VOTE, select_team
 from parley.orchestrator.phases.grouping import GROUPING
 from parley.orchestrator.phases.judge_proposals import JUDGEMENT
+from parley.orchestrator.phases.patterns import recall_patterns
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION
 from parley.orchestrator.phases.recall import recall
 from parley.orchestrator.phases.requirements import REQUIREMENTS, list_requirements
@@ -72,8 +73,9 @@ async def _run_debate(arena: Discussion) -> Outcome:
     drawing_up = arena.tasks.create_task(list_requirements(arena.debate))
     async with arena.run_round(CONTEXT_ROUND):
         past = arena.tasks.create_task(recall(arena.debate))
-        await research(arena.debate, past, nominating, drawing_up)
-        arena.past = await past
+        patterns = arena.tasks.create_task(recall_patterns(arena.debate))
+        await research(arena.debate, past, patterns, nominating, drawing_up)
+        arena.past, arena.patterns = await past, await patterns
         arena.enter_state("CONTEXT_READY")
     settled = await run_proposals(arena)
     arena.judges = await nominating

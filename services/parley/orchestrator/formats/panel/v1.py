@@ -51,6 +51,7 @@ from parley.orchestrator.phases.grouping import GROUPING
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens
 from parley.orchestrator.phases.merge import MERGE, OBJECTION, collect_objections, merge
 from parley.orchestrator.phases.past import PastQuestion
+from parley.orchestrator.phases.patterns import recall_patterns
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION, preamble, quotation
 from parley.orchestrator.phases.propose import no_proposal_failure
 from parley.orchestrator.phases.recall import recall
@@ -65,7 +66,7 @@ from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import RoundsEnded
-from parley.v1.memory_pb2 import PastDebate
+from parley.v1.memory_pb2 import CritiquePattern, PastDebate
 from parley.v1.panel_pb2 import (
     EFFORT_QUICK,
     SYNTHESIS_METHOD_MERGE,
@@ -102,14 +103,15 @@ async def _run_rounds(debate: Debate) -> RoundsResult:
     groupings: list[asyncio.Task[GroupedDrafts]] = []
     async with asyncio.TaskGroup() as tasks:
         past = tasks.create_task(recall(debate))
+        patterns = tasks.create_task(recall_patterns(debate))
         requirements = tasks.create_task(list_requirements(debate))
-        await research(debate, past, requirements)
+        await research(debate, past, patterns, requirements)
         for number in range(1, settings.rounds + 1):
             steering = await debate.read_steering(f"round/{number}/control")
             if steering.end and rounds:
                 ended = end_from_outside(steering, number - 1)
                 break
-            plan = _plan_round(debate, number, steering, past, requirements)
+            plan = _plan_round(debate, number, steering, past, patterns, requirements)
             rounds.append(Round(debate, tasks, plan, tuple(rounds)))
             groupings.append(tasks.create_task(_group_drafts(debate, rounds)))
             if number < settings.rounds:
@@ -142,6 +144,7 @@ def _plan_round(
     number: int,
     steering: Steering,
     past: asyncio.Task[Sequence[PastDebate]],
+    patterns: asyncio.Task[Sequence[CritiquePattern]],
     requirements: asyncio.Task[Requirements],
 ) -> RoundPlan:
     settings = _settings(debate)
@@ -154,6 +157,7 @@ def _plan_round(
         edges=() if drafts_only else all_to_all(agents),
         steering=steering,
         past=past,
+        patterns=patterns,
         requirements=requirements,
         full_history=settings.include_full_history,
         carry_forward=settings.carry_forward,
