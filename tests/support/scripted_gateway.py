@@ -182,6 +182,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         deltas: Pieces that answers are streamed in before they are complete; 0 for none.
         past: Past debates that memory recalls, best first.
         patterns: Critique patterns that memory lists.
+        remembered: What memory was asked to record.
         contexts: Tokens that routes are said to have; one that is not here: not known.
         assess: Makes what convergence says of a round; None: it cannot tell.
         group: Makes what it says of the first drafts, or of choices; None: they are all of one mind.
@@ -216,6 +217,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.deaf = False
         self.past: Sequence[memory_pb2.RecallResponse] = ()
         self.patterns: Sequence[memory_pb2.CritiquePattern] = ()
+        self.remembered: list[memory_pb2.RecordDebateRequest] = []
         self.assess: Callable[[convergence_pb2.AssessRequest], convergence_pb2.AssessResponse] | None = None
         self.group: Callable[[], convergence_pb2.GroupPositionsResponse] | None = None
         self.support: (
@@ -610,8 +612,9 @@ class _Memory(memory_pb2_grpc.MemoryServiceServicer):
         return memory_pb2.ListPatternsResponse(patterns=self._script.patterns)
 
     async def RecordDebate(  # noqa: N802
-        self, _request: memory_pb2.RecordDebateRequest, _context: object
+        self, request: memory_pb2.RecordDebateRequest, _context: object
     ) -> memory_pb2.RecordDebateResponse:
+        self._script.remembered.append(request)
         return memory_pb2.RecordDebateResponse()
 
     async def ForgetDebate(  # noqa: N802

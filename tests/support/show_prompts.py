@@ -1,6 +1,6 @@
 """The prompts of a panel, an arena or a moderated debate, at real lengths, as models get them: `python -m tests.support.show_prompts --help`.
 
-A debate is held on the scripted gateway, with answers of the given length. What a phase is told can then be read as a whole.
+A debate is held on the scripted gateway, with answers of the given length, and with facts, a document, and what memory has of the past. What a phase is told can then be read as a whole.
 """
 
 import argparse
@@ -13,7 +13,14 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from parley.v1.agent_pb2 import Agent
+from parley.v1.debate_pb2 import ContextDocument
+from parley.v1.effect_pb2 import DecisionConfidence
+from parley.v1.memory_pb2 import CritiquePattern, Evidence, PastDebate, RecallResponse
+from parley.v1.panel_pb2 import Objection
+from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.moderated_debates import QUESTION, ModeratedScript, moderated_settings
 from tests.support.orchestration import agent, backstage, make_debate, with_fields, with_spec
@@ -29,6 +36,19 @@ _GATEWAYS: Mapping[str, Callable[[int], ScriptedGateway]] = {
 """By format; told how long an answer is."""
 _ROLES = ("architect", "security", "performance", "simplicity", "testing", "data-modeling", "generalist")
 _REQUIREMENTS = (("The answer is yes or no.", True), ("It names an example.", False))
+_FACTS = {"team": "Payments", "date": "2026-03-01"}
+_DOCUMENTS = (ContextDocument(path="docs/load.md", text="Ten logins a second.\n"),)
+_PAST = PastDebate(
+    debate_id="deb-20260101-000000-aaaaaaaa",
+    question="Is ice wet?",
+    conclusion="Ice is not wet until it melts.",
+    concluded_at=Timestamp(seconds=1_767_225_600),
+    strength=VOTE_STRENGTH_MODERATE,
+    confidence=DecisionConfidence(votes=2, votes_cast=3),
+    dissents=[Objection(agent_id="cy", text="It is wet on a warm day.")],
+    evidence=[Evidence(text="Below zero it does not melt.", source="https://example.org/ice")],
+)
+_PATTERNS = (CritiquePattern(examples=["It gives no figures."], raised=4, taken_up=3),)
 _ASKED_ISSUES = re.compile(r"The issues: ([A-Z]\.\d+(?:, [A-Z]\.\d+)*)\.")
 _FILLER = re.compile(r"(?:[\w-]+ says sentence \d+\. ?){3,}")
 
@@ -65,6 +85,7 @@ async def _held(given: argparse.Namespace) -> list[StepRequest]:
     gateway = _GATEWAYS[given.format](given.characters)
     gateway.text = lambda step, name: _answer(gateway, step, name, given.characters)
     gateway.requirements = _REQUIREMENTS
+    gateway.past, gateway.patterns = (RecallResponse(debate=_PAST),), _PATTERNS
     judge = with_fields(agent("judge", "judge"), context_tokens=given.context)
     team = _team(given.agents, given.context)
     spec = make_debate(3, given.rounds, agents=team, judge=judge)
@@ -76,6 +97,7 @@ async def _held(given: argparse.Namespace) -> list[StepRequest]:
             checkpoints=False, max_rounds=given.rounds, perspectives=given.agents, token_budget_per_round=0
         )
         spec = with_spec(spec, format="moderated@1", question=QUESTION, settings=settings)
+    spec = with_spec(spec, history_limit=5, patterns=True, environment=_FACTS, context=_DOCUMENTS)
     with tempfile.TemporaryDirectory() as folder:
         async with backstage(Path(folder), gateway) as stage, stage.replica() as replica:
             await stage.comes_to(await replica.create(spec), "COMPLETED")

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from parley.orchestrator.phases.patterns import FOR_AUTHORS, FOR_CRITICS
+from parley.orchestrator.phases.patterns import PATTERNS_FOR_AUTHORS, PATTERNS_FOR_CRITICS
 from parley.runtime.server import RunningServer
 from parley.v1 import memory_pb2, memory_pb2_grpc
 from parley.v1.arena_pb2 import ArenaSettings, StoppingSettings
@@ -119,7 +119,7 @@ async def test_critics_and_who_writes_a_first_draft_read_which_issues_led_to_cha
         if each.step in readers:
             (quoted,) = [part.text for part in each.parts if TITLE in part.text]
             assert SHOWN in quoted.splitlines()
-            told = FOR_CRITICS if each.step in critiques else FOR_AUTHORS
+            told = PATTERNS_FOR_CRITICS if each.step in critiques else PATTERNS_FOR_AUTHORS
             assert told in each.parts[-1].text, "what to do with them is said outside of the quotation"
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from parley.orchestrator.log.index import COMPLETED
 from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.event_pb2 import SourcesListed
+from parley.v1.memory_pb2 import Evidence
 from parley.v1.orchestrator_pb2 import GetReportRequest
 from parley.v1.source_pb2 import SOURCE_KIND_DOCUMENT
 from tests.support.orchestration import Orchestrator, backstage, make_debate
-from tests.support.scripted_gateway import ScriptedGateway
+from tests.support.scripted_gateway import ScriptedGateway, judgement
 
 DOCUMENTS = (
     ContextDocument(path="otters.md", text="Otters float."),
@@ -62,3 +63,17 @@ async def test_a_debate_says_who_cited_which_source(
     assert {each.contribution for each in found.source_uses} <= {each.key for each in found.contributions}
     report = await orchestrator.stub.GetReport(GetReportRequest(debate_id=debate), timeout=10)
     assert "There is no source S7." in report.markdown
+
+
+async def test_memory_keeps_the_place_of_a_source_since_its_number_means_nothing_later(
+    tmp_path: Path,
+) -> None:
+    gateway = ScriptedGateway()
+    gateway.judge = lambda schema: judgement(schema, description="Build it. It will hold the water [S2].")
+    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
+        await stage.comes_to(await replica.create(make_debate(context=DOCUMENTS)), COMPLETED)
+    (kept,) = gateway.remembered
+    assert kept.debate.conclusion == "Build it. It will hold the water (dams.md)."
+    assert list(kept.debate.evidence) == [
+        Evidence(text="It will hold the water (dams.md).", source="dams.md")
+    ]

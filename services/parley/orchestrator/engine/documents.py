@@ -1,7 +1,7 @@
 """The context documents of a debate, and what was found for it: held once in this process, named in prompts by their digests, and cited by their numbers."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
 
@@ -20,12 +20,14 @@ class Documents:
     Attributes:
         texts: The text of each document, by its path.
         digests: What stands for the text of each document, 32 hex digits, by its path.
+        places: Where each was found, in the order of their numbers: its path, its address, or the tool that answered.
         size: What it takes to go through them, in characters.
     """
 
-    def __init__(self, texts: Iterable[tuple[str, HeldText]]) -> None:
-        """Hold documents by their paths."""
+    def __init__(self, texts: Iterable[tuple[str, HeldText]], places: Sequence[str] = ()) -> None:
+        """Hold documents by their paths; `places`: as the attribute, if they differ from these."""
         self.texts = dict(texts)
+        self.places = tuple(places) or tuple(self.texts)
         self.digests = {path: held.digest for path, held in self.texts.items()}
         self.size = sum(len(held.utf8) + CHARACTERS_PER_TEXT for held in self.texts.values())
 
@@ -53,17 +55,18 @@ class Documents:
 
     def with_findings(self, findings: Findings) -> "tuple[Documents, SourcesListed]":
         """Return these documents and what was found, as the sources that follow them, and what is recorded of those."""
-        texts, listed = dict(self.texts), SourcesListed()
+        texts, places, listed = dict(self.texts), list(self.places), SourcesListed()
         for each in findings.findings:
             number = len(texts) + 1
             source = Source()
             source.CopyFrom(each.source)
             source.number = number
             listed.sources.append(source)
+            places.append(source.url or source.tool)
             texts[_name_of(source, texts)] = hold_text(
                 f"{source.title}\n{source.url or source.tool}\n\n{each.text}".strip()
             )
-        return Documents(texts.items()), listed
+        return Documents(texts.items(), places), listed
 
 
 def _name_of(source: Source, taken: Iterable[str]) -> str:

@@ -25,7 +25,7 @@ _SOURCE: Final = re.compile(
     r"|\b[Aa]ccording to (?:the |its )?[\"'A-Z`]|\w\.(?:md|txt|pdf|csv|html)\b|\b(?:§|section )\d"
 )
 _NAMED_SOURCE: Final = re.compile(
-    r"https?://[^\s<>()\[\]]+|\bdoi:\S+|\b(?:RFC|ISO|IEEE|PEP|arXiv)[ :]?\d[\w.:-]*|\[S\d{1,3}\]"
+    r"https?://[^\s<>()\[\]]+|\bdoi:\S+|\b(?:RFC|ISO|IEEE|PEP|arXiv)[ :]?\d[\w.:-]*|\[S\d{1,3}(?:, ?S\d{1,3})*\]"
     r"|\([A-Z][^()\n]{0,60}\b(?:19|20)\d\d[a-z]?\)|[\w./-]*\w\.(?:md|txt|pdf|csv|html)\b"
 )
 """A source that can be looked up by what is written."""

@@ -21,7 +21,7 @@ from parley.orchestrator.model import critiques
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.open_issues import own_issues
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
-from parley.orchestrator.phases.patterns import FOR_CRITICS
+from parley.orchestrator.phases.patterns import PATTERNS_FOR_CRITICS
 from parley.orchestrator.phases.prompting import fit_to_question, length_limit, quotation, unsupported_claims
 from parley.orchestrator.phases.schemas import (
     StrippedText,
@@ -159,7 +159,7 @@ async def criticize(
     """
     spec, author = debate.spec, f"agent {debate.letter(proposal.agent)}"
     own = own_issues(debate.letter, critic.id, proposal.agent, answered)
-    known = f"{FOR_CRITICS} " if situation.patterns else ""
+    known = f"{PATTERNS_FOR_CRITICS} " if situation.patterns else ""
     task_text = f"Criticize this proposal of {author}. {_TASK_AGAIN if own else ''}{known}{_TASK}"
     prompt = (
         *round_preamble(debate, critic, situation),

@@ -33,16 +33,17 @@ _RELATIONS: Final = {
 }
 _Relation = Literal["confirms", "refines", "reverses", "other matter"]
 _TITLE: Final = "Decisions of earlier debates on like questions, the likeliest first"
-_FOR_AGENTS: Final = (
-    "If one of the earlier decisions above is about the same matter, begin with it: say what of it still holds, what has changed"
-    " since, and whether you would keep or change it. That it was decided is no reason in itself. What is about another matter,"
-    " pass over without a word."
+_FOR_ALL: Final = "That something was decided earlier is no reason in itself. What is about another matter, pass over without a word."
+PAST_FOR_AUTHORS: Final = (
+    "If one of the earlier decisions above is about the same matter, say what of it still holds, what has changed since, and whether"
+    " you would keep or change it."
 )
+"""For who writes a first draft, if it is shown any."""
 
 
 def past_prompt(past: Sequence[PastDebate]) -> Prompt:
-    """Return what an agent reads of past decisions, and what to do with them; nothing if there are none."""
-    return (*_quote_past(past), user_part(_FOR_AGENTS)) if past else ()
+    """Return what an agent reads of past decisions, and what they are worth; nothing if there are none."""
+    return (*_quote_past(past), user_part(_FOR_ALL)) if past else ()
 
 
 def _quote_past(past: Sequence[PastDebate]) -> Prompt:
@@ -64,7 +65,8 @@ def _describe(number: int, past: PastDebate) -> Iterator[str]:
     for dissent in past.dissents[:_MAX_DISSENTS]:
         yield f"Against it, {dissent.agent_id}: {to_line(dissent.text, _MAX_LINE)}"
     for each in past.evidence[:_MAX_EVIDENCE]:
-        yield f"It rests on: {to_line(each.text, _MAX_LINE)} ({to_line(each.source, _MAX_LINE)})"
+        source = "" if each.source in each.text else f" ({to_line(each.source, _MAX_LINE)})"
+        yield f"It rests on: {to_line(each.text, _MAX_LINE)}{source}"
     for related in past.related:
         yield f"It {name_of_relation(related)} the decision of {describe_day(related.decided_at)}: {related.decision}"
 

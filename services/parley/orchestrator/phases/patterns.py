@@ -15,20 +15,18 @@ from parley.v1.memory_pb2 import CritiquePattern, ListPatternsRequest
 PATTERNS: Final = Activity(
     "patterns", "looking for issues of past debates", title="search for issues of past debates"
 )
-FOR_CRITICS: Final = (
-    "The issues of earlier debates above were raised against other proposals: look whether this one has them too, and name those that"
-    " it has. Name none because it stands there."
+PATTERNS_FOR_CRITICS: Final = (
+    "The issues of earlier debates above were raised against other proposals: if this one has one of them too, name it; name none only"
+    " because it stands above."
 )
-FOR_AUTHORS: Final = (
-    "The issues of earlier debates above were raised against other proposals: write yours so that those do not apply to it that could,"
-    " and pass over the others without a word."
+PATTERNS_FOR_AUTHORS: Final = (
+    "The issues of earlier debates above were raised against other proposals: where one could be raised against yours, answer it there"
+    " beforehand; pass over the others without a word."
 )
 _KEY: Final = "patterns"
 _MAX_SHOWN: Final = 3
 _MAX_LINE: Final = 300
-_TITLE: Final = (
-    "Issues that earlier debates on like questions raised, and that led to changes, the likeliest first"
-)
+_TITLE: Final = "Issues that earlier debates on like questions raised, and that led to changes"
 
 
 async def recall_patterns(debate: Debate) -> Sequence[CritiquePattern]:

@@ -13,7 +13,8 @@ from parley.orchestrator.model.positions import POSITION_INSTRUCTION
 from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.orchestrator.model.voting import quorum
 from parley.orchestrator.phases.failing import answer_failure, debate_failure
-from parley.orchestrator.phases.patterns import FOR_AUTHORS
+from parley.orchestrator.phases.past import PAST_FOR_AUTHORS
+from parley.orchestrator.phases.patterns import PATTERNS_FOR_AUTHORS
 from parley.orchestrator.phases.prompting import add_claims_to_cite, fit_to_question, length_limit, quotation
 from parley.orchestrator.phases.situation import Situation, round_preamble
 from parley.v1.agent_pb2 import Agent
@@ -66,9 +67,11 @@ async def propose(
 
 
 def _create_first_task(debate: Debate, agent: Agent, situation: Situation) -> str:
-    known = f"{FOR_AUTHORS} " if situation.patterns else ""
+    of_past = f"{PAST_FOR_AUTHORS} " if situation.past else ""
+    of_patterns = f"{PATTERNS_FOR_AUTHORS} " if situation.patterns else ""
     task = situation.with_manner(
-        SECTION, f"Write your proposal: your own answer to the question. {known}{POSITION_INSTRUCTION}"
+        SECTION,
+        f"Write your proposal: your own answer to the question. {of_past}{of_patterns}{POSITION_INSTRUCTION}",
     )
     return f"{fit_to_question(debate.instructions(agent)[SECTION])}\n\n{task}"
 
@@ -77,6 +80,7 @@ def _create_later_task(debate: Debate, agent: Agent, before: Contribution, situa
     """Return the task of a later round: the role's words, which ask for a first proposal, say what a proposal holds."""
     is_alone = len(debate.participants) == 1
     found = "mend what is wrong," if is_alone else "mend what was shown to be wrong,"
+    of_past = f"{PAST_FOR_AUTHORS}\n\n" if situation.past else ""
     more = "and add what is missing." if is_alone else "and take over what you have read that is better."
     task = (
         f"Write your proposal for round {situation.number}. Develop {_name_work(before)}, which stands above; do not start anew."
@@ -85,7 +89,7 @@ def _create_later_task(debate: Debate, agent: Agent, before: Contribution, situa
     return (
         f"{situation.with_manner(SECTION, task)}\n\n"
         f"In round 1 you were asked for the following, and the proposal that you write now has to hold it too:\n"
-        f"{fit_to_question(debate.instructions(agent)[SECTION])}\n\n{POSITION_INSTRUCTION}"
+        f"{fit_to_question(debate.instructions(agent)[SECTION])}\n\n{of_past}{POSITION_INSTRUCTION}"
     )
 
 

@@ -185,7 +185,9 @@ async def record(debate: Debate, outcome: Outcome, concluded_at: datetime) -> No
             match = match_of(debate.id, spec.domain, outcome, replies)
             tasks.create_task(_record(debate, RATINGS, match, lambda: services.ratings.record_match(match)))
         names = Names(debate.participants, debate.judge)
-        make_record = partial(create_record, debate.id, spec, outcome, replies, names, concluded_at)
+        make_record = partial(
+            create_record, debate.id, spec, outcome, replies, names, debate.documents.places, concluded_at
+        )
         past = await read_whole_debate(debate, outcome, make_record)
         tasks.create_task(_record(debate, MEMORY, past, lambda: services.memory.record_debate(past)))
 

@@ -13,6 +13,7 @@ from parley.orchestrator.model.citations import list_citations
 from parley.orchestrator.model.disagreement import list_objections
 from parley.orchestrator.model.issue_table import IssueTable, TrackedIssue
 from parley.orchestrator.model.names import Names
+from parley.orchestrator.model.sources import is_number, list_places, name_sources
 from parley.orchestrator.model.times import timestamp
 from parley.orchestrator.model.voting import strength_of
 from parley.orchestrator.peers.services import truncate_conclusion
@@ -38,19 +39,23 @@ def create_record(
     outcome: Outcome,
     replies: Sequence[StepSucceeded],
     names: Names,
+    places: Sequence[str],
     concluded_at: datetime,
 ) -> RecordDebateRequest:
-    """Return what memory is to keep of a debate; `replies` are the answers of all agents in the order of the log."""
+    """Return what memory is to keep of a debate.
+
+    `replies` are the answers of all agents in the order of the log; `places`: where its sources were found, in the order of their numbers.
+    """
     stands = list_final_stands(outcome, replies, names)
     past = PastDebate(
         debate_id=debate_id,
         question=spec.question,
-        conclusion=truncate_conclusion(outcome.description),
+        conclusion=truncate_conclusion(name_sources(outcome.description, places)),
         domain=spec.domain,
         concluded_at=timestamp(concluded_at),
         strength=decision_strength(outcome),
         dissents=list_dissents(outcome, stands, names),
-        evidence=list_evidence(outcome.description),
+        evidence=list_evidence(outcome.description, places),
         related=outcome.related,
     )
     if outcome.HasField("effect"):
@@ -159,12 +164,22 @@ def _create_issue(each: TrackedIssue, names: Names) -> RecordedIssue:
     )
 
 
-def list_evidence(answer: str) -> list[Evidence]:
-    """Return the sentences of an answer that name their source, in order."""
-    found = list_citations(answer)[:_MAX_EVIDENCE]
-    return [Evidence(text=sentence, source=source) for sentence, source in found]
+def list_evidence(answer: str, places: Sequence[str]) -> list[Evidence]:
+    """Return the sentences of an answer that name their source, in order; a number that no source has is none."""
+    found = [
+        Evidence(
+            text=name_sources(sentence, places)[:_MAX_CHARACTERS],
+            source=_name_source(source, places)[:_MAX_CHARACTERS],
+        )
+        for sentence, source in list_citations(answer)
+    ]
+    return [each for each in found if each.source][:_MAX_EVIDENCE]
+
+
+def _name_source(source: str, places: Sequence[str]) -> str:
+    return ", ".join(list_places(source, places)) if is_number(source) else source
 
 
 def _to_text(names: Names, text: str) -> str:
-    """Return a text with names for letters, shortened before as well: letters are looked for in no more than is kept."""
-    return names.put_in(text[:_MAX_CHARACTERS])[:_MAX_CHARACTERS]
+    """Return a text with names for letters and without numbers of sources, shortened before as well: these are looked for in no more than is kept."""
+    return names.put_in(name_sources(text[:_MAX_CHARACTERS], ()))[:_MAX_CHARACTERS]

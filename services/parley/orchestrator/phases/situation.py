@@ -116,11 +116,13 @@ def history_prompt(debate: Debate, agent: Agent, history: AgentHistory, whose: s
         title = f"{whose} at first, as you summarized it"
         parts.append(quotation(title, history.summary, HISTORY_PRIORITY))
     elif history.omitted:
-        parts.append(
-            user_part(
-                f"{len(history.omitted)} earlier contributions are left out here, since they do not fit."
-            )
+        count = len(history.omitted)
+        which = (
+            "1 earlier contribution is left out here, since it does"
+            if count == 1
+            else f"{count} earlier contributions are left out here, since they do"
         )
+        parts.append(user_part(f"{which} not fit."))
     if history.contributions:
         title = f"{whose} {'since then' if history.omitted else 'so far'}"
         text = render_history(debate.letter, history.contributions, agent.id)

@@ -1,8 +1,10 @@
 """Prompts: what is said to whom, and what gives way where a context is too small."""
 
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -14,6 +16,8 @@ from parley.orchestrator.model.spec import agents_of
 from parley.orchestrator.model.tasks import AnswerShape, Task, document_part, held_text_of, user_part
 from parley.orchestrator.phases.critique import criticize
 from parley.orchestrator.phases.history import AgentHistory, render_history
+from parley.orchestrator.phases.past import PAST_FOR_AUTHORS
+from parley.orchestrator.phases.patterns import PATTERNS_FOR_AUTHORS, PATTERNS_FOR_CRITICS
 from parley.orchestrator.phases.prompting import guidance_of, quotation, sources_of
 from parley.orchestrator.phases.propose import propose
 from parley.orchestrator.phases.refine import refine
@@ -200,3 +204,39 @@ def test_guidance_stays_whole_unless_it_is_long() -> None:
     (long,) = guidance_of(["x" * 3000, "y" * 3000])
     assert long.shrink_priority == quotation("Proposal", "x").shrink_priority > 0
     assert guidance_of([]) == ()
+
+
+async def test_who_writes_a_draft_is_asked_about_earlier_decisions_and_issues_where_it_is_shown_any() -> None:
+    shown = replace(FIRST, past=(user_part("the past"),), patterns=(user_part("the issues"),))
+    task = (await prompt_of(lambda debate: propose(debate, ADA, None, shown)))[-1].text
+    assert PAST_FOR_AUTHORS in task
+    assert PATTERNS_FOR_AUTHORS in task
+    later = await prompt_of(lambda debate: propose(debate, ADA, PROPOSAL, replace(shown, number=2)))
+    assert PAST_FOR_AUTHORS in later[-1].text
+    assert PATTERNS_FOR_AUTHORS not in later[-1].text
+    assert not [each for each in later if each.text == "the issues"], "critiques speak there"
+    bare = (await proposing())[-1].text
+    assert PAST_FOR_AUTHORS not in bare
+    assert PATTERNS_FOR_AUTHORS not in bare
+
+
+async def test_a_critic_reads_issues_of_earlier_debates_before_the_proposal_and_is_not_asked_to_begin_with_the_past() -> (
+    None
+):
+    shown = replace(FIRST, past=(user_part("the past"),), patterns=(user_part("the issues"),))
+    texts = [each.text for each in await prompt_of(lambda debate: criticize(debate, ADA, PROPOSAL, shown))]
+    place = texts.index("the issues")
+    assert texts.index("the past") < place < next(n for n, each in enumerate(texts) if PROPOSAL.text in each)
+    assert PATTERNS_FOR_CRITICS in texts[-1]
+    assert not [each for each in texts if PAST_FOR_AUTHORS in each]
+    bare = [each.text for each in await criticizing()]
+    assert not [each for each in bare if PATTERNS_FOR_CRITICS in each]
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(1, "1 earlier contribution is"), (2, "2 earlier contributions are")]
+)
+def test_how_many_contributions_are_left_out_is_said(count: int, said: str) -> None:
+    gone = frozenset((1, "proposal", "ada", str(each)) for each in range(count))
+    (told,) = history_prompt(AskedDebate(), ADA, AgentHistory(omitted=gone))
+    assert told.text.startswith(said)

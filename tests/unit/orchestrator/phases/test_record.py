@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from google.protobuf.message import Message
 
+from parley.orchestrator.engine.documents import Documents
 from parley.orchestrator.phases.record import match_of, record
 from parley.v1.arena_pb2 import ArenaOutcome
 from parley.v1.critique_pb2 import (
@@ -35,6 +36,7 @@ class _Debate:
     def __init__(self, *, demonstration: bool) -> None:
         self.spec, self.is_demonstration = SPEC, demonstration
         self.participants, self.judge = (ADA, BO), JUDGE
+        self.documents = Documents(())
         self.recorded: list[str] = []
         self.asked: dict[str, Message] = {}
 

@@ -47,7 +47,9 @@ EFFECT = DebateEffect(
 
 
 def recorded(outcome: Outcome, *replies: StepSucceeded) -> RecordDebateRequest:
-    return create_record("deb-1", SPEC, outcome, replies, NAMES, AT)
+    return create_record(
+        "deb-1", SPEC, outcome, replies, NAMES, ("docs/load.md", "https://example.org/b"), AT
+    )
 
 
 def stated(agent: str, position: str, number: int = 1) -> StepSucceeded:
@@ -222,7 +224,8 @@ def test_issues_come_with_their_answers_most_severe_first() -> None:
 def test_evidence_is_what_the_answer_names_a_source_for() -> None:
     answer = (
         "Use Kafka. It keeps order in a partition (docs/kafka.md). Latency matters. Tokens follow RFC 7519.\n\n"
-        "- See https://example.org/a?b=1, which measured it.\n- As [S3] says, it is slow."
+        "- See https://example.org/a?b=1, which measured it.\n- As [S3] says, it is slow.\n"
+        "- It is quick [S1, S2]."
     )
     assert list(recorded(Outcome(description=answer)).debate.evidence) == [
         Evidence(text="It keeps order in a partition (docs/kafka.md).", source="docs/kafka.md"),
@@ -230,7 +233,10 @@ def test_evidence_is_what_the_answer_names_a_source_for() -> None:
         Evidence(
             text="See https://example.org/a?b=1, which measured it.", source="https://example.org/a?b=1"
         ),
-        Evidence(text="As [S3] says, it is slow.", source="S3"),
+        Evidence(
+            text="It is quick (docs/load.md, https://example.org/b).",
+            source="docs/load.md, https://example.org/b",
+        ),
     ]
 
 
@@ -243,3 +249,13 @@ def test_a_record_of_any_size_is_one_that_memory_accepts() -> None:
     assert found.issues[0].issue.severity == 10
     assert max(len(each.issue.text.encode()) for each in found.issues) <= 16 * 1024
     assert len(found.debate.conclusion.encode()) <= 256 * 1024
+
+
+def test_numbers_of_sources_become_their_places_in_the_decision_and_are_left_out_of_other_texts() -> None:
+    answer = "Use Kafka [S1]. It is quick [S7]."
+    objection = Objection(agent_id="bo", text="It is dear [S2].")
+    panel = PanelOutcome(objections=[objection])
+    record = recorded(Outcome(description=answer, panel=panel))
+    assert record.debate.conclusion == "Use Kafka (docs/load.md). It is quick."
+    assert [each.source for each in record.debate.evidence] == ["docs/load.md"]
+    assert [each.text for each in record.debate.dissents] == ["It is dear."]

@@ -11,6 +11,7 @@ from parley.orchestrator.formats.moderated.standing import RoundBriefing, count_
 from parley.orchestrator.formats.moderated.words import ARGUMENT
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
+from parley.orchestrator.phases.past import PAST_FOR_AUTHORS
 from parley.orchestrator.phases.prompting import length_limit
 from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
 from parley.v1.agent_pb2 import Agent
@@ -90,9 +91,10 @@ async def argue(debate: Debate, agent: Agent, standing: RoundBriefing) -> Speech
     """Ask a debater for its argument. If it keeps to no form, what it wrote is its one point."""
     number, limit = standing.number, standing.argument_tokens
     asked = _FIRST if number == 1 else _FURTHER
+    of_past = f" {PAST_FOR_AUTHORS}" if number == 1 and standing.past else ""
     prompt = (
         *(await standing.create_preamble(debate, agent)),
-        user_part(f"{asked} {_TASK}{length_limit(limit)}"),
+        user_part(f"{asked} {_TASK}{of_past}{length_limit(limit)}"),
     )
     letter = debate.letter(agent.id)
     shape = AnswerShape("argument", Argument, _SCHEMA, partial(_render, letter), _from_prose)
