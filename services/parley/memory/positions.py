@@ -135,7 +135,7 @@ class Positions:
 
     async def _settle(self, key: str, earlier: Stand, later: Stand, decision: Stand) -> None:
         """Write which side of a flip a decision took, if it is a later one on the matter and took one of them."""
-        if decision.concluded <= later.concluded or decision.debate == later.debate:
+        if decision.concluded <= later.concluded:
             return
         took = {
             upheld is is_later

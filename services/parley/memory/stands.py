@@ -108,8 +108,6 @@ class Stand:
     def deduce_upheld(self, earlier: "Stand") -> bool | None:
         """Return whether what this debate decided is what an earlier stand asks for; None if the records do not say."""
         relation = self.related.get(earlier.debate)
-        if earlier.for_decision is None:
-            return None
         if relation in _STAYS:
             return earlier.for_decision
         if relation == effect.DECISION_RELATION_REVERSES and earlier.for_decision:

@@ -297,6 +297,7 @@ async def test_a_forgotten_debate_leaves_nothing_and_takes_its_flips_along(kept:
     ]
     await kept.record(*records)
     await kept.positions.remove("acme", records[0])
+    assert not [each for each in await kept.stored() if "deb-1" in each.key]
     assert await kept.outcomes() == {("deb-3", "deb-2"): NO_FLIP}
     assert not await kept.listed(only_flips=True)
     for each in records:
