@@ -3,6 +3,7 @@
 They name stands by their keys, so that no text is kept twice.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -35,6 +36,8 @@ CHANGES: Final = Collection(
 SETTLEMENTS: Final = Collection("position_settlements", (Index(("change",)), Index(("debate_key",))))
 _MAX_CHANGES: Final = 8
 """Of a stand that are shown."""
+_MAX_SETTLEMENTS: Final = 3
+"""Of a flip that are written: the first counts, the others do once it is forgotten."""
 _KIND: Final = "change of a stand"
 _MANY: Final = 10_000
 
@@ -60,25 +63,26 @@ class Changes:
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
 
-    async def write(self, earlier: Stand, later: Stand, outcome: pb.FlipOutcome.ValueType) -> None:
-        """Write how a stand stands to an earlier one, unless one of them is gone."""
-        change = Change(later.key, earlier.key, outcome)
-        fields: Fields = {
-            "later": later.key,
-            "earlier": earlier.key,
-            "later_debate": later.debate_key,
-            "earlier_debate": earlier.debate_key,
-            "tenant": later.tenant,
-            "place": later.place,
-            "outcome": int(outcome),
-        }
-        await _put(self._documents, CHANGES, change.key, fields)
-        if outcome == pb.FLIP_OUTCOME_FLIP:
-            await self._documents.update(POSITIONS, later.key, {"flipped": True})
-        if len(await self._documents.find(POSITIONS, {"key": OneOf((earlier.key, later.key))})) < 2:
-            await self._delete(
-                change.key
-            )  # its debate was forgotten meanwhile, maybe before this was written
+    async def write(self, judged: Sequence[tuple[Stand, Stand, pb.FlipOutcome.ValueType]]) -> None:
+        """Write how stands stand to earlier ones: of each the earlier and the later one. What is gone meanwhile is left out."""
+        changes = [Change(later.key, earlier.key, outcome) for earlier, later, outcome in judged]
+        for change, (earlier, later, outcome) in zip(changes, judged, strict=True):
+            fields: Fields = {
+                "later": later.key,
+                "earlier": earlier.key,
+                "later_debate": later.debate_key,
+                "earlier_debate": earlier.debate_key,
+                "tenant": later.tenant,
+                "place": later.place,
+                "outcome": int(outcome),
+            }
+            await _put(self._documents, CHANGES, change.key, fields)
+        for key in sorted({each.later for each in changes if _is_flip(each)}):
+            await self._documents.update(POSITIONS, key, {"flipped": True}, {"flipped": False})
+        there = await self._load_stands({key for each in changes for key in (each.earlier, each.later)})
+        for each in changes:
+            if not {each.earlier, each.later} <= there.keys():
+                await self._delete(each.key)  # its debate was forgotten, maybe before this was written
 
     async def settle(self, change: str, decision: Stand, *, took_later: bool) -> None:
         """Write which side a later decision took, unless the flip is gone."""
@@ -102,16 +106,21 @@ class Changes:
         for each in await self._documents.find(SETTLEMENTS, {"debate_key": debate_key}, limit=_MANY):
             await self._documents.delete(SETTLEMENTS, each.key)
 
-    async def list_flips(self, tenant: str, limit: int) -> list[tuple[str, Stand, Stand]]:
-        """Return the flips of a tenant to its latest stands, each with its key, the earlier and the later stand."""
+    async def list_unsettled(self, tenant: str, limit: int) -> list[tuple[str, Stand, Stand]]:
+        """Return the flips to a tenant's latest stands that fewer than 3 decisions settled.
+
+        Each with its key, the earlier and the later stand.
+        """
         where: Where = {"tenant": tenant, "outcome": int(pb.FLIP_OUTCOME_FLIP)}
         found = _read(
             await self._documents.find(CHANGES, where, order=(Order("place", descending=True),), limit=limit)
         )
-        stands = await self._load_stands({key for each in found for key in (each.earlier, each.later)})
+        settled = Counter(each for each, _ in await self._find_settlements([each.key for each in found]))
+        left = [each for each in found if settled[each.key] < _MAX_SETTLEMENTS]
+        stands = await self._load_stands({key for each in left for key in (each.earlier, each.later)})
         return [
             (each.key, stands[each.earlier], stands[each.later])
-            for each in found
+            for each in left
             if each.earlier in stands and each.later in stands
         ]
 
@@ -138,13 +147,15 @@ class Changes:
 
     async def _load_settlements(self, changes: Sequence[str]) -> dict[str, pb.FlipSettlement]:
         """Return the first decision that settled each flip."""
+        found = await self._find_settlements(changes)
+        return dict(sorted(found, key=lambda each: each[1].concluded_at.ToMilliseconds(), reverse=True))
+
+    async def _find_settlements(self, changes: Sequence[str]) -> list[tuple[str, pb.FlipSettlement]]:
         if not changes:
-            return {}
-        where = {"change": OneOf(tuple(changes))}
+            return []
+        where: Where = {"change": OneOf(tuple(changes))}
         found = await self._documents.find(SETTLEMENTS, where, limit=_MANY)
-        pairs = skip_unreadable(found, _read_settlement, "settlement of a flip", document_key)
-        ordered = sorted(pairs, key=lambda each: each[1].concluded_at.ToMilliseconds(), reverse=True)
-        return dict(ordered)
+        return list(skip_unreadable(found, _read_settlement, "settlement of a flip", document_key))
 
     async def _delete(self, key: str) -> None:
         await self._documents.delete(CHANGES, key)

@@ -52,7 +52,7 @@ class Positions:
         await self._write(tenant, record, stands)
         for each in stands:
             await self._compare(each)
-        for key, earlier, later in await self._changes.list_flips(tenant, _MAX_LOOKED_AT):
+        for key, earlier, later in await self._changes.list_unsettled(tenant, _MAX_LOOKED_AT):
             await self._settle(key, earlier, later, stands[0])
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
@@ -108,8 +108,7 @@ class Positions:
             :_MAX_COMPARED
         ]
         outcomes = await asyncio.gather(*(self._judge(earlier, later) for earlier, later in pairs))
-        for (earlier, later), outcome in zip(pairs, outcomes, strict=True):
-            await self._changes.write(earlier, later, outcome)
+        await self._changes.write([(*pair, outcome) for pair, outcome in zip(pairs, outcomes, strict=True)])
         if any(outcome == pb.FLIP_OUTCOME_FLIP for outcome in outcomes):
             await self._settle_by_later(stand)
 
@@ -129,7 +128,7 @@ class Positions:
         decisions = {each.debate: each for each in await self._list(where, latest_first=False)}
         if not decisions:
             return
-        for key, earlier, later in await self._changes.list_flips(stand.tenant, _MAX_LOOKED_AT):
+        for key, earlier, later in await self._changes.list_unsettled(stand.tenant, _MAX_LOOKED_AT):
             for decision in decisions.values():
                 await self._settle(key, earlier, later, decision)
 

@@ -289,6 +289,16 @@ async def test_the_first_decision_that_takes_a_side_settles_and_the_next_one_doe
     assert (await kept.settled())["deb-2"] == ("deb-4", True)
 
 
+async def test_a_flip_is_settled_by_three_decisions_at_most_of_which_the_first_counts(kept: Kept) -> None:
+    decisions = [record(f"deb-{day}", stand("No.", "bo", for_decision=True)) for day in range(3, 9)]
+    await kept.record(record("deb-1", stand("Yes.")), record("deb-2", stand("No.")), *decisions)
+    assert len(await kept.documents.find(SETTLEMENTS, {})) == 3
+    assert await kept.settled() == {"deb-2": ("deb-3", True)}
+    for each in decisions[:2]:
+        await kept.positions.remove("acme", each)
+    assert await kept.settled() == {"deb-2": ("deb-5", True)}
+
+
 async def test_a_forgotten_debate_leaves_nothing_and_takes_its_flips_along(kept: Kept) -> None:
     records = [
         record("deb-1", stand("Yes.")),
