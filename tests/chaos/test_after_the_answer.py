@@ -3,12 +3,12 @@
 import asyncio
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Final
 from urllib.parse import urlsplit
 
+import grpc
 import pytest
 from google.protobuf.message import Message
 from pymongo import MongoClient
@@ -183,6 +183,11 @@ async def record_anew(system: System, case: Case, events: Sequence[Event], tenan
 
 
 async def list_kept(system: System, case: Case, tenant: str) -> dict[str, list[Message]]:
+    """As `read_kept`, once the services that were started again are reached."""
+    return await until_answered(lambda: read_kept(system, case, tenant))
+
+
+async def read_kept(system: System, case: Case, tenant: str) -> dict[str, list[Message]]:
     """What is kept of a debate, as clients of a tenant see it, without random ids and the time of recording."""
     async with (
         ParleyClient(system.target(), tenant, patience=30) as parley,
@@ -197,8 +202,11 @@ async def list_kept(system: System, case: Case, tenant: str) -> dict[str, list[M
             "memory": [],
             "recalled": list[Message](await recall(system, case, tenant)),
         }
-        with suppress(ParleyError):
+        try:
             kept["memory"] = [await parley.get_memory(case.debate)]
+        except ParleyError as error:
+            if error.code != grpc.StatusCode.NOT_FOUND:
+                raise
     for each in (each for found in kept.values() for each in found):
         for field in ("pattern_id", "last_match_at", "relevance"):
             if field in each.DESCRIPTOR.fields_by_name:
