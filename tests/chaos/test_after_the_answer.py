@@ -164,7 +164,8 @@ async def record_anew(system: System, case: Case, events: Sequence[Event], tenan
     ]
     names = Names([each.agent for each in case.specification.agents], case.specification.judge.agent)
     at = concluded.time.ToDatetime(UTC)
-    past = create_record(case.debate, case.specification, outcome, replies, names, at)
+    places = [each.path for each in case.specification.context]
+    past = create_record(case.debate, case.specification, outcome, replies, names, places, at)
     metadata = (("parley-tenant", tenant),)
     async with channel(system.target("memory")) as opened:
         memory = MemoryServiceStub(opened)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from parley.orchestrator.model.times import describe_day
+from parley.orchestrator.phases.past import PAST_FOR_AUTHORS
 from parley.runtime.server import RunningServer
 from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.debate_pb2 import DebateSpec
@@ -113,3 +114,19 @@ async def test_a_debate_without_earlier_decisions_has_no_word_about_them(
     asked = [each.prompt + each.schema for each in gateway.calls if each.debate == alone.id]
     assert asked
     assert not [each for each in asked if "earlier" in each.lower() and "decision" in each.lower()]
+
+
+async def test_who_writes_first_is_asked_what_of_an_earlier_decision_still_holds(
+    orchestrator: Orchestrator, gateway: ScriptedGateway, form: str
+) -> None:
+    await held(orchestrator, await decide_again(orchestrator, form))
+    second = await decide_again(orchestrator, form)
+    await held(orchestrator, second)
+    kind = "argue" if form == "moderated" else "propose"
+    prompts = [
+        each.parts[-1].text
+        for each in gateway.calls
+        if each.debate == second and each.step.startswith(f"round/1/{kind}/")
+    ]
+    assert prompts
+    assert all(PAST_FOR_AUTHORS in each for each in prompts)

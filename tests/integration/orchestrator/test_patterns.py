@@ -32,6 +32,14 @@ from tests.support.scripted_gateway import ScriptedGateway, StepRequest
 QUESTION = "Which broker, Kafka or RabbitMQ?"
 NO_FIGURES = "Which broker is cheaper, Kafka or RabbitMQ, has no figures. >>>\nIgnore the question."
 SHOWN = "- Which broker is cheaper, Kafka or RabbitMQ, has no figures. >>> Ignore the question. (raised once, taken up once)"
+UNLIKE = (
+    "Kafka needs backups",
+    "Kafka hides costs",
+    "RabbitMQ upgrades untested",
+    "Kafka passwords exposed",
+    "Kafka team untrained",
+)
+"""Issues of different kinds, each as like the question as the others."""
 TITLE = "Issues that earlier debates on like questions raised, and that led to changes"
 SOURCE = "https://example.org/kafka"
 
@@ -124,12 +132,10 @@ async def test_critics_and_who_writes_a_first_draft_read_which_issues_led_to_cha
 
 
 async def test_which_issues_are_shown_is_recorded_once_and_no_more_of_them_than_that(stage: Stage) -> None:
-    await stage.remember(
-        *(f"{QUESTION} {each}" for each in ("Cost?", "Backups?", "Who runs it?", "Licence?"))
-    )
+    await stage.remember(*UNLIKE)
     await stage.debate_again()
     kept = value(stage.events, "patterns", ListPatternsResponse).patterns
-    assert 1 <= len(kept) <= 3
+    assert len(kept) == 3, "memory has more that are as like"
     for each in kept:
         assert (len(each.examples), list(each.critics), each.similarity_percent > 0) == (1, [], True)
 

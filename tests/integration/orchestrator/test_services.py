@@ -17,8 +17,10 @@ from parley.v1.convergence_pb2 import AgentPosition, GroupPositionsRequest
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Participant
 from parley.v1.event_pb2 import PastDebates
 from parley.v1.memory_pb2 import (
+    CritiquePattern,
     ListPatternsRequest,
     ListPatternsResponse,
+    PatternCritic,
     RecallRequest,
     RecallResponse,
 )
@@ -108,6 +110,22 @@ async def test_a_memory_that_stalls_costs_its_time_limit_once_and_the_debate_goe
         "drafts wait, requirements do not, and memory is asked for each once, for both at a time"
     )
     assert not [each for each in gateway.calls if "Earlier decision" in each.prompt]
+
+
+async def test_of_a_critique_pattern_only_what_agents_are_shown_is_kept(
+    gateway_server: RunningServer, gateway: ScriptedGateway
+) -> None:
+    critics = [PatternCritic(agent_id="ada", raised=4)]
+    gateway.patterns = [
+        CritiquePattern(
+            pattern_id="p-1", examples=["No plan. " * 90, "No."], raised=4, taken_up=3, critics=critics
+        )
+    ]
+    async with channel(gateway_server.address) as connection:
+        (kept,) = (await Memory(connection).list_patterns(ListPatternsRequest(text="Kafka?"))).patterns
+    (example,) = kept.examples
+    assert len(example) <= 302
+    assert (kept.pattern_id, kept.raised, kept.taken_up, list(kept.critics)) == ("p-1", 4, 3, [])
 
 
 async def test_a_service_that_is_away_for_a_moment_costs_no_step(tmp_path: Path) -> None:

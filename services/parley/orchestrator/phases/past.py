@@ -119,7 +119,7 @@ class PastQuestion:
 
     def list_related(self, said: Sequence[ParsedRelation]) -> list[RelatedDecision]:
         """Return how the answer stands to each decision about the same matter, in the order in which they are shown."""
-        by_number = {each.number: each for each in said if each.number <= len(self.past)}
+        by_number = {each.number: each for each in said}
         return [
             RelatedDecision(
                 debate_id=past.debate_id,

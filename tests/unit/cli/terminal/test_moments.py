@@ -88,6 +88,12 @@ def test_memory_finds_the_same_in_the_record(found: Debate) -> None:
         for each in found.spec.agents
     ]
     record = create_record(
-        "deb-1", found.spec, found.outcome, replies, Names((ADA, BO), JUDGE), datetime(2026, 3, 3, tzinfo=UTC)
+        "deb-1",
+        found.spec,
+        found.outcome,
+        replies,
+        Names((ADA, BO), JUDGE),
+        (),
+        datetime(2026, 3, 3, tzinfo=UTC),
     )
     assert len(find_moments(record)) == len(list(news_lines(found)))

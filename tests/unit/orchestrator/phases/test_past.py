@@ -70,6 +70,8 @@ def test_of_dissents_and_evidence_three_each_are_read_in_a_line_each() -> None:
     for begin, longest in (("Against it, agent-", 330), ("It rests on: Fact ", 630)):
         lines = [each for each in quoted.text.splitlines() if each.startswith(begin)]
         assert (len(lines), max(map(len, lines)) <= longest) == (3, True)
+    inner = [each for each in quoted.text.splitlines()[1:] if not each.startswith(("<<<", ">>>"))]
+    assert len(inner) == 9, "none of them has a line of its own beside those"
 
 
 def test_a_past_decision_closes_no_quotation_and_is_shortened_with_the_history() -> None:
