@@ -9,7 +9,8 @@ from pathlib import Path
 
 from parley.convergence.agreement import Agreements, NliAgreement
 from parley.convergence.encoder import EncoderFiles
-from parley.convergence.head import AgreementHead
+from parley.convergence.encoder_threads import EncoderThreads
+from parley.convergence.head import EncoderHead
 from tests.bench.figures import main, table
 from tests.support.labelled_flips import measure
 
@@ -20,9 +21,10 @@ async def run(quick: bool) -> None:
     if not named:
         sys.exit("PARLEY_TEST_ENCODER names no folder of an encoder")
     folder = Path(named)
-    head = AgreementHead.read(folder / "head.json")
+    head = EncoderHead.read(folder / "head.json")
     files = EncoderFiles(folder / "model.onnx", head.encoder_sha256, folder / "tokenizer.json")
-    model, rows = NliAgreement(files, head), []
+    encoder, rows = EncoderThreads(files, 1), []
+    model = NliAgreement(encoder, head)
     for half in ("open",) if quick else ("open", "held-out"):
         for matter, is_named in (("by the questions", False), ("named by the answer", True)):
             found = await measure(half, Agreements(model, cache=1000), matter_is_named=is_named)
@@ -36,7 +38,7 @@ async def run(quick: bool) -> None:
                     str(found.unknown),
                 ]
             )
-    await model.close()
+    await encoder.close()
     table(["half", "same matter", "F1", "flips found", "wrong", "planted flips that cannot be told"], rows)
 
 
