@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from parley.memory.debate import document_key
 from parley.memory.stands import POSITIONS, Stand, read_stands
+from parley.memory.writing import put_document
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
     Collection,
     Document,
     Documents,
-    DuplicateError,
     Fields,
     Index,
     OneOf,
@@ -76,7 +76,7 @@ class Changes:
                 "place": later.place,
                 "outcome": int(outcome),
             }
-            await _put(self._documents, CHANGES, change.key, fields)
+            await put_document(self._documents, CHANGES, change.key, fields)
         for key in sorted({each.later for each in changes if _is_flip(each)}):
             await self._documents.update(POSITIONS, key, {"flipped": True}, {"flipped": False})
         there = await self._load_stands({key for each in changes for key in (each.earlier, each.later)})
@@ -94,7 +94,7 @@ class Changes:
             "took_later": took_later,
         }
         key = f"{change}/{decision.debate}"
-        await _put(self._documents, SETTLEMENTS, key, fields)
+        await put_document(self._documents, SETTLEMENTS, key, fields)
         if await self._documents.get(CHANGES, change) is None:
             await self._documents.delete(SETTLEMENTS, key)
 
@@ -161,13 +161,6 @@ class Changes:
         await self._documents.delete(CHANGES, key)
         for each in await self._documents.find(SETTLEMENTS, {"change": key}, limit=_MANY):
             await self._documents.delete(SETTLEMENTS, each.key)
-
-
-async def _put(documents: Documents, collection: Collection, key: str, fields: Fields) -> None:
-    try:
-        await documents.insert(collection, key, fields)
-    except DuplicateError:
-        await documents.update(collection, key, fields)
 
 
 def _is_flip(change: Change) -> bool:

@@ -8,8 +8,9 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 
 from parley.memory.debate import document_key, storage_key
 from parley.memory.moment_rules import find_moments
+from parley.memory.writing import put_document
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Below, Collection, Document, Documents, DuplicateError, Fields, Index, Order
+from parley.storage.ports import Below, Collection, Document, Documents, Fields, Index, Order
 from parley.v1.memory_pb2 import Moment, MomentKind, RecordDebateRequest
 
 MOMENTS: Final = Collection(
@@ -35,7 +36,7 @@ class Moments:
             if known.key not in wanted:
                 await self._documents.delete(MOMENTS, known.key)
         for name, moment in wanted.items():
-            await self._write(name, _to_fields(tenant, name, moment))
+            await put_document(self._documents, MOMENTS, name, _to_fields(tenant, name, moment))
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Delete a debate's moments."""
@@ -61,12 +62,6 @@ class Moments:
 
     async def _list(self, key: str) -> Sequence[Document]:
         return await self._documents.find(MOMENTS, {"debate": key})
-
-    async def _write(self, key: str, fields: Fields) -> None:
-        try:
-            await self._documents.insert(MOMENTS, key, fields)
-        except DuplicateError:
-            await self._documents.update(MOMENTS, key, fields)
 
 
 def _to_fields(tenant: str, key: str, moment: Moment) -> Fields:

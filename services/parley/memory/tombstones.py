@@ -2,8 +2,9 @@
 
 from typing import Final
 
+from parley.memory.writing import put_document
 from parley.runtime.clock import Clock
-from parley.storage.ports import Below, Collection, Documents, DuplicateError, Index, Order
+from parley.storage.ports import Below, Collection, Documents, Index, Order
 
 TOMBSTONES: Final = Collection("tombstones", (Index(("put_at",)),))
 KEPT_SECONDS: Final = 30 * 86400.0
@@ -20,11 +21,7 @@ class Tombstones:
 
     async def put(self, key: str) -> None:
         """Note that a debate is forgotten, from now on for 30 days."""
-        fields = {"put_at": self._clock.now().timestamp()}
-        try:
-            await self._documents.insert(TOMBSTONES, key, fields)
-        except DuplicateError:
-            await self._documents.update(TOMBSTONES, key, fields)
+        await put_document(self._documents, TOMBSTONES, key, {"put_at": self._clock.now().timestamp()})
 
     async def has(self, key: str) -> bool:
         """Return whether a debate is noted as forgotten."""

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from parley.memory.debate import document_key, search_text, storage_key
 from parley.memory.words import list_words
+from parley.memory.writing import put_document
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Collection, Document, Documents, DuplicateError, Fields, Index, OneOf
+from parley.storage.ports import Collection, Document, Documents, Fields, Index, OneOf
 from parley.v1 import voting_pb2 as voting
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
@@ -48,12 +49,9 @@ class Traces:
         self._documents = documents
 
     async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
-        """Write a debate's trace, if there is none."""
+        """Write a debate's trace."""
         key = storage_key(tenant, record.debate.debate_id)
-        try:
-            await self._documents.insert(TRACES, key, _to_fields(key, record.debate))
-        except DuplicateError:
-            await self._documents.update(TRACES, key, _to_fields(key, record.debate))
+        await put_document(self._documents, TRACES, key, _to_fields(key, record.debate))
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Delete a debate's trace, if there is one."""
