@@ -11,6 +11,7 @@ import grpc
 from parley.cli.command_name import command_name
 from parley.cli.commands.checkpoint_prompts import CheckpointPrompter
 from parley.cli.commands.connection import connect, connect_orchestrator, find_debate_id
+from parley.cli.commands.pages import take_first
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.person import can_ask
 from parley.cli.printing import print_line, print_text, say
@@ -22,7 +23,7 @@ from parley.cli.terminal.markdown import print_indented, print_markdown
 from parley.cli.terminal.message_json import json_value, message_to_json, message_to_json_line, to_json
 from parley.cli.terminal.progress import DebateProgress, advance
 from parley.cli.terminal.tables import debate_rows, is_narrow, print_table
-from parley.client import Debate, DebateSummary, Event, ParleyClient, ParleyError, event_kind
+from parley.client import Debate, Event, ParleyClient, ParleyError, event_kind
 from parley.runtime.printable import printable
 
 
@@ -35,14 +36,9 @@ async def list_debates(
     labels: Sequence[tuple[str, str]] = (),
 ) -> None:
     """Print debates, newest first; only those of `format_name` and with all `labels`, if these are given."""
-    found: list[DebateSummary] = []
     async with connect_orchestrator(server) as (link, parley):
-        async for each in parley.list(
-            page_size=min(limit, 200), format_name=format_name or "", labels=dict(labels)
-        ):
-            found.append(each)
-            if len(found) == limit:
-                break
+        listed = parley.list(page_size=min(limit, 200), format_name=format_name or "", labels=dict(labels))
+        found = await take_first(listed, limit)
     if as_json:
         print_text(to_json([json_value(each) for each in found]))
     else:

@@ -7,6 +7,7 @@ import grpc
 from parley.cli.command_name import command_name
 from parley.cli.commands.confirmation import confirm
 from parley.cli.commands.connection import connect_orchestrator, find_debate_id
+from parley.cli.commands.pages import take_first
 from parley.cli.errors import GENERAL, CommandError
 from parley.cli.printing import print_line, print_text, say
 from parley.cli.terminal.markdown import print_markdown
@@ -22,7 +23,7 @@ from parley.cli.terminal.memories import (
 from parley.cli.terminal.message_json import json_value, message_to_json, to_json
 from parley.cli.terminal.words import one_line
 from parley.client import ParleyClient, ParleyError
-from parley.v1.memory_pb2 import MOMENT_KIND_UNSPECIFIED, CritiquePattern, LedgerPosition, Moment, MomentKind
+from parley.v1.memory_pb2 import MOMENT_KIND_UNSPECIFIED, MomentKind
 from parley.v1.orchestrator_pb2 import GetMemoryResponse
 
 _SHOWN: Final = 60
@@ -49,14 +50,13 @@ async def list_patterns(
     server: str | None, text: str, limit: int, domain: str, *, only_successful: bool, as_json: bool
 ) -> None:
     """Print kinds of issue that debates raise, the first `limit` of them."""
-    found: list[CritiquePattern] = []
     async with connect_orchestrator(server, "memory") as (_, parley):
-        async for each in parley.list_patterns(
-            text, domain=domain, only_successful=only_successful, page_size=min(limit, 200)
-        ):
-            found.append(each)
-            if len(found) == limit:
-                break
+        found = await take_first(
+            parley.list_patterns(
+                text, domain=domain, only_successful=only_successful, page_size=min(limit, 200)
+            ),
+            limit,
+        )
     if as_json:
         print_text(to_json([json_value(each) for each in found]))
         return
@@ -73,12 +73,10 @@ async def list_positions(
     server: str | None, agent: str, limit: int, *, only_flips: bool, as_json: bool
 ) -> None:
     """Print where agents stood in the end of debates, the latest `limit` stands."""
-    found: list[LedgerPosition] = []
     async with connect_orchestrator(server, "memory") as (_, parley):
-        async for each in parley.list_positions(agent, only_flips=only_flips, page_size=min(limit, 200)):
-            found.append(each)
-            if len(found) == limit:
-                break
+        found = await take_first(
+            parley.list_positions(agent, only_flips=only_flips, page_size=min(limit, 200)), limit
+        )
     if as_json:
         print_text(to_json([json_value(each) for each in found]))
         return
@@ -94,12 +92,8 @@ async def list_moments(server: str | None, kind: str | None, limit: int, *, as_j
     number = (
         MomentKind.Value(f"MOMENT_KIND_{kind.upper().replace('-', '_')}") if kind else MOMENT_KIND_UNSPECIFIED
     )
-    found: list[Moment] = []
     async with connect_orchestrator(server, "memory") as (_, parley):
-        async for each in parley.list_moments(number, page_size=min(limit, 200)):
-            found.append(each)
-            if len(found) == limit:
-                break
+        found = await take_first(parley.list_moments(number, page_size=min(limit, 200)), limit)
     if as_json:
         print_text(to_json([json_value(each) for each in found]))
         return
