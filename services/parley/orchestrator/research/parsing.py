@@ -2,19 +2,15 @@
 
 import json
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Final
 
 from parley.orchestrator.research.fetcher import Page
+from parley.orchestrator.research.reader_process import run_reader
 from parley.orchestrator.research.web_address import FetchError
-from parley.runtime.python_process import python_command, run_filter
 
-_LIBRARY: Final = "trafilatura"
 _SECONDS: Final = 5
 """Of processor time; on a machine that is busy it may take `_WHEN_BUSY` times as long."""
 _WHEN_BUSY: Final = 4
-_MEMORY_BYTES: Final = 1 << 30
 MAX_TITLE: Final = 200
 MAX_TEXT: Final = 12_000
 """Characters that are kept of one source."""
@@ -41,28 +37,20 @@ async def parse(page: Page, *, feed: bool = False) -> Reading:
         "url": page.url,
         "characters": MAX_TEXT,
     }
-    found = await _run(json.dumps(given).encode() + b"\n" + page.body)
+    found = await run_reader(
+        "parse.py",
+        "trafilatura",
+        json.dumps(given).encode() + b"\n" + page.body,
+        cpu_seconds=_SECONDS,
+        seconds=_WHEN_BUSY * _SECONDS,
+        missing="what reads pages is not installed; it comes with the extra `research`",
+        late=f"it was not parsed within {_WHEN_BUSY * _SECONDS} s",
+        unreadable="it could not be parsed",
+    )
     title, text = str(found.get("title", "")), str(found.get("text", ""))
     if not text.strip():
         raise FetchError("it says nothing that can be read")
     return Reading(" ".join(clean_text(title).split())[:MAX_TITLE], clean_text(text).strip())
-
-
-async def _run(given: bytes) -> dict[str, str]:
-    found = find_spec(_LIBRARY)
-    if found is None or found.origin is None:
-        raise FetchError("what reads pages is not installed; it comes with the extra `research`")
-    script, library = str(Path(__file__).with_name("parse.py")), str(Path(found.origin).parents[1])
-    command = python_command("-I", "-X", "utf8", script, library, str(_SECONDS), str(_MEMORY_BYTES))
-    try:
-        output = await run_filter(command, given, _WHEN_BUSY * _SECONDS)
-    except TimeoutError:
-        raise FetchError(f"it was not parsed within {_WHEN_BUSY * _SECONDS} s") from None
-    try:
-        read: dict[str, str] = json.loads(output)
-    except ValueError:
-        raise FetchError("it could not be parsed") from None
-    return read
 
 
 def clean_text(text: str) -> str:

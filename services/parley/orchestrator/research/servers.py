@@ -3,18 +3,14 @@
 import json
 import os
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Final
 
 from parley.orchestrator.research.parsing import MAX_TEXT, Reading, clean_text
+from parley.orchestrator.research.reader_process import run_reader
 from parley.orchestrator.research.web_address import FetchError
-from parley.runtime.python_process import python_command, run_filter
 
-_LIBRARY: Final = "mcp"
 _CPU_SECONDS: Final = 10
 """Of the process that asks; the server itself has the time of a source."""
-_MEMORY_BYTES: Final = 1 << 30
 _MAX_QUESTION: Final = 2000
 _VARIABLES: Final = ("HOME", "LANG", "PATH", "TMPDIR", "TZ")
 """What a server sees of our variables: none that could be a key."""
@@ -59,27 +55,19 @@ async def ask_server(server: ToolServer, question: str, seconds: float) -> Readi
         "characters": MAX_TEXT,
         "seconds": seconds,
     }
-    found = await _run(json.dumps(given).encode(), seconds)
+    found = await run_reader(
+        "ask_server.py",
+        "mcp",
+        json.dumps(given).encode(),
+        cpu_seconds=_CPU_SECONDS,
+        seconds=seconds,
+        missing="what asks MCP servers is not installed; it comes with the extra `research`",
+        late=f"it did not answer within {seconds:g} s",
+        unreadable="its answer could not be read",
+    )
     if "error" in found:
         raise FetchError(clean_text(found["error"]))
     text = clean_text(str(found.get("text", ""))).strip()
     if not text:
         raise FetchError("it says nothing that can be read")
     return Reading("", text)
-
-
-async def _run(given: bytes, seconds: float) -> dict[str, str]:
-    found = find_spec(_LIBRARY)
-    if found is None or found.origin is None:
-        raise FetchError("what asks MCP servers is not installed; it comes with the extra `research`")
-    script, library = str(Path(__file__).with_name("ask_server.py")), str(Path(found.origin).parents[1])
-    command = python_command("-I", "-X", "utf8", script, library, str(_CPU_SECONDS), str(_MEMORY_BYTES))
-    try:
-        output = await run_filter(command, given, seconds)
-    except TimeoutError:
-        raise FetchError(f"it did not answer within {seconds:g} s") from None
-    try:
-        answered: dict[str, str] = json.loads(output)
-    except ValueError:
-        raise FetchError("its answer could not be read") from None
-    return answered
