@@ -89,6 +89,8 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         retentions = [
             Retention(settings.memory_decisions_days, tiers.list_old, memories.forget),
             Retention(settings.memory_patterns_days, patterns.list_old, end_effect(patterns)),
+            Retention(settings.memory_positions_days, positions.list_old, end_effect(positions)),
+            Retention(settings.memory_moments_days, moments.list_old, end_effect(moments)),
         ]
         consolidation = Consolidation(store.documents, tiers, memories, lease, clock, retentions)
         await stack.enter_async_context(background_task("consolidating memories", consolidation.run()))

@@ -1,5 +1,6 @@
 """A remembered debate and how it is stored."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 from uuid import UUID, uuid5
 
@@ -43,7 +44,16 @@ def document_key(document: Document) -> str:
 
 def debate_of(document: Document) -> tuple[str, str]:
     """Return tenant and debate id of a document, even of one that cannot be read."""
-    tenant, _, debate_id = document.key.rpartition("/")
+    return _split_key(document.key)
+
+
+def list_debates(found: Iterable[Document], field: str) -> list[tuple[str, str]]:
+    """Return tenant and debate id of the debates whose keys documents have in a field: each once, in the order of the documents."""
+    return [_split_key(key) for key in dict.fromkeys(str(each.fields[field]) for each in found)]
+
+
+def _split_key(key: str) -> tuple[str, str]:
+    tenant, _, debate_id = key.rpartition("/")
     return tenant, debate_id
 
 

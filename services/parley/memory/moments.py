@@ -1,12 +1,12 @@
 """The moments of all debates, a document each under the debate's key; those of a record are one of its effects."""
 
 from collections.abc import Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from parley.memory.debate import document_key, storage_key
+from parley.memory.debate import document_key, list_debates, storage_key
 from parley.memory.moment_rules import find_moments
 from parley.memory.writing import put_document
 from parley.runtime.unreadable import skip_unreadable
@@ -15,7 +15,7 @@ from parley.v1.memory_pb2 import Moment, MomentKind, RecordDebateRequest
 
 MOMENTS: Final = Collection(
     "moments",
-    (Index(("debate",)), Index(("tenant", "place")), Index(("tenant", "kind", "place"))),
+    (Index(("debate",)), Index(("place",)), Index(("tenant", "place")), Index(("tenant", "kind", "place"))),
     holds_text=True,
 )
 _KIND: Final = "moment of a debate"
@@ -43,6 +43,12 @@ class Moments:
         for known in await self._list(storage_key(tenant, record.debate.debate_id)):
             await self._documents.delete(MOMENTS, known.key)
 
+    async def list_old(self, before: float, limit: int) -> list[tuple[str, str]]:
+        """Return tenant and id of debates that have moments and concluded before a time, the oldest first."""
+        where = {"place": Below(_to_place(datetime.fromtimestamp(before, UTC)))}
+        found = await self._documents.find(MOMENTS, where, order=(Order("place"),), limit=limit)
+        return list_debates(found, "debate")
+
     async def page(
         self, tenant: str, kind: MomentKind.ValueType, after: str, size: int
     ) -> tuple[list[Moment], str]:
@@ -65,14 +71,17 @@ class Moments:
 
 
 def _to_fields(tenant: str, key: str, moment: Moment) -> Fields:
-    concluded = moment.concluded_at.ToDatetime(UTC).isoformat(timespec="microseconds")
     return {
         "debate": storage_key(tenant, moment.debate_id),
         "tenant": tenant,
         "kind": moment.kind,
-        "place": f"{concluded}/{key}",  # no two share one, so that a page ends between two moments
+        "place": f"{_to_place(moment.concluded_at.ToDatetime(UTC))}/{key}",  # no two share one, so that a page ends between two moments
         "moment": MessageToDict(moment, preserving_proto_field_name=True),
     }
+
+
+def _to_place(concluded: datetime) -> str:
+    return concluded.isoformat(timespec="microseconds")
 
 
 def _from_document(document: Document) -> Moment:

@@ -8,7 +8,7 @@ import asyncio
 from typing import Final
 
 from parley.memory.changes import Changes
-from parley.memory.debate import storage_key
+from parley.memory.debate import list_debates, storage_key
 from parley.memory.embedding import EmbeddingClient
 from parley.memory.stand_reader import StandReader
 from parley.memory.stands import (
@@ -61,6 +61,12 @@ class Positions:
         for each in await self._documents.find(POSITIONS, {"debate_key": debate_key}):
             await self._documents.delete(POSITIONS, each.key)
         await self._changes.remove(debate_key)
+
+    async def list_old(self, before: float, limit: int) -> list[tuple[str, str]]:
+        """Return tenant and id of debates in the ledger that concluded before a time, the oldest first."""
+        where: Where = {"place": Below(to_place((before * 1000, "")))}
+        found = await self._documents.find(POSITIONS, where, order=(Order("place"),), limit=limit)
+        return list_debates(found, "debate_key")
 
     async def page(
         self, tenant: str, *, agent: str, only_flips: bool, after: Place | None, size: int

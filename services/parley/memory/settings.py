@@ -44,6 +44,16 @@ class MemorySettings(ServiceSettings):
         ge=0,
         description="Days after which a debate no longer counts in critique patterns; 0: for as long as it is remembered.",
     )
+    memory_positions_days: float = Field(
+        default=0,
+        ge=0,
+        description="Days after which a debate's stands leave the position ledger; 0: for as long as it is remembered.",
+    )
+    memory_moments_days: float = Field(
+        default=0,
+        ge=0,
+        description="Days after which a debate's moments are deleted; 0: for as long as it is remembered.",
+    )
 
     @model_validator(mode="after")
     def _check_vectors(self) -> Self:

@@ -27,6 +27,7 @@ POSITIONS: Final = Collection(
     (
         Index(("key",)),
         Index(("debate_key",)),
+        Index(("place",)),
         Index(("tenant", "place")),
         Index(("tenant", "agent_key", "place")),
         Index(("tenant", "flipped", "place")),

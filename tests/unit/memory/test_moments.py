@@ -8,6 +8,7 @@ import pytest
 
 from parley.memory.moment_rules import find_moments
 from parley.memory.moments import MOMENTS, Moments
+from parley.memory.retention import DAY, Retention, end_effect
 from parley.storage.opening import open_store
 from parley.storage.ports import Documents
 from parley.v1.effect_pb2 import DECISION_RELATION_CONFIRMS, DECISION_RELATION_REVERSES
@@ -232,6 +233,22 @@ async def test_forgetting_a_debate_leaves_the_moments_of_others_and_of_other_ten
     await kept.moments.remove("acme", record(debate_id="deb-1"))
     assert [each.debate_id for each in await kept.listed()] == ["deb-10"]
     assert len(await kept.listed("other")) == 1
+
+
+async def test_moments_of_debates_that_are_older_than_their_days_are_deleted_and_those_of_others_stay(
+    kept: Kept,
+) -> None:
+    for tenant, name, at in (("acme", "deb-1", 1000), ("other", "deb-2", 1999), ("acme", "deb-3", 2001)):
+        await kept.moments.apply(tenant, reversing(name, at, reasons=("", "")))
+
+    async def may_go_on() -> bool:
+        return True
+
+    for days in (0, 10):
+        retention = Retention(days, kept.moments.list_old, end_effect(kept.moments))
+        await retention.end_old(2000 + 10 * DAY, may_go_on)
+        assert [each.debate_id for each in await kept.listed("other")] == ([] if days else ["deb-2", "deb-2"])
+    assert [each.debate_id for each in await kept.listed()] == ["deb-3", "deb-3"]
 
 
 async def test_a_moment_that_cannot_be_read_hides_no_other(kept: Kept) -> None:

@@ -11,6 +11,7 @@ from parley.memory import changes as changes_module
 from parley.memory import positions as positions_module
 from parley.memory.changes import CHANGES, SETTLEMENTS
 from parley.memory.positions import Positions
+from parley.memory.retention import DAY, Retention, end_effect
 from parley.memory.stand_reader import StandReader
 from parley.memory.stands import POSITIONS
 from parley.runtime.errors import ParleyError, unavailable
@@ -313,6 +314,26 @@ async def test_a_forgotten_debate_leaves_nothing_and_takes_its_flips_along(kept:
     for each in records:
         await kept.positions.remove("acme", each)
     assert not await kept.stored()
+
+
+async def test_debates_that_are_older_than_positions_are_kept_leave_the_ledger_with_their_changes(
+    kept: Kept,
+) -> None:
+    await kept.record(
+        record("deb-1", stand("Yes."), stand("Yes.", "bo")),
+        record("deb-2", stand("No.")),
+        record("deb-3", stand("Yes.")),
+    )
+
+    async def may_go_on() -> bool:
+        return True
+
+    for days, left in ((0, {"deb-1", "deb-2", "deb-3"}), (5, {"deb-2", "deb-3"})):
+        retention = Retention(days, kept.positions.list_old, end_effect(kept.positions))
+        await retention.end_old(7 * DAY, may_go_on)
+        assert {each.debate_id for each in await kept.listed()} == left
+    assert await kept.outcomes() == {("deb-3", "deb-2"): FLIP}
+    assert not [each for each in await kept.stored() if "deb-1" in each.key]
 
 
 async def test_a_debate_that_is_recorded_anew_with_other_stands_leaves_none_of_the_old_ones(
