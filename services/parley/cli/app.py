@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from parley.cli.administration import STORAGE_COMMANDS, api_keys
+from parley.cli.agents import AGENT_COMMANDS
 from parley.cli.command_name import COMPLETION_VARIABLE
 from parley.cli.execute import execute
 from parley.cli.input.parameters import (
@@ -351,53 +352,6 @@ def analysis(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa
 
 @parley.command()
 @click.option("-c", "--config", metavar="FILE", type=_PATH, help="As for debate.")
-@json_option
-@server_option("gateway")
-@trust_option
-def agents(config: Path | None, as_json: bool, server: str | None) -> None:  # noqa: FBT001
-    """List the agents, and the routes with the state of their breakers."""
-    from parley.cli.commands.listings import list_agents
-
-    execute(list_agents(server, config, as_json=as_json))
-
-
-@parley.command()
-@click.option("-c", "--config", metavar="FILE", type=_PATH, help="As for debate.")
-@json_option
-@trust_option
-def roles(config: Path | None, as_json: bool) -> None:  # noqa: FBT001
-    """List the roles that agents can have, and where each comes from."""
-    from parley.cli.commands.listings import list_roles
-    from parley.cli.translate_errors import translate_errors
-
-    with translate_errors():
-        list_roles(config, as_json=as_json)
-
-
-@parley.command()
-@click.option("--domain", default="", metavar="NAME", help="Ratings in this domain. Default: overall.")
-@json_option
-@server_option("ratings service")
-def ratings(domain: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
-    """List the ratings of agents, best first."""
-    from parley.cli.commands.listings import list_ratings
-
-    execute(list_ratings(server, domain, as_json=as_json))
-
-
-@parley.command()
-@click.argument("agent_id", metavar="AGENT")
-@json_option
-@server_option("orchestrator")
-def relationships(agent_id: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
-    """List how an agent gets along with others: who wins, and how often they agree."""
-    from parley.cli.commands.listings import list_relationships
-
-    execute(list_relationships(server, agent_id, as_json=as_json))
-
-
-@parley.command()
-@click.option("-c", "--config", metavar="FILE", type=_PATH, help="As for debate.")
 @click.option(
     "--port",
     type=Count(65531),
@@ -448,5 +402,5 @@ def config_schema() -> None:
     print_text(files("parley.config").joinpath("schema.json").read_text("utf-8"))
 
 
-for _command in (*STEERING_COMMANDS, *STORAGE_COMMANDS, memory, api_keys):
+for _command in (*AGENT_COMMANDS, *STEERING_COMMANDS, *STORAGE_COMMANDS, memory, api_keys):
     parley.add_command(_command)
