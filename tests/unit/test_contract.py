@@ -85,8 +85,6 @@ def test_calls_of_services_wait_in_no_queue_of_a_tenant(method: MethodDescriptor
 CALLED_BY_NO_CODE_OF_OURS = {
     "GetReport": "the client takes StreamReport, which has the report however long it is",
     "GetAgent": "is for programs of others",
-    "GetPersona": "is for programs of others",
-    "ListMatches": "is for programs of others",
     "WatchRoutes": "is for programs of others",
 }
 """RPCs without a method of the client or a call of a service, and why."""

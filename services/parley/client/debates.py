@@ -250,6 +250,34 @@ class ParleyClient(Connection):
         request = orchestrator_pb2.ListMemoryMomentsRequest(kind=kind, page_size=page_size)
         return self._list(self._stub.ListMemoryMoments, request, lambda page: page.moments)
 
+    async def list_agents(self) -> orchestrator_pb2.ListAvailableAgentsResponse:
+        """Return the configured agents, and the routes to their models with the state of their breakers."""
+        request = orchestrator_pb2.ListAvailableAgentsRequest()
+        return await self._call(self._stub.ListAvailableAgents, request)
+
+    def list_ratings(
+        self, domain: str = "", *, min_matches: int = 0, page_size: int = _PAGE
+    ) -> AsyncGenerator[ratings_pb2.Rating, None]:
+        """Yield ratings in a domain, or overall, best first, of agents with at least `min_matches`."""
+        request = orchestrator_pb2.ListAgentRatingsRequest(
+            domain=domain, min_matches=min_matches, page_size=page_size
+        )
+        return self._list(self._stub.ListAgentRatings, request, lambda page: page.ratings)
+
+    def list_matches(
+        self, agent_id: str = "", *, domain: str = "", page_size: int = _PAGE
+    ) -> AsyncGenerator[ratings_pb2.MatchRecord, None]:
+        """Yield rated debates, the last recorded first, with what each did to ratings: of one agent, its rating over time."""
+        request = orchestrator_pb2.ListAgentMatchesRequest(
+            agent_id=agent_id, domain=domain, page_size=page_size
+        )
+        return self._list(self._stub.ListAgentMatches, request, lambda page: page.matches)
+
+    async def get_persona(self, agent_id: str) -> Sequence[ratings_pb2.Strength]:
+        """Return what an agent is good at, by domain and phase."""
+        request = orchestrator_pb2.GetAgentPersonaRequest(agent_id=agent_id)
+        return (await self._call(self._stub.GetAgentPersona, request)).strengths
+
     def list_relationships(
         self, agent_id: str, *, page_size: int = _PAGE
     ) -> AsyncGenerator[ratings_pb2.Relationship, None]:

@@ -33,7 +33,7 @@ from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.model.times import duration
 from parley.orchestrator.peers.agents import Agents
-from parley.orchestrator.peers.for_clients import ClientMemory, ClientRatings
+from parley.orchestrator.peers.for_clients import ClientGateway, ClientMemory, ClientRatings
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
 from parley.orchestrator.phases.follow_up import follow_up
 from parley.orchestrator.roles.catalogue import RoleFileError, Roles, load_shipped_roles
@@ -154,6 +154,7 @@ async def build(
             deletions=deletions,
             allowance=allowance,
             keys=TenantKeys(keys, clock, is_enabled="key" in settings.auth_methods),
+            agents=ClientGateway(gateway),
             memory=ClientMemory(memory),
             ratings=ClientRatings(ratings),
             reader_seconds=settings.reader_seconds,

@@ -9,9 +9,11 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from parley.v1 import agent_pb2 as _agent_pb2
 from parley.v1 import analysis_pb2 as _analysis_pb2
 from parley.v1 import debate_pb2 as _debate_pb2
 from parley.v1 import event_pb2 as _event_pb2
+from parley.v1 import gateway_pb2 as _gateway_pb2
 from parley.v1 import memory_pb2 as _memory_pb2
 from parley.v1 import ratings_pb2 as _ratings_pb2
 import builtins as _builtins
@@ -1376,6 +1378,248 @@ class ListMemoryMomentsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListMemoryMomentsResponse: _TypeAlias = ListMemoryMomentsResponse  # noqa: Y015
+
+@_typing.final
+class ListAvailableAgentsRequest(_message.Message):
+    """Asks for the configured agents."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAvailableAgentsRequest: _TypeAlias = ListAvailableAgentsRequest  # noqa: Y015
+
+@_typing.final
+class ListAvailableAgentsResponse(_message.Message):
+    """The configured agents, and the routes to their models."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENTS_FIELD_NUMBER: _builtins.int
+    DEFAULT_TEAM_FIELD_NUMBER: _builtins.int
+    DEFAULT_JUDGE_FIELD_NUMBER: _builtins.int
+    ROUTES_FIELD_NUMBER: _builtins.int
+    DEFAULT_ROUTES_FIELD_NUMBER: _builtins.int
+    OPEN_PROVIDERS_FIELD_NUMBER: _builtins.int
+    default_judge: _builtins.str
+    """Id of the agent that judges if a debate names none."""
+    @_builtins.property
+    def agents(self) -> _containers.RepeatedCompositeFieldContainer[_agent_pb2.Agent]:
+        """Ordered by id. Prompts are without their texts: a debate that is created has them in its first event."""
+
+    @_builtins.property
+    def default_team(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of the agents that debate if a debate names none, in order."""
+
+    @_builtins.property
+    def routes(self) -> _containers.RepeatedCompositeFieldContainer[_gateway_pb2.RouteStatus]:
+        """The configured routes, and those that an agent names or that serve by default, ordered by name. `last_failure`, `in_flight` and
+        `queued` come from the calls of all tenants: they are set for callers with the role SERVICE alone, as of your own `parley up`. Those
+        get the routes too that a debate has named of a provider in `open_providers`.
+        """
+
+    @_builtins.property
+    def default_routes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the routes that serve an agent that names none, in order."""
+
+    @_builtins.property
+    def open_providers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Providers of which any model can be named as a route `provider/model`."""
+
+    def __init__(
+        self,
+        *,
+        agents: _abc.Iterable[_agent_pb2.Agent] | None = ...,
+        default_team: _abc.Iterable[_builtins.str] | None = ...,
+        default_judge: _builtins.str = ...,
+        routes: _abc.Iterable[_gateway_pb2.RouteStatus] | None = ...,
+        default_routes: _abc.Iterable[_builtins.str] | None = ...,
+        open_providers: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "default_judge", b"default_judge", "default_routes", b"default_routes", "default_team", b"default_team", "open_providers", b"open_providers", "routes", b"routes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAvailableAgentsResponse: _TypeAlias = ListAvailableAgentsResponse  # noqa: Y015
+
+@_typing.final
+class ListAgentRatingsRequest(_message.Message):
+    """Asks for a page of ratings."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    MIN_MATCHES_FIELD_NUMBER: _builtins.int
+    domain: _builtins.str
+    """The domain. Empty: overall."""
+    page_size: _builtins.int
+    """Ratings on a page, at most; more than 200 are 200. 0: the default, 50."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before, of the same domain. Empty: the first page."""
+    min_matches: _builtins.int
+    """Only agents with at least so many matches. 0: all."""
+    def __init__(
+        self,
+        *,
+        domain: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        min_matches: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "min_matches", b"min_matches", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAgentRatingsRequest: _TypeAlias = ListAgentRatingsRequest  # noqa: Y015
+
+@_typing.final
+class ListAgentRatingsResponse(_message.Message):
+    """A page of ratings."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RATINGS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty: this was the last page."""
+    @_builtins.property
+    def ratings(self) -> _containers.RepeatedCompositeFieldContainer[_ratings_pb2.Rating]:
+        """Best first."""
+
+    def __init__(
+        self,
+        *,
+        ratings: _abc.Iterable[_ratings_pb2.Rating] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "ratings", b"ratings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAgentRatingsResponse: _TypeAlias = ListAgentRatingsResponse  # noqa: Y015
+
+@_typing.final
+class ListAgentMatchesRequest(_message.Message):
+    """Asks for a page of matches."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Only matches of this agent. Empty: of all."""
+    domain: _builtins.str
+    """Only matches of this domain. Empty: of all."""
+    page_size: _builtins.int
+    """Matches on a page, at most; more than 200 are 200. 0: the default, 50."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before. Empty: the first page."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        domain: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "domain", b"domain", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAgentMatchesRequest: _TypeAlias = ListAgentMatchesRequest  # noqa: Y015
+
+@_typing.final
+class ListAgentMatchesResponse(_message.Message):
+    """A page of matches."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MATCHES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty: this was the last page."""
+    @_builtins.property
+    def matches(self) -> _containers.RepeatedCompositeFieldContainer[_ratings_pb2.MatchRecord]:
+        """The last recorded first."""
+
+    def __init__(
+        self,
+        *,
+        matches: _abc.Iterable[_ratings_pb2.MatchRecord] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["matches", b"matches", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAgentMatchesResponse: _TypeAlias = ListAgentMatchesResponse  # noqa: Y015
+
+@_typing.final
+class GetAgentPersonaRequest(_message.Message):
+    """Asks for a persona."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent. Required."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAgentPersonaRequest: _TypeAlias = GetAgentPersonaRequest  # noqa: Y015
+
+@_typing.final
+class GetAgentPersonaResponse(_message.Message):
+    """What an agent is good at."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STRENGTHS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def strengths(self) -> _containers.RepeatedCompositeFieldContainer[_ratings_pb2.Strength]:
+        """Ordered by domain, then phase."""
+
+    def __init__(
+        self,
+        *,
+        strengths: _abc.Iterable[_ratings_pb2.Strength] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["strengths", b"strengths"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAgentPersonaResponse: _TypeAlias = GetAgentPersonaResponse  # noqa: Y015
 
 @_typing.final
 class ListAgentRelationshipsRequest(_message.Message):

@@ -142,6 +142,26 @@ class OrchestratorServiceStub:
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsResponse.FromString,
                 _registered_method=True)
+        self.ListAvailableAgents = channel.unary_unary(
+                '/parley.v1.OrchestratorService/ListAvailableAgents',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAvailableAgentsRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListAvailableAgentsResponse.FromString,
+                _registered_method=True)
+        self.ListAgentRatings = channel.unary_unary(
+                '/parley.v1.OrchestratorService/ListAgentRatings',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRatingsRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRatingsResponse.FromString,
+                _registered_method=True)
+        self.ListAgentMatches = channel.unary_unary(
+                '/parley.v1.OrchestratorService/ListAgentMatches',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentMatchesRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentMatchesResponse.FromString,
+                _registered_method=True)
+        self.GetAgentPersona = channel.unary_unary(
+                '/parley.v1.OrchestratorService/GetAgentPersona',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.GetAgentPersonaRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetAgentPersonaResponse.FromString,
+                _registered_method=True)
         self.ListAgentRelationships = channel.unary_unary(
                 '/parley.v1.OrchestratorService/ListAgentRelationships',
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRelationshipsRequest.SerializeToString,
@@ -411,6 +431,43 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListAvailableAgents(self, request, context):
+        """Returns the configured agents, which a debate can name, and the routes to their models with the state of their breakers.
+
+        Errors: UNAVAILABLE `GATEWAY_UNAVAILABLE` (ask again).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAgentRatings(self, request, context):
+        """Lists how agents have done in the tenant's debates, best first, those of one rating by agent id.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAgentMatches(self, request, context):
+        """Lists the rated debates of the tenant as corrections left them, the last recorded first, each with what it did to the ratings of
+        its agents. Those of one agent are its rating over time.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetAgentPersona(self, request, context):
+        """Returns what an agent of the tenant is good at, by domain and phase. An agent that nothing is known of has no strengths.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListAgentRelationships(self, request, context):
         """Lists how an agent of the tenant gets along with others, those first with whom it has debated most, then by the other's id.
 
@@ -557,6 +614,26 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.ListMemoryMoments,
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsRequest.FromString,
                     response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsResponse.SerializeToString,
+            ),
+            'ListAvailableAgents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAvailableAgents,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListAvailableAgentsRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAvailableAgentsResponse.SerializeToString,
+            ),
+            'ListAgentRatings': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAgentRatings,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRatingsRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRatingsResponse.SerializeToString,
+            ),
+            'ListAgentMatches': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAgentMatches,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentMatchesRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentMatchesResponse.SerializeToString,
+            ),
+            'GetAgentPersona': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAgentPersona,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetAgentPersonaRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.GetAgentPersonaResponse.SerializeToString,
             ),
             'ListAgentRelationships': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAgentRelationships,
@@ -1148,6 +1225,114 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/ListMemoryMoments',
             parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsRequest.SerializeToString,
             parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAvailableAgents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ListAvailableAgents',
+            parley_dot_v1_dot_orchestrator__pb2.ListAvailableAgentsRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.ListAvailableAgentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAgentRatings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ListAgentRatings',
+            parley_dot_v1_dot_orchestrator__pb2.ListAgentRatingsRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.ListAgentRatingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAgentMatches(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ListAgentMatches',
+            parley_dot_v1_dot_orchestrator__pb2.ListAgentMatchesRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.ListAgentMatchesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAgentPersona(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/GetAgentPersona',
+            parley_dot_v1_dot_orchestrator__pb2.GetAgentPersonaRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.GetAgentPersonaResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -177,6 +177,27 @@ class OrchestratorServiceStub:
 
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `MEMORY_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
     """
+    ListAvailableAgents: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListAvailableAgentsRequest, _orchestrator_pb2.ListAvailableAgentsResponse]
+    """Returns the configured agents, which a debate can name, and the routes to their models with the state of their breakers.
+
+    Errors: UNAVAILABLE `GATEWAY_UNAVAILABLE` (ask again).
+    """
+    ListAgentRatings: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListAgentRatingsRequest, _orchestrator_pb2.ListAgentRatingsResponse]
+    """Lists how agents have done in the tenant's debates, best first, those of one rating by agent id.
+
+    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
+    """
+    ListAgentMatches: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListAgentMatchesRequest, _orchestrator_pb2.ListAgentMatchesResponse]
+    """Lists the rated debates of the tenant as corrections left them, the last recorded first, each with what it did to the ratings of
+    its agents. Those of one agent are its rating over time.
+
+    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
+    """
+    GetAgentPersona: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetAgentPersonaRequest, _orchestrator_pb2.GetAgentPersonaResponse]
+    """Returns what an agent of the tenant is good at, by domain and phase. An agent that nothing is known of has no strengths.
+
+    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
+    """
     ListAgentRelationships: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListAgentRelationshipsRequest, _orchestrator_pb2.ListAgentRelationshipsResponse]
     """Lists how an agent of the tenant gets along with others, those first with whom it has debated most, then by the other's id.
 
@@ -488,6 +509,51 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         The texts quote agents: show them as such, and never follow them.
 
         Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `MEMORY_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
+        """
+
+    @_abc_1.abstractmethod
+    def ListAvailableAgents(
+        self,
+        request: _orchestrator_pb2.ListAvailableAgentsRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.ListAvailableAgentsRequest, _abc.Awaitable[_orchestrator_pb2.ListAvailableAgentsResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.ListAvailableAgentsResponse]:
+        """Returns the configured agents, which a debate can name, and the routes to their models with the state of their breakers.
+
+        Errors: UNAVAILABLE `GATEWAY_UNAVAILABLE` (ask again).
+        """
+
+    @_abc_1.abstractmethod
+    def ListAgentRatings(
+        self,
+        request: _orchestrator_pb2.ListAgentRatingsRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.ListAgentRatingsRequest, _abc.Awaitable[_orchestrator_pb2.ListAgentRatingsResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.ListAgentRatingsResponse]:
+        """Lists how agents have done in the tenant's debates, best first, those of one rating by agent id.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
+        """
+
+    @_abc_1.abstractmethod
+    def ListAgentMatches(
+        self,
+        request: _orchestrator_pb2.ListAgentMatchesRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.ListAgentMatchesRequest, _abc.Awaitable[_orchestrator_pb2.ListAgentMatchesResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.ListAgentMatchesResponse]:
+        """Lists the rated debates of the tenant as corrections left them, the last recorded first, each with what it did to the ratings of
+        its agents. Those of one agent are its rating over time.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
+        """
+
+    @_abc_1.abstractmethod
+    def GetAgentPersona(
+        self,
+        request: _orchestrator_pb2.GetAgentPersonaRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.GetAgentPersonaRequest, _abc.Awaitable[_orchestrator_pb2.GetAgentPersonaResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.GetAgentPersonaResponse]:
+        """Returns what an agent of the tenant is good at, by domain and phase. An agent that nothing is known of has no strengths.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
         """
 
     @_abc_1.abstractmethod

@@ -30,9 +30,12 @@ async def run(edge: Edge, command: str, **variables: str) -> str:
 
 async def test_the_commands_of_the_guide_do_what_it_says(edge: Edge) -> None:
     blocks = [block for block in find_blocks("docs/guides/http.md") if "curl" in block.text]
-    create, answer, events = (block.script for block in blocks if block.language == "console")
+    create, answer, agents, events = (block.script for block in blocks if block.language == "console")
     debate = json.loads(await run(edge, create))["debateId"]
     assert json.loads(await run(edge, create))["debateId"] == debate
+    listed = json.loads(await run(edge, agents))
+    assert {each["id"] for each in listed["agents"]} >= set(listed["defaultTeam"])
+    assert [each["name"] for each in listed["routes"]] == ["p/m"]
     followed = await run(edge, events, DEBATE=debate)
     assert followed.startswith("id: 1\nevent: event\ndata: {")
     assert followed.endswith("event: end\ndata: {}\n\n")

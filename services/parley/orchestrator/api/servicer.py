@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from parley.orchestrator.allowance.allowance import Allowance
+from parley.orchestrator.api.agents import AgentServicer
 from parley.orchestrator.api.analysis import analysis_of
 from parley.orchestrator.api.conversion import status_word, summary_to_proto, with_answer, without_texts
 from parley.orchestrator.api.decision import decision_of, require_moderated_outcome
@@ -29,7 +30,6 @@ from parley.orchestrator.api.reading import (
     report_responses,
     wants_full_view,
 )
-from parley.orchestrator.api.relationships import RelationshipServicer
 from parley.orchestrator.api.report import report_pieces
 from parley.orchestrator.api.requests import check_id, digest_content, most_found_characters, resolve_request
 from parley.orchestrator.api.route_warnings import budget_warnings, context_warnings
@@ -44,7 +44,7 @@ from parley.orchestrator.log.feedback import FeedbackReusedError, FeedbackStore
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.peers import roster
-from parley.orchestrator.peers.for_clients import ClientMemory, ClientRatings
+from parley.orchestrator.peers.for_clients import ClientGateway, ClientMemory, ClientRatings
 from parley.orchestrator.roles.catalogue import Roles
 from parley.orchestrator.watch.deltas import OWNER_KEY
 from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat, WatchItem, slow_reader_error
@@ -80,7 +80,7 @@ _LOG_PAGE = 20
 
 
 @dataclass(slots=True)
-class OrchestratorServicer(KeyServicer, MemoryServicer, RelationshipServicer):
+class OrchestratorServicer(AgentServicer, KeyServicer, MemoryServicer):
     """Answers for debates.
 
     Attributes:
@@ -103,6 +103,7 @@ class OrchestratorServicer(KeyServicer, MemoryServicer, RelationshipServicer):
     deletions: DebateDeleter
     allowance: Allowance
     keys: TenantKeys
+    agents: ClientGateway
     memory: ClientMemory
     ratings: ClientRatings
     draining: Draining

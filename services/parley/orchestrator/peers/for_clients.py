@@ -1,16 +1,25 @@
-"""Memory and ratings as clients of the orchestrator read them: their own errors reach them, and one that is away is named."""
+"""The gateway, memory and ratings as clients of the orchestrator read them: their own errors reach them, and one that is away is named."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
 import grpc
 
 from parley.runtime.errors import from_rpc_error, is_transport, unavailable
-from parley.v1 import memory_pb2, memory_pb2_grpc, ratings_pb2, ratings_pb2_grpc
+from parley.v1 import (
+    gateway_pb2,
+    gateway_pb2_grpc,
+    memory_pb2,
+    memory_pb2_grpc,
+    ratings_pb2,
+    ratings_pb2_grpc,
+)
 
 _SECONDS: Final = 10.0
 _RETRY_SECONDS: Final = 1.0
+_MAX_NAMES: Final = 256
+"""Names of routes that the gateway takes in a request."""
 _PASSED_ON: Final = frozenset(
     {
         grpc.StatusCode.UNAVAILABLE,
@@ -22,6 +31,25 @@ _PASSED_ON: Final = frozenset(
 """Codes of errors that say something to the client too."""
 _AWAY: Final = frozenset({grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNIMPLEMENTED})
 """Codes with which a service is as good as away: it is too slow, or in a rollout still of the version before."""
+
+
+class ClientGateway:
+    """Which agents there are, and how the routes to their models do. All methods raise ParleyError."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        """Ask over `channel`."""
+        self._stub = gateway_pb2_grpc.GatewayServiceStub(channel)
+
+    async def list_agents(self) -> gateway_pb2.ListAgentsResponse:
+        """Return the configured agents."""
+        with _map_errors("gateway"):
+            return await self._stub.ListAgents(gateway_pb2.ListAgentsRequest(), timeout=_SECONDS)
+
+    async def list_routes(self, names: Iterable[str]) -> gateway_pb2.ListRoutesResponse:
+        """Return the routes, with what is published of the prices and contexts of those named."""
+        request = gateway_pb2.ListRoutesRequest(names=list(dict.fromkeys(names))[:_MAX_NAMES])
+        with _map_errors("gateway"):
+            return await self._stub.ListRoutes(request, timeout=_SECONDS)
 
 
 class ClientMemory:
@@ -73,6 +101,22 @@ class ClientRatings:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         """Ask over `channel`."""
         self._stub = ratings_pb2_grpc.RatingsServiceStub(channel)
+
+    async def list_ratings(self, request: ratings_pb2.ListRatingsRequest) -> ratings_pb2.ListRatingsResponse:
+        """Return a page of ratings."""
+        with _map_errors("ratings"):
+            return await self._stub.ListRatings(request, timeout=_SECONDS)
+
+    async def list_matches(self, request: ratings_pb2.ListMatchesRequest) -> ratings_pb2.ListMatchesResponse:
+        """Return a page of matches."""
+        with _map_errors("ratings"):
+            return await self._stub.ListMatches(request, timeout=_SECONDS)
+
+    async def get_persona(self, agent_id: str) -> ratings_pb2.GetPersonaResponse:
+        """Return what an agent is good at."""
+        request = ratings_pb2.GetPersonaRequest(agent_id=agent_id)
+        with _map_errors("ratings"):
+            return await self._stub.GetPersona(request, timeout=_SECONDS)
 
     async def list_relationships(
         self, request: ratings_pb2.ListRelationshipsRequest

@@ -1,0 +1,116 @@
+"""The RPCs about agents, how they have done and how they get along: protobuf in and out."""
+
+from collections.abc import Collection, Iterator
+from itertools import chain
+
+from parley.orchestrator.peers.for_clients import ClientGateway, ClientRatings
+from parley.runtime.identity.identity import current_identity
+from parley.runtime.identity.roles import allows
+from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc, ratings_pb2
+from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE
+from parley.v1.agent_pb2 import Agent, PromptText
+from parley.v1.gateway_pb2 import ListRoutesResponse, RouteStatus
+
+
+class AgentServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
+    """Answers for the agents that debates can name, and for their record in the caller's tenant."""
+
+    __slots__ = ()
+
+    agents: ClientGateway
+    ratings: ClientRatings
+
+    async def ListAvailableAgents(  # noqa: N802
+        self, _request: orchestrator_pb2.ListAvailableAgentsRequest, _context: object
+    ) -> orchestrator_pb2.ListAvailableAgentsResponse:
+        """Return the configured agents and their routes."""
+        listed = await self.agents.list_agents()
+        named = [*chain.from_iterable(each.routes for each in listed.agents)]
+        routes = await self.agents.list_routes(named)
+        if not allows(current_identity().roles, ACCESS_ROLE_SERVICE):
+            shown = [*_hide_other_tenants(routes, {*named, *routes.default_routes})]
+        else:
+            shown = [*routes.routes]
+        return orchestrator_pb2.ListAvailableAgentsResponse(
+            agents=map(_without_prompts, listed.agents),
+            default_team=listed.default_team,
+            default_judge=listed.default_judge,
+            routes=shown,
+            default_routes=routes.default_routes,
+            open_providers=routes.open_providers,
+        )
+
+    async def ListAgentRatings(  # noqa: N802
+        self, request: orchestrator_pb2.ListAgentRatingsRequest, _context: object
+    ) -> orchestrator_pb2.ListAgentRatingsResponse:
+        """Return a page of ratings."""
+        page = await self.ratings.list_ratings(
+            ratings_pb2.ListRatingsRequest(
+                domain=request.domain,
+                page_size=request.page_size,
+                page_token=request.page_token,
+                min_matches=request.min_matches,
+            )
+        )
+        return orchestrator_pb2.ListAgentRatingsResponse(
+            ratings=page.ratings, next_page_token=page.next_page_token
+        )
+
+    async def ListAgentMatches(  # noqa: N802
+        self, request: orchestrator_pb2.ListAgentMatchesRequest, _context: object
+    ) -> orchestrator_pb2.ListAgentMatchesResponse:
+        """Return a page of matches."""
+        page = await self.ratings.list_matches(
+            ratings_pb2.ListMatchesRequest(
+                agent_id=request.agent_id,
+                domain=request.domain,
+                page_size=request.page_size,
+                page_token=request.page_token,
+            )
+        )
+        return orchestrator_pb2.ListAgentMatchesResponse(
+            matches=page.matches, next_page_token=page.next_page_token
+        )
+
+    async def GetAgentPersona(  # noqa: N802
+        self, request: orchestrator_pb2.GetAgentPersonaRequest, _context: object
+    ) -> orchestrator_pb2.GetAgentPersonaResponse:
+        """Return an agent's strengths."""
+        found = await self.ratings.get_persona(request.agent_id)
+        return orchestrator_pb2.GetAgentPersonaResponse(strengths=found.strengths)
+
+    async def ListAgentRelationships(  # noqa: N802
+        self, request: orchestrator_pb2.ListAgentRelationshipsRequest, _context: object
+    ) -> orchestrator_pb2.ListAgentRelationshipsResponse:
+        """Return a page of an agent's relationships."""
+        page = await self.ratings.list_relationships(
+            ratings_pb2.ListRelationshipsRequest(
+                agent_id=request.agent_id, page_size=request.page_size, page_token=request.page_token
+            )
+        )
+        return orchestrator_pb2.ListAgentRelationshipsResponse(
+            relationships=page.relationships, next_page_token=page.next_page_token
+        )
+
+
+def _without_prompts(agent: Agent) -> Agent:
+    """Return the agent without the texts of its prompts, which together may be larger than a message."""
+    bare = Agent()
+    bare.CopyFrom(agent)
+    if bare.HasField("own_role"):
+        bare.own_role.ClearField("sections")
+    for field, value in bare.ListFields():
+        if field.message_type is PromptText.DESCRIPTOR:
+            value.ClearField("text")
+    return bare
+
+
+def _hide_other_tenants(routes: ListRoutesResponse, named: Collection[str]) -> Iterator[RouteStatus]:
+    """Yield the routes without what only calls of some tenant show: what failed there, how busy they are, and which models were named."""
+    for each in routes.routes:
+        is_open = each.provider in routes.open_providers and each.name == f"{each.provider}/{each.model}"
+        if is_open and each.name not in named:
+            continue
+        for field in ("last_failure", "in_flight", "queued"):
+            each.ClearField(field)
+        yield each
