@@ -20,11 +20,13 @@ from parley.memory.patterns import CONTRIBUTIONS, PATTERNS
 from parley.memory.tiers import TIERS
 from parley.memory.tombstones import TOMBSTONES
 from parley.memory.traces import TRACES
+from parley.orchestrator.engine.documents import Documents
 from parley.orchestrator.model.names import Names
 from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.orchestrator.phases.record import match_of
 from parley.orchestrator.phases.remember import create_record
 from parley.runtime.channel import channel
+from parley.runtime.held_texts import hold_text
 from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.event_pb2 import Event
 from parley.v1.memory_pb2 import PastDebate, RateDebateRequest, RecallRequest
@@ -164,8 +166,8 @@ async def record_anew(system: System, case: Case, events: Sequence[Event], tenan
     ]
     names = Names([each.agent for each in case.specification.agents], case.specification.judge.agent)
     at = concluded.time.ToDatetime(UTC)
-    places = [each.path for each in case.specification.context]
-    past = create_record(case.debate, case.specification, outcome, replies, names, places, at)
+    sources = Documents((each.path, hold_text(each.text)) for each in case.specification.context).sources
+    past = create_record(case.debate, case.specification, outcome, replies, names, sources, at)
     metadata = (("parley-tenant", tenant),)
     async with channel(system.target("memory")) as opened:
         memory = MemoryServiceStub(opened)

@@ -22,7 +22,7 @@ from parley.v1.analysis_pb2 import (
     Analysis,
 )
 from parley.v1.convergence_pb2 import ClaimSupport, FindSupportRequest, FindSupportResponse
-from parley.v1.debate_pb2 import Debate, DebateLimits
+from parley.v1.debate_pb2 import ContextDocument, Debate, DebateLimits
 from parley.v1.event_pb2 import DebateCreated
 from tests.support.arena_debates import ArenaScript, arena_spec
 from tests.support.grounding_answers import grounds
@@ -300,6 +300,28 @@ async def test_a_small_context_leaves_out_the_oldest_and_says_so(stage: Backstag
     assert sum(len(part.text) for part in stage.gateway.asked(GROUNDING).parts) < 6000 * 4
     left_out = f"It was not shown the {debate.analysis.left_out} oldest contributions."
     assert left_out in render_report(debate, panel.V1)
+
+
+async def test_an_analyst_sees_every_source_the_cited_ones_longest(stage: Backstage) -> None:
+    stage.gateway.text = lambda step, name: f"{name} answers {step} [S3].\nPosition: {step}"
+    context = [ContextDocument(path=f"docs/{number}.md", text="Otters float.") for number in range(1, 51)]
+    await ended(stage, analysed(make_debate(2, rounds=1, context=context)))
+    asked = stage.gateway.asked(GROUNDING)
+    claim = json.loads(asked.schema)["properties"]["claims"]["items"]["properties"]
+    assert [each for each in claim["for"]["items"]["enum"] if each[0] == "S"] == [
+        f"S{n}" for n in range(1, 51)
+    ]
+    gives = {part.source: part.shrink_priority for part in asked.parts if part.source}
+    assert {number for number, give in gives.items() if give == min(gives.values())} == {3}
+
+
+async def test_of_too_many_sources_the_cited_ones_have_names(stage: Backstage) -> None:
+    stage.gateway.text = lambda step, name: f"{name} answers {step} [S110][S999].\nPosition: {step}"
+    context = [ContextDocument(path=f"docs/{number}.md", text="Otters float.") for number in range(1, 121)]
+    await ended(stage, analysed(make_debate(2, rounds=1, context=context)))
+    asked = stage.gateway.asked(GROUNDING)
+    assert "S57, S58, S110 are sources" in asked.prompt
+    assert "S59, " not in asked.prompt
 
 
 async def test_what_is_stated_in_smt_lib_is_checked_once(stage: Backstage) -> None:

@@ -1,7 +1,7 @@
 """The context documents of a debate, and what was found for it: held once in this process, named in prompts by their digests, and cited by their numbers."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
 
@@ -20,21 +20,29 @@ class Documents:
     Attributes:
         texts: The text of each document, by its path.
         digests: What stands for the text of each document, 32 hex digits, by its path.
-        places: Where each was found, in the order of their numbers: its path, its address, or the tool that answered.
         size: What it takes to go through them, in characters.
+        sources: What they are, by number; hash and time are only in those that were found.
     """
 
-    def __init__(self, texts: Iterable[tuple[str, HeldText]], places: Sequence[str] = ()) -> None:
-        """Hold documents by their paths; `places`: as the attribute, if they differ from these."""
+    def __init__(self, texts: Iterable[tuple[str, HeldText]], found: Sequence[Source] = ()) -> None:
+        """Hold documents by their paths; the last of them are what was `found`."""
         self.texts = dict(texts)
-        self.places = tuple(places) or tuple(self.texts)
+        given = list(self.texts)[: len(self.texts) - len(found)]
+        self._found = tuple(found)
+        self.sources = (
+            *(
+                Source(number=number, kind=SOURCE_KIND_DOCUMENT, path=path)
+                for number, path in enumerate(given, start=1)
+            ),
+            *self._found,
+        )
         self.digests = {path: held.digest for path, held in self.texts.items()}
         self.size = sum(len(held.utf8) + CHARACTERS_PER_TEXT for held in self.texts.values())
 
-    def parts(self, give: int) -> tuple[PromptPart, ...]:
-        """Return a part of a prompt for each document."""
+    def parts(self, give: int, cited: Collection[int] = ()) -> tuple[PromptPart, ...]:
+        """Return a part of a prompt for each document; if some are `cited`, by their numbers, the others are shortened before these."""
         return tuple(
-            document_part(path, held, number, give)
+            document_part(path, held, number, give + bool(cited and number not in cited))
             for number, (path, held) in enumerate(self.texts.items(), start=1)
         )
 
@@ -55,18 +63,17 @@ class Documents:
 
     def with_findings(self, findings: Findings) -> "tuple[Documents, SourcesListed]":
         """Return these documents and what was found, as the sources that follow them, and what is recorded of those."""
-        texts, places, listed = dict(self.texts), list(self.places), SourcesListed()
+        texts, listed = dict(self.texts), SourcesListed()
         for each in findings.findings:
             number = len(texts) + 1
             source = Source()
             source.CopyFrom(each.source)
             source.number = number
             listed.sources.append(source)
-            places.append(source.url or source.tool)
             texts[_name_of(source, texts)] = hold_text(
                 f"{source.title}\n{source.url or source.tool}\n\n{each.text}".strip()
             )
-        return Documents(texts.items(), places), listed
+        return Documents(texts.items(), [*self._found, *listed.sources]), listed
 
 
 def _name_of(source: Source, taken: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from typing import Final
 
 from parley.orchestrator.model.positions import POSITION_LINE
+from parley.orchestrator.model.sources import CITATION
 
 MAX_CLAIMS: Final = 5
 _MAX_CHARACTERS: Final = 300
@@ -21,11 +22,13 @@ _BULLET: Final = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(*_]*[A-Z0-9])")
 
 _SOURCE: Final = re.compile(
-    r"https?://|\]\(|\[[\^S]?\d{1,3}(?:, ?S\d{1,3})*\]|\([A-Z][^()\n]{0,60}\b(?:19|20)\d\d[a-z]?\)|\bdoi:|\b(?:RFC|ISO|IEEE|PEP|arXiv)[ :]?\d"
+    r"https?://|\]\(|\[\^?\d{1,3}\]|\([A-Z][^()\n]{0,60}\b(?:19|20)\d\d[a-z]?\)|\bdoi:|\b(?:RFC|ISO|IEEE|PEP|arXiv)[ :]?\d"
+    rf"|{CITATION}"
     r"|\b[Aa]ccording to (?:the |its )?[\"'A-Z`]|\w\.(?:md|txt|pdf|csv|html)\b|\b(?:§|section )\d"
 )
 _NAMED_SOURCE: Final = re.compile(
-    r"https?://[^\s<>()\[\]]+|\bdoi:\S+|\b(?:RFC|ISO|IEEE|PEP|arXiv)[ :]?\d[\w.:-]*|\[S\d{1,3}(?:, ?S\d{1,3})*\]"
+    r"https?://[^\s<>()\[\]]+|\bdoi:\S+|\b(?:RFC|ISO|IEEE|PEP|arXiv)[ :]?\d[\w.:-]*"
+    rf"|{CITATION}"
     r"|\([A-Z][^()\n]{0,60}\b(?:19|20)\d\d[a-z]?\)|[\w./-]*\w\.(?:md|txt|pdf|csv|html)\b"
 )
 """A source that can be looked up by what is written."""
@@ -115,12 +118,12 @@ def claims_to_cite(text: str, said: str = "") -> tuple[str, ...]:
     return tuple(found)[:MAX_CLAIMS]
 
 
-def list_citations(text: str) -> list[tuple[str, str]]:
-    """Return the sentences that name a source which can be looked up, each once and of 300 characters at most, with the source."""
+def list_citations(text: str) -> list[tuple[str, list[str]]]:
+    """Return the sentences that name sources which can be looked up, each once and of 300 characters at most, with the sources as written."""
     found = {
-        sentence[:_MAX_CHARACTERS]: source[0].rstrip(".,;:").strip("()[]")
+        sentence[:_MAX_CHARACTERS]: [source[0].rstrip(".,;:").strip("()") for source in sources]
         for sentence in split_sentences(text[:_MAX_READ])
-        if (source := _NAMED_SOURCE.search(sentence))
+        if (sources := list(_NAMED_SOURCE.finditer(sentence)))
     }
     return list(found.items())
 

@@ -1,30 +1,12 @@
 """Who cited which source of a debate, and where. Pure functions."""
 
-import re
-from collections import Counter
 from collections.abc import Iterator
-from typing import Final
 
 from parley.orchestrator.model.answer_text import answer_text
+from parley.orchestrator.model.sources import count_citations
 from parley.orchestrator.model.tasks import AFTER_THE_ANSWER, phase_of
 from parley.v1.debate_pb2 import Contribution, Debate
 from parley.v1.source_pb2 import SourceUse
-
-_MOST: Final = 100
-"""Numbers that are looked at in one text, so that a text full of them does not fill the debate."""
-_CITATION: Final = re.compile(r"\[(S[1-9]\d{0,2}(?:(?:[ ]?[,;&][ ]?|[ ]and[ ])S[1-9]\d{0,2}){0,99})\](?!\()")
-"""`[S1]`, or several as in `[S1, S2]`; what a link is made of is its text, as in `[S3](https://…)`, and cites nothing."""
-_NUMBER: Final = re.compile(r"S(\d+)")
-
-
-def count_citations(text: str) -> dict[int, int]:
-    """Return how often a text cites each number, in the order in which it cites them first."""
-    found: Counter[int] = Counter()
-    for group in _CITATION.findall(text):
-        for number in map(int, _NUMBER.findall(group)):
-            if number in found or len(found) < _MOST:
-                found[number] += 1
-    return dict(found)
 
 
 def list_source_uses(debate: Debate) -> list[SourceUse]:

@@ -6,7 +6,7 @@ is too small, documents are shortened first, then other material, the longest fi
 documents go as they are: the gateway quotes them, or serves them through tools.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.documents import Documents
@@ -51,27 +51,28 @@ def preamble(
     requirements: str = "",
     documents_give: int = CONTEXT_PRIORITY,
     documents: bool = True,
+    cited: Collection[int] = (),
 ) -> Prompt:
     """Return what every prompt begins with: who the agent is, the question, its facts, the documents, and what a person said.
 
     What stays the same for an agent comes first, since providers need not read again what a prompt has in common with
     the one before. `requirements` are those that were drawn up; without `documents`, these and the facts that came with the
-    question are left out, for what they are not needed.
+    question are left out, for what they are not needed. Documents that are `cited`, by their numbers, are shortened after the others.
     """
     spec = debate.spec
     system = instructions_for(debate, agent, SYSTEM_SECTION, agent.system_prompt.text)
     parts = [system_part(system), user_part(f"Question:\n{spec.question}")]
     if documents:
         parts.extend(environment_of(spec))
-        parts.extend(sources_of(debate.documents, documents_give))
+        parts.extend(sources_of(debate.documents, documents_give, cited))
     parts.extend(user_part(each) for each in (debate.briefing, requirements) if each)
     return (*parts, *guidance_of(guidance))
 
 
-def sources_of(documents: Documents, give: int) -> Prompt:
+def sources_of(documents: Documents, give: int, cited: Collection[int] = ()) -> Prompt:
     """Return how the documents are cited, and the documents; nothing for none."""
     count = len(documents.texts)
-    return (user_part(_citing(count)), *documents.parts(give)) if count else ()
+    return (user_part(_citing(count)), *documents.parts(give, cited)) if count else ()
 
 
 def _citing(count: int) -> str:

@@ -186,7 +186,7 @@ async def record(debate: Debate, outcome: Outcome, concluded_at: datetime) -> No
             tasks.create_task(_record(debate, RATINGS, match, lambda: services.ratings.record_match(match)))
         names = Names(debate.participants, debate.judge)
         make_record = partial(
-            create_record, debate.id, spec, outcome, replies, names, debate.documents.places, concluded_at
+            create_record, debate.id, spec, outcome, replies, names, debate.documents.sources, concluded_at
         )
         past = await read_whole_debate(debate, outcome, make_record)
         tasks.create_task(_record(debate, MEMORY, past, lambda: services.memory.record_debate(past)))

@@ -13,7 +13,7 @@ from parley.orchestrator.model.citations import list_citations
 from parley.orchestrator.model.disagreement import list_objections
 from parley.orchestrator.model.issue_table import IssueTable, TrackedIssue
 from parley.orchestrator.model.names import Names
-from parley.orchestrator.model.sources import is_number, list_places, name_sources
+from parley.orchestrator.model.sources import count_citations, describe_place, name_sources
 from parley.orchestrator.model.times import timestamp
 from parley.orchestrator.model.voting import strength_of
 from parley.orchestrator.peers.services import truncate_conclusion
@@ -23,6 +23,7 @@ from parley.v1.debate_pb2 import Contribution, DebateSpec, Outcome
 from parley.v1.event_pb2 import StepSucceeded
 from parley.v1.memory_pb2 import Evidence, FinalStand, PastDebate, RecordDebateRequest, RecordedIssue
 from parley.v1.panel_pb2 import Objection
+from parley.v1.source_pb2 import Source
 from parley.v1.voting_pb2 import VOTE_STRENGTH_UNSPECIFIED, Vote, VoteStrength
 
 _MAX_CHARACTERS: Final = 4_000
@@ -39,23 +40,23 @@ def create_record(
     outcome: Outcome,
     replies: Sequence[StepSucceeded],
     names: Names,
-    places: Sequence[str],
+    sources: Sequence[Source],
     concluded_at: datetime,
 ) -> RecordDebateRequest:
     """Return what memory is to keep of a debate.
 
-    `replies` are the answers of all agents in the order of the log; `places`: where its sources were found, in the order of their numbers.
+    `replies` are the answers of all agents in the order of the log; `sources`: what it could cite.
     """
     stands = list_final_stands(outcome, replies, names)
     past = PastDebate(
         debate_id=debate_id,
         question=spec.question,
-        conclusion=truncate_conclusion(name_sources(outcome.description, places)),
+        conclusion=truncate_conclusion(name_sources(outcome.description, sources)),
         domain=spec.domain,
         concluded_at=timestamp(concluded_at),
         strength=decision_strength(outcome),
         dissents=list_dissents(outcome, stands, names),
-        evidence=list_evidence(outcome.description, places),
+        evidence=list_evidence(outcome.description, sources),
         related=outcome.related,
     )
     if outcome.HasField("effect"):
@@ -164,20 +165,26 @@ def _create_issue(each: TrackedIssue, names: Names) -> RecordedIssue:
     )
 
 
-def list_evidence(answer: str, places: Sequence[str]) -> list[Evidence]:
+def list_evidence(answer: str, sources: Sequence[Source]) -> list[Evidence]:
     """Return the sentences of an answer that name their source, in order; a number that no source has is none."""
     found = [
-        Evidence(
-            text=name_sources(sentence, places)[:_MAX_CHARACTERS],
-            source=_name_source(source, places)[:_MAX_CHARACTERS],
-        )
-        for sentence, source in list_citations(answer)
+        Evidence(text=name_sources(sentence, sources)[:_MAX_CHARACTERS], source=place[:_MAX_CHARACTERS])
+        for sentence, named in list_citations(answer)
+        if (place := _find_place(named, sources))
     ]
-    return [each for each in found if each.source][:_MAX_EVIDENCE]
+    return found[:_MAX_EVIDENCE]
 
 
-def _name_source(source: str, places: Sequence[str]) -> str:
-    return ", ".join(list_places(source, places)) if is_number(source) else source
+def _find_place(named: Sequence[str], sources: Sequence[Source]) -> str:
+    """Return where to look up the first source that exists of those that a sentence names; empty if none does."""
+    known = {each.number: describe_place(each) for each in sources}
+    places = (
+        "; ".join(known[number] for number in count_citations(each) if number in known)
+        if each.startswith("[")
+        else each
+        for each in named
+    )
+    return next(filter(None, places), "")
 
 
 def _to_text(names: Names, text: str) -> str:

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from parley.orchestrator.model.source_uses import count_citations, list_source_uses
+from parley.orchestrator.model.source_uses import list_source_uses
+from parley.orchestrator.model.sources import count_citations
 from parley.v1.critique_pb2 import IssueAnswer
 from parley.v1.debate_pb2 import (
     AnswerDetails,

@@ -31,7 +31,7 @@ SCORED = Outcome(
 class _Debate:
     """As much of a debate as a follow-up uses; `recorded` are the keys of its steps."""
 
-    id, services, replies = "deb-1", None, ()
+    id, services, replies, documents = "deb-1", None, (), Documents(())
 
     def __init__(self, *, demonstration: bool) -> None:
         self.spec, self.is_demonstration = SPEC, demonstration

@@ -1,5 +1,7 @@
 """What memory gets of a debate: its decision, how clear and how sure, who disagrees, where agents stood, which issues came up."""
 
+import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -21,6 +23,7 @@ from parley.v1.event_pb2 import StepSucceeded
 from parley.v1.memory_pb2 import Evidence, RecordDebateRequest
 from parley.v1.moderated_pb2 import ModeratedOutcome
 from parley.v1.panel_pb2 import Objection, PanelOutcome
+from parley.v1.source_pb2 import Source
 from parley.v1.voting_pb2 import (
     VOTE_STRENGTH_CONTESTED,
     VOTE_STRENGTH_MODERATE,
@@ -46,10 +49,16 @@ EFFECT = DebateEffect(
 )
 
 
-def recorded(outcome: Outcome, *replies: StepSucceeded) -> RecordDebateRequest:
-    return create_record(
-        "deb-1", SPEC, outcome, replies, NAMES, ("docs/load.md", "https://example.org/b"), AT
-    )
+SOURCES = (
+    Source(number=1, path="docs/load.md"),
+    Source(number=2, title="Queues compared", url="https://example.org/b"),
+)
+
+
+def recorded(
+    outcome: Outcome, *replies: StepSucceeded, sources: Sequence[Source] = SOURCES
+) -> RecordDebateRequest:
+    return create_record("deb-1", SPEC, outcome, replies, NAMES, sources, AT)
 
 
 def stated(agent: str, position: str, number: int = 1) -> StepSucceeded:
@@ -225,7 +234,7 @@ def test_evidence_is_what_the_answer_names_a_source_for() -> None:
     answer = (
         "Use Kafka. It keeps order in a partition (docs/kafka.md). Latency matters. Tokens follow RFC 7519.\n\n"
         "- See https://example.org/a?b=1, which measured it.\n- As [S3] says, it is slow.\n"
-        "- It is quick [S1, S2]."
+        "- It is quick [S1; S2]. As [S9] says, it is old (RFC 2822)."
     )
     assert list(recorded(Outcome(description=answer)).debate.evidence) == [
         Evidence(text="It keeps order in a partition (docs/kafka.md).", source="docs/kafka.md"),
@@ -234,9 +243,10 @@ def test_evidence_is_what_the_answer_names_a_source_for() -> None:
             text="See https://example.org/a?b=1, which measured it.", source="https://example.org/a?b=1"
         ),
         Evidence(
-            text="It is quick (docs/load.md, https://example.org/b).",
-            source="docs/load.md, https://example.org/b",
+            text="It is quick (docs/load.md; Queues compared).",
+            source="docs/load.md; Queues compared (https://example.org/b)",
         ),
+        Evidence(text="As says, it is old (RFC 2822).", source="RFC 2822"),
     ]
 
 
@@ -251,7 +261,7 @@ def test_a_record_of_any_size_is_one_that_memory_accepts() -> None:
     assert len(found.debate.conclusion.encode()) <= 256 * 1024
 
 
-def test_numbers_of_sources_become_their_places_in_the_decision_and_are_left_out_of_other_texts() -> None:
+def test_numbers_of_sources_become_their_names_in_the_decision_and_are_left_out_of_other_texts() -> None:
     answer = "Use Kafka [S1]. It is quick [S7]."
     objection = Objection(agent_id="bo", text="It is dear [S2].")
     panel = PanelOutcome(objections=[objection])
@@ -259,3 +269,18 @@ def test_numbers_of_sources_become_their_places_in_the_decision_and_are_left_out
     assert record.debate.conclusion == "Use Kafka (docs/load.md). It is quick."
     assert [each.source for each in record.debate.evidence] == ["docs/load.md"]
     assert [each.text for each in record.debate.dissents] == ["It is dear."]
+
+
+def test_an_invented_source_is_none_in_memory() -> None:
+    answer = "Use Kafka [S9]. It is quick [S1, S9]. It is cheap, as [S0] shows."
+    issue = Issue(number=1, text="Not as [S9] says.", suggestion="Read [S9; S2000].")
+    panel = PanelOutcome(objections=[Objection(agent_id="bo", text="It is dear [S9].")])
+    record = recorded(
+        Outcome(description=answer, panel=panel),
+        stated("ada", "Kafka [S9]."),
+        criticized("bo", "ada", issue),
+        sources=(),
+    )
+    assert not record.debate.evidence
+    assert record.debate.conclusion == "Use Kafka. It is quick. It is cheap, as shows."
+    assert not re.search(r"S\d", str(record))

@@ -1,13 +1,15 @@
 """What an answer can rest on, under the names that a prompt gives it: the question (Q), contributions (C1, …), sources (S1, …)."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.open_issues import answers_of
-from parley.orchestrator.model.tasks import Prompt
+from parley.orchestrator.model.sources import count_citations
+from parley.orchestrator.model.tasks import AFTER_THE_ANSWER, Prompt
 from parley.orchestrator.phases.agreement import POSITION
 from parley.orchestrator.phases.assess import DISCUSSION, SUPPORT
 from parley.orchestrator.phases.grouping import GROUPING
@@ -26,7 +28,8 @@ MAX_ROOM: Final = 24_000
 """Tokens of contributions that are shown at most: more is read less closely, and paid for."""
 _MOST: Final = 40
 """Contributions that are shown, the newest: a name among more is easily mistaken."""
-_MOST_SOURCES: Final = 40
+_MOST_SOURCES: Final = 59
+"""Sources that have names, those that were cited most before the others: with the question and contributions they are 100, which convergence takes."""
 _FEWEST_TOKENS: Final = 400
 """Of a contribution: before others are shortened to less, the oldest are left out."""
 
@@ -65,19 +68,37 @@ class Exhibits:
         return Ground(source=self.sources[name]) if name in self.sources else Ground(question=True)
 
 
-def collect_exhibits(debate: Debate, room: int) -> Exhibits:
-    """Return what is shown in so many tokens: the newest contributions to the rounds, the longest shortened in their middle."""
+def collect_exhibits(debate: Debate, room: int, cited: Sequence[int] = ()) -> Exhibits:
+    """Return what is shown in so many tokens: the newest contributions to the rounds, the longest shortened in their middle.
+
+    `cited` are numbers of sources, those first that have a name in any case.
+    """
     made = _list_contributions(debate)
     kept = dict(list(made.items())[-min(_MOST, max(room // _FEWEST_TOKENS, 1)) :])
     shown = shorten_to_fit(tuple(kept.values()), room)
     names = [f"C{place}" for place, _ in enumerate(shown, start=1)]
-    sources = range(1, min(len(debate.documents.texts), _MOST_SOURCES) + 1)
+    sources = _choose_sources(len(debate.documents.texts), cited)
     return Exhibits(
         dict(zip(names, shown, strict=True)),
         dict(zip(names, kept, strict=True)),
         {f"S{number}": number for number in sources},
         len(made) - len(kept),
     )
+
+
+def list_cited(debate: Debate, answer: str) -> list[int]:
+    """Return the numbers of the sources that the answer or a contribution cites, the most cited first."""
+    found = Counter(count_citations(answer))
+    for key, made in debate.made.items():
+        if not made.work.summarized_characters and not key.startswith(AFTER_THE_ANSWER):
+            found.update(count_citations(made.reply.rendered or made.reply.text))
+    count = len(debate.documents.texts)
+    return [number for number, _ in found.most_common() if number <= count]
+
+
+def _choose_sources(count: int, cited: Sequence[int]) -> list[int]:
+    ordered = dict.fromkeys([*cited, *range(1, count + 1)])
+    return sorted(list(ordered)[:_MOST_SOURCES])
 
 
 def _list_contributions(debate: Debate) -> dict[str, Contribution]:

@@ -14,7 +14,7 @@ from parley.orchestrator.model.errors import UnusableAnswerError
 from parley.orchestrator.model.judge_choice import Distance, choose_judge
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task, user_part
 from parley.orchestrator.model.tokens import upper_tokens
-from parley.orchestrator.phases.analysis.exhibits import MAX_ROOM, Exhibits, collect_exhibits
+from parley.orchestrator.phases.analysis.exhibits import MAX_ROOM, Exhibits, collect_exhibits, list_cited
 from parley.orchestrator.phases.analysis.ground_without_call import KEY, ground_without_call
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens
 from parley.orchestrator.phases.prompting import preamble, quotation
@@ -196,9 +196,11 @@ def choose_analyst(debate: Debate) -> Agent:
 def create_prompt(debate: Debate, analyst: Agent, outcome: Outcome) -> tuple[Prompt, Exhibits]:
     """Return what the analyst is asked, which fits its context, and what it is shown."""
     answer = quotation("The answer", answer_text(outcome), 0)
-    start = preamble(debate, analyst)
+    cited = list_cited(debate, answer_text(outcome))
+    start = preamble(debate, analyst, cited=cited)
     other = count_prompt_tokens((*start, answer), analyst.context_tokens) + upper_tokens(_TASK)
-    exhibits = collect_exhibits(debate, min(available_tokens(analyst.context_tokens, 0, other), MAX_ROOM))
+    room = min(available_tokens(analyst.context_tokens, 0, other), MAX_ROOM)
+    exhibits = collect_exhibits(debate, room, cited)
     task = user_part(_TASK.replace("{names}", _describe_names(exhibits)))
     return (*start, *exhibits.to_prompt(debate), answer, task), exhibits
 
@@ -210,11 +212,17 @@ def _describe_names(exhibits: Exhibits) -> str:
         ("sources", list(exhibits.sources)),
     ]
     ranges = [
-        f"{names[0]} to {names[-1]} are {what}" if len(names) > 1 else f"{names[0]} is one of the {what}"
+        f"{_join_names(names)} are {what}" if len(names) > 1 else f"{names[0]} is one of the {what}"
         for what, names in kinds
         if names
     ]
     return "; ".join(["Q is the question, with what the person who asks has said", *ranges]) + "."
+
+
+def _join_names(names: Sequence[str]) -> str:
+    """Return names in a row, such as `S1 to S5`; all of them if numbers are left out."""
+    has_gaps = int(names[-1][1:]) - int(names[0][1:]) >= len(names)
+    return ", ".join(names) if has_gaps else f"{names[0]} to {names[-1]}"
 
 
 async def _ask(

@@ -12,6 +12,7 @@ from parley.orchestrator.phases.analysis.exhibits import (
     MAX_ROOM,
     Exhibits,
     collect_exhibits,
+    list_cited,
     text_of,
 )
 from parley.orchestrator.phases.whole_debate import read_whole_debate
@@ -56,8 +57,9 @@ async def ground_without_call(debate: Debate, outcome: Outcome, missing: Analysi
 
 def _create_request(debate: Debate, outcome: Outcome) -> tuple[FindSupportRequest, Exhibits]:
     """Return the sentences of the answer and all that was said, in the order of the exhibits' names."""
-    exhibits = collect_exhibits(debate, MAX_ROOM)
-    sources = [held.text for held in debate.documents.texts.values()][: len(exhibits.sources)]
+    exhibits = collect_exhibits(debate, MAX_ROOM, list_cited(debate, answer_text(outcome)))
+    held = list(debate.documents.texts.values())
+    sources = [held[number - 1].text for number in exhibits.sources.values()]
     said = [
         debate.spec.question,
         *(text_of(debate, each) for each in exhibits.contributions.values()),
