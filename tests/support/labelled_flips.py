@@ -11,6 +11,7 @@ import yaml
 
 from parley.convergence.agreement import Agreements, Relation, pair_relation
 from parley.convergence.models import MiniLm
+from parley.memory.approvals import APPROVALS
 from parley.memory.changes import CHANGES, SETTLEMENTS
 from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.positions import Positions
@@ -77,7 +78,7 @@ async def measure(half: str, agreements: Agreements, *, matter_is_named: bool) -
     outcomes = dict[tuple[str, str, str], int]()
     with TemporaryDirectory() as folder:
         async with open_store(f"sqlite:///{folder}/store", "memory") as store:
-            await store.documents.prepare(POSITIONS, CHANGES, SETTLEMENTS)
+            await store.documents.prepare(POSITIONS, CHANGES, SETTLEMENTS, APPROVALS)
             positions = Positions(store.documents, _Meanings(), _Reader(agreements))
             for each in loaded:
                 for record in _to_records(each, matter_is_named=matter_is_named):

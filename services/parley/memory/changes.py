@@ -1,6 +1,7 @@
-"""The changes of the position ledger: how stands stand to earlier ones of the same agent, and which decisions settled a flip.
+"""The changes of the position ledger: how stands stand to earlier ones of the same agent, and which decisions took a side of a flip.
 
-They name stands by their keys, so that no text is kept twice.
+They name stands by their keys, so that no text is kept twice. Whether a decision that took a side settles the flip depends on the latest
+feedback on it, and is found when the ledger is read: so feedback counts once, and whenever it comes.
 """
 
 from collections import Counter
@@ -8,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from parley.memory.approvals import Approvals
 from parley.memory.debate import document_key
 from parley.memory.stands import POSITIONS, Stand, read_stands
 from parley.memory.writing import put_document
@@ -37,7 +39,7 @@ SETTLEMENTS: Final = Collection("position_settlements", (Index(("change",)), Ind
 _MAX_CHANGES: Final = 8
 """Of a stand that are shown."""
 _MAX_SETTLEMENTS: Final = 3
-"""Of a flip that are written: the first counts, the others do once it is forgotten."""
+"""Of a flip that count: the first is shown, the others are once it is forgotten, or a person did not find it good."""
 _KIND: Final = "change of a stand"
 _MANY: Final = 10_000
 
@@ -57,11 +59,35 @@ class Change:
         return f"{self.later}/{debate.rpartition('/')[2]}"
 
 
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """A decision that took a side of a flip.
+
+    Attributes:
+        change: The key of the flip.
+        debate_key: The key of the debate that decided.
+        message: What is shown of it.
+    """
+
+    change: str
+    debate_key: str
+    message: pb.FlipSettlement
+
+    def counts(self, value: int) -> bool:
+        """Return whether it settles the flip, if a person found it good (1), not good (-1), or nothing was said of it (0).
+
+        The debate in which the agent flipped settles nothing by itself: a person has to agree with it.
+        """
+        is_own = self.change.startswith(f"{self.debate_key}/")
+        return value > 0 if is_own else value >= 0
+
+
 class Changes:
     """The changes of all tenants."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
+        self._approvals = Approvals(documents)
 
     async def write(self, judged: Sequence[tuple[Stand, Stand, pb.FlipOutcome.ValueType]]) -> None:
         """Write how stands stand to earlier ones: of each the earlier and the later one. What is gone meanwhile is left out."""
@@ -85,7 +111,7 @@ class Changes:
                 await self._delete(each.key)  # its debate was forgotten, maybe before this was written
 
     async def settle(self, change: str, decision: Stand, *, took_later: bool) -> None:
-        """Write which side a later decision took, unless the flip is gone."""
+        """Write which side a decision took, that of the debate of the flip or a later one, unless the flip is gone."""
         fields: Fields = {
             "change": change,
             "debate_key": decision.debate_key,
@@ -107,7 +133,7 @@ class Changes:
             await self._documents.delete(SETTLEMENTS, each.key)
 
     async def list_unsettled(self, tenant: str, limit: int) -> list[tuple[str, Stand, Stand]]:
-        """Return the flips to a tenant's latest stands that fewer than 3 decisions settled.
+        """Return the flips to a tenant's latest stands that fewer than 3 decisions settle.
 
         Each with its key, the earlier and the later stand.
         """
@@ -115,7 +141,7 @@ class Changes:
         found = _read(
             await self._documents.find(CHANGES, where, order=(Order("place", descending=True),), limit=limit)
         )
-        settled = Counter(each for each, _ in await self._find_settlements([each.key for each in found]))
+        settled = Counter(each.change for each in await self._find_settlements([each.key for each in found]))
         left = [each for each in found if settled[each.key] < _MAX_SETTLEMENTS]
         stands = await self._load_stands({key for each in left for key in (each.earlier, each.later)})
         return [
@@ -148,14 +174,22 @@ class Changes:
     async def _load_settlements(self, changes: Sequence[str]) -> dict[str, pb.FlipSettlement]:
         """Return the first decision that settled each flip."""
         found = await self._find_settlements(changes)
-        return dict(sorted(found, key=lambda each: each[1].concluded_at.ToMilliseconds(), reverse=True))
+        latest_first = sorted(
+            found, key=lambda each: each.message.concluded_at.ToMilliseconds(), reverse=True
+        )
+        return {each.change: each.message for each in latest_first}
 
-    async def _find_settlements(self, changes: Sequence[str]) -> list[tuple[str, pb.FlipSettlement]]:
+    async def _find_settlements(self, changes: Sequence[str]) -> list[Settlement]:
+        """Return the decisions that took a side of a flip and count."""
         if not changes:
             return []
         where: Where = {"change": OneOf(tuple(changes))}
-        found = await self._documents.find(SETTLEMENTS, where, limit=_MANY)
-        return list(skip_unreadable(found, _read_settlement, "settlement of a flip", document_key))
+        documents = await self._documents.find(SETTLEMENTS, where, limit=_MANY)
+        found = list(skip_unreadable(documents, _read_settlement, "settlement of a flip", document_key))
+        words = await self._approvals.load({each.debate_key for each in found})
+        for each in found:
+            each.message.approved = words.get(each.debate_key, 0) > 0
+        return [each for each in found if each.counts(words.get(each.debate_key, 0))]
 
     async def _delete(self, key: str) -> None:
         await self._documents.delete(CHANGES, key)
@@ -176,11 +210,11 @@ def _from_document(document: Document) -> Change:
     return Change(str(fields["later"]), str(fields["earlier"]), pb.FlipOutcome.ValueType(fields["outcome"]))
 
 
-def _read_settlement(document: Document) -> tuple[str, pb.FlipSettlement]:
+def _read_settlement(document: Document) -> Settlement:
     fields: Any = document.fields
     found = pb.FlipSettlement(debate_id=fields["debate"], took_later_side=fields["took_later"])
     found.concluded_at.FromMilliseconds(fields["concluded"])
-    return str(fields["change"]), found
+    return Settlement(str(fields["change"]), str(fields["debate_key"]), found)
 
 
 def _to_message(change: Change, earlier: Stand, settled: pb.FlipSettlement | None) -> pb.StandChange:

@@ -1,7 +1,7 @@
 """The position ledger: where each agent stood in the end of each debate, and when it changed sides.
 
 It is an effect of records. Each stand of a record is written, then compared with the agent's others, whichever was recorded first;
-then it is looked at which flips the debate's decision settles. All of it is keyed by debates, so that the same record again changes nothing.
+then it is looked at which flips the debate's decision takes a side of. All of it is keyed by debates, so that the same record again changes nothing.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Positions:
         self._changes = Changes(documents)
 
     async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
-        """Write where a debate's agents stood, who flipped, and which flips it settled."""
+        """Write where a debate's agents stood, who flipped, and of which flips it took a side."""
         if not record.stands:
             return
         (meaning,) = await self._meanings.embed(shorten_question(record.debate.question))
@@ -129,7 +129,7 @@ class Positions:
         return pb.FLIP_OUTCOME_FLIP
 
     async def _settle_by_later(self, stand: Stand) -> None:
-        """Settle new flips by decisions that were recorded before them although they are later."""
+        """Write which side of new flips the decisions took that were recorded before them although they are later."""
         where: Where = {"tenant": stand.tenant, "place": Above(stand.place)}
         decisions = {each.debate: each for each in await self._list(where, latest_first=False)}
         if not decisions:
@@ -139,8 +139,8 @@ class Positions:
                 await self._settle(key, earlier, later, decision)
 
     async def _settle(self, key: str, earlier: Stand, later: Stand, decision: Stand) -> None:
-        """Write which side of a flip a decision took, if it is a later one on the matter and took one of them."""
-        if decision.concluded <= later.concluded:
+        """Write which side of a flip a decision took, if it is that of the flip's debate or a later one on the matter, and took one."""
+        if decision.debate != later.debate and decision.concluded <= later.concluded:
             return
         took = {
             upheld is is_later
@@ -151,7 +151,7 @@ class Positions:
             await self._changes.settle(key, decision, took_later=took.pop())
 
     async def _read_upheld(self, stand: Stand, decision: Stand) -> bool | None:
-        """Return whether a decision is what an earlier stand asks for; None if it cannot be told, or is on another matter."""
+        """Return whether a decision is what a stand of its debate or an earlier one asks for; None if it cannot be told, or is on another matter."""
         upheld = decision.deduce_upheld(stand)
         if upheld is not None or not decision.decided or decision.find_matter(stand) is not Matter.SAME:
             return upheld

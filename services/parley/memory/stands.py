@@ -107,7 +107,9 @@ class Stand:
         return Matter.MAYBE if likeness >= MAYBE_FROM else Matter.OTHER
 
     def deduce_upheld(self, earlier: "Stand") -> bool | None:
-        """Return whether what this debate decided is what an earlier stand asks for; None if the records do not say."""
+        """Return whether what this debate decided is what a stand of it or an earlier one asks for; None if the records do not say."""
+        if earlier.debate == self.debate:
+            return earlier.for_decision or None  # what is decided instead may be a third thing
         relation = self.related.get(earlier.debate)
         if relation in _STAYS:
             return earlier.for_decision

@@ -899,7 +899,9 @@ class StandChange(_message.Message):
 
     @_builtins.property
     def settlement(self) -> Global___FlipSettlement:
-        """The first later decision on the matter that took one of the two sides. Unset: it is no flip, or an open one."""
+        """The first decision that settled it: that of this debate if a person found it good, or of a later one on the matter if none found it
+        bad; it took one of the two sides. Unset: it is no flip, or an open one.
+        """
 
     def __init__(
         self,
@@ -927,10 +929,13 @@ class FlipSettlement(_message.Message):
     DEBATE_ID_FIELD_NUMBER: _builtins.int
     CONCLUDED_AT_FIELD_NUMBER: _builtins.int
     TOOK_LATER_SIDE_FIELD_NUMBER: _builtins.int
+    APPROVED_FIELD_NUMBER: _builtins.int
     debate_id: _builtins.str
     """The debate that decided."""
     took_later_side: _builtins.bool
     """Whether it took the agent's later side. False: the earlier one."""
+    approved: _builtins.bool
+    """Whether a person found the debate good. It is the one in which the agent flipped only if so."""
     @_builtins.property
     def concluded_at(self) -> _timestamp_pb2.Timestamp:
         """When it concluded."""
@@ -941,10 +946,11 @@ class FlipSettlement(_message.Message):
         debate_id: _builtins.str = ...,
         concluded_at: _timestamp_pb2.Timestamp | None = ...,
         took_later_side: _builtins.bool = ...,
+        approved: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at", "debate_id", b"debate_id", "took_later_side", b"took_later_side"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "concluded_at", b"concluded_at", "debate_id", b"debate_id", "took_later_side", b"took_later_side"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

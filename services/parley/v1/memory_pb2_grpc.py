@@ -126,9 +126,10 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RateDebate(self, request, context):
-        """Records a person's feedback on a debate: one that was good is recalled more readily, one that was not less. The latest feedback on a
-        debate counts, also if it comes before the debate is recorded. The same again changes nothing, and neither does feedback on a debate
-        that was forgotten.
+        """Records a person's feedback on a debate: one that was good is recalled more readily, one that was not less. The
+        decision of one that was good settles the flips that its agents made in it; that of one that was not settles none, of earlier debates
+        neither. The latest feedback on a debate counts, also if it comes before the debate is recorded. The same again changes nothing, and
+        neither does feedback on a debate that was forgotten.
 
         Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
         """

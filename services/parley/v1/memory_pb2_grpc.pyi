@@ -45,9 +45,10 @@ class MemoryServiceStub:
     Errors: INVALID_ARGUMENT; UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
     """
     RateDebate: _aio.UnaryUnaryMultiCallable[_memory_pb2.RateDebateRequest, _memory_pb2.RateDebateResponse]
-    """Records a person's feedback on a debate: one that was good is recalled more readily, one that was not less. The latest feedback on a
-    debate counts, also if it comes before the debate is recorded. The same again changes nothing, and neither does feedback on a debate
-    that was forgotten.
+    """Records a person's feedback on a debate: one that was good is recalled more readily, one that was not less. The
+    decision of one that was good settles the flips that its agents made in it; that of one that was not settles none, of earlier debates
+    neither. The latest feedback on a debate counts, also if it comes before the debate is recorded. The same again changes nothing, and
+    neither does feedback on a debate that was forgotten.
 
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
     """
@@ -136,9 +137,10 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.RateDebateRequest,
         context: _aio.ServicerContext[_memory_pb2.RateDebateRequest, _abc.Awaitable[_memory_pb2.RateDebateResponse]],
     ) -> _abc.Awaitable[_memory_pb2.RateDebateResponse]:
-        """Records a person's feedback on a debate: one that was good is recalled more readily, one that was not less. The latest feedback on a
-        debate counts, also if it comes before the debate is recorded. The same again changes nothing, and neither does feedback on a debate
-        that was forgotten.
+        """Records a person's feedback on a debate: one that was good is recalled more readily, one that was not less. The
+        decision of one that was good settles the flips that its agents made in it; that of one that was not settles none, of earlier debates
+        neither. The latest feedback on a debate counts, also if it comes before the debate is recorded. The same again changes nothing, and
+        neither does feedback on a debate that was forgotten.
 
         Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
         """

@@ -588,6 +588,25 @@ async def test_of_equal_debates_those_come_first_that_a_person_found_good_and_th
     assert await order(memory) == ["deb-1", "deb-2", "deb-3"]
 
 
+async def test_feedback_that_finds_the_debate_of_a_flip_good_settles_it_once_also_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    async with convergence(words=("kafka", "rabbitmq")) as address:
+        for restarted in (False, True):
+            async with running(tmp_path, address) as memory:
+                for day, (debate_id, stand) in enumerate(
+                    (("deb-1", "Use Kafka."), ("deb-2", "Use RabbitMQ.")), 4
+                ):
+                    request = debate(debate_id)
+                    request.debate.concluded_at.FromDatetime(datetime(2026, 5, day, tzinfo=UTC))
+                    request.stands.add(agent_id="ada", text=stand, for_decision=True)
+                    await memory.RecordDebate(request, metadata=ACME)
+                assert await rate(memory, "deb-2", 1) == restarted
+                flips = await memory.ListPositions(pb.ListPositionsRequest(only_flips=True), metadata=ACME)
+                ((settled,),) = ([change.settlement for change in each.changes] for each in flips.positions)
+                assert (settled.debate_id, settled.took_later_side, settled.approved) == ("deb-2", True, True)
+
+
 async def test_feedback_on_a_debate_that_is_forgotten_is_not_kept(tmp_path: Path) -> None:
     async with convergence() as address, running(tmp_path, address) as memory:
         await memory.RecordDebate(debate("deb-1"), metadata=ACME)

@@ -9,6 +9,7 @@ import pytest
 
 from parley.memory import changes as changes_module
 from parley.memory import positions as positions_module
+from parley.memory.approvals import APPROVALS, Approvals
 from parley.memory.changes import CHANGES, SETTLEMENTS
 from parley.memory.positions import Positions
 from parley.memory.retention import DAY, Retention, end_effect
@@ -105,6 +106,11 @@ class Kept:
         found, _ = await self.positions.page(tenant, agent=agent, only_flips=only_flips, after=None, size=200)
         return found
 
+    async def rate(self, debate_id: str, *values: int) -> None:
+        """Record this feedback on a debate, one after the other."""
+        for number, value in enumerate(values, 1):
+            await Approvals(self.documents).put(f"acme/{debate_id}", number, value)
+
     async def outcomes(self) -> dict[tuple[str, str], FlipOutcome.ValueType]:
         """How a stand of a debate stands to one of an earlier debate."""
         return {
@@ -135,7 +141,7 @@ class Kept:
 @pytest.fixture
 async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
     async with open_store(f"sqlite:///{tmp_path / 'store'}", "memory") as store:
-        await store.documents.prepare(POSITIONS, CHANGES, SETTLEMENTS)
+        await store.documents.prepare(POSITIONS, CHANGES, SETTLEMENTS, APPROVALS)
         yield Kept(store.documents, WordMeanings(["fence", "choir", "gate"]), Sides())
 
 
@@ -273,6 +279,80 @@ async def test_a_flip_is_open_until_a_later_decision_on_the_matter_takes_a_side(
     records = [*flip, decision]
     await kept.record(*(records[place] for place in order))
     assert await kept.settled() == {"deb-2": None if took_later is None else ("deb-3", took_later)}
+
+
+@pytest.mark.parametrize(
+    ("flipped", "took_later"),
+    [
+        ((stand("No.", for_decision=True),), True),
+        ((stand("No.", for_decision=False), stand("Yes.", "bo", for_decision=True)), False),
+        ((stand("No.", for_decision=False), stand("Never.", "bo", for_decision=True)), None),
+        ((stand("? Other.", "bo", for_decision=True), stand("No.", for_decision=True)), True),
+        ((stand("? Other.", "bo", for_decision=True), stand("No.", for_decision=False)), None),
+        ((stand("No."),), None),
+    ],
+    ids=[
+        "for it",
+        "against it",
+        "for a third thing",
+        "for unclear words",
+        "against unclear words",
+        "not known",
+    ],
+)
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+async def test_a_debate_that_a_person_found_good_settles_its_own_flips_by_its_decision(
+    kept: Kept, flipped: Sequence[FinalStand], took_later: bool | None, order: Sequence[int]
+) -> None:
+    records = [record("deb-1", stand("Yes.", for_decision=True)), record("deb-2", *flipped)]
+    await kept.record(*(records[place] for place in order))
+    assert await kept.settled() == {"deb-2": None}, "feedback has to agree with it"
+    await kept.rate("deb-2", 1)
+    assert await kept.settled() == {"deb-2": None if took_later is None else ("deb-2", took_later)}
+    await kept.rate("deb-2", 1, -1)
+    assert await kept.settled() == {"deb-2": None}, "the latest feedback counts"
+
+
+async def test_feedback_that_came_before_the_debate_was_recorded_settles_its_flips(kept: Kept) -> None:
+    await kept.rate("deb-2", 1)
+    await kept.record(record("deb-1", stand("Yes.")), record("deb-2", stand("No.", for_decision=True)))
+    assert await kept.settled() == {"deb-2": ("deb-2", True)}
+    (entry,) = await kept.listed(only_flips=True)
+    assert entry.changes[0].settlement.approved
+
+
+async def test_a_flip_is_open_again_if_a_person_does_not_find_the_decision_good_that_settled_it(
+    kept: Kept,
+) -> None:
+    decisions = [record(f"deb-{day}", stand("No.", "bo", for_decision=True)) for day in range(3, 7)]
+    await kept.record(record("deb-1", stand("Yes.")), record("deb-2", stand("No.")), decisions[0])
+    await kept.rate("deb-3", -1)
+    assert await kept.settled() == {"deb-2": None}
+    await kept.record(*decisions[1:])
+    assert await kept.settled() == {"deb-2": ("deb-4", True)}, "the next decision settles it"
+    assert len(await kept.documents.find(SETTLEMENTS, {})) == 4, "one that does not count takes no place"
+    await kept.rate("deb-3", -1, 1)
+    assert await kept.settled() == {"deb-2": ("deb-3", True)}
+
+
+@pytest.mark.parametrize("lost", [True, False])
+async def test_wherever_the_process_stops_the_same_feedback_again_settles_a_flip_once(
+    kept: Kept, lost: bool
+) -> None:
+    await kept.record(record("deb-1", stand("Yes.")), record("deb-2", stand("No.", for_decision=True)))
+    approvals = Approvals(StoppingDocuments(kept.documents, Writes(0, lost)))
+    with pytest.raises(StoppedError):
+        await approvals.put("acme/deb-2", 1, 1)
+    await kept.rate("deb-2", 1)
+    await kept.rate("deb-2", 1)
+    assert await kept.settled() == {"deb-2": ("deb-2", True)}
+    assert len(await kept.documents.find(SETTLEMENTS, {})) == 1
+
+
+async def test_feedback_on_the_debate_before_a_flip_does_not_settle_it(kept: Kept) -> None:
+    await kept.record(record("deb-1", stand("Yes.", for_decision=True)), record("deb-2", stand("No.")))
+    await kept.rate("deb-1", 1)
+    assert await kept.settled() == {"deb-2": None}
 
 
 async def test_the_first_decision_that_takes_a_side_settles_and_the_next_one_does_once_it_is_forgotten(

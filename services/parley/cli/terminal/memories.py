@@ -17,6 +17,7 @@ from parley.v1.memory_pb2 import (
     FLIP_OUTCOME_UNKNOWN,
     CritiquePattern,
     FinalStand,
+    FlipSettlement,
     LedgerPosition,
     Moment,
     MomentKind,
@@ -159,13 +160,17 @@ def _change_lines(change: StandChange, width: int) -> Iterator[str]:
         yield from _wrap(f"Perhaps a flip, from {earlier}: {change.earlier_stand}", width, 2)
     elif change.outcome == FLIP_OUTCOME_FLIP:
         yield from _wrap(f"Flip from {earlier}: {change.earlier_stand}", width, 2)
-        settled = change.settlement
         yield (
-            f"Settled on {_date(settled.concluded_at)} by {settled.debate_id}, for the"
-            f" {'later' if settled.took_later_side else 'earlier'} side"
+            _settlement_line(change.settlement)
             if change.HasField("settlement")
-            else "Open: no later decision has taken a side"
+            else "Open: no later decision and no feedback has settled it"
         )
+
+
+def _settlement_line(settled: FlipSettlement) -> str:
+    side = "later" if settled.took_later_side else "earlier"
+    approved = ", and found good" if settled.approved else ""
+    return f"Settled on {_date(settled.concluded_at)} by {settled.debate_id}, for the {side} side{approved}"
 
 
 def moment_lines(moment: Moment, width: int) -> Iterator[str]:

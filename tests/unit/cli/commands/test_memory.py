@@ -306,7 +306,10 @@ def change(outcome: FlipOutcome.ValueType, settlement: FlipSettlement | None = N
         ),
         (
             change(FLIP_OUTCOME_FLIP),
-            [f"Flip from 2026-03-01 ({KAFKA}): Use Kafka.", "Open: no later decision has taken a side"],
+            [
+                f"Flip from 2026-03-01 ({KAFKA}): Use Kafka.",
+                "Open: no later decision and no feedback has settled it",
+            ],
         ),
         (
             change(
@@ -320,8 +323,20 @@ def change(outcome: FlipOutcome.ValueType, settlement: FlipSettlement | None = N
                 "Settled on 2026-03-03 by deb-9, for the later side",
             ],
         ),
+        (
+            change(
+                FLIP_OUTCOME_FLIP,
+                FlipSettlement(
+                    debate_id=PRICES, concluded_at=Timestamp(seconds=1_772_452_800), approved=True
+                ),
+            ),
+            [
+                f"Flip from 2026-03-01 ({KAFKA}): Use Kafka.",
+                f"Settled on 2026-03-02 by {PRICES}, for the earlier side, and found good",
+            ],
+        ),
     ],
-    ids=("kept", "unknown", "open", "settled"),
+    ids=("kept", "unknown", "open", "settled", "settled by feedback"),
 )
 def test_where_an_agent_stood_is_shown_with_the_side_it_left_and_what_settled_that(
     at: list[str],
