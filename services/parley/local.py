@@ -56,6 +56,7 @@ class LocalSystem:
     Attributes:
         gateway_address: None if it was not started.
         ratings_address: None if it was not started.
+        edge_address: None if it was not started here.
         store: The store of debates, for people.
         own: Whether it runs in this process, rather than in the process that locked the data folder first.
         alone: Whether no other process can run debates of its store.
@@ -69,11 +70,12 @@ class LocalSystem:
     own: bool
     alone: bool = False
     log: Path | None = None
+    edge_address: str | None = None
 
 
 def consecutive_ports(first: int) -> Ports:
-    """Return five consecutive ports."""
-    return Ports(first, first + 1, first + 2, first + 3, first + 4)
+    """Return the orchestrator's port, the four after it, and for the edge the one before it."""
+    return Ports(first, first + 1, first + 2, first + 3, first + 4, edge=first - 1)
 
 
 def list_roles(*, evaluating: bool = False) -> Mapping[str, tuple[str, ...]]:
@@ -256,6 +258,7 @@ async def _run_system(
         if options.purpose != "debates":
             settings = settings.model_copy(update={"max_debates": 0})  # reading claims no debate
         orchestrator = await stack.enter_async_context(services.run_orchestrator(settings))
+        edge = await stack.enter_async_context(services.run_edge(orchestrator))
         if lock is not None and options.purpose == "debates":
             lock.publish(f"{orchestrator},{others.gateway},{others.ratings}")
         return_large_blocks()
@@ -268,6 +271,7 @@ async def _run_system(
             own=True,
             alone=lock is not None,
             log=log,
+            edge_address=edge,
         )
 
 

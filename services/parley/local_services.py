@@ -24,6 +24,14 @@ if TYPE_CHECKING:  # services are imported when they start: a command that start
 NOT_STARTED: Final = "127.0.0.1:9"
 """The address of a service that was not started."""
 _GRACE_SECONDS: Final = 2.0
+_PLAINTEXT: Final = {
+    "auth": "none",
+    "tls_certificate": None,
+    "tls_key": None,
+    "tls_client_ca": None,
+    "ca": "",
+}
+"""Settings of a service on loopback that decides nothing about callers."""
 
 
 Purpose = Literal["debates", "records", "agents", "ratings", "memory", "deleting"]
@@ -33,13 +41,18 @@ agents or ratings (with the gateway or the ratings), to search memory (with memo
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The port of each service; 0 takes a free port."""
+    """The port of each service; 0 takes a free port.
+
+    Attributes:
+        edge: None: no edge runs.
+    """
 
     orchestrator: int = 0
     gateway: int = 0
     convergence: int = 0
     ratings: int = 0
     memory: int = 0
+    edge: int | None = None
 
 
 FREE_PORTS: Final = Ports()
@@ -148,6 +161,22 @@ class LocalServices:
             build(settings, draining=draining, reading=self._read_only) as service,
             self._serve(service, port, settings.auth, draining) as address,
         ):
+            yield address
+
+    @asynccontextmanager
+    async def run_edge(self, orchestrator: str) -> AsyncIterator[str | None]:
+        """Run the edge before the orchestrator at this address, if it has a port; yield its address."""
+        port = self._options.ports.edge
+        if port is None:
+            yield None
+            return
+        from parley.edge.__main__ import run_edge
+        from parley.edge.settings import EdgeSettings
+
+        settings = EdgeSettings.load(
+            **_PLAINTEXT, host=loopback(), port=port, orchestrator=orchestrator, grace_seconds=_GRACE_SECONDS
+        )
+        async with run_edge(settings) as address:
             yield address
 
     @asynccontextmanager

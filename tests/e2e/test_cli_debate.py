@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -266,6 +267,8 @@ def test_up_runs_the_whole_system_until_stopped(tmp_path: Path) -> None:
         system.signal(signal.SIGHUP)  # the terminal is gone
         ended = Command(["debate", "Which?", *TWO, "--server", "127.0.0.1:7401"], tmp_path).end()
         listed = Command(["agents", "--server", "127.0.0.1:7402"], tmp_path).end()
+        with urlopen("http://127.0.0.1:7400/readyz", timeout=30) as answer:
+            ready = answer.read()
         system.signal(signal.SIGTERM)
         stopped = system.end()
     assert ended.code == 0
@@ -273,7 +276,9 @@ def test_up_runs_the_whole_system_until_stopped(tmp_path: Path) -> None:
     assert "architect" in listed.out
     assert "openai/test" in listed.out
     assert stopped.code == 0
+    assert ready == b"ready\n"
     assert stopped.out.splitlines()[:2] == ["orchestrator  127.0.0.1:7401", "gateway       127.0.0.1:7402"]
+    assert stopped.out.splitlines()[-1] == "edge          http://127.0.0.1:7400"
 
 
 def test_up_names_the_option_where_a_port_is_taken(tmp_path: Path) -> None:
@@ -284,22 +289,23 @@ def test_up_names_the_option_where_a_port_is_taken(tmp_path: Path) -> None:
         ended = Command(["up", "--port", str(port - 1)], tmp_path, {"PARLEY_LOCAL_MODEL": "off"}).end()
     assert ended.code == 4
     assert ended.err[-1] == (
-        f"parley: cannot listen on 127.0.0.1:{port}: Address already in use; choose five other ports with --port"
+        f"parley: cannot listen on 127.0.0.1:{port}: Address already in use; choose six other ports with --port"
     )
 
 
-def _find_five_free_ports() -> int:
-    """Return the first of five ports in a row that are free, below those that the system hands out."""
+def _find_six_free_ports() -> int:
+    """Return the first of six ports in a row that are free, below those that the system hands out."""
     for first in range(10_000 + os.getpid() % 1_000 * 10, 32_000, 10):
         with ExitStack() as sockets, suppress(OSError):
-            for port in range(first, first + 5):
+            for port in range(first, first + 6):
                 sockets.enter_context(socket.create_server(("127.0.0.1", port)))
             return first
-    raise AssertionError("there are no five free ports in a row")
+    raise AssertionError("there are no six free ports in a row")
 
 
-def test_up_takes_five_ports_from_the_one_it_is_given(tmp_path: Path) -> None:
-    first = _find_five_free_ports()
+def test_up_takes_five_ports_from_the_one_it_is_given_and_the_one_before_for_the_edge(tmp_path: Path) -> None:
+    edge = _find_six_free_ports()
+    first = edge + 1
     with models() as url:
         system = Command(
             ["up", "--port", str(first), "--advertise", f"127.0.0.1:{first}"],
@@ -311,7 +317,10 @@ def test_up_takes_five_ports_from_the_one_it_is_given(tmp_path: Path) -> None:
         system.signal(signal.SIGTERM)
         stopped = system.end()
     assert json.loads(listed.out)["routes"]["default_routes"] == ["openai/test"]
-    assert stopped.out.split()[1::2] == [f"127.0.0.1:{port}" for port in range(first, first + 5)]
+    assert stopped.out.split()[1::2] == [
+        *(f"127.0.0.1:{port}" for port in range(first, first + 5)),
+        f"http://127.0.0.1:{edge}",
+    ]
 
 
 def test_one_model_answers_for_all_agents_of_a_debate(tmp_path: Path) -> None:

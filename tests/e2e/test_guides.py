@@ -28,7 +28,7 @@ NOT_RUN: Final = {
     "$ make run LOCAL_MODEL": "fetches 470 MB",
     "$ .venv/bin/python -P -m parley.gateway.local_model.fetch": "fetches 470 MB",
     "$ cd examples/node": "installs from npm: tests/integration/orchestrator/test_examples_of_clients.py",
-    "$ parley serve edge": "runs until it is stopped: the newcomer has one",
+    "$ parley serve edge": "runs until it is stopped; the newcomer has one in `parley up`",
     ".venv/bin/python -m tests.support.kept_logs": "writes into the checkout: tests/unit/orchestrator/log",
 }
 """The blocks that this walk leaves out, by how they begin, and why."""
@@ -67,7 +67,7 @@ Propose an answer that would hold in court.
 
 @dataclass(frozen=True)
 class Newcomer:
-    """Somebody with a checkout, a home, a model server, a running `parley up` and an edge before it, who types what is written.
+    """Somebody with a checkout, a home, a model server, a running `parley up` with its edge, who types what is written.
 
     Attributes:
         debates: The ids of debates that ended, one for each placeholder.
@@ -133,7 +133,6 @@ def newcomer(fixed_ports: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
         variables = {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test", "HOME": str(home), "PARLEY_STORE": store}
         try:
             Command(["up"], home, variables).wait_for("Ctrl-C stops")
-            Command(["serve", "edge"], home, variables).wait_for("listening")
             someone = Newcomer(checkout, home, url)
             for _ in PLACEHOLDERS:
                 someone.run("parley", "debate", "One service or several?", "--rounds", "1")

@@ -354,11 +354,11 @@ def analysis(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa
 @click.option("-c", "--config", metavar="FILE", type=_PATH, help="As for debate.")
 @click.option(
     "--port",
-    type=Count(65531),
+    type=Count(65531, 2),
     default=7401,
     show_default=True,
     metavar="N",
-    help="The orchestrator's port; the other services take the four after it.",
+    help="The orchestrator's port; the other services take the four after it, and the edge the one before it.",
 )
 @click.option(
     "--advertise",

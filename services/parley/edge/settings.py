@@ -22,7 +22,7 @@ class EdgeSettings(ServiceSettings):
     edge_hosts: str = Field(
         default="",
         description="Names at which clients reach the edge, comma-separated, without ports; *.NAME for all below one. "
-        "A request to another name is refused. Unset: localhost and its addresses.",
+        "Requests to other names are refused, but for localhost and its addresses.",
     )
     edge_origins: str = Field(
         default="",
@@ -76,7 +76,7 @@ class EdgeSettings(ServiceSettings):
     @property
     def hosts(self) -> list[str]:
         """The names that a request may be for."""
-        return split_list(self.edge_hosts) or list(_LOCAL_NAMES)
+        return [*split_list(self.edge_hosts), *_LOCAL_NAMES]
 
     def orchestrator_channel(self) -> ChannelSettings:
         """Return the settings of the channel: it carries the credentials of each caller, and none of its own."""

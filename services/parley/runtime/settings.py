@@ -39,10 +39,10 @@ class ServiceSettings(AccessSettings):
     )
 
     @classmethod
-    def load(cls) -> Self:
-        """Read the environment; raise ConfigurationError with a line for each bad variable."""
+    def load(cls, **given: Any) -> Self:
+        """Read the environment, but for the values given; raise ConfigurationError with a line for each bad variable."""
         try:
-            return cls()
+            return cls(**given)
         except ValidationError as error:
             problems = (_line(cls, each) for each in error.errors(include_url=False))
             raise ConfigurationError(*problems) from None

@@ -3,12 +3,14 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import grpc
 import pytest
 
 from parley.client import ParleyClient, ParleyError, RatingsClient
-from parley.local import LocalOptions, local_system
+from parley.local import LocalOptions, Ports, local_system
 from parley.runtime.channel import channel
+from parley.runtime.identity.local_token import find_token
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
 ASKED = orchestrator_pb2.ListDebatesRequest()
@@ -81,3 +83,27 @@ async def test_inner_services_let_in_the_user_and_each_other(monkeypatch: pytest
         assert system.ratings_address is not None
         async with RatingsClient(system.ratings_address, patience=0) as ratings:
             assert [each async for each in ratings.list()] == []
+
+
+async def test_the_edge_lets_in_the_same_user_and_what_is_set_for_an_edge_elsewhere_does_not_hinder_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PARLEY_HOST", "0.0.0.0")
+    monkeypatch.setenv("PARLEY_AUTH", "key")
+    monkeypatch.setenv("PARLEY_TLS", "off")
+    monkeypatch.setenv("PARLEY_EDGE_HOSTS", "parley.example")
+    async with (
+        local_system(LocalOptions(purpose="records", ports=Ports(edge=0))) as system,
+        aiohttp.ClientSession() as session,
+    ):
+        url = f"http://{system.edge_address}/parley.v1.OrchestratorService/ListDebates"
+        token = find_token(int(system.orchestrator_address.rpartition(":")[2]))
+        for bearer, status in ((token, 200), ("local_guess", 401)):
+            headers = {"Authorization": f"Bearer {bearer}"}
+            async with session.post(url, json={}, headers=headers) as answer:
+                assert answer.status == status, await answer.text()
+
+
+async def test_the_system_of_a_command_has_no_edge() -> None:
+    async with local_system(LocalOptions(purpose="records")) as system:
+        assert system.edge_address is None

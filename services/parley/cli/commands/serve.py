@@ -28,7 +28,7 @@ _REPORT_SECONDS: Final = 3.0
 
 
 async def serve_all(config_path: Path | None, port: int, advertise: str | None) -> None:
-    """Run the whole system on five consecutive ports until SIGINT or SIGTERM; SIGHUP is ignored."""
+    """Run the whole system on six consecutive ports until SIGINT or SIGTERM; SIGHUP is ignored."""
     from parley.local import LocalOptions, consecutive_ports
 
     found = find_config(config_path)
@@ -58,7 +58,9 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
             )
         host = system.orchestrator_address.rpartition(":")[0]
         for name, listening in dataclasses.asdict(options.ports).items():
-            print_line(f"{name:12}  {host}:{listening}")
+            if name != "edge":
+                print_line(f"{name:12}  {host}:{listening}")
+        print_line(f"{'edge':12}  http://{system.edge_address}")
         sys.stdout.flush()
         assert system.gateway_address is not None
         await report_models(system.gateway_address, DebateSpec(), own=True, patience=_REPORT_SECONDS)
@@ -80,7 +82,7 @@ async def _start(stack: AsyncExitStack, options: "LocalOptions") -> "LocalSystem
         if not isinstance(first, CannotListenError):
             raise
         raise CommandError(
-            f"cannot listen on {first.address}; choose five other ports with --port", CONFIGURATION
+            f"cannot listen on {first.address}; choose six other ports with --port", CONFIGURATION
         ) from None
 
 
