@@ -18,6 +18,8 @@ import parley.v1
 from parley.edge.bounds import OriginCheck, RequestBounds
 from parley.edge.calls import ORCHESTRATOR, OrchestratorCalls
 from parley.edge.connect import RpcApplication
+from parley.edge.console.routes import create_routes
+from parley.edge.console.sessions import SessionCookie, SessionSeal, SignIn
 from parley.edge.events import EventStreams
 from parley.edge.settings import EdgeSettings, split_list
 
@@ -36,12 +38,17 @@ def create_app(
     async def answer_alive(_: Request) -> Response:
         return PlainTextResponse("alive\n")
 
+    seal = SessionSeal(
+        split_list(settings.edge_session_secrets.get_secret_value()), settings.edge_session_seconds
+    )
+    sign_in = SignIn(seal, calls, service.methods_by_name["ListDebates"])
     events = EventStreams(service.methods_by_name["WatchDebate"], calls)
     routes: list[BaseRoute] = [
         Route("/healthz", answer_alive),
         Route("/readyz", answer_ready),
         Route("/v1/debates/{debate_id}/events", events.answer),
         *(Route(each.path, each) for each in (RpcApplication(rpc, calls) for rpc in service.methods)),
+        *create_routes(sign_in),
     ]
     origins = split_list(settings.edge_origins)
     return Starlette(
@@ -56,6 +63,7 @@ def create_app(
             ),
             Middleware(OriginCheck, allowed=origins),
             Middleware(RequestBounds, send_seconds=settings.edge_send_seconds),
+            Middleware(SessionCookie, seal=seal),
         ],
     )
 

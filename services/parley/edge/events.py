@@ -45,7 +45,7 @@ class EventStreams:
         try:
             wanted = _read_request(request)
         except ParleyError as error:
-            return _to_response(error)
+            return to_response(error)
         messages = self._calls.stream(self._method, wanted, dict(request.headers), client)
         first = asyncio.ensure_future(anext(messages))
         try:
@@ -55,7 +55,7 @@ class EventStreams:
         except StopAsyncIteration:
             return Response(status_code=204)
         except ParleyError as error:
-            return _to_response(error)
+            return to_response(error)
         except asyncio.CancelledError:
             first.cancel()
             await asyncio.wait({first})
@@ -117,5 +117,6 @@ def _to_dict(error: ParleyError) -> dict[str, Any]:
     }
 
 
-def _to_response(error: ParleyError) -> Response:
+def to_response(error: ParleyError) -> Response:
+    """Return the error as JSON, with the status that HTTP has for it."""
     return JSONResponse(_to_dict(error), _STATUSES.get(error.code, 500), {"Cache-Control": "no-store"})

@@ -2,12 +2,13 @@
 
 from typing import ClassVar, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from parley.runtime.channel import ChannelSettings
 from parley.runtime.loopback import is_loopback
 from parley.runtime.settings import ServiceSettings
 
+_MIN_SECRET = 32
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -38,6 +39,24 @@ class EdgeSettings(ServiceSettings):
     edge_send_seconds: float = Field(
         default=30, gt=0, le=600, description="Seconds after which a client that does not read is cut off."
     )
+    edge_session_secrets: SecretStr = Field(
+        default=SecretStr(""),
+        description="Secrets, comma-separated, that encrypt the console's sign-in; all edges need the same. The first encrypts, "
+        "all decrypt. Unset: one is made at the start, and a restart signs everyone out.",
+    )
+    edge_session_seconds: float = Field(
+        default=43200,
+        ge=60,
+        le=2592000,
+        description="Seconds after which people sign in to the console again.",
+    )
+
+    @field_validator("edge_session_secrets")
+    @classmethod
+    def _check_secrets(cls, value: SecretStr) -> SecretStr:
+        if any(len(each) < _MIN_SECRET for each in split_list(value.get_secret_value())):
+            raise ValueError(f"each must have {_MIN_SECRET} characters or more")
+        return value
 
     @field_validator("edge_origins")
     @classmethod

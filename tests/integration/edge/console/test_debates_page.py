@@ -1,0 +1,38 @@
+"""The list of debates."""
+
+from playwright.async_api import Page, expect
+
+from tests.integration.edge.conftest import Edge
+from tests.integration.edge.console.conftest import find_serious_faults
+
+
+async def test_debates_are_listed_with_state_question_and_format(page: Page, edge: Edge) -> None:
+    await edge.create()
+    await page.goto("/")
+    row = page.get_by_role("row").filter(has_text="Is water wet?")
+    await expect(row).to_contain_text("panel@1")
+    await expect(row).to_contain_text("completed")
+
+
+async def test_a_new_debate_shows_without_a_reload(page: Page, edge: Edge) -> None:
+    await page.goto("/")
+    await expect(page.get_by_text("There is no debate yet.")).to_be_visible()
+    await edge.create()
+    await expect(page.get_by_role("link", name="Is water wet?")).to_be_visible()
+
+
+async def test_a_search_narrows_the_list(page: Page, edge: Edge) -> None:
+    await edge.create()
+    await page.goto("/")
+    await expect(page.get_by_role("link", name="Is water wet?")).to_be_visible()
+    await page.get_by_label("Search").fill("fire")
+    await expect(page.get_by_text("No debate here has these words.")).to_be_visible()
+    await page.get_by_label("Search").fill("WATER")
+    await expect(page.get_by_role("link", name="Is water wet?")).to_be_visible()
+
+
+async def test_no_serious_fault_of_access_is_found(page: Page, edge: Edge) -> None:
+    await edge.create()
+    await page.goto("/")
+    await expect(page.get_by_role("link", name="Is water wet?")).to_be_visible()
+    assert await find_serious_faults(page) == []
