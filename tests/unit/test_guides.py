@@ -13,8 +13,13 @@ from tests.support.guides import ROOT, Block, find_blocks, is_program, list_page
 
 BLOCKS: Final = [block for page in list_pages() for block in find_blocks(page)]
 ELIDED: Final = re.compile(r"^ *(?:#|//) …$", re.MULTILINE)
-NOT_OURS: Final = ("rules:\n  - seriesQuery", "metrics:\n  enabled")
-"""The beginnings of YAML that other programs read."""
+NOT_OURS: Final = (
+    "rules:\n  - seriesQuery",
+    "metrics:\n  enabled",
+    '{\n  "mcpServers"',  # MCP clients: tests/integration/mcp/test_guide.py
+    '{\n  "servers"',
+)
+"""The beginnings of files that other programs read."""
 MADE_OF_PROMPTS: Final = (
     "prompts/security.md",
     "system.md",

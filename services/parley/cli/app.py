@@ -375,6 +375,17 @@ def up(config: Path | None, port: int, advertise: str | None) -> None:
 
 
 @parley.command()
+@click.option("-c", "--config", metavar="FILE", type=_PATH, help="As for debate.")
+@server_option("orchestrator")
+@trust_option
+def mcp(config: Path | None, server: str | None) -> None:
+    """Offer debates to an MCP client, such as Claude Code, over stdin and stdout."""
+    from parley.cli.commands.mcp import serve_mcp
+
+    execute(serve_mcp(server, config))
+
+
+@parley.command()
 @click.argument("service")
 def serve(service: str) -> None:
     """Run one service in this process; its settings are PARLEY_ variables."""

@@ -42,9 +42,19 @@ class Connection(ABC):
         """
         self._target = target
         self._access = partial(channel_settings, target, tenant, token, ca)
-        self._metadata = (("parley-tenant", tenant),)
+        self._metadata: tuple[tuple[str, str], ...] = (("parley-tenant", tenant),)
         self._patience = patience
         self._channel: grpc.aio.Channel | None = None
+
+    @classmethod
+    def over(
+        cls, connected: grpc.aio.Channel, metadata: Iterable[tuple[str, str]], *, patience: float = 30.0
+    ) -> Self:
+        """Return a client of a channel that is open already, and stays open; `metadata`, such as a caller's credentials, goes with each call."""
+        client = cls("", patience=patience)
+        client._metadata = tuple(metadata)
+        client._create_stub(connected)
+        return client
 
     async def __aenter__(self) -> Self:
         """Open the connection. Raise ConfigurationError if the credentials cannot be used, or would be sent without TLS."""

@@ -60,10 +60,12 @@ async def connect(
     what: str = "orchestrator",
     evaluators: bool = False,
     context_tokens: int | None = None,
+    adopt: bool = False,
 ) -> AsyncIterator[Connection]:
     """Yield the system to talk to; if it runs in this process, it stops at the end of the block.
 
-    With `evaluators`, the configuration file may list evaluators and no agents. `context_tokens` are those of models asked from here. `what` is the service that `server` must be. Raise
+    With `evaluators`, the configuration file may list evaluators and no agents. `context_tokens` are those of models asked from here. With `adopt`, a system of this process goes on with debates that an
+    earlier process left. `what` is the service that `server` must be. Raise
     CommandError if it is another service or does not answer.
     """
     if server is not None:
@@ -82,6 +84,7 @@ async def connect(
                 purpose=purpose,
                 evaluators=evaluators,
                 context_tokens=context_tokens,
+                adopt=adopt,
             )
             system = await stack.enter_async_context(local_system(options))
         yield Connection(

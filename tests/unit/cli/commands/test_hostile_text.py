@@ -60,6 +60,7 @@ CASES: dict[str, list[list[str]]] = {
         ["relationships", HOSTILE, SERVER],
     ],
     "up": [["up", "-c", FILE], ["up", "--advertise", HOSTILE]],
+    "mcp": [["mcp", "-c", FILE], ["mcp", SERVER], ["mcp", "--server", f"{HOSTILE}:1"]],
     "serve": [["serve", HOSTILE]],
     "memory search": [
         ["memory", "search", HOSTILE, SERVER],

@@ -1,0 +1,53 @@
+"""The specification of a debate that a tool starts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from parley.client import DebateSpec
+from parley.v1.debate_pb2 import ContextDocument
+
+_CONTEXT_PATH = "context.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the caller of a tool wants debated.
+
+    Attributes:
+        format: Its name; empty: the default.
+        context: A text that the agents may read; empty: none.
+        agents: Their ids; empty: the default team.
+        ask: Whether the person may be asked, at the beginning and at checkpoints.
+    """
+
+    question: str
+    format: str = ""
+    context: str = ""
+    agents: Sequence[str] = ()
+    ask: bool = False
+
+
+CreateSpec = Callable[[Wish], DebateSpec]
+"""Makes the specification that `complete_spec` completes; raises ParleyError for a wish that it cannot fulfil."""
+
+
+def create_plain_spec(wish: Wish) -> DebateSpec:
+    """Return the specification with the defaults of the orchestrator."""
+    spec = DebateSpec(question=wish.question, format=wish.format)
+    for agent_id in wish.agents:
+        spec.agents.add(agent_id=agent_id)
+    return spec
+
+
+def complete_spec(spec: DebateSpec, wish: Wish) -> DebateSpec:
+    """Add the text, and say whether a person is asked; a choice that the specification makes already stays."""
+    if wish.context:
+        spec.context.append(ContextDocument(path=_CONTEXT_PATH, text=wish.context))
+    if wish.ask:
+        spec.clarifications.SetInParent()
+    else:
+        spec.ClearField("clarifications")
+    is_moderated = spec.format.partition("@")[0] == "moderated" or spec.HasField("moderated")
+    if is_moderated and (wish.ask or not spec.moderated.HasField("checkpoints")):
+        spec.moderated.checkpoints = wish.ask
+    return spec

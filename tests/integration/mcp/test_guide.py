@@ -1,0 +1,59 @@
+"""The configurations of docs/guides/mcp.md, as they are written: each starts a server that offers the tools."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, get_default_environment, stdio_client
+
+from tests.support.guides import find_blocks
+from tests.support.orchestration import Orchestrator
+
+TOOLS: Final = {
+    "debate",
+    "start_debate",
+    "get_debate",
+    "list_debates",
+    "steer_debate",
+    "search_past_debates",
+}
+BLOCKS: Final = [
+    pytest.param(json.loads(each.text), id=each.place)
+    for each in find_blocks("docs/guides/mcp.md")
+    if each.language == "json"
+]
+
+
+def entries(written: dict[str, Any]) -> list[dict[str, Any]]:
+    """The servers of a configuration: VS Code calls them otherwise."""
+    return list((written.get("mcpServers") or written["servers"]).values())
+
+
+@pytest.mark.parametrize("written", BLOCKS)
+async def test_a_configuration_starts_a_server_that_offers_the_tools(
+    written: dict[str, Any], orchestrator: Orchestrator, tmp_path: Path
+) -> None:
+    (entry,) = entries(written)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    mine = {
+        **get_default_environment(),
+        "PATH": path,
+        "HOME": str(tmp_path),
+        "PARLEY_STORE": f"sqlite:///{tmp_path / 'own'}",
+        "PARLEY_LOCAL_SERVERS": "off",
+    }
+    parameters = StdioServerParameters(
+        command=entry["command"],
+        args=[each.replace("127.0.0.1:7401", orchestrator.server.address) for each in entry["args"]],
+        env={**mine, **entry.get("env", {})},
+        cwd=tmp_path,
+    )
+    assert entry.get("type", "stdio") == "stdio"
+    async with Client(stdio_client(parameters)) as client:
+        assert {each.name for each in (await client.list_tools()).tools} == TOOLS
+        listed = await client.call_tool("list_debates", {})
+        assert listed.structured_content == {"debates": [], "more": False}
