@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from parley.edge.app import create_app
+from parley.edge.app import IsReady, create_app, create_health_app
 from parley.edge.calls import ORCHESTRATOR, OrchestratorCalls
 from parley.edge.server import serve_http
 from parley.edge.settings import EdgeSettings
@@ -31,9 +31,28 @@ async def run_edge(settings: EdgeSettings) -> AsyncIterator[str]:
     """
     async with channel(settings.orchestrator, settings.orchestrator_channel()) as connection:
         calls = OrchestratorCalls(connection, settings.edge_streams_per_caller)
-        app = create_app(settings, calls, lambda: _is_serving(connection))
-        async with serve_http(app, settings) as address:
+
+        async def is_ready() -> bool:
+            return await _is_serving(connection)
+
+        async with (
+            _serve_health(settings, is_ready),
+            serve_http(create_app(settings, calls, is_ready), settings) as address,
+        ):
             yield address
+
+
+@asynccontextmanager
+async def _serve_health(settings: EdgeSettings, is_ready: IsReady) -> AsyncIterator[None]:
+    """Answer probes at the health port, if one is set: in plaintext, since they have no certificate."""
+    if settings.health_port is None:
+        yield
+        return
+    plain = settings.model_copy(
+        update={"port": settings.health_port, "tls_certificate": None, "tls_key": None}
+    )
+    async with serve_http(create_health_app(is_ready), plain, "PARLEY_HEALTH_PORT"):
+        yield
 
 
 async def _is_serving(connection: grpc.aio.Channel) -> bool:

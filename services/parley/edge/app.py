@@ -23,29 +23,20 @@ from parley.edge.console.sessions import SessionCookie, SessionSeal, SignIn
 from parley.edge.events import EventStreams
 from parley.edge.settings import EdgeSettings, split_list
 
+IsReady = Callable[[], Awaitable[bool]]
+"""Says whether the orchestrator answers."""
 
-def create_app(
-    settings: EdgeSettings, calls: OrchestratorCalls, is_ready: Callable[[], Awaitable[bool]]
-) -> Starlette:
-    """Return the application. `is_ready` says whether the orchestrator answers."""
+
+def create_app(settings: EdgeSettings, calls: OrchestratorCalls, is_ready: IsReady) -> Starlette:
+    """Return the application."""
     service = _find_service()
-
-    async def answer_ready(_: Request) -> Response:
-        if await is_ready():
-            return PlainTextResponse("ready\n")
-        return PlainTextResponse("the orchestrator does not answer\n", 503)
-
-    async def answer_alive(_: Request) -> Response:
-        return PlainTextResponse("alive\n")
-
     seal = SessionSeal(
         split_list(settings.edge_session_secrets.get_secret_value()), settings.edge_session_seconds
     )
     sign_in = SignIn(seal, calls, service.methods_by_name["ListDebates"])
     events = EventStreams(service.methods_by_name["WatchDebate"], calls)
     routes: list[BaseRoute] = [
-        Route("/healthz", answer_alive),
-        Route("/readyz", answer_ready),
+        *_create_probes(is_ready),
         Route("/v1/debates/{debate_id}/events", events.answer),
         *(Route(each.path, each) for each in (RpcApplication(rpc, calls) for rpc in service.methods)),
         *create_routes(sign_in),
@@ -66,6 +57,23 @@ def create_app(
             Middleware(SessionCookie, seal=seal),
         ],
     )
+
+
+def create_health_app(is_ready: IsReady) -> Starlette:
+    """Return the application of the health port, which answers probes alone, whatever name they ask for."""
+    return Starlette(routes=_create_probes(is_ready))
+
+
+def _create_probes(is_ready: IsReady) -> list[BaseRoute]:
+    async def answer_ready(_: Request) -> Response:
+        if await is_ready():
+            return PlainTextResponse("ready\n")
+        return PlainTextResponse("the orchestrator does not answer\n", 503)
+
+    async def answer_alive(_: Request) -> Response:
+        return PlainTextResponse("alive\n")
+
+    return [Route("/healthz", answer_alive), Route("/readyz", answer_ready)]
 
 
 def _find_service() -> ServiceDescriptor:

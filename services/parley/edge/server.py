@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Iterator
-from typing import Final
+from typing import Final, Literal
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -17,6 +17,9 @@ _HEADER_BYTES: Final = 16 * 1024
 _CONNECTIONS: Final = 2048
 _KEEP_ALIVE_SECONDS: Final = 75
 
+PortVariable = Literal["PARLEY_PORT", "PARLEY_HEALTH_PORT"]
+"""What names the port, for an error."""
+
 
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
@@ -26,13 +29,16 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def serve_http(app: ASGIApp, settings: EdgeSettings) -> AsyncIterator[str]:
+async def serve_http(
+    app: ASGIApp, settings: EdgeSettings, port: PortVariable = "PARLEY_PORT"
+) -> AsyncIterator[str]:
     """Serve the application while the block runs; yield its address. Open requests then have the grace seconds to end.
 
-    Raise CannotListenError if the address is taken or is none of this machine's.
+    Raise CannotListenError if the address is taken or is none of this machine's, ConfigurationError if a certificate
+    cannot be used.
     """
-    listening = _listen(settings.host, settings.port)
     server = _Server(_configure(app, settings))
+    listening = _listen(settings.host, settings.port, port)
     serving = asyncio.create_task(server.serve([listening]))
     try:
         while not (server.started or serving.done()):  # noqa: ASYNC110 (uvicorn notifies no one)
@@ -45,7 +51,7 @@ async def serve_http(app: ASGIApp, settings: EdgeSettings) -> AsyncIterator[str]
 
 def _configure(app: ASGIApp, settings: EdgeSettings) -> uvicorn.Config:
     proxies = split_list(settings.edge_trusted_proxies)
-    certificate, key = settings.tls_certificate, settings.tls_key
+    tls = settings.server_tls()
     return uvicorn.Config(
         app,
         http="h11",
@@ -60,12 +66,11 @@ def _configure(app: ASGIApp, settings: EdgeSettings) -> uvicorn.Config:
         limit_concurrency=_CONNECTIONS,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=round(settings.grace_seconds),
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
+        ssl_context_factory=(lambda *_: tls.ssl_context()) if tls is not None else None,
     )
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, variable: PortVariable) -> socket.socket:
     bare = host.strip("[]")
     try:
         family = socket.AF_INET6 if ":" in bare else socket.AF_INET
@@ -74,5 +79,5 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.bind((bare, port))
         listening.set_inheritable(False)
     except OSError as error:
-        raise CannotListenError(f"{join_address(host, port)} ({error.strerror})") from None
+        raise CannotListenError(f"{join_address(host, port)} ({error.strerror})", variable) from None
     return listening

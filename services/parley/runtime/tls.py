@@ -5,6 +5,7 @@ gRPC supports only TLS 1.2 and newer; `tests/integration/runtime/test_tls.py` ch
 
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +31,7 @@ class ServerTls:
             *paths,
             check=_pem_check(certificate, key),
         )
-        self._requires_client_certificate = client_ca is not None
+        self._certificate, self._key, self._client_ca = certificate, key, client_ca
         self._last_contents: tuple[bytes, ...] = ()
 
     def credentials(self) -> grpc.ServerCredentials:
@@ -38,8 +39,33 @@ class ServerTls:
         return grpc.dynamic_ssl_server_credentials(
             self._configuration(),
             self._new_configuration,  # type: ignore[arg-type]  # None: no other one
-            self._requires_client_certificate,
+            self._client_ca is not None,
         )
+
+    def ssl_context(self) -> ssl.SSLContext:
+        """Return a context for a server that is not gRPC's; a connection after a change gets the new certificate."""
+        first = newest = self._create_context()
+        seen = self._files.contents()
+
+        def use_newest(connection: ssl.SSLObject, _name: str, _first: ssl.SSLContext) -> None:
+            nonlocal newest, seen
+            contents = self._files.contents()
+            if contents != seen:
+                with suppress(OSError):  # replaced once more meanwhile: the next connection looks again
+                    newest, seen = self._create_context(), contents
+            connection.context = newest
+
+        first.sni_callback = use_newest
+        return first
+
+    def _create_context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self._certificate, self._key, lambda: "")
+        if self._client_ca is not None:
+            context.load_verify_locations(self._client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
 
     def _new_configuration(self) -> grpc.ServerCertificateConfiguration | None:
         """Return the configuration if it changed, else None; gRPC asks at every handshake, in a thread of its own."""
