@@ -96,8 +96,11 @@ class Stand:
         return to_place((self.concluded, self.key))
 
     def find_matter(self, earlier: "Stand") -> Matter:
-        """Return whether an earlier stand is on the same matter: this debate's decision says so, or the questions are alike."""
-        if self.related.get(earlier.debate):
+        """Return whether an earlier stand is on the same matter: this debate's answer says so or not, or the questions are alike."""
+        relation = self.related.get(earlier.debate)
+        if relation == effect.DECISION_RELATION_OTHER_MATTER:
+            return Matter.OTHER
+        if relation:
             return Matter.SAME
         if self.model != earlier.model:
             return Matter.OTHER

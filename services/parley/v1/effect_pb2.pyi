@@ -86,9 +86,11 @@ class _DecisionRelationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Deci
     """The earlier decision stays, with an exception or more detail."""
     DECISION_RELATION_REVERSES: _DecisionRelation.ValueType  # 3
     """It decides otherwise."""
+    DECISION_RELATION_OTHER_MATTER: _DecisionRelation.ValueType  # 4
+    """The earlier decision is about another matter: it is neither kept nor reversed."""
 
 class DecisionRelation(_DecisionRelation, metaclass=_DecisionRelationEnumTypeWrapper):
-    """How an answer stands to an earlier decision about the same matter."""
+    """How an answer stands to an earlier decision."""
 
 DECISION_RELATION_UNSPECIFIED: DecisionRelation.ValueType  # 0
 """Not known."""
@@ -98,6 +100,8 @@ DECISION_RELATION_REFINES: DecisionRelation.ValueType  # 2
 """The earlier decision stays, with an exception or more detail."""
 DECISION_RELATION_REVERSES: DecisionRelation.ValueType  # 3
 """It decides otherwise."""
+DECISION_RELATION_OTHER_MATTER: DecisionRelation.ValueType  # 4
+"""The earlier decision is about another matter: it is neither kept nor reversed."""
 Global___DecisionRelation: _TypeAlias = DecisionRelation  # noqa: Y015
 
 @_typing.final
@@ -337,7 +341,7 @@ Global___DecisionConfidence: _TypeAlias = DecisionConfidence  # noqa: Y015
 
 @_typing.final
 class RelatedDecision(_message.Message):
-    """How an answer stands to what an earlier debate decided about the same matter, by the word of the agent that wrote the answer."""
+    """How an answer stands to what an earlier debate decided on a like question, by the word of the agent that wrote the answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -13,7 +13,7 @@ from parley.orchestrator.phases.past import PAST_FOR_AUTHORS
 from parley.runtime.server import RunningServer
 from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.debate_pb2 import DebateSpec
-from parley.v1.effect_pb2 import DECISION_RELATION_REVERSES
+from parley.v1.effect_pb2 import DECISION_RELATION_OTHER_MATTER, DECISION_RELATION_REVERSES
 from parley.v1.moderated_pb2 import ModeratedSettings
 from parley.v1.orchestrator_pb2 import CreateDebateRequest, GetReportRequest
 from tests.integration.orchestrator.around import TWO, Around, held
@@ -94,6 +94,25 @@ async def test_an_answer_says_which_earlier_decision_it_reverses_and_memory_keep
         if each.debate == third.id and "Earlier decision 1" in each.prompt
     ]
     assert any(f"It reverses the decision of {day}: {related.decision}" in each for each in shown)
+
+
+async def test_that_an_earlier_decision_is_about_another_matter_is_kept_and_shown_but_not_to_later_debates(
+    orchestrator: Orchestrator, gateway: ScriptedGateway, form: str
+) -> None:
+    first = await held(orchestrator, await decide_again(orchestrator, form))
+    let_answers_say(gateway, [{"number": 1, "relation": "other matter", "reason": "It is of another team."}])
+    second = await held(orchestrator, await decide_again(orchestrator, form))
+    (related,) = second.outcome.related
+    assert (related.debate_id, related.relation) == (first.id, DECISION_RELATION_OTHER_MATTER)
+    assert not [each for each in second.warnings if "earlier" in each]
+    report = await orchestrator.stub.GetReport(GetReportRequest(debate_id=second.id), timeout=WITHIN)
+    assert (
+        f"Is about another matter than the decision of {describe_day(related.decided_at)}" in report.markdown
+    )
+    third = await held(orchestrator, await decide_again(orchestrator, form))
+    prompts = [each.prompt for each in gateway.calls if each.debate == third.id]
+    assert any("Earlier decision 2" in each for each in prompts)
+    assert not any("another matter than" in each for each in prompts)
 
 
 async def test_an_answer_that_says_nothing_of_an_earlier_decision_has_a_warning_and_no_made_up_word(

@@ -20,6 +20,7 @@ from parley.storage.opening import open_store
 from parley.storage.ports import Document, Documents
 from parley.v1.effect_pb2 import (
     DECISION_RELATION_CONFIRMS,
+    DECISION_RELATION_OTHER_MATTER,
     DECISION_RELATION_REFINES,
     DECISION_RELATION_REVERSES,
     DecisionRelation,
@@ -212,6 +213,24 @@ async def test_a_matter_is_the_same_whatever_the_question_if_the_decision_names_
         record("deb-1", stand("Yes.")), record("deb-2", stand("No."), question=CHOIR, deb_1=REFINES)
     )
     assert await kept.outcomes() == {("deb-2", "deb-1"): FLIP}
+
+
+async def test_stands_on_like_questions_are_not_compared_if_the_answer_says_that_it_is_another_matter(
+    kept: Kept,
+) -> None:
+    other = record("deb-2", stand("No.", for_decision=True), deb_1=DECISION_RELATION_OTHER_MATTER)
+    await kept.record(record("deb-1", stand("Yes.", for_decision=True)), other)
+    assert not await kept.outcomes()
+
+
+async def test_a_decision_does_not_settle_a_flip_that_its_answer_calls_another_matter(kept: Kept) -> None:
+    other = DECISION_RELATION_OTHER_MATTER
+    await kept.record(
+        record("deb-1", stand("Yes.")),
+        record("deb-2", stand("No.")),
+        record("deb-3", stand("No.", "bo", for_decision=True), deb_1=other, deb_2=other),
+    )
+    assert await kept.settled() == {"deb-2": None}
 
 
 @pytest.mark.parametrize(

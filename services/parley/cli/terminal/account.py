@@ -12,9 +12,9 @@ from parley.cli.terminal.words import (
     cost_text,
     debating_agents,
     duration_text,
-    enum_text,
     failure_lines,
     first_line,
+    relation_text,
     rounds_text,
     run_seconds,
     utc_day_text,
@@ -45,7 +45,6 @@ from parley.v1.debate_pb2 import (
     DraftGroups,
     Work,
 )
-from parley.v1.effect_pb2 import DecisionRelation
 from parley.v1.panel_pb2 import EFFORT_QUICK
 
 _WIDTH = 100
@@ -174,8 +173,9 @@ def news_lines(debate: Debate) -> Iterator[str]:
     yield from _source_lines(debate)
     for each in debate.outcome.related:
         if each.relation:
-            relation = enum_text(DecisionRelation.DESCRIPTOR, each.relation).capitalize()
-            decided = f"{relation} the decision of {utc_day_text(each.decided_at)} ({each.debate_id})"
+            decided = (
+                f"{relation_text(each)} the decision of {utc_day_text(each.decided_at)} ({each.debate_id})"
+            )
             yield printable_line(f"{decided}: {each.reason}" if each.reason else f"{decided}.")
     yield from moment_lines(debate)
 

@@ -7,11 +7,11 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.cli.terminal.markdown import plain_text
-from parley.cli.terminal.words import enum_text, local_time_text, one_line
+from parley.cli.terminal.words import enum_text, local_time_text, one_line, relation_text
 from parley.runtime.printable import printable, printable_line
 from parley.runtime.safe_markdown import inline, list_item, to_safe_markdown
 from parley.v1.critique_pb2 import IssueStatus
-from parley.v1.effect_pb2 import DecisionConfidence, DecisionRelation, RelatedDecision
+from parley.v1.effect_pb2 import DECISION_RELATION_OTHER_MATTER, DecisionConfidence, RelatedDecision
 from parley.v1.memory_pb2 import (
     FLIP_OUTCOME_FLIP,
     FLIP_OUTCOME_UNKNOWN,
@@ -75,12 +75,13 @@ def found_lines(number: int, debate: PastDebate, width: int) -> Iterator[str]:
         confidence_text(debate.confidence),
         f"{debate.relevance.similarity_percent:.0f} % alike",
     )
+    on_matter = [each for each in debate.related if each.relation != DECISION_RELATION_OTHER_MATTER]
     below = [
         *question[1:],
         ", ".join(each for each in facts if each),
         *_wrap(plain_text(debate.conclusion[:_READ]), inner, _MAX_CONCLUSION_LINES),
         *_dissent_lines(debate.dissents, inner),
-        *(_related_line(each, inner) for each in debate.related[:_MAX_RELATED]),
+        *(_related_line(each, inner) for each in on_matter[:_MAX_RELATED]),
         debate.debate_id,
     ]
     yield from (f"{_INDENT}{line}" for line in below)
@@ -101,8 +102,7 @@ def _related_line(related: RelatedDecision, width: int) -> str:
 
 def _relation_text(related: RelatedDecision) -> str:
     """Return `Reverses the decision of 2026-03-01`."""
-    known = enum_text(DecisionRelation.DESCRIPTOR, related.relation)
-    relation = known.capitalize() if related.relation else "Is about"
+    relation = relation_text(related) if related.relation else "Is about"
     return f"{relation} the decision of {_date(related.decided_at)}"
 
 

@@ -23,6 +23,7 @@ from parley.v1.debate_pb2 import (
     FailedContribution,
     Work,
 )
+from parley.v1.effect_pb2 import DECISION_RELATION_OTHER_MATTER, DecisionRelation, RelatedDecision
 
 
 def enum_text(enum: EnumDescriptor, number: int) -> str:
@@ -32,6 +33,13 @@ def enum_text(enum: EnumDescriptor, number: int) -> str:
         return str(number)
     prefix = "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in enum.name).lstrip("_")
     return str(value.name).removeprefix(f"{prefix}_").lower()
+
+
+def relation_text(related: RelatedDecision) -> str:
+    """Return how an answer stands to an earlier decision: `Reverses`, or `Is about another matter than`."""
+    if related.relation == DECISION_RELATION_OTHER_MATTER:
+        return "Is about another matter than"
+    return enum_text(DecisionRelation.DESCRIPTOR, related.relation).capitalize()
 
 
 def work_phase_text(work: Work) -> str:

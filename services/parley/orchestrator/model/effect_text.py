@@ -9,6 +9,7 @@ from parley.v1.effect_pb2 import (
     DECISION_COMPARISON_OTHER,
     DECISION_COMPARISON_SAME,
     DECISION_COMPARISON_TIE_BROKEN,
+    DECISION_RELATION_OTHER_MATTER,
     ChangedStand,
     DebateEffect,
     DecisionConfidence,
@@ -96,7 +97,9 @@ def describe_related(related: RelatedDecision) -> str:
 
 
 def name_of_relation(related: RelatedDecision) -> str:
-    """Return how an answer stands to an earlier decision, such as `reverses`."""
+    """Return how an answer stands to an earlier decision, such as `reverses`: what comes before `the decision of …`."""
+    if related.relation == DECISION_RELATION_OTHER_MATTER:
+        return "is about another matter than"
     return DecisionRelation.Name(related.relation).removeprefix("DECISION_RELATION_").lower()
 
 

@@ -17,6 +17,7 @@ from parley.orchestrator.phases.schemas import Line, prompt_schema, valid_items
 from parley.orchestrator.phases.situation import HISTORY_PRIORITY
 from parley.v1.effect_pb2 import (
     DECISION_RELATION_CONFIRMS,
+    DECISION_RELATION_OTHER_MATTER,
     DECISION_RELATION_REFINES,
     DECISION_RELATION_REVERSES,
     RelatedDecision,
@@ -30,6 +31,7 @@ _RELATIONS: Final = {
     "confirms": DECISION_RELATION_CONFIRMS,
     "refines": DECISION_RELATION_REFINES,
     "reverses": DECISION_RELATION_REVERSES,
+    "other matter": DECISION_RELATION_OTHER_MATTER,
 }
 _Relation = Literal["confirms", "refines", "reverses", "other matter"]
 _TITLE: Final = "Decisions of earlier debates on like questions, the likeliest first"
@@ -68,6 +70,8 @@ def _describe(number: int, past: PastDebate) -> Iterator[str]:
         source = "" if each.source in each.text else f" ({to_line(each.source, _MAX_LINE)})"
         yield f"It rests on: {to_line(each.text, _MAX_LINE)}{source}"
     for related in past.related:
+        if related.relation == DECISION_RELATION_OTHER_MATTER:
+            continue  # agents learn nothing from it
         yield f"It {name_of_relation(related)} the decision of {describe_day(related.decided_at)}: {related.decision}"
 
 
@@ -118,7 +122,7 @@ class PastQuestion:
         return {"type": "array", "items": item, "maxItems": len(self.past)}
 
     def list_related(self, said: Sequence[ParsedRelation]) -> list[RelatedDecision]:
-        """Return how the answer stands to each decision about the same matter, in the order in which they are shown."""
+        """Return how the answer stands to each decision of which it says that, in the order in which they are shown."""
         by_number = {each.number: each for each in said}
         return [
             RelatedDecision(
@@ -129,7 +133,7 @@ class PastQuestion:
                 reason=to_line(found.reason, _MAX_LINE),
             )
             for number, past in enumerate(self.past, start=1)
-            if (found := by_number.get(number)) is not None and found.relation in _RELATIONS
+            if (found := by_number.get(number)) is not None
         ]
 
     def list_unanswered(self, said: Sequence[ParsedRelation]) -> list[str]:

@@ -9,7 +9,12 @@ from rich.cells import cell_len
 
 from parley.cli.__main__ import run
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, Issue
-from parley.v1.effect_pb2 import DECISION_RELATION_REVERSES, DecisionConfidence
+from parley.v1.effect_pb2 import (
+    DECISION_RELATION_OTHER_MATTER,
+    DECISION_RELATION_REVERSES,
+    DecisionConfidence,
+    RelatedDecision,
+)
 from parley.v1.memory_pb2 import (
     FLIP_OUTCOME_FLIP,
     FLIP_OUTCOME_NO_FLIP,
@@ -152,6 +157,15 @@ def test_that_an_earlier_decision_is_reversed_is_said_with_its_date_and_why(
         relation=DECISION_RELATION_REVERSES,
         reason="The team is smaller now.",
     )
+    found.debate.related.insert(
+        0,
+        RelatedDecision(
+            debate_id="deb-2",
+            decided_at=Timestamp(seconds=1_772_366_400),
+            decision="Use paper.",
+            relation=DECISION_RELATION_OTHER_MATTER,
+        ),
+    )
     found.debate.related.add(debate_id="deb-1", decided_at=Timestamp(seconds=1_772_366_400))
     orchestrator.memories = {KAFKA: found}
     assert run(["memory", "search", "Kafka?", *at]) == 0
@@ -165,6 +179,7 @@ def test_that_an_earlier_decision_is_reversed_is_said_with_its_date_and_why(
         f"- Reverses the decision of 2026-03-01 ({PRICES}): Use Kafka. Why: The team is smaller now.\n"
         in shown
     )
+    assert "- Is about another matter than the decision of 2026-03-01 (deb-2): Use paper.\n" in shown
 
 
 def test_a_stand_is_shown_with_the_first_one_of_its_agent_if_that_was_another(

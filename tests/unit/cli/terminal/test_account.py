@@ -30,7 +30,12 @@ from parley.v1.debate_pb2 import (
     StopReason,
     Work,
 )
-from parley.v1.effect_pb2 import DECISION_RELATION_CONFIRMS, DECISION_RELATION_REVERSES, RelatedDecision
+from parley.v1.effect_pb2 import (
+    DECISION_RELATION_CONFIRMS,
+    DECISION_RELATION_OTHER_MATTER,
+    DECISION_RELATION_REVERSES,
+    RelatedDecision,
+)
 from parley.v1.panel_pb2 import EFFORT_QUICK, PanelSettings
 from parley.v1.source_pb2 import Source, SourceUse
 
@@ -166,10 +171,17 @@ def test_what_is_new_is_how_the_answer_stands_to_each_earlier_decision_in_a_line
         ),
         RelatedDecision(debate_id="deb-2", decided_at=march, relation=DECISION_RELATION_CONFIRMS),
         RelatedDecision(debate_id="deb-3", decided_at=march),
+        RelatedDecision(
+            debate_id="deb-4",
+            decided_at=march,
+            relation=DECISION_RELATION_OTHER_MATTER,
+            reason="It is of another team.",
+        ),
     ]
     assert list(news_lines(Debate(outcome=Outcome(related=related)))) == [
         "Reverses the decision of 3 March 2026 (deb-1): The load has fallen.",
         "Confirms the decision of 3 March 2026 (deb-2).",
+        "Is about another matter than the decision of 3 March 2026 (deb-4): It is of another team.",
     ]
     assert list(news_lines(Debate())) == []
 

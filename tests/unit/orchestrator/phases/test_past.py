@@ -7,6 +7,7 @@ from parley.orchestrator.phases.past import ParsedRelation, PastQuestion, past_p
 from parley.orchestrator.phases.situation import HISTORY_PRIORITY
 from parley.v1.effect_pb2 import (
     DECISION_RELATION_CONFIRMS,
+    DECISION_RELATION_OTHER_MATTER,
     DECISION_RELATION_REFINES,
     DecisionConfidence,
     RelatedDecision,
@@ -105,8 +106,10 @@ def test_related_decisions_come_in_the_order_in_which_they_are_shown_and_the_las
     assert second.debate_id == "deb-2"
 
 
-def test_what_is_not_known_of_a_past_decision_has_no_line() -> None:
-    (quoted, _) = past_prompt([PastDebate(question="Q?", conclusion="C.", concluded_at=MARCH)])
+def test_what_is_not_known_of_a_past_decision_and_what_was_another_matter_for_it_has_no_line() -> None:
+    past = PastDebate(question="Q?", conclusion="C.", concluded_at=MARCH)
+    past.related.add(debate_id="deb-0", decided_at=MARCH, relation=DECISION_RELATION_OTHER_MATTER)
+    (quoted, _) = past_prompt([past])
     inner = [each for each in quoted.text.splitlines()[1:] if not each.startswith(("<<<", ">>>"))]
     assert inner == ["Earlier decision 1, of 3 March 2026", "Question: Q?", "Decision: C."]
 
@@ -116,14 +119,15 @@ def test_without_past_decisions_nothing_is_read_and_nothing_asked() -> None:
     assert (PastQuestion().to_prompt(), PastQuestion().to_task()) == ((), "")
 
 
-def test_a_decision_about_another_matter_or_one_that_is_not_there_is_not_related() -> None:
+def test_a_decision_about_another_matter_is_recorded_as_that_and_one_that_is_not_there_is_not() -> None:
     asked = PastQuestion((SHARDING, SHARDING))
     said = [
         ParsedRelation(number=1, relation="confirms", reason="It  still\nholds."),
-        ParsedRelation(number=2, relation="other matter"),
+        ParsedRelation(number=2, relation="other matter", reason="It is of another team."),
         ParsedRelation(number=3, relation="reverses"),
     ]
-    (related,) = asked.list_related(said)
+    related, other = asked.list_related(said)
+    assert (other.relation, other.reason) == (DECISION_RELATION_OTHER_MATTER, "It is of another team.")
     assert related == RelatedDecision(
         debate_id="deb-1",
         decided_at=MARCH,
