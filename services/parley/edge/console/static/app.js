@@ -21,6 +21,7 @@ import { h, replace } from "./dom.js";
 const PAGES = [
   [/^\/$/, () => import("./debates.js")],
   [/^\/login$/, () => import("./login.js")],
+  [/^\/debates\/([^/]+)$/, () => import("./debate.js")],
 ];
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
