@@ -13,10 +13,10 @@ import aiohttp
 import grpc
 
 from parley.client import DebateSpec, ParleyClient, ParleyError
-from parley.client.watching import WatchStream, watch_events
 from parley.orchestrator.log.journal import log_name
 from parley.runtime.channel import channel
 from parley.runtime.errors import from_rpc_error
+from parley.runtime.watching import WatchStream, watch_events
 from parley.storage.opening import open_store
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.agent_pb2 import Agent, PromptText, SummarySettings

@@ -13,8 +13,8 @@ from parley.client.debates import ParleyClient
 from parley.client.events import event_kind, event_name, event_payload
 from parley.client.export import export
 from parley.client.listings import GatewayClient, RatingsClient
-from parley.client.watching import TextPiece
 from parley.runtime.errors import ParleyError
+from parley.runtime.watching import TextPiece
 from parley.v1.access_pb2 import AccessRole
 from parley.v1.debate_pb2 import Debate, DebateSpec, DebateStatus
 from parley.v1.event_pb2 import Event

@@ -9,13 +9,12 @@ from typing import Any, Final, Self, TypeVar
 import grpc
 
 from parley.client.access import channel_settings
-from parley.runtime.backoff import Backoff, retry
+from parley.runtime.backoff import retry
 from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import from_rpc_error, is_transport
+from parley.runtime.watching import RECONNECTION
 
-RECONNECTION: Final = Backoff(first=0.1, maximum=5.0, jitter=0.5)
-"""Pauses before a broken connection is used again."""
 _CALL_SECONDS: Final = 30.0
 
 Answer = TypeVar("Answer")

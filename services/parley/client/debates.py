@@ -11,8 +11,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.client.connection import Connection
 from parley.client.large_debate import TOO_LARGE, fill_answer, fill_contributions, fill_documents
-from parley.client.watching import LogStream, TextPiece, WatchStream, read_stored_events, watch_events
 from parley.runtime.errors import ParleyError
+from parley.runtime.watching import LogStream, TextPiece, WatchStream, read_stored_events, watch_events
 from parley.v1 import (
     access_pb2,
     debate_pb2,

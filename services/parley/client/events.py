@@ -7,7 +7,7 @@ match event_payload(event):
 
 from google.protobuf.message import Message
 
-from parley.client.watching import TextPiece
+from parley.runtime.watching import TextPiece
 from parley.v1 import event_pb2
 from parley.v1.event_pb2 import Event, PhaseEntered, StepSucceeded
 from parley.v1.orchestrator_pb2 import StepDelta

@@ -11,8 +11,8 @@ from typing import Final
 
 from parley.client.debates import ParleyClient
 from parley.client.events import event_kind
-from parley.client.watching import TextPiece
 from parley.runtime.errors import ConfigurationError, ParleyError
+from parley.runtime.watching import TextPiece
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Debate, DebateSpec, DebateStatus, Participant
 from parley.v1.panel_pb2 import PanelSettings

@@ -11,9 +11,9 @@ from typing import Any
 import grpc
 import pytest
 
-from parley.client.watching import TextPiece, WatchStream, watch_events
 from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat
 from parley.runtime.server import RunningServer
+from parley.runtime.watching import TextPiece, WatchStream, watch_events
 from parley.storage.opening import Store, open_store
 from parley.v1 import orchestrator_pb2
 from parley.v1.event_pb2 import Event

@@ -9,11 +9,11 @@ from typing import Any
 import grpc
 import pytest
 
-from parley.client.watching import WatchStream, watch_events
 from parley.orchestrator.watch.watcher import slow_reader_error
 from parley.runtime.byte_budget import ByteBudget, Share
 from parley.runtime.errors import ParleyError, from_rpc_error
 from parley.runtime.server import RunningServer
+from parley.runtime.watching import WatchStream, watch_events
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.event_pb2 import Event
 from tests.support.orchestration import Orchestrator, kind_of, orchestrating

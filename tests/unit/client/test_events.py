@@ -3,8 +3,8 @@
 import pytest
 
 from parley.client.events import event_name
-from parley.client.watching import TextPiece
 from parley.orchestrator.formats.shipped import all_formats
+from parley.runtime.watching import TextPiece
 from parley.v1.event_pb2 import (
     Concluded,
     DebateFailed,

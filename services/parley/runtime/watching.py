@@ -8,10 +8,12 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 import grpc
 
-from parley.client.connection import RECONNECTION
+from parley.runtime.backoff import Backoff
 from parley.runtime.errors import from_rpc_error, internal, is_transport, unavailable
 from parley.v1 import event_pb2, orchestrator_pb2
 
+RECONNECTION: Final = Backoff(first=0.1, maximum=5.0, jitter=0.5)
+"""Pauses before a broken connection is used again."""
 _SILENCE_SECONDS: Final = 45.0
 """Heartbeats come every 15 s; a stream that misses three of them is broken."""
 _RETRIED: Final = frozenset({"STORE_UNAVAILABLE", "SLOW_READER"})
