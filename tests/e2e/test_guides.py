@@ -46,6 +46,9 @@ TOKEN: Final = next(block for block in BLOCKS if block.text.startswith("TOKEN=")
 SHOWN: Final = {
     "OrchestratorService/CreateDebate": r'"debateId": *"deb-',
     "OrchestratorService/GetAnswer": r'"markdown": *"',
+    "/v1/models": r'"id": *"panel"',
+    "/v1/chat/completions": r'"object": *"chat.completion"',
+    "from openai import": r"^### Round 1 of",
     "/events": r"event: end\ndata: \{\}",
     "SyncParleyClient, event_kind": r"^(\d+ )?closed$",
     "ParleyClient, ParleyError, event_payload": r"^[1-3] of 3 rounds: .",  # it may be over before its rounds are ended
@@ -53,6 +56,7 @@ SHOWN: Final = {
     'parley debate "Should this service': r"^- \*\*Confidence:\*\*",
 }
 """What some blocks print, by a part of them."""
+EDGE: Final = "http://localhost:7400/v1"
 PLACEHOLDERS: Final = ("deb-20261122-…", "deb-20261123-…", "deb-20261124-…")
 """Ids of debates as the guides write them; the first two are deleted by one."""
 ROLE: Final = """aliases: counsel
@@ -149,7 +153,10 @@ def test_what_is_left_out_or_shown_is_written_somewhere() -> None:
 
 @pytest.mark.parametrize("block", [pytest.param(each, id=each.place) for each in BLOCKS])
 def test_what_is_written_works(block: Block, newcomer: Newcomer) -> None:
-    if block.language == "python":
+    if "from openai import" in block.text:
+        script = f'{TOKEN.script}OPENAI_API_KEY=$TOKEN exec "$0" -c "$1"'
+        printed = newcomer.run("sh", "-euc", script, sys.executable, block.text, OPENAI_BASE_URL=EDGE)
+    elif block.language == "python":
         printed = newcomer.run(sys.executable, "-c", block.text, newcomer.debates[0])
     elif block.text.startswith("$ parley restore"):  # on a machine without debates
         printed = newcomer.run("sh", "-euc", block.script, PARLEY_STORE=f"sqlite:///{newcomer.home / 'new'}")

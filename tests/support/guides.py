@@ -61,5 +61,5 @@ def find_blocks(page: str) -> list[Block]:
 
 
 def is_program(block: Block) -> bool:
-    """Return whether a block of Python is a whole program, which imports the client, and no part of a file of ours."""
-    return "from parley.client import" in block.text
+    """Return whether a block of Python is a whole program, which imports a client, and no part of a file of ours."""
+    return "from parley.client import" in block.text or "from openai import" in block.text

@@ -17,6 +17,9 @@ from starlette.routing import BaseRoute, Route
 import parley.v1
 from parley.edge.bounds import OriginCheck, RequestBounds
 from parley.edge.calls import ORCHESTRATOR, OrchestratorCalls
+from parley.edge.chat.catalogue import Catalogue, format_models
+from parley.edge.chat.debates import ChatDebates
+from parley.edge.chat.endpoint import chat_routes
 from parley.edge.connect import RpcApplication
 from parley.edge.console.routes import create_routes
 from parley.edge.console.sessions import SessionCookie, SessionSeal, SignIn
@@ -38,6 +41,7 @@ def create_app(settings: EdgeSettings, calls: OrchestratorCalls, is_ready: IsRea
     routes: list[BaseRoute] = [
         *_create_probes(is_ready),
         Route("/v1/debates/{debate_id}/events", events.answer),
+        *chat_routes(Catalogue(format_models()), ChatDebates(service, calls)),
         *(Route(each.path, each) for each in (RpcApplication(rpc, calls) for rpc in service.methods)),
         *create_routes(sign_in),
     ]
@@ -51,6 +55,7 @@ def create_app(settings: EdgeSettings, calls: OrchestratorCalls, is_ready: IsRea
                 allow_origins=origins,
                 allow_methods=["GET", "POST"],
                 allow_headers=["*"] if origins else [],
+                expose_headers=["Parley-Debate-Id", "Parley-Ignored", "Retry-After"],
             ),
             Middleware(OriginCheck, allowed=origins),
             Middleware(RequestBounds, send_seconds=settings.edge_send_seconds),

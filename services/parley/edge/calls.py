@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import Any, Final
 
 import grpc
@@ -12,11 +12,16 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from parley.runtime.errors import ParleyError, from_rpc_error, is_transport, resource_exhausted, unavailable
+from parley.runtime.watching import WatchStream, watch_events
+from parley.v1.event_pb2 import Event
+from parley.v1.orchestrator_pb2 import WatchDebateRequest
 
 ORCHESTRATOR: Final = "parley.v1.OrchestratorService"
 _PASSED: Final = ("authorization", "parley-tenant", "traceparent", "tracestate")
 UNARY_SECONDS: Final = 120.0
 """The time of a call without a deadline; a stream has none then."""
+_PATIENCE_SECONDS: Final = 60.0
+"""How long a watch that broke is opened again and again."""
 
 
 class OrchestratorCalls:
@@ -41,7 +46,7 @@ class OrchestratorCalls:
                 request, metadata=_metadata(headers), timeout=seconds or UNARY_SECONDS
             )
         except grpc.aio.AioRpcError as error:
-            raise _to_error(error) from None
+            raise _to_error(from_rpc_error(error)) from None
         return answer
 
     async def stream(
@@ -56,19 +61,47 @@ class OrchestratorCalls:
 
         `client` is the caller's address: streams are counted by it if there are no credentials.
         """
-        multi = self._channel.unary_stream(_path(method), *_serializers(method))
-        with self._count_stream(headers.get("authorization") or client):
-            call = multi(request, metadata=_metadata(headers), timeout=seconds)
+        with self.count_stream(headers, client):
+            call = self._open_stream(method, request, headers, seconds)
             try:
                 async for each in call:
                     yield each
             except grpc.aio.AioRpcError as error:
-                raise _to_error(error) from None
+                raise _to_error(from_rpc_error(error)) from None
             finally:
                 call.cancel()
 
+    async def watch(
+        self, method: MethodDescriptor, debate_id: str, headers: Mapping[str, str]
+    ) -> AsyncGenerator[Event, None]:
+        """Yield the events of a debate from the first one, over streams that are opened again when they break.
+
+        It is not counted; `count_stream` does that. Raise ParleyError as `call`, or if no stream can be opened for a minute.
+        """
+
+        def open_after(sequence: int) -> WatchStream:
+            request = WatchDebateRequest(debate_id=debate_id, after_sequence=sequence)
+            stream: WatchStream = self._open_stream(method, request, headers, None)
+            return stream
+
+        try:
+            async with aclosing(watch_events(open_after, 0, _PATIENCE_SECONDS)) as events:
+                async for each in events:
+                    if isinstance(each, Event):
+                        yield each
+        except ParleyError as error:
+            raise _to_error(error) from None
+
+    def _open_stream(
+        self, method: MethodDescriptor, request: Message, headers: Mapping[str, str], seconds: float | None
+    ) -> Any:
+        multi = self._channel.unary_stream(_path(method), *_serializers(method))
+        return multi(request, metadata=_metadata(headers), timeout=seconds)
+
     @contextmanager
-    def _count_stream(self, caller: str) -> Iterator[None]:
+    def count_stream(self, headers: Mapping[str, str], client: str) -> Iterator[None]:
+        """Count one stream of a caller while the block runs. Raise ParleyError if there are too many."""
+        caller = headers.get("authorization") or client
         key = hashlib.blake2b(caller.encode(errors="replace"), digest_size=16).hexdigest()
         if self._streams[key] >= self._limit:
             raise resource_exhausted(
@@ -98,10 +131,10 @@ def _metadata(headers: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(name, headers[name]) for name in _PASSED if headers.get(name, "").isascii() and name in headers]
 
 
-def _to_error(error: grpc.aio.AioRpcError) -> ParleyError:
-    found = from_rpc_error(error)
-    if is_transport(found) and not found.reason:
+def _to_error(error: ParleyError) -> ParleyError:
+    """Return the error; of a connection that failed, what that means to a caller."""
+    if is_transport(error) and not error.reason:
         return unavailable(
             "ORCHESTRATOR_UNAVAILABLE", "the orchestrator does not answer; try again", retry_after=1.0
         )
-    return found
+    return error

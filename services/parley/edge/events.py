@@ -7,27 +7,16 @@ from typing import Any, Final
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.json_format import MessageToDict
-from grpc import StatusCode
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from parley.edge.calls import OrchestratorCalls
+from parley.edge.statuses import http_status
 from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument
 from parley.v1.orchestrator_pb2 import WatchDebateRequest, WatchDebateResponse
 
 _FIRST_SECONDS: Final = 1.0
 """How long the answer waits for the first message, so that an error gets a status of its own."""
-_STATUSES: Final = {
-    StatusCode.INVALID_ARGUMENT: 400,
-    StatusCode.UNAUTHENTICATED: 401,
-    StatusCode.PERMISSION_DENIED: 403,
-    StatusCode.NOT_FOUND: 404,
-    StatusCode.OUT_OF_RANGE: 400,
-    StatusCode.FAILED_PRECONDITION: 400,
-    StatusCode.RESOURCE_EXHAUSTED: 429,
-    StatusCode.UNAVAILABLE: 503,
-    StatusCode.DEADLINE_EXCEEDED: 504,
-}
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _END: Final = "event: end\ndata: {}\n\n"
 
@@ -119,4 +108,4 @@ def _to_dict(error: ParleyError) -> dict[str, Any]:
 
 def to_response(error: ParleyError) -> Response:
     """Return the error as JSON, with the status that HTTP has for it."""
-    return JSONResponse(_to_dict(error), _STATUSES.get(error.code, 500), {"Cache-Control": "no-store"})
+    return JSONResponse(_to_dict(error), http_status(error), {"Cache-Control": "no-store"})

@@ -1,9 +1,10 @@
-"""The commands of docs/guides/http.md, as they are written."""
+"""The commands of docs/guides/http.md and openai-clients.md, as they are written."""
 
 import asyncio
 import json
 import os
 import shutil
+import sys
 
 import pytest
 
@@ -41,3 +42,16 @@ async def test_the_commands_of_the_guide_do_what_it_says(edge: Edge) -> None:
     assert followed.endswith("event: end\ndata: {}\n\n")
     await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
     assert "The answer." in json.loads(await run(edge, answer, DEBATE=debate))["markdown"]
+
+
+async def test_debates_as_models_do_what_the_guide_says(edge: Edge) -> None:
+    blocks = [each for each in find_blocks("docs/guides/openai-clients.md") if each.language]
+    models, ask = (each.script for each in blocks if "curl" in each.text)
+    assert json.loads(await run(edge, models))["data"][0]["id"] == "panel"
+    answer = json.loads(await run(edge, ask))
+    assert "The answer." in answer["choices"][0]["message"]["content"]
+    (program,) = (each.text for each in blocks if each.language == "python")
+    variables = {"OPENAI_BASE_URL": f"{edge.url}/v1", "OPENAI_API_KEY": "none", "PROGRAM": program}
+    printed = await run(edge, f'exec {sys.executable} -c "$PROGRAM"', **variables)
+    assert "### Round 1 of" in printed
+    assert "The answer." in printed

@@ -1,0 +1,1 @@
+"""Debates as models: what clients of OpenAI's chat completions ask, and get."""

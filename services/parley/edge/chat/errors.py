@@ -1,0 +1,57 @@
+"""Errors in the form that OpenAI's clients read."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.responses import JSONResponse
+
+from parley.edge.statuses import http_status
+from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument
+
+_TYPES: Final = {
+    401: "authentication_error",
+    403: "permission_error",
+    409: "conflict_error",
+    429: "rate_limit_error",
+}
+_FIELDS: Final = {
+    "spec.question": "messages",
+    "spec.context": "messages",
+    "spec.format": "model",
+    "request_id": "Idempotency-Key",
+}
+"""What a field of the debate comes from."""
+
+
+def refuse(param: str, description: str, *, reason: str = "INVALID_ARGUMENT") -> ParleyError:
+    """Return the error of a request that names a parameter of it."""
+    return invalid_argument([FieldViolation(param, description)], reason=reason)
+
+
+def to_error_object(error: ParleyError) -> dict[str, Any]:
+    """Return `{"error": {message, type, param, code}}`."""
+    status = http_status(error)
+    otherwise = "invalid_request_error" if status < 500 else "server_error"
+    return {
+        "error": {
+            "message": error.message,
+            "type": _TYPES.get(status, otherwise),
+            "param": _find_param(error),
+            "code": error.reason.lower() or None,
+        }
+    }
+
+
+def to_error_response(error: ParleyError, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return the answer that says what went wrong, and when to try again if that helps."""
+    waiting = {} if error.retry_after is None else {"Retry-After": str(math.ceil(error.retry_after))}
+    given = {"Cache-Control": "no-store", **waiting, **(headers or {})}
+    return JSONResponse(to_error_object(error), http_status(error), given)
+
+
+def _find_param(error: ParleyError) -> str | None:
+    if not error.violations:
+        return "model" if error.reason == "MODEL_NOT_FOUND" else None
+    field = error.violations[0].field
+    return next((param for own, param in _FIELDS.items() if field.startswith(own)), field)

@@ -1,0 +1,91 @@
+"""How a debate goes on, as text that clients show as reasoning."""
+
+from typing import Final
+
+from google.protobuf.message import Message
+
+from parley.runtime.printable import printable, printable_line
+from parley.v1.debate_pb2 import Work
+from parley.v1.event_pb2 import (
+    CheckpointExpired,
+    CheckpointOpened,
+    Event,
+    LimitReached,
+    Paused,
+    PhaseStarted,
+    Resumed,
+    RoundAssessed,
+    RoundsEnded,
+    RoundStarted,
+    StepFailed,
+    StepStarted,
+    StepSucceeded,
+    WaitFinished,
+    WaitStarted,
+    Warned,
+)
+
+_MAX_TEXT: Final = 8000
+"""Characters of a contribution; the report has all of it."""
+
+
+class Progress:
+    """The texts of one debate's events, in the order of its log."""
+
+    def __init__(self) -> None:
+        self._answers: set[str] = set()
+
+    def tell(self, event: Event) -> str:
+        """Return paragraphs of Markdown on an event; empty for one that is of no interest. The answer itself is not among them."""
+        kind = event.WhichOneof("payload")
+        payload: Message | None = getattr(event, kind) if kind else None
+        if isinstance(payload, StepStarted) and payload.is_answer:
+            self._answers.add(event.key)
+            return f"{_name_work(payload.work)} begins\n\n"
+        if event.key in self._answers and isinstance(payload, StepSucceeded):
+            return ""
+        text = _to_text(payload)
+        return f"{text}\n\n" if text else ""
+
+
+def _to_text(payload: Message | None) -> str:  # noqa: C901, PLR0911, PLR0912 (a case a kind)
+    match payload:
+        case RoundStarted(number=number, total=total):
+            return f"### Round {number} of {total}"
+        case PhaseStarted(activity=activity, title=title, expected=expected):
+            return f"*{printable_line(title or activity)}: {expected} to come*"
+        case StepSucceeded(work=work, reply=reply) if work.agent_id and payload.HasField("reply"):
+            return f"**{_name_work(work)}**\n\n{_shorten(printable(reply.rendered or reply.text).strip())}"
+        case StepFailed(work=work, reason=reason, message=message):
+            return f"{_name_work(work)} failed: {reason}: {printable_line(message)}"
+        case RoundAssessed(round=number, finding=finding) if finding:
+            return f"*after round {number}: {printable_line(finding)}*"
+        case RoundsEnded(explanation=explanation) if explanation:
+            return f"*the rounds ended: {printable_line(explanation)}*"
+        case LimitReached(limit=limit):
+            return f"limit reached: {limit}"
+        case WaitStarted(agent_id=agent, reason=reason, message=message):
+            return f"waiting for {agent}: {reason}: {printable_line(message)}"
+        case WaitFinished():
+            return "trying again"
+        case CheckpointOpened():
+            return "waiting for a person: answer in the console or with `parley show`"
+        case CheckpointExpired():
+            return "no person answered in time"
+        case Paused():
+            return "paused by a person; it goes on once it is resumed"
+        case Resumed():
+            return "resumed"
+        case Warned(message=message):
+            return f"warning: {printable_line(message)}"
+        case _:
+            return ""
+
+
+def _name_work(work: Work) -> str:
+    target = f" of {work.target_agent_id}" if work.target_agent_id else ""
+    return printable_line(f"{work.agent_id} · {work.activity}{target}")
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT].rstrip()} …"

@@ -1,0 +1,175 @@
+"""Debates as models: asked with OpenAI's client, in one piece or streamed."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import openai
+import pytest
+from openai import AsyncOpenAI, OpenAI
+
+from parley.v1 import debate_pb2
+from tests.integration.edge.conftest import Edge
+from tests.support.orchestration import WITHIN, until
+from tests.support.scripted_gateway import ScriptedGateway
+
+_ROUNDS = ("proposal", "critique", "refinement")
+_QUESTION: list[Any] = [{"role": "user", "content": "Is water wet?"}]
+
+
+@pytest.fixture
+async def client(edge: Edge) -> AsyncIterator[AsyncOpenAI]:
+    url = f"{edge.url}/v1"
+    async with AsyncOpenAI(base_url=url, api_key="none", max_retries=0, timeout=WITHIN) as opened:
+        yield opened
+
+
+async def get_debate(edge: Edge, debate: str) -> debate_pb2.Debate:
+    return await edge.orchestrator.get(debate)
+
+
+async def only_debate(edge: Edge) -> str:
+    """Return the id of the one debate that there is, as soon as it is there."""
+
+    async def find() -> str:
+        _, answer = await edge.post("ListDebates", {})
+        found = answer.get("debates", [])
+        assert len(found) <= 1
+        return str(found[0]["id"]) if found else ""
+
+    return str(await until(find, "a debate was created"))
+
+
+async def test_the_formats_are_models(client: AsyncOpenAI) -> None:
+    assert [each.id async for each in client.models.list()] == ["panel", "arena", "moderated"]
+    found = await client.models.retrieve("arena")
+    assert (found.id, found.object, found.owned_by) == ("arena", "model", "parley")
+
+
+async def test_a_question_is_answered_with_what_the_debate_came_to(edge: Edge, client: AsyncOpenAI) -> None:
+    raw = await client.chat.completions.with_raw_response.create(
+        model="panel", messages=_QUESTION, temperature=0.3, max_tokens=10
+    )
+    answer: Any = raw.parse()
+    debate = await get_debate(edge, answer.parley["debate_id"])
+    assert answer.choices[0].message.content == debate.answer
+    assert answer.choices[0].finish_reason == "stop"
+    assert debate.spec.question == "Is water wet?"
+    assert debate.spec.format == "panel@1"
+    assert raw.headers["Parley-Debate-Id"] == debate.id
+    assert raw.headers["Parley-Ignored"] == "max_tokens, temperature"
+    assert answer.parley["ignored"] == ["max_tokens", "temperature"]
+
+
+async def test_usage_is_the_sum_of_the_debate(edge: Edge, client: AsyncOpenAI) -> None:
+    answer: Any = await client.chat.completions.create(model="panel", messages=_QUESTION)
+    debate = await get_debate(edge, answer.parley["debate_id"])
+    before = [each.reply.usage for each in debate.contributions if each.work.activity in _ROUNDS]
+    assert answer.usage.prompt_tokens >= sum(each.input_tokens for each in before) > 0
+    assert answer.usage.completion_tokens >= sum(each.output_tokens for each in before) > 0
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
+    assert "cost" in answer.usage.model_extra
+
+
+async def test_a_client_without_asyncio_is_answered_too(edge: Edge) -> None:
+    def ask() -> str | None:
+        with OpenAI(base_url=f"{edge.url}/v1", api_key="none", max_retries=0, timeout=WITHIN) as client:
+            return (
+                client.chat.completions.create(model="panel", messages=_QUESTION).choices[0].message.content
+            )
+
+    assert "The answer." in (await asyncio.to_thread(ask) or "")
+
+
+async def test_what_was_said_before_is_shown_to_the_agents_as_documents(
+    edge: Edge, client: AsyncOpenAI, gateway: ScriptedGateway
+) -> None:
+    told: list[Any] = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "What is water?"},
+        {"role": "assistant", "content": "A liquid."},
+        *_QUESTION,
+    ]
+    answer: Any = await client.chat.completions.create(model="panel", messages=told)
+    debate = await get_debate(edge, answer.parley["debate_id"])
+    assert [each.path for each in debate.spec.context] == [
+        "conversation/0001-system.md",
+        "conversation/0002-user.md",
+        "conversation/0003-assistant.md",
+    ]
+    assert debate.spec.question == "Is water wet?"
+
+
+async def test_the_same_idempotency_key_is_the_same_debate(client: AsyncOpenAI) -> None:
+    headers = {"Idempotency-Key": uuid.uuid4().hex}
+    ask = client.chat.completions
+    first: Any = await ask.create(model="panel", messages=_QUESTION, extra_headers=headers)
+    second: Any = await ask.create(model="panel", messages=_QUESTION, extra_headers=headers)
+    assert first.parley["debate_id"] == second.parley["debate_id"]
+    other: list[Any] = [{"role": "user", "content": "Is fire hot?"}]
+    with pytest.raises(openai.ConflictError) as caught:
+        await ask.create(model="panel", messages=other, extra_headers=headers)
+    assert caught.value.code == "request_id_reused"
+
+
+async def test_a_moderated_debate_waits_for_nobody(
+    edge: Edge, client: AsyncOpenAI, gateway: ScriptedGateway
+) -> None:
+    gateway.hold("*")
+    asking = asyncio.create_task(client.chat.completions.create(model="moderated", messages=_QUESTION))
+    debate = await get_debate(edge, await only_debate(edge))
+    asking.cancel()
+    await asyncio.wait({asking})
+    assert debate.spec.moderated.checkpoints is False
+    assert not debate.spec.HasField("clarifications")
+
+
+async def test_a_model_that_there_is_not_is_named_with_those_that_there_are(client: AsyncOpenAI) -> None:
+    with pytest.raises(openai.NotFoundError) as caught:
+        await client.chat.completions.create(model="gpt-4o", messages=_QUESTION)
+    assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+    assert "panel, arena, moderated" in caught.value.message
+    with pytest.raises(openai.NotFoundError):
+        await client.models.retrieve("gpt-4o")
+
+
+async def test_what_cannot_be_honoured_is_refused_by_name_and_no_debate_begins(
+    edge: Edge, client: AsyncOpenAI
+) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        await client.chat.completions.create(model="panel", messages=_QUESTION, n=2)
+    assert (caught.value.param, caught.value.type) == ("n", "invalid_request_error")
+    with pytest.raises(openai.BadRequestError) as caught:
+        await client.chat.completions.create(model="panel", messages=[{"role": "user", "content": " "}])
+    assert caught.value.param == "messages"
+    assert (await edge.post("ListDebates", {}))[1] == {}
+
+
+async def test_a_body_that_is_too_large_is_refused(edge: Edge) -> None:
+    large = {"model": "panel", "messages": [{"role": "user", "content": "x" * 4 * 1024 * 1024}]}
+    async with edge.session.post(f"{edge.url}/v1/chat/completions", json=large) as answer:
+        assert (answer.status, (await answer.json())["error"]["param"]) == (400, "body")
+
+
+async def test_a_failed_debate_is_an_error_that_is_not_sent_again(
+    edge: Edge, client: AsyncOpenAI, gateway: ScriptedGateway
+) -> None:
+    hold = gateway.hold("*")
+    asking = asyncio.create_task(client.chat.completions.create(model="panel", messages=_QUESTION))
+    debate = await only_debate(edge)
+    await edge.orchestrator.intervene(debate, cancel={})
+    hold.release()
+    with pytest.raises(openai.ConflictError) as caught:
+        await asking
+    assert caught.value.code == "debate_cancelled"
+    assert caught.value.response.headers["x-should-retry"] == "false"
+    assert caught.value.response.headers["Parley-Debate-Id"] == debate
+
+
+async def test_an_orchestrator_that_is_away_is_said_to_be(edge: Edge, client: AsyncOpenAI) -> None:
+    await edge.orchestrator.server.drain()
+    with pytest.raises(openai.InternalServerError) as caught:
+        await client.models.list()
+    assert caught.value.status_code == 503
+    assert "Retry-After" in caught.value.response.headers
