@@ -28,6 +28,8 @@ NOT_RUN: Final = {
     "$ make run LOCAL_MODEL": "fetches 470 MB",
     "$ .venv/bin/python -P -m parley.gateway.local_model.fetch": "fetches 470 MB",
     "$ cd examples/node": "installs from npm: tests/integration/orchestrator/test_examples_of_clients.py",
+    'cat > "$(dirname "$(llm': "needs llm: tests/integration/edge/test_chat_clients.py",
+    "cat > debate.mjs": "installs from npm: tests/integration/edge/test_chat_clients.py",
     "$ parley serve edge": "runs until it is stopped; the newcomer has one in `parley up`",
     ".venv/bin/python -m tests.support.kept_logs": "writes into the checkout: tests/unit/orchestrator/log",
 }

@@ -17,9 +17,10 @@ from starlette.routing import BaseRoute, Route
 import parley.v1
 from parley.edge.bounds import OriginCheck, RequestBounds
 from parley.edge.calls import ORCHESTRATOR, OrchestratorCalls
-from parley.edge.chat.catalogue import Catalogue, format_models
+from parley.edge.chat.catalogue import Catalogue, Model, format_models
 from parley.edge.chat.debates import ChatDebates
 from parley.edge.chat.endpoint import chat_routes
+from parley.edge.chat.teams import load_teams
 from parley.edge.connect import RpcApplication
 from parley.edge.console.routes import create_routes
 from parley.edge.console.sessions import SessionCookie, SessionSeal, SignIn
@@ -31,7 +32,7 @@ IsReady = Callable[[], Awaitable[bool]]
 
 
 def create_app(settings: EdgeSettings, calls: OrchestratorCalls, is_ready: IsReady) -> Starlette:
-    """Return the application."""
+    """Return the application. Raise ConfigurationError for teams that cannot be used."""
     service = _find_service()
     seal = SessionSeal(
         split_list(settings.edge_session_secrets.get_secret_value()), settings.edge_session_seconds
@@ -41,7 +42,10 @@ def create_app(settings: EdgeSettings, calls: OrchestratorCalls, is_ready: IsRea
     routes: list[BaseRoute] = [
         *_create_probes(is_ready),
         Route("/v1/debates/{debate_id}/events", events.answer),
-        *chat_routes(Catalogue(format_models()), ChatDebates(service, calls)),
+        *chat_routes(
+            Catalogue([*format_models(), *_load_teams(settings)]),
+            ChatDebates(service, calls),
+        ),
         *(Route(each.path, each) for each in (RpcApplication(rpc, calls) for rpc in service.methods)),
         *create_routes(sign_in),
     ]
@@ -79,6 +83,10 @@ def _create_probes(is_ready: IsReady) -> list[BaseRoute]:
         return PlainTextResponse("alive\n")
 
     return [Route("/healthz", answer_alive), Route("/readyz", answer_ready)]
+
+
+def _load_teams(settings: EdgeSettings) -> list[Model]:
+    return load_teams(settings.edge_teams) if settings.edge_teams else []
 
 
 def _find_service() -> ServiceDescriptor:

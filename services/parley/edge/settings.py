@@ -1,5 +1,6 @@
 """What the edge reads from the environment."""
 
+from pathlib import Path
 from typing import ClassVar, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
@@ -38,6 +39,10 @@ class EdgeSettings(ServiceSettings):
     )
     edge_send_seconds: float = Field(
         default=30, gt=0, le=600, description="Seconds after which a client that does not read is cut off."
+    )
+    edge_teams: Path | None = Field(
+        default=None,
+        description="Folder of configuration files (agents, judge, debate). Each is a model of `/v1/models`, by the name of its file.",
     )
     edge_session_secrets: SecretStr = Field(
         default=SecretStr(""),

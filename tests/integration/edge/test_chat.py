@@ -3,15 +3,18 @@
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
+from parley.edge.__main__ import run_edge
+from parley.edge.settings import EdgeSettings
 from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import Edge
-from tests.support.orchestration import WITHIN, until
+from tests.support.orchestration import WITHIN, Orchestrator, until
 from tests.support.scripted_gateway import ScriptedGateway
 
 _ROUNDS = ("proposal", "critique", "refinement")
@@ -173,3 +176,19 @@ async def test_an_orchestrator_that_is_away_is_said_to_be(edge: Edge, client: As
         await client.models.list()
     assert caught.value.status_code == 503
     assert "Retry-After" in caught.value.response.headers
+
+
+async def test_a_team_is_asked_by_the_name_of_its_file(orchestrator: Orchestrator, tmp_path: Path) -> None:
+    team = "agents: [{id: ann, role: security}, {id: bob, role: architect}]\ndebate: {rounds: 1}\n"
+    (tmp_path / "review.yaml").write_text(team, encoding="utf-8")
+    settings = EdgeSettings(
+        port=0, orchestrator=orchestrator.server.address, grace_seconds=1, edge_teams=tmp_path
+    )
+    async with (
+        run_edge(settings) as address,
+        AsyncOpenAI(base_url=f"http://{address}/v1", api_key="none", timeout=WITHIN) as client,
+    ):
+        assert [each.id async for each in client.models.list()][-1] == "review"
+        answer: Any = await client.chat.completions.create(model="review", messages=_QUESTION)
+    spec = (await orchestrator.get(answer.parley["debate_id"])).spec
+    assert [each.agent.id for each in spec.agents] == ["ann", "bob"]

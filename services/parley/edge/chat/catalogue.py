@@ -1,4 +1,4 @@
-"""The models that clients choose from: the formats of debates."""
+"""The models that clients choose from: the formats of debates, and teams."""
 
 import time
 from collections.abc import Iterable
