@@ -605,7 +605,7 @@ class Debate(_message.Message):
     phase: _builtins.str
     """The present phase, such as `round 2 critique`; free text for people."""
     answer: _builtins.str
-    """The answer with its parts as CommonMark, as its format shows it. Empty until there is one."""
+    """The answer with its parts as CommonMark, as its format shows it, and what the sources are that it cites. Empty until there is one."""
     process: _builtins.str
     """How the answer came about, such as votes and a ranking, as CommonMark. Empty if its format says nothing of it."""
     calls: _builtins.int

@@ -237,7 +237,9 @@ class GetAnswerResponse(_message.Message):
     PROCESS_FIELD_NUMBER: _builtins.int
     OUTCOME_FIELD_NUMBER: _builtins.int
     markdown: _builtins.str
-    """The answer with its parts, for people (CommonMark), as `Debate.answer`."""
+    """The answer with its parts, for people (CommonMark), as `Debate.answer`. It ends with the title and the place of each source that it
+    cites.
+    """
     process: _builtins.str
     """How it came about, as `Debate.process`. Empty if that makes the message too large."""
     @_builtins.property

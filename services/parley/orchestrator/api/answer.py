@@ -8,6 +8,7 @@ from parley.orchestrator.engine.format import AnswerPart, Format
 from parley.orchestrator.model.best_work import describe_stand_in
 from parley.orchestrator.model.effect_text import describe_related, effect_lines
 from parley.orchestrator.model.names import names_of
+from parley.orchestrator.model.sources import list_legend
 from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.runtime.safe_markdown import inline, list_item
 from parley.v1.agent_pb2 import Usage
@@ -46,7 +47,7 @@ def _effect_part(debate: Debate) -> Iterator[AnswerPart]:
 def answer_markdown(debate: Debate, debate_format: Format | None, *, alone: bool = False) -> str:
     """Return the answer as a page of its own, without how it came about; what agents wrote stands as they wrote it.
 
-    `alone`: also without who decided it, how sure that is and what the debate changed, for those who judge the answer.
+    `alone`: also without who decided it, how sure that is, what the debate changed and which sources it cites, for those who judge the answer.
     """
     blocks = [f"*Demonstration: {DEMONSTRATION}.*"] if debate.demonstration else []
     blocks += [f"*{inline(line)}*" for line in [stand_in_line(debate)] if line]
@@ -58,7 +59,17 @@ def answer_markdown(debate: Debate, debate_format: Format | None, *, alone: bool
         *others,
         *([] if alone else _effect_part(debate)),
     )
-    return "\n\n".join([*blocks, *map(_part_markdown, parts)]) + "\n"
+    shown = [*blocks, *map(_part_markdown, parts)]
+    legend = [] if alone else _legend(debate, "\n\n".join(shown))
+    return "\n\n".join([*shown, *legend]) + "\n"
+
+
+def _legend(debate: Debate, shown: str) -> list[str]:
+    """Return what the citations of an answer stand for; nothing for an answer without any, and where documents have no numbers."""
+    if debate.spec.context and not debate.sources:
+        return []
+    items = [inline(each) for each in list_legend(shown, debate.sources)]
+    return [_part_markdown(AnswerPart("Sources", items=items))] if items else []
 
 
 def process_markdown(debate: Debate, debate_format: Format | None) -> str:

@@ -7,7 +7,7 @@ from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.model.names import join_words
 from parley.orchestrator.model.short_text import to_line
 from parley.orchestrator.model.source_uses import list_source_uses
-from parley.orchestrator.model.sources import place_of
+from parley.orchestrator.model.sources import describe_missing, place_of
 from parley.orchestrator.model.times import time_of
 from parley.runtime.safe_markdown import inline, list_item, moment, table
 from parley.v1.source_pb2 import Source, SourceUse
@@ -68,7 +68,7 @@ def _name_place(use: SourceUse) -> str:
 
 def _describe_missing(page: ReportPage, missing: dict[int, list[SourceUse]]) -> Iterator[str]:
     for number, uses in sorted(missing.items())[:_MAX_MISSING]:
-        yield f"**Warning:** There is no source S{number}. It was cited by {inline(_describe_uses(page, uses))}."
+        yield f"**Warning:** {describe_missing(number)} It was cited by {inline(_describe_uses(page, uses))}."
     if more := sorted(missing)[_MAX_MISSING:]:
         numbers = join_words([f"S{more[0]}", f"S{more[-1]}"][: len(more)], "to")
         yield f"**Warning:** {len(more)} more were cited that do not exist, {numbers}."

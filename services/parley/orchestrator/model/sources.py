@@ -49,6 +49,20 @@ def count_citations(text: str) -> dict[int, int]:
     return dict(found)
 
 
+def list_legend(text: str, sources: Iterable[Source]) -> list[str]:
+    """Return what each number that a text cites stands for, in ascending order, such as `S1: Load test (docs/load.md)`."""
+    places = {each.number: describe_place(each) for each in sources}
+    return [
+        f"S{number}: {places[number]}" if number in places else describe_missing(number)
+        for number in sorted(count_citations(text))
+    ]
+
+
+def describe_missing(number: int) -> str:
+    """Return what is said of a number that was cited and that no source has."""
+    return f"There is no source S{number}."
+
+
 def name_sources(text: str, sources: Iterable[Source]) -> str:
     """Return a text with the names of sources for their numbers, which mean nothing outside of their debate; unknown ones are left out."""
     names = {each.number: to_line(name_of(each), _MAX_NAME).translate(_BRACKETS) for each in sources}

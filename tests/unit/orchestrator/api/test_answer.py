@@ -7,8 +7,9 @@ from markdown_it import MarkdownIt
 from parley.orchestrator.api.answer import answer_markdown, answer_parts, process_markdown
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import AnswerPart, Format
+from parley.v1.debate_pb2 import ContextDocument, DebateSpec, Outcome
 from parley.v1.debate_pb2 import Debate as DebateMessage
-from parley.v1.debate_pb2 import Outcome
+from parley.v1.source_pb2 import Source
 
 DEBATE = DebateMessage(outcome=Outcome(description="Use *one*.\n\n```\ncode\n```"))
 
@@ -88,3 +89,38 @@ def test_a_demonstration_says_so_before_anything_else() -> None:
     assert mark.startswith("*Demonstration: a very small model wrote this")
     assert mark.endswith(".*")
     assert rest == DEBATE.outcome.description + "\n"
+
+
+def cited(*sources: Source, context: tuple[str, ...] = (), alone: bool = False) -> str:
+    """An answer that cites the sources 2 and 9."""
+    debate = DebateMessage(
+        spec=DebateSpec(context=[ContextDocument(path=each) for each in context]),
+        sources=sources,
+        outcome=Outcome(description="Use one [S2], and no other [S9; S2]."),
+    )
+    return answer_markdown(debate, None, alone=alone)
+
+
+def test_an_answer_ends_with_the_sources_that_it_cites() -> None:
+    shown = cited(
+        Source(number=1, path="docs/other.md"),
+        Source(
+            number=2, title="Otters *[float](https://store.example)*\n# 2026", url="https://dam.example/a_b"
+        ),
+        context=("docs/other.md",),
+    )
+    assert shown.partition("## Sources\n\n")[2] == (
+        "- S2: Otters \\*(float)(https://store.example)\\* \\# 2026 (https://dam.example/a\\_b)\n"
+        "- There is no source S9.\n"
+    )
+
+
+def test_an_answer_without_citations_or_for_those_who_judge_it_has_no_list_of_sources() -> None:
+    source = Source(number=2, path="docs/other.md")
+    debate = DebateMessage(sources=[source], outcome=Outcome(description="Use one."))
+    assert "Sources" not in answer_markdown(debate, None)
+    assert "Sources" not in cited(source, alone=True)
+
+
+def test_nothing_is_said_of_citations_where_documents_have_no_numbers() -> None:
+    assert "Sources" not in cited(context=("docs/other.md",))
