@@ -6,11 +6,12 @@ The other services that a debate meets stand beside it, as plain as can be, on t
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import combinations, product
+from typing import Any
 
 import grpc
 
@@ -223,6 +224,8 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.support: (
             Callable[[convergence_pb2.FindSupportRequest], convergence_pb2.FindSupportResponse] | None
         ) = None
+        self.embed: Callable[[str], Sequence[float]] | None = lambda _: [1.0]
+        self.embedded = 0
         self.group_by: (
             Callable[[convergence_pb2.GroupPositionsRequest], convergence_pb2.GroupPositionsResponse] | None
         ) = None
@@ -314,7 +317,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         gateway_pb2_grpc.add_GatewayServiceServicer_to_server(self, server)
 
     def _register_convergence(self, server: grpc.aio.Server) -> None:
-        convergence = _Convergence(self)  # type: ignore[abstract]
+        convergence = _Convergence(self)
         convergence_pb2_grpc.add_ConvergenceServiceServicer_to_server(convergence, server)
 
     def _register_ratings(self, server: grpc.aio.Server) -> None:
@@ -514,6 +517,17 @@ def unsure_until_settled(
 class _Convergence(convergence_pb2_grpc.ConvergenceServiceServicer):
     def __init__(self, script: ScriptedGateway) -> None:
         self._script = script
+
+    async def Embed(  # noqa: N802
+        self,
+        request_iterator: AsyncIterable[convergence_pb2.EmbedRequest],
+        context: "grpc.aio.ServicerContext[Any, Any]",
+    ) -> AsyncIterator[convergence_pb2.EmbedResponse]:
+        async for request in request_iterator:
+            if self._script.embed is None:
+                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "no model")
+            self._script.embedded += 1
+            yield convergence_pb2.EmbedResponse(vector=self._script.embed(request.text), model="script")
 
     async def Assess(  # noqa: N802
         self,

@@ -13,6 +13,7 @@ from parley.runtime.contract_settings import check_settings
 from parley.runtime.errors import failed_precondition
 from parley.runtime.held_texts import HeldText, hold_text
 from parley.runtime.partial_copies import copy_without
+from parley.runtime.passages import MAX_PASSAGES
 from parley.runtime.validation import AGENT_ID, CONTROL_CHARACTER, Violations
 from parley.v1 import agent_pb2, gateway_pb2
 
@@ -173,6 +174,14 @@ def _check_part(part: gateway_pb2.PromptPart, field: str, paths: set[str], viola
         field=f"{field}.source",
         otherwise="must be 0 or more, and 0 for what is no document",
     )
+    if part.passages:
+        violations.check(
+            that=bool(part.document)
+            and len(part.passages) <= MAX_PASSAGES
+            and all(0 <= each.start < each.end for each in part.passages),
+            field=f"{field}.passages",
+            otherwise=f"must be at most {MAX_PASSAGES} passages of a document, each with a start from 0 and an end after it",
+        )
 
 
 def _check_path(given: str, field: str, seen: set[str], violations: Violations) -> None:
@@ -220,6 +229,7 @@ def _create_call(
                 document=part.document,
                 digest=held.digest,
                 source=part.source,
+                passages=part.passages,
             )
     return Call(bare, shape, documents, size)
 

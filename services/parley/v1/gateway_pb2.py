@@ -26,9 +26,10 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from parley.v1 import access_pb2 as parley_dot_v1_dot_access__pb2
 from parley.v1 import agent_pb2 as parley_dot_v1_dot_agent__pb2
+from parley.v1 import source_pb2 as parley_dot_v1_dot_source__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17parley/v1/gateway.proto\x12\tparley.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/access.proto\x1a\x15parley/v1/agent.proto\"O\n\x06\x43\x61llId\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\x0c\n\x04step\x18\x03 \x01(\t\x12\x14\n\x0cstep_attempt\x18\x04 \x01(\x05\"\x8a\x01\n\nPromptPart\x12#\n\x04role\x18\x01 \x01(\x0e\x32\x15.parley.v1.PromptRole\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x17\n\x0fshrink_priority\x18\x03 \x01(\x05\x12\x10\n\x08\x64ocument\x18\x04 \x01(\t\x12\x0e\n\x06\x64igest\x18\x05 \x01(\t\x12\x0e\n\x06source\x18\x06 \x01(\x05\"H\n\x0c\x41nswerSchema\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0bjson_schema\x18\x02 \x01(\t\x12\x15\n\raccepts_prose\x18\x03 \x01(\x08\"\xc6\x02\n\x0fGenerateRequest\x12\'\n\x07\x63\x61ll_id\x18\x01 \x01(\x0b\x32\x11.parley.v1.CallIdH\x00\x88\x01\x01\x12\x1f\n\x05\x61gent\x18\x02 \x01(\x0b\x32\x10.parley.v1.Agent\x12%\n\x06prompt\x18\x03 \x03(\x0b\x32\x15.parley.v1.PromptPart\x12,\n\x06schema\x18\x04 \x01(\x0b\x32\x17.parley.v1.AnswerSchemaH\x01\x88\x01\x01\x12\x19\n\x11max_output_tokens\x18\x05 \x01(\x05\x12*\n\x07timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x0c\x61nswer_start\x18\x07 \x01(\t\x12 \n\x18\x61\x66\x66ordable_output_tokens\x18\x08 \x01(\x05\x42\n\n\x08_call_idB\t\n\x07_schema\"\xae\x01\n\x10GenerateResponse\x12\x37\n\rroute_attempt\x18\x01 \x01(\x0b\x32\x1e.parley.v1.RouteAttemptStartedH\x00\x12%\n\x05\x64\x65lta\x18\x02 \x01(\x0b\x32\x14.parley.v1.TextDeltaH\x00\x12\x31\n\tcompleted\x18\x03 \x01(\x0b\x32\x1c.parley.v1.GenerateCompletedH\x00\x42\x07\n\x05\x65vent\"4\n\x13RouteAttemptStarted\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\r\n\x05route\x18\x02 \x01(\t\"@\n\tTextDelta\x12\x15\n\rroute_attempt\x18\x01 \x01(\x05\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x0c\n\x04text\x18\x03 \x01(\t\"\xb8\x02\n\x11GenerateCompleted\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05route\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x1f\n\x05usage\x18\x04 \x01(\x0b\x32\x10.parley.v1.Usage\x12*\n\x07latency\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12)\n\x06queued\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\ttruncated\x18\x07 \x01(\x08\x12\"\n\x1aprompt_characters_left_out\x18\x08 \x01(\x03\x12\x0f\n\x07repeats\x18\t \x01(\x05\x12\x0e\n\x06stored\x18\n \x01(\x08\x12\'\n\ntool_calls\x18\x0b \x03(\x0b\x32\x13.parley.v1.ToolCall\"7\n\x11\x43\x61ncelCallRequest\x12\"\n\x07\x63\x61ll_id\x18\x01 \x01(\x0b\x32\x11.parley.v1.CallId\"f\n\x12\x43\x61ncelCallResponse\x12\x13\n\x0bwas_running\x18\x01 \x01(\x08\x12$\n\x05usage\x18\x02 \x01(\x0b\x32\x10.parley.v1.UsageH\x00\x88\x01\x01\x12\x0b\n\x03run\x18\x03 \x01(\tB\x08\n\x06_usage\"\x13\n\x11ListAgentsRequest\"c\n\x12ListAgentsResponse\x12 \n\x06\x61gents\x18\x01 \x03(\x0b\x32\x10.parley.v1.Agent\x12\x14\n\x0c\x64\x65\x66\x61ult_team\x18\x02 \x03(\t\x12\x15\n\rdefault_judge\x18\x03 \x01(\t\"#\n\x0fGetAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"3\n\x10GetAgentResponse\x12\x1f\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x10.parley.v1.Agent\"\"\n\x11ListRoutesRequest\x12\r\n\x05names\x18\x01 \x03(\t\"\x9b\x01\n\x12ListRoutesResponse\x12&\n\x06routes\x18\x01 \x03(\x0b\x32\x16.parley.v1.RouteStatus\x12\x16\n\x0e\x64\x65\x66\x61ult_routes\x18\x02 \x03(\t\x12\x16\n\x0eopen_providers\x18\x03 \x03(\t\x12-\n\rfound_servers\x18\x04 \x03(\x0b\x32\x16.parley.v1.FoundServer\"P\n\x0b\x46oundServer\x12\x10\n\x08provider\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x10\n\x08\x62\x61se_url\x18\x03 \x01(\t\x12\x0e\n\x06models\x18\x04 \x03(\t\"\xba\x03\n\x0bRouteStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08provider\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x16\n\x0e\x63ontext_tokens\x18\x04 \x01(\x05\x12(\n\x07\x62reaker\x18\x05 \x01(\x0e\x32\x17.parley.v1.BreakerState\x12\x19\n\x11\x66\x61ilures_in_a_row\x18\x06 \x01(\x05\x12,\n\x08retry_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0clast_failure\x18\x08 \x01(\t\x12\x11\n\tin_flight\x18\t \x01(\x05\x12\r\n\x05local\x18\n \x01(\x08\x12\x0e\n\x06queued\x18\x0b \x01(\x05\x12\x0e\n\x06priced\x18\x0c \x01(\x08\x12\x15\n\rdemonstration\x18\r \x01(\x08\x12\x1f\n\x12input_price_micros\x18\x0e \x01(\x03H\x00\x88\x01\x01\x12 \n\x13output_price_micros\x18\x0f \x01(\x03H\x01\x88\x01\x01\x12\x10\n\x08stronger\x18\x10 \x01(\x08\x42\x15\n\x13_input_price_microsB\x16\n\x14_output_price_micros\"\x14\n\x12WatchRoutesRequest\"<\n\x13WatchRoutesResponse\x12%\n\x05route\x18\x01 \x01(\x0b\x32\x16.parley.v1.RouteStatus*r\n\nPromptRole\x12\x1b\n\x17PROMPT_ROLE_UNSPECIFIED\x10\x00\x12\x16\n\x12PROMPT_ROLE_SYSTEM\x10\x01\x12\x14\n\x10PROMPT_ROLE_USER\x10\x02\x12\x19\n\x15PROMPT_ROLE_ASSISTANT\x10\x03*|\n\x0c\x42reakerState\x12\x1d\n\x19\x42REAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x42REAKER_STATE_CLOSED\x10\x01\x12\x16\n\x12\x42REAKER_STATE_OPEN\x10\x02\x12\x1b\n\x17\x42REAKER_STATE_HALF_OPEN\x10\x03\x32\xf8\x03\n\x0eGatewayService\x12R\n\x08Generate\x12\x1a.parley.v1.GenerateRequest\x1a\x1b.parley.v1.GenerateResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x30\x01\x12O\n\nCancelCall\x12\x1c.parley.v1.CancelCallRequest\x1a\x1d.parley.v1.CancelCallResponse\"\x04\x90\xce\x18\x05\x12O\n\nListAgents\x12\x1c.parley.v1.ListAgentsRequest\x1a\x1d.parley.v1.ListAgentsResponse\"\x04\x90\xce\x18\x05\x12I\n\x08GetAgent\x12\x1a.parley.v1.GetAgentRequest\x1a\x1b.parley.v1.GetAgentResponse\"\x04\x90\xce\x18\x05\x12O\n\nListRoutes\x12\x1c.parley.v1.ListRoutesRequest\x1a\x1d.parley.v1.ListRoutesResponse\"\x04\x90\xce\x18\x05\x12T\n\x0bWatchRoutes\x12\x1d.parley.v1.WatchRoutesRequest\x1a\x1e.parley.v1.WatchRoutesResponse\"\x04\x90\xce\x18\x05\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17parley/v1/gateway.proto\x12\tparley.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/access.proto\x1a\x15parley/v1/agent.proto\x1a\x16parley/v1/source.proto\"O\n\x06\x43\x61llId\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\x0c\n\x04step\x18\x03 \x01(\t\x12\x14\n\x0cstep_attempt\x18\x04 \x01(\x05\"\xb0\x01\n\nPromptPart\x12#\n\x04role\x18\x01 \x01(\x0e\x32\x15.parley.v1.PromptRole\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x17\n\x0fshrink_priority\x18\x03 \x01(\x05\x12\x10\n\x08\x64ocument\x18\x04 \x01(\t\x12\x0e\n\x06\x64igest\x18\x05 \x01(\t\x12\x0e\n\x06source\x18\x06 \x01(\x05\x12$\n\x08passages\x18\x07 \x03(\x0b\x32\x12.parley.v1.Passage\"H\n\x0c\x41nswerSchema\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0bjson_schema\x18\x02 \x01(\t\x12\x15\n\raccepts_prose\x18\x03 \x01(\x08\"\xc6\x02\n\x0fGenerateRequest\x12\'\n\x07\x63\x61ll_id\x18\x01 \x01(\x0b\x32\x11.parley.v1.CallIdH\x00\x88\x01\x01\x12\x1f\n\x05\x61gent\x18\x02 \x01(\x0b\x32\x10.parley.v1.Agent\x12%\n\x06prompt\x18\x03 \x03(\x0b\x32\x15.parley.v1.PromptPart\x12,\n\x06schema\x18\x04 \x01(\x0b\x32\x17.parley.v1.AnswerSchemaH\x01\x88\x01\x01\x12\x19\n\x11max_output_tokens\x18\x05 \x01(\x05\x12*\n\x07timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x0c\x61nswer_start\x18\x07 \x01(\t\x12 \n\x18\x61\x66\x66ordable_output_tokens\x18\x08 \x01(\x05\x42\n\n\x08_call_idB\t\n\x07_schema\"\xae\x01\n\x10GenerateResponse\x12\x37\n\rroute_attempt\x18\x01 \x01(\x0b\x32\x1e.parley.v1.RouteAttemptStartedH\x00\x12%\n\x05\x64\x65lta\x18\x02 \x01(\x0b\x32\x14.parley.v1.TextDeltaH\x00\x12\x31\n\tcompleted\x18\x03 \x01(\x0b\x32\x1c.parley.v1.GenerateCompletedH\x00\x42\x07\n\x05\x65vent\"4\n\x13RouteAttemptStarted\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\r\n\x05route\x18\x02 \x01(\t\"@\n\tTextDelta\x12\x15\n\rroute_attempt\x18\x01 \x01(\x05\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x0c\n\x04text\x18\x03 \x01(\t\"\xb8\x02\n\x11GenerateCompleted\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05route\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x1f\n\x05usage\x18\x04 \x01(\x0b\x32\x10.parley.v1.Usage\x12*\n\x07latency\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12)\n\x06queued\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\ttruncated\x18\x07 \x01(\x08\x12\"\n\x1aprompt_characters_left_out\x18\x08 \x01(\x03\x12\x0f\n\x07repeats\x18\t \x01(\x05\x12\x0e\n\x06stored\x18\n \x01(\x08\x12\'\n\ntool_calls\x18\x0b \x03(\x0b\x32\x13.parley.v1.ToolCall\"7\n\x11\x43\x61ncelCallRequest\x12\"\n\x07\x63\x61ll_id\x18\x01 \x01(\x0b\x32\x11.parley.v1.CallId\"f\n\x12\x43\x61ncelCallResponse\x12\x13\n\x0bwas_running\x18\x01 \x01(\x08\x12$\n\x05usage\x18\x02 \x01(\x0b\x32\x10.parley.v1.UsageH\x00\x88\x01\x01\x12\x0b\n\x03run\x18\x03 \x01(\tB\x08\n\x06_usage\"\x13\n\x11ListAgentsRequest\"c\n\x12ListAgentsResponse\x12 \n\x06\x61gents\x18\x01 \x03(\x0b\x32\x10.parley.v1.Agent\x12\x14\n\x0c\x64\x65\x66\x61ult_team\x18\x02 \x03(\t\x12\x15\n\rdefault_judge\x18\x03 \x01(\t\"#\n\x0fGetAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"3\n\x10GetAgentResponse\x12\x1f\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x10.parley.v1.Agent\"\"\n\x11ListRoutesRequest\x12\r\n\x05names\x18\x01 \x03(\t\"\x9b\x01\n\x12ListRoutesResponse\x12&\n\x06routes\x18\x01 \x03(\x0b\x32\x16.parley.v1.RouteStatus\x12\x16\n\x0e\x64\x65\x66\x61ult_routes\x18\x02 \x03(\t\x12\x16\n\x0eopen_providers\x18\x03 \x03(\t\x12-\n\rfound_servers\x18\x04 \x03(\x0b\x32\x16.parley.v1.FoundServer\"P\n\x0b\x46oundServer\x12\x10\n\x08provider\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x10\n\x08\x62\x61se_url\x18\x03 \x01(\t\x12\x0e\n\x06models\x18\x04 \x03(\t\"\xba\x03\n\x0bRouteStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08provider\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x16\n\x0e\x63ontext_tokens\x18\x04 \x01(\x05\x12(\n\x07\x62reaker\x18\x05 \x01(\x0e\x32\x17.parley.v1.BreakerState\x12\x19\n\x11\x66\x61ilures_in_a_row\x18\x06 \x01(\x05\x12,\n\x08retry_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0clast_failure\x18\x08 \x01(\t\x12\x11\n\tin_flight\x18\t \x01(\x05\x12\r\n\x05local\x18\n \x01(\x08\x12\x0e\n\x06queued\x18\x0b \x01(\x05\x12\x0e\n\x06priced\x18\x0c \x01(\x08\x12\x15\n\rdemonstration\x18\r \x01(\x08\x12\x1f\n\x12input_price_micros\x18\x0e \x01(\x03H\x00\x88\x01\x01\x12 \n\x13output_price_micros\x18\x0f \x01(\x03H\x01\x88\x01\x01\x12\x10\n\x08stronger\x18\x10 \x01(\x08\x42\x15\n\x13_input_price_microsB\x16\n\x14_output_price_micros\"\x14\n\x12WatchRoutesRequest\"<\n\x13WatchRoutesResponse\x12%\n\x05route\x18\x01 \x01(\x0b\x32\x16.parley.v1.RouteStatus*r\n\nPromptRole\x12\x1b\n\x17PROMPT_ROLE_UNSPECIFIED\x10\x00\x12\x16\n\x12PROMPT_ROLE_SYSTEM\x10\x01\x12\x14\n\x10PROMPT_ROLE_USER\x10\x02\x12\x19\n\x15PROMPT_ROLE_ASSISTANT\x10\x03*|\n\x0c\x42reakerState\x12\x1d\n\x19\x42REAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x42REAKER_STATE_CLOSED\x10\x01\x12\x16\n\x12\x42REAKER_STATE_OPEN\x10\x02\x12\x1b\n\x17\x42REAKER_STATE_HALF_OPEN\x10\x03\x32\xf8\x03\n\x0eGatewayService\x12R\n\x08Generate\x12\x1a.parley.v1.GenerateRequest\x1a\x1b.parley.v1.GenerateResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x30\x01\x12O\n\nCancelCall\x12\x1c.parley.v1.CancelCallRequest\x1a\x1d.parley.v1.CancelCallResponse\"\x04\x90\xce\x18\x05\x12O\n\nListAgents\x12\x1c.parley.v1.ListAgentsRequest\x1a\x1d.parley.v1.ListAgentsResponse\"\x04\x90\xce\x18\x05\x12I\n\x08GetAgent\x12\x1a.parley.v1.GetAgentRequest\x1a\x1b.parley.v1.GetAgentResponse\"\x04\x90\xce\x18\x05\x12O\n\nListRoutes\x12\x1c.parley.v1.ListRoutesRequest\x1a\x1d.parley.v1.ListRoutesResponse\"\x04\x90\xce\x18\x05\x12T\n\x0bWatchRoutes\x12\x1d.parley.v1.WatchRoutesRequest\x1a\x1e.parley.v1.WatchRoutesResponse\"\x04\x90\xce\x18\x05\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,50 +48,50 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GATEWAYSERVICE'].methods_by_name['ListRoutes']._serialized_options = b'\220\316\030\005'
   _globals['_GATEWAYSERVICE'].methods_by_name['WatchRoutes']._loaded_options = None
   _globals['_GATEWAYSERVICE'].methods_by_name['WatchRoutes']._serialized_options = b'\220\316\030\005'
-  _globals['_PROMPTROLE']._serialized_start=2565
-  _globals['_PROMPTROLE']._serialized_end=2679
-  _globals['_BREAKERSTATE']._serialized_start=2681
-  _globals['_BREAKERSTATE']._serialized_end=2805
-  _globals['_CALLID']._serialized_start=150
-  _globals['_CALLID']._serialized_end=229
-  _globals['_PROMPTPART']._serialized_start=232
-  _globals['_PROMPTPART']._serialized_end=370
-  _globals['_ANSWERSCHEMA']._serialized_start=372
-  _globals['_ANSWERSCHEMA']._serialized_end=444
-  _globals['_GENERATEREQUEST']._serialized_start=447
-  _globals['_GENERATEREQUEST']._serialized_end=773
-  _globals['_GENERATERESPONSE']._serialized_start=776
-  _globals['_GENERATERESPONSE']._serialized_end=950
-  _globals['_ROUTEATTEMPTSTARTED']._serialized_start=952
-  _globals['_ROUTEATTEMPTSTARTED']._serialized_end=1004
-  _globals['_TEXTDELTA']._serialized_start=1006
-  _globals['_TEXTDELTA']._serialized_end=1070
-  _globals['_GENERATECOMPLETED']._serialized_start=1073
-  _globals['_GENERATECOMPLETED']._serialized_end=1385
-  _globals['_CANCELCALLREQUEST']._serialized_start=1387
-  _globals['_CANCELCALLREQUEST']._serialized_end=1442
-  _globals['_CANCELCALLRESPONSE']._serialized_start=1444
-  _globals['_CANCELCALLRESPONSE']._serialized_end=1546
-  _globals['_LISTAGENTSREQUEST']._serialized_start=1548
-  _globals['_LISTAGENTSREQUEST']._serialized_end=1567
-  _globals['_LISTAGENTSRESPONSE']._serialized_start=1569
-  _globals['_LISTAGENTSRESPONSE']._serialized_end=1668
-  _globals['_GETAGENTREQUEST']._serialized_start=1670
-  _globals['_GETAGENTREQUEST']._serialized_end=1705
-  _globals['_GETAGENTRESPONSE']._serialized_start=1707
-  _globals['_GETAGENTRESPONSE']._serialized_end=1758
-  _globals['_LISTROUTESREQUEST']._serialized_start=1760
-  _globals['_LISTROUTESREQUEST']._serialized_end=1794
-  _globals['_LISTROUTESRESPONSE']._serialized_start=1797
-  _globals['_LISTROUTESRESPONSE']._serialized_end=1952
-  _globals['_FOUNDSERVER']._serialized_start=1954
-  _globals['_FOUNDSERVER']._serialized_end=2034
-  _globals['_ROUTESTATUS']._serialized_start=2037
-  _globals['_ROUTESTATUS']._serialized_end=2479
-  _globals['_WATCHROUTESREQUEST']._serialized_start=2481
-  _globals['_WATCHROUTESREQUEST']._serialized_end=2501
-  _globals['_WATCHROUTESRESPONSE']._serialized_start=2503
-  _globals['_WATCHROUTESRESPONSE']._serialized_end=2563
-  _globals['_GATEWAYSERVICE']._serialized_start=2808
-  _globals['_GATEWAYSERVICE']._serialized_end=3312
+  _globals['_PROMPTROLE']._serialized_start=2627
+  _globals['_PROMPTROLE']._serialized_end=2741
+  _globals['_BREAKERSTATE']._serialized_start=2743
+  _globals['_BREAKERSTATE']._serialized_end=2867
+  _globals['_CALLID']._serialized_start=174
+  _globals['_CALLID']._serialized_end=253
+  _globals['_PROMPTPART']._serialized_start=256
+  _globals['_PROMPTPART']._serialized_end=432
+  _globals['_ANSWERSCHEMA']._serialized_start=434
+  _globals['_ANSWERSCHEMA']._serialized_end=506
+  _globals['_GENERATEREQUEST']._serialized_start=509
+  _globals['_GENERATEREQUEST']._serialized_end=835
+  _globals['_GENERATERESPONSE']._serialized_start=838
+  _globals['_GENERATERESPONSE']._serialized_end=1012
+  _globals['_ROUTEATTEMPTSTARTED']._serialized_start=1014
+  _globals['_ROUTEATTEMPTSTARTED']._serialized_end=1066
+  _globals['_TEXTDELTA']._serialized_start=1068
+  _globals['_TEXTDELTA']._serialized_end=1132
+  _globals['_GENERATECOMPLETED']._serialized_start=1135
+  _globals['_GENERATECOMPLETED']._serialized_end=1447
+  _globals['_CANCELCALLREQUEST']._serialized_start=1449
+  _globals['_CANCELCALLREQUEST']._serialized_end=1504
+  _globals['_CANCELCALLRESPONSE']._serialized_start=1506
+  _globals['_CANCELCALLRESPONSE']._serialized_end=1608
+  _globals['_LISTAGENTSREQUEST']._serialized_start=1610
+  _globals['_LISTAGENTSREQUEST']._serialized_end=1629
+  _globals['_LISTAGENTSRESPONSE']._serialized_start=1631
+  _globals['_LISTAGENTSRESPONSE']._serialized_end=1730
+  _globals['_GETAGENTREQUEST']._serialized_start=1732
+  _globals['_GETAGENTREQUEST']._serialized_end=1767
+  _globals['_GETAGENTRESPONSE']._serialized_start=1769
+  _globals['_GETAGENTRESPONSE']._serialized_end=1820
+  _globals['_LISTROUTESREQUEST']._serialized_start=1822
+  _globals['_LISTROUTESREQUEST']._serialized_end=1856
+  _globals['_LISTROUTESRESPONSE']._serialized_start=1859
+  _globals['_LISTROUTESRESPONSE']._serialized_end=2014
+  _globals['_FOUNDSERVER']._serialized_start=2016
+  _globals['_FOUNDSERVER']._serialized_end=2096
+  _globals['_ROUTESTATUS']._serialized_start=2099
+  _globals['_ROUTESTATUS']._serialized_end=2541
+  _globals['_WATCHROUTESREQUEST']._serialized_start=2543
+  _globals['_WATCHROUTESREQUEST']._serialized_end=2563
+  _globals['_WATCHROUTESRESPONSE']._serialized_start=2565
+  _globals['_WATCHROUTESRESPONSE']._serialized_end=2625
+  _globals['_GATEWAYSERVICE']._serialized_start=2870
+  _globals['_GATEWAYSERVICE']._serialized_end=3374
 # @@protoc_insertion_point(module_scope)

@@ -11,6 +11,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from parley.v1 import agent_pb2 as _agent_pb2
+from parley.v1 import source_pb2 as _source_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -124,6 +125,7 @@ class PromptPart(_message.Message):
     DOCUMENT_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
+    PASSAGES_FIELD_NUMBER: _builtins.int
     role: Global___PromptRole.ValueType
     """Whose text it is."""
     text: _builtins.str
@@ -146,6 +148,12 @@ class PromptPart(_message.Message):
     """The number of the source that the document is, from 1: it is quoted and listed as `S1`. Only in parts with a `document`. 0: it has
     none.
     """
+    @_builtins.property
+    def passages(self) -> _containers.RepeatedCompositeFieldContainer[_source_pb2.Passage]:
+        """What of the document matters most, the most important first, at most 256. If the document has
+        to be shortened, these passages are kept in place of its beginning and its end. Only in parts with a `document`. Empty: it is not known.
+        """
+
     def __init__(
         self,
         *,
@@ -155,10 +163,11 @@ class PromptPart(_message.Message):
         document: _builtins.str = ...,
         digest: _builtins.str = ...,
         source: _builtins.int = ...,
+        passages: _abc.Iterable[_source_pb2.Passage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "document", b"document", "role", b"role", "shrink_priority", b"shrink_priority", "source", b"source", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "document", b"document", "passages", b"passages", "role", b"role", "shrink_priority", b"shrink_priority", "source", b"source", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -25,23 +25,33 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/source.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc1\x01\n\x06Source\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.parley.v1.SourceKind\x12\r\n\x05title\x18\x03 \x01(\t\x12\x0e\n\x04path\x18\x04 \x01(\tH\x00\x12\r\n\x03url\x18\x05 \x01(\tH\x00\x12\x0e\n\x04tool\x18\x08 \x01(\tH\x00\x12\x0e\n\x06sha256\x18\x06 \x01(\t\x12+\n\x07read_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x07\n\x05place\"\x83\x01\n\tSourceUse\x12\x0e\n\x06source\x18\x01 \x01(\x05\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12\x14\n\x0c\x63ontribution\x18\x03 \x01(\t\x12\r\n\x05round\x18\x04 \x01(\x05\x12\r\n\x05phase\x18\x05 \x01(\t\x12\x11\n\tin_answer\x18\x06 \x01(\x08\x12\r\n\x05\x63ount\x18\x07 \x01(\x05\"2\n\x0fResearchRequest\x12\x10\n\x08question\x18\x01 \x01(\t\x12\r\n\x05pages\x18\x02 \x03(\t\"B\n\x08\x46indings\x12$\n\x08\x66indings\x18\x01 \x03(\x0b\x32\x12.parley.v1.Finding\x12\x10\n\x08warnings\x18\x02 \x03(\t\":\n\x07\x46inding\x12!\n\x06source\x18\x01 \x01(\x0b\x32\x11.parley.v1.Source\x12\x0c\n\x04text\x18\x02 \x01(\t*\x9d\x01\n\nSourceKind\x12\x1b\n\x17SOURCE_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14SOURCE_KIND_DOCUMENT\x10\x01\x12\x14\n\x10SOURCE_KIND_PAGE\x10\x02\x12\x16\n\x12SOURCE_KIND_SEARCH\x10\x03\x12\x14\n\x10SOURCE_KIND_FEED\x10\x04\x12\x14\n\x10SOURCE_KIND_TOOL\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/source.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc1\x01\n\x06Source\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.parley.v1.SourceKind\x12\r\n\x05title\x18\x03 \x01(\t\x12\x0e\n\x04path\x18\x04 \x01(\tH\x00\x12\r\n\x03url\x18\x05 \x01(\tH\x00\x12\x0e\n\x04tool\x18\x08 \x01(\tH\x00\x12\x0e\n\x06sha256\x18\x06 \x01(\t\x12+\n\x07read_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x07\n\x05place\"\x83\x01\n\tSourceUse\x12\x0e\n\x06source\x18\x01 \x01(\x05\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12\x14\n\x0c\x63ontribution\x18\x03 \x01(\t\x12\r\n\x05round\x18\x04 \x01(\x05\x12\r\n\x05phase\x18\x05 \x01(\t\x12\x11\n\tin_answer\x18\x06 \x01(\x08\x12\r\n\x05\x63ount\x18\x07 \x01(\x05\"2\n\x0fResearchRequest\x12\x10\n\x08question\x18\x01 \x01(\t\x12\r\n\x05pages\x18\x02 \x03(\t\"P\n\x0fPassagesRequest\x12\x10\n\x08question\x18\x01 \x01(\t\x12+\n\tdocuments\x18\x02 \x03(\x0b\x32\x18.parley.v1.LargeDocument\"-\n\rLargeDocument\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\"A\n\x0fNearestPassages\x12.\n\tdocuments\x18\x01 \x03(\x0b\x32\x1b.parley.v1.DocumentPassages\"F\n\x10\x44ocumentPassages\x12\x0c\n\x04path\x18\x01 \x01(\t\x12$\n\x08passages\x18\x02 \x03(\x0b\x32\x12.parley.v1.Passage\"%\n\x07Passage\x12\r\n\x05start\x18\x01 \x01(\x05\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x05\"B\n\x08\x46indings\x12$\n\x08\x66indings\x18\x01 \x03(\x0b\x32\x12.parley.v1.Finding\x12\x10\n\x08warnings\x18\x02 \x03(\t\":\n\x07\x46inding\x12!\n\x06source\x18\x01 \x01(\x0b\x32\x11.parley.v1.Source\x12\x0c\n\x04text\x18\x02 \x01(\t*\x9d\x01\n\nSourceKind\x12\x1b\n\x17SOURCE_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14SOURCE_KIND_DOCUMENT\x10\x01\x12\x14\n\x10SOURCE_KIND_PAGE\x10\x02\x12\x16\n\x12SOURCE_KIND_SEARCH\x10\x03\x12\x14\n\x10SOURCE_KIND_FEED\x10\x04\x12\x14\n\x10SOURCE_KIND_TOOL\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.source_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SOURCEKIND']._serialized_start=581
-  _globals['_SOURCEKIND']._serialized_end=738
+  _globals['_SOURCEKIND']._serialized_start=888
+  _globals['_SOURCEKIND']._serialized_end=1045
   _globals['_SOURCE']._serialized_start=71
   _globals['_SOURCE']._serialized_end=264
   _globals['_SOURCEUSE']._serialized_start=267
   _globals['_SOURCEUSE']._serialized_end=398
   _globals['_RESEARCHREQUEST']._serialized_start=400
   _globals['_RESEARCHREQUEST']._serialized_end=450
-  _globals['_FINDINGS']._serialized_start=452
-  _globals['_FINDINGS']._serialized_end=518
-  _globals['_FINDING']._serialized_start=520
-  _globals['_FINDING']._serialized_end=578
+  _globals['_PASSAGESREQUEST']._serialized_start=452
+  _globals['_PASSAGESREQUEST']._serialized_end=532
+  _globals['_LARGEDOCUMENT']._serialized_start=534
+  _globals['_LARGEDOCUMENT']._serialized_end=579
+  _globals['_NEARESTPASSAGES']._serialized_start=581
+  _globals['_NEARESTPASSAGES']._serialized_end=646
+  _globals['_DOCUMENTPASSAGES']._serialized_start=648
+  _globals['_DOCUMENTPASSAGES']._serialized_end=718
+  _globals['_PASSAGE']._serialized_start=720
+  _globals['_PASSAGE']._serialized_end=757
+  _globals['_FINDINGS']._serialized_start=759
+  _globals['_FINDINGS']._serialized_end=825
+  _globals['_FINDING']._serialized_start=827
+  _globals['_FINDING']._serialized_end=885
 # @@protoc_insertion_point(module_scope)

@@ -185,6 +185,138 @@ class ResearchRequest(_message.Message):
 Global___ResearchRequest: _TypeAlias = ResearchRequest  # noqa: Y015
 
 @_typing.final
+class PassagesRequest(_message.Message):
+    """Which passages of large documents are asked for, as a step that does so asks it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUESTION_FIELD_NUMBER: _builtins.int
+    DOCUMENTS_FIELD_NUMBER: _builtins.int
+    question: _builtins.str
+    """The question of the debate."""
+    @_builtins.property
+    def documents(self) -> _containers.RepeatedCompositeFieldContainer[Global___LargeDocument]:
+        """The documents."""
+
+    def __init__(
+        self,
+        *,
+        question: _builtins.str = ...,
+        documents: _abc.Iterable[Global___LargeDocument] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["documents", b"documents", "question", b"question"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PassagesRequest: _TypeAlias = PassagesRequest  # noqa: Y015
+
+@_typing.final
+class LargeDocument(_message.Message):
+    """A document of more than 12,000 bytes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    path: _builtins.str
+    """Its path."""
+    digest: _builtins.str
+    """BLAKE2b of 16 bytes over its text as UTF-8, 32 lower-case hex digits."""
+    def __init__(
+        self,
+        *,
+        path: _builtins.str = ...,
+        digest: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "path", b"path"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LargeDocument: _TypeAlias = LargeDocument  # noqa: Y015
+
+@_typing.final
+class NearestPassages(_message.Message):
+    """The passages of large documents that are nearest to the question, as the step records it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def documents(self) -> _containers.RepeatedCompositeFieldContainer[Global___DocumentPassages]:
+        """The documents that have such passages. At most 256 passages together."""
+
+    def __init__(
+        self,
+        *,
+        documents: _abc.Iterable[Global___DocumentPassages] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["documents", b"documents"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NearestPassages: _TypeAlias = NearestPassages  # noqa: Y015
+
+@_typing.final
+class DocumentPassages(_message.Message):
+    """The passages of one document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    PASSAGES_FIELD_NUMBER: _builtins.int
+    path: _builtins.str
+    """Its path."""
+    @_builtins.property
+    def passages(self) -> _containers.RepeatedCompositeFieldContainer[Global___Passage]:
+        """The passages, the nearest first."""
+
+    def __init__(
+        self,
+        *,
+        path: _builtins.str = ...,
+        passages: _abc.Iterable[Global___Passage] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["passages", b"passages", "path", b"path"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DocumentPassages: _TypeAlias = DocumentPassages  # noqa: Y015
+
+@_typing.final
+class Passage(_message.Message):
+    """A passage of a text."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    start: _builtins.int
+    """Where it begins, in characters (code points) from 0."""
+    end: _builtins.int
+    """Where it ends, in characters; the character there is the first after it. More than `start`."""
+    def __init__(
+        self,
+        *,
+        start: _builtins.int = ...,
+        end: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "start", b"start"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Passage: _TypeAlias = Passage  # noqa: Y015
+
+@_typing.final
 class Findings(_message.Message):
     """What was found on the web for a debate, as the step records it."""
 

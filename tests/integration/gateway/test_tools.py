@@ -425,6 +425,13 @@ async def test_every_bad_field_of_tools_and_documents_is_named() -> None:
     asked.prompt.add(role=gateway_pb2.PROMPT_ROLE_SYSTEM, text="x").document = "fine.md"
     asked.prompt.add(role=gateway_pb2.PROMPT_ROLE_USER, text="x").source = 1
     asked.prompt.add(role=gateway_pb2.PROMPT_ROLE_USER, text="x", document="S.md").source = -1
+    asked.prompt.add(role=gateway_pb2.PROMPT_ROLE_USER, text="x").passages.add(start=0, end=1)
+    for start, end in ((-1, 1), (1, 1)):
+        part = asked.prompt.add(role=gateway_pb2.PROMPT_ROLE_USER, text="x", document=f"{start}.md")
+        part.passages.add(start=start, end=end)
+    many = asked.prompt.add(role=gateway_pb2.PROMPT_ROLE_USER, text="x", document="many.md")
+    for _ in range(257):
+        many.passages.add(start=0, end=1)
     async with gateway_for([]) as (_, gateway):
         failure = await failure_of(gateway, asked)
     assert failure.code is grpc.StatusCode.INVALID_ARGUMENT
@@ -440,6 +447,10 @@ async def test_every_bad_field_of_tools_and_documents_is_named() -> None:
         "prompt[6].document",
         "prompt[7].source",
         "prompt[8].source",
+        "prompt[9].passages",
+        "prompt[10].passages",
+        "prompt[11].passages",
+        "prompt[12].passages",
     ]
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
+from parley.runtime.passages import keep_passages
 from parley.v1.gateway_pb2 import (
     PROMPT_ROLE_ASSISTANT,
     PROMPT_ROLE_SYSTEM,
@@ -57,6 +58,7 @@ def with_text(part: PromptPart, text: str) -> PromptPart:
         shrink_priority=part.shrink_priority,
         document=part.document,
         source=part.source,
+        passages=part.passages,
     )
 
 
@@ -129,7 +131,7 @@ def _shorten_parts(parts: Sequence[PromptPart], allowed: int) -> _ShortPrompt:
         limit = _common_limit([sizes[index] for index in group], excess)
         for index in group:
             if sizes[index] > limit:
-                text, gone = _shorten(parts[index].text, limit - _MESSAGE_TOKENS)
+                text, gone = _shorten(parts[index], limit - _MESSAGE_TOKENS)
                 shortened[index] = with_text(parts[index], text)
                 sizes[index] = estimate_tokens(text) + _MESSAGE_TOKENS
                 left_out += gone
@@ -166,22 +168,28 @@ def _common_limit(sizes: Sequence[int], excess: int) -> int:
     return max(sizes)
 
 
-def _shorten(text: str, tokens: int) -> tuple[str, int]:
-    """Return head and tail of the text with a mark between, in at most so many tokens; and the characters left out.
+def _shorten(part: PromptPart, tokens: int) -> tuple[str, int]:
+    """Return a text with marks where something is left out, in at most so many tokens; and the characters left out.
 
-    A quotation keeps its title and its marks; if there is no room for them, nothing of it is left.
+    Its passages are kept, or else head and tail. A quotation keeps its title and its marks; if there is no room for them, nothing of it
+    is left.
     """
+    text = part.text
     before, quoted, after = _split_quotation(text)
+
+    def cut(kept: int) -> str:
+        return keep_passages(quoted, part.passages, kept) if part.passages else _cut_middle(quoted, kept)
+
     low, high = 0, min(len(quoted), CHARACTERS_A_TOKEN * tokens)
     while low < high:
         kept = (low + high + 1) // 2
-        if estimate_tokens(f"{before}{_cut_middle(quoted, kept)}{after}") <= tokens:
+        if estimate_tokens(f"{before}{cut(kept)}{after}") <= tokens:
             low = kept
         else:
             high = kept - 1
     if not low and before:
         return _cut_middle(text, 0).strip(), len(text)
-    return f"{before}{_cut_middle(quoted, low)}{after}", len(quoted) - low
+    return f"{before}{cut(low)}{after}", len(quoted) - low
 
 
 def _split_quotation(text: str) -> tuple[str, str, str]:

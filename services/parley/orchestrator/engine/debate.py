@@ -62,7 +62,7 @@ from parley.v1.event_pb2 import (
     TimerStarted,
     Warned,
 )
-from parley.v1.source_pb2 import Findings
+from parley.v1.source_pb2 import Findings, NearestPassages
 
 _tracer = tracer(__name__)
 _scopes: ContextVar[frozenset[str]] = ContextVar("scopes", default=frozenset())
@@ -198,9 +198,13 @@ class Debate:
         self._steps.limiter = self._create_limiter(Budget(limits, "the follow-up's", bounds_services=True))
         self.start_run()
         for _, outcome in self._recorded.outcomes.values():
-            found = Findings()
-            if isinstance(outcome, StepSucceeded) and outcome.value.Unpack(found):
+            found, nearest = Findings(), NearestPassages()
+            if not isinstance(outcome, StepSucceeded):
+                continue
+            if outcome.value.Unpack(found):
                 self.documents, _ = self.documents.with_findings(found)
+            elif outcome.value.Unpack(nearest):
+                self.use_passages(nearest)
 
     def leaves_budget_for(self, agent: Agent, task: Task) -> bool:
         """Return whether a call after the answer fits what the debate has left of its tokens and money, with a short answer."""
@@ -288,6 +292,10 @@ class Debate:
             size, partial(self.documents.with_findings, findings)
         )
         self.record_event(key, listed)
+
+    def use_passages(self, nearest: NearestPassages) -> None:
+        """Let the prompts that follow keep these passages of large documents where they have to shorten them."""
+        self.documents = self.documents.with_passages(nearest)
 
     def record_event(self, key: str, payload: Payload) -> None:
         """Record an event that follows from steps, once."""

@@ -1,8 +1,9 @@
 """The context documents of a debate, and what was found for it: held once in this process, named in prompts by their digests, and cited by their numbers."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from parley.orchestrator.model.tasks import document_part
@@ -11,7 +12,7 @@ from parley.runtime.held_texts import HeldText, hold_text
 from parley.runtime.large_texts import CHARACTERS_PER_TEXT
 from parley.v1.event_pb2 import SourcesListed
 from parley.v1.gateway_pb2 import PromptPart
-from parley.v1.source_pb2 import SOURCE_KIND_DOCUMENT, Findings, Source
+from parley.v1.source_pb2 import SOURCE_KIND_DOCUMENT, Findings, NearestPassages, Passage, Source
 
 
 class Documents:
@@ -24,11 +25,17 @@ class Documents:
         sources: What they are, by number; hash and time are only in those that were found.
     """
 
-    def __init__(self, texts: Iterable[tuple[str, HeldText]], found: Sequence[Source] = ()) -> None:
-        """Hold documents by their paths; the last of them are what was `found`."""
+    def __init__(
+        self,
+        texts: Iterable[tuple[str, HeldText]],
+        found: Sequence[Source] = (),
+        passages: Mapping[str, Sequence[Passage]] = MappingProxyType({}),
+    ) -> None:
+        """Hold documents by their paths; the last of them are what was `found`. `passages` are those that matter most, by path."""
         self.texts = dict(texts)
         given = list(self.texts)[: len(self.texts) - len(found)]
         self._found = tuple(found)
+        self._passages = passages
         self.sources = (
             *(
                 Source(number=number, kind=SOURCE_KIND_DOCUMENT, path=path)
@@ -42,7 +49,13 @@ class Documents:
     def parts(self, give: int, cited: Collection[int] = ()) -> tuple[PromptPart, ...]:
         """Return a part of a prompt for each document; if some are `cited`, by their numbers, the others are shortened before these."""
         return tuple(
-            document_part(path, held, number, give + bool(cited and number not in cited))
+            document_part(
+                path,
+                held,
+                number,
+                give + bool(cited and number not in cited),
+                self._passages.get(path, ()),
+            )
             for number, (path, held) in enumerate(self.texts.items(), start=1)
         )
 
@@ -73,7 +86,12 @@ class Documents:
             texts[_name_of(source, texts)] = hold_text(
                 f"{source.title}\n{source.url or source.tool}\n\n{each.text}".strip()
             )
-        return Documents(texts.items(), [*self._found, *listed.sources]), listed
+        return Documents(texts.items(), [*self._found, *listed.sources], self._passages), listed
+
+    def with_passages(self, nearest: NearestPassages) -> "Documents":
+        """Return these documents, of which prompts that are too long keep the nearest passages."""
+        passages = {each.path: tuple(each.passages) for each in nearest.documents}
+        return Documents(self.texts.items(), self._found, passages)
 
 
 def _name_of(source: Source, taken: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from parley.runtime.held_texts import HeldText, find_text
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.gateway_pb2 import PROMPT_ROLE_SYSTEM, PROMPT_ROLE_USER, PromptPart
+from parley.v1.source_pb2 import Passage
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -69,15 +70,22 @@ def user_part(text: str, give: int = 0) -> PromptPart:
     return PromptPart(role=PROMPT_ROLE_USER, text=text, shrink_priority=give)
 
 
-def document_part(path: str, held: HeldText, number: int, give: int) -> PromptPart:
+def document_part(
+    path: str, held: HeldText, number: int, give: int, passages: Iterable[Passage] = ()
+) -> PromptPart:
     """Return a piece of a prompt that names a document by its digest: prompts hold no copy of its text.
 
-    `number` is that of the source which it is.
+    `number` is that of the source which it is; `passages` are what is kept of it if it must be shortened, most important first.
 
     The document goes as it is: the gateway quotes it, or serves it through tools.
     """
     return PromptPart(
-        role=PROMPT_ROLE_USER, shrink_priority=give, document=path, digest=held.digest, source=number
+        role=PROMPT_ROLE_USER,
+        shrink_priority=give,
+        document=path,
+        digest=held.digest,
+        source=number,
+        passages=passages,
     )
 
 

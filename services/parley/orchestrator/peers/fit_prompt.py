@@ -5,6 +5,7 @@ from typing import Final
 
 from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.peers.documents import fill_in_documents
+from parley.runtime.passages import keep_passages
 from parley.v1.gateway_pb2 import GenerateRequest, PromptPart
 
 MAX_PROMPT_BYTES: Final = 8 * 1024 * 1024
@@ -80,10 +81,12 @@ def _common_limit(sizes: Sequence[int], excess: int) -> int:
 
 
 def _shorten(part: PromptPart, limit: int) -> int:
-    """Cut the middle out of a part that is longer than so many bytes; return the characters that are gone."""
+    """Cut the middle, or else all but its passages, out of a part that is longer than so many bytes; return the characters that are gone."""
     written = part.text.encode()
     if len(written) <= limit:
         return 0
+    if part.passages:
+        return _keep_passages(part, limit)
     kept = limit - _MARK_BYTES
     cut = round(kept * _HEAD_SHARE)
     head = written[:cut].decode(errors="ignore")
@@ -91,3 +94,14 @@ def _shorten(part: PromptPart, limit: int) -> int:
     gone = len(part.text) - len(head) - len(tail)
     part.text = f"{head}\n[… {gone} characters left out …]\n{tail}"
     return gone
+
+
+def _keep_passages(part: PromptPart, limit: int) -> int:
+    """Cut out what is not among the passages of a document; these mean nothing after that, and are taken off."""
+    text = part.text
+    kept = len(text) * limit // _size(text)
+    while _size(short := keep_passages(text, part.passages, kept)) > limit and kept:
+        kept = kept * 9 // 10
+    part.text = short
+    del part.passages[:]
+    return len(text) - kept

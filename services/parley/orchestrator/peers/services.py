@@ -6,6 +6,7 @@ of a restart or a drain. The results of a debate must not be lost: recording wai
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, TypeVar
 
 import grpc
@@ -123,7 +124,7 @@ def _one_line(error: ParleyError) -> str:
 
 
 class Convergence:
-    """Agreement and grouping."""
+    """Agreement, grouping, and what texts mean."""
 
     def __init__(self, channel: grpc.aio.Channel, clock: Clock | None = None) -> None:
         """Ask over `channel`."""
@@ -142,11 +143,27 @@ class Convergence:
         _truncate_texts([*request.positions, *request.previous])
         return await self._caller.call(lambda: self._stub.Assess(request, timeout=_READ_SECONDS))
 
+    async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        """Return a vector of length 1 for each text, by the model that is fast; they cannot be kept."""
+        found = await self._caller.call(lambda: self._embed(texts))
+        if len(found) != len(texts) or not all(each and all(map(isfinite, each)) for each in found):
+            raise StepError(
+                "NO_VECTORS", "convergence: its answer lacks vectors, or has numbers that are not finite"
+            )
+        return found
+
     async def find_support(
         self, request: convergence_pb2.FindSupportRequest
     ) -> convergence_pb2.FindSupportResponse:
         """Return what supports claims, as a local model says."""
         return await self._caller.call(lambda: self._stub.FindSupport(request, timeout=_READ_SECONDS))
+
+    async def _embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        requests = (
+            convergence_pb2.EmbedRequest(text=each, model=convergence_pb2.EMBEDDING_MODEL_FAST)
+            for each in texts
+        )
+        return [each.vector async for each in self._stub.Embed(requests, timeout=_REQUEST_SECONDS)]
 
 
 class Ratings:

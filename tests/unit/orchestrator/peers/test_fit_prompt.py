@@ -10,6 +10,7 @@ from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.peers import fit_prompt as module
 from parley.orchestrator.peers.fit_prompt import MAX_PROMPT_BYTES, fit_prompt, shorten_prompt
 from parley.v1.gateway_pb2 import PROMPT_ROLE_USER, GenerateRequest, PromptPart
+from parley.v1.source_pb2 import Passage
 
 MIB = 1024 * 1024
 
@@ -74,3 +75,14 @@ def test_a_prompt_is_shortened_to_a_share_of_its_size_but_for_what_must_stay() -
 
 def test_a_prompt_that_may_be_whole_stays_whole() -> None:
     assert shorten_prompt(request_of(("Question", 0), ("a" * 40_000, 1)), 1.0) == 0
+
+
+def test_of_a_document_whose_passages_are_known_these_are_kept() -> None:
+    request = request_of(("水" * 2_000 + "Otters sleep." + "水" * 2_000, 1))
+    request.prompt[0].passages.append(Passage(start=2_000, end=2_013))
+    left_out = shorten_prompt(request, 0.25)
+    (part,) = request.prompt
+    assert "Otters sleep." in part.text
+    assert not part.passages
+    assert len(part.text.encode()) <= 0.25 * (4_000 * 3 + 13)
+    assert part.text.count("水") + 13 + left_out == 4_013
