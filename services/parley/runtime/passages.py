@@ -1,6 +1,6 @@
 """Passages of long texts: what is kept of a text that has to be shortened."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from parley.v1.source_pb2 import Passage
@@ -30,6 +30,19 @@ def keep_passages(text: str, passages: Iterable[Passage], kept: int) -> str:
         chosen.append((start, start + size))
         left -= size
     return "".join(_render_runs(text, _join_runs(chosen)))
+
+
+def shorten_to_passages(
+    text: str, passages: Sequence[Passage], most: int, measure: Callable[[str], int] = len
+) -> tuple[str, int]:
+    """Return what `keep_passages` keeps of a text so that it measures `most` at most, marks included, and how many characters are gone.
+
+    If there is no room for marks, they alone are left.
+    """
+    kept = min(len(text) * most // max(measure(text), 1), len(text))
+    while (excess := measure(short := keep_passages(text, passages, kept)) - most) > 0 < kept:
+        kept = max(kept - excess, 0)
+    return short, len(text) - kept
 
 
 def move_passages(passages: Iterable[Passage], by: int) -> list[Passage]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.peers.documents import fill_in_documents
-from parley.runtime.passages import keep_passages
+from parley.runtime.passages import shorten_to_passages
 from parley.v1.gateway_pb2 import GenerateRequest, PromptPart
 
 MAX_PROMPT_BYTES: Final = 8 * 1024 * 1024
@@ -86,7 +86,9 @@ def _shorten(part: PromptPart, limit: int) -> int:
     if len(written) <= limit:
         return 0
     if part.passages:
-        return _keep_passages(part, limit)
+        part.text, gone = shorten_to_passages(part.text, part.passages, limit, _size)
+        del part.passages[:]  # places in the text as it was
+        return gone
     kept = limit - _MARK_BYTES
     cut = round(kept * _HEAD_SHARE)
     head = written[:cut].decode(errors="ignore")
@@ -94,14 +96,3 @@ def _shorten(part: PromptPart, limit: int) -> int:
     gone = len(part.text) - len(head) - len(tail)
     part.text = f"{head}\n[… {gone} characters left out …]\n{tail}"
     return gone
-
-
-def _keep_passages(part: PromptPart, limit: int) -> int:
-    """Cut out what is not among the passages of a document; these mean nothing after that, and are taken off."""
-    text = part.text
-    kept = len(text) * limit // _size(text)
-    while _size(short := keep_passages(text, part.passages, kept)) > limit and kept:
-        kept = kept * 9 // 10
-    part.text = short
-    del part.passages[:]
-    return len(text) - kept

@@ -1,17 +1,25 @@
 """Large documents in parts: the passages that are nearest to the question are what prompts keep of a document that is too long for them."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.model.passages import LARGE_BYTES, choose_size, cut_passages, rank_vectors
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.peers.services import truncate_text
-from parley.runtime.held_texts import HeldText
 from parley.runtime.large_texts import in_thread_per_tenant
-from parley.runtime.passages import MAX_PASSAGES
+from parley.runtime.passages import MAX_PASSAGES, shorten_to_passages
 from parley.v1.event_pb2 import StepFailed
-from parley.v1.source_pb2 import DocumentPassages, LargeDocument, NearestPassages, Passage, PassagesRequest
+from parley.v1.source_pb2 import (
+    DocumentPassages,
+    Findings,
+    LargeDocument,
+    NearestPassages,
+    Passage,
+    PassagesRequest,
+)
 
 PASSAGES = Activity(
     "passages", "finding the passages of large documents", title="passages of large documents"
@@ -33,7 +41,10 @@ async def find_passages(debate: Debate) -> NearestPassages | None:
         documents=[LargeDocument(path=path, digest=held.digest) for path, held in large.items()],
     )
     found = await debate.call_service(
-        _KEY, PASSAGES.create_work(), request, lambda: _find(debate, request.question, large)
+        _KEY,
+        PASSAGES.create_work(),
+        request,
+        lambda: _find(debate, lambda: {path: held.text for path, held in large.items()}),
     )
     if not isinstance(found, StepFailed):
         return found
@@ -43,6 +54,25 @@ async def find_passages(debate: Debate) -> NearestPassages | None:
     return None
 
 
+async def shorten_findings(debate: Debate, found: Findings, most: int) -> None:
+    """Shorten the texts that were found to so many characters each: to what is nearest to the question, or else, with a warning, to their beginnings."""
+    long = {str(place): each for place, each in enumerate(found.findings) if len(each.text) > most}
+    if not long:
+        return
+    passages: dict[str, Sequence[Passage]] = {}
+    try:
+        nearest = await _find(debate, lambda: {name: each.text for name, each in long.items()})
+        passages = {each.path: each.passages for each in nearest.documents}
+    except StepError as error:
+        found.warnings.append(
+            f"of sources with more than {most:,} characters the beginnings are shown: {error}"
+        )
+    for name, each in long.items():
+        short, _ = shorten_to_passages(each.text, passages.get(name, ()), most)
+        each.text = short.strip()
+        each.source.sha256 = hashlib.sha256(each.text.encode()).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class _Cut:
     path: str
@@ -50,18 +80,18 @@ class _Cut:
     text: str
 
 
-async def _find(debate: Debate, question: str, large: dict[str, HeldText]) -> NearestPassages:
-    cuts = await in_thread_per_tenant(lambda: _cut_documents(large))
-    asked = truncate_text(question)
+async def _find(debate: Debate, read: Callable[[], Mapping[str, str]]) -> NearestPassages:
+    cuts = await in_thread_per_tenant(lambda: _cut_texts(read()))
+    asked = truncate_text(debate.spec.question)
     vectors = await debate.services.convergence.embed([asked, *(each.text for each in cuts)])
     return await in_thread_per_tenant(lambda: _choose(cuts, vectors))
 
 
-def _cut_documents(large: dict[str, HeldText]) -> list[_Cut]:
-    size = choose_size(sum(held.count(len) for held in large.values()))
+def _cut_texts(texts: Mapping[str, str]) -> list[_Cut]:
+    size = choose_size(sum(map(len, texts.values())))
     return [
         _Cut(path, each, truncate_text(text[each.start : each.end].strip()))
-        for path, text in ((path, held.text) for path, held in large.items())
+        for path, text in texts.items()
         for each in cut_passages(text, size)
     ]
 

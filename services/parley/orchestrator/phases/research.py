@@ -6,7 +6,7 @@ from typing import Any
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.model.tasks import Activity
-from parley.orchestrator.phases.passages import find_passages
+from parley.orchestrator.phases.passages import find_passages, shorten_findings
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.source_pb2 import Findings, ResearchRequest
 
@@ -53,4 +53,6 @@ async def _find(debate: Debate, request: ResearchRequest) -> Findings:
     web = debate.services.web
     if web is None:
         raise StepError("RESEARCH_OFF", "this replica has no research switched on")
-    return await web.find(request)
+    found = await web.find(request)
+    await shorten_findings(debate, found, web.shown_characters)
+    return found

@@ -12,8 +12,10 @@ _SECONDS: Final = 5
 """Of processor time; on a machine that is busy it may take `_WHEN_BUSY` times as long."""
 _WHEN_BUSY: Final = 4
 MAX_TITLE: Final = 200
-MAX_TEXT: Final = 12_000
-"""Characters that are kept of one source."""
+SHOWN_CHARACTERS: Final = 12_000
+"""Characters of one source that are shown at most."""
+MAX_TEXT: Final = 200_000
+"""Characters that are read of a page, so that what is shown can be chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Reading:
 
 
 async def parse(page: Page, *, feed: bool = False) -> Reading:
-    """Return what a page says, or the newest entries of a feed; at most `MAX_TEXT` characters.
+    """Return what a page says, or the newest entries of a feed; at most `MAX_TEXT` characters of a page, and `SHOWN_CHARACTERS` of a feed.
 
     Raises:
         FetchError: it could not be read within the limits, or says nothing.
@@ -35,7 +37,7 @@ async def parse(page: Page, *, feed: bool = False) -> Reading:
         "charset": page.charset,
         "content_type": page.content_type,
         "url": page.url,
-        "characters": MAX_TEXT,
+        "characters": SHOWN_CHARACTERS if feed else MAX_TEXT,
     }
     found = await run_reader(
         "parse.py",

@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
-from parley.orchestrator.research.parsing import MAX_TEXT, Reading, clean_text
+from parley.orchestrator.research.parsing import SHOWN_CHARACTERS, Reading, clean_text
 from parley.orchestrator.research.reader_process import run_reader
 from parley.orchestrator.research.web_address import FetchError
 
@@ -39,7 +39,7 @@ class ToolServer:
 
 
 async def ask_server(server: ToolServer, question: str, seconds: float) -> Reading:
-    """Return what a server answers to a question, at most `MAX_TEXT` characters. It is started for that, and killed after it.
+    """Return what a server answers to a question, at most `SHOWN_CHARACTERS` characters. It is started for that, and killed after it.
 
     Raises:
         FetchError: it did not answer within so many seconds, failed, wrote too much, or says nothing.
@@ -52,7 +52,7 @@ async def ask_server(server: ToolServer, question: str, seconds: float) -> Readi
         },
         "tool": server.tool,
         "arguments": {server.argument: " ".join(question.split())[:_MAX_QUESTION]},
-        "characters": MAX_TEXT,
+        "characters": SHOWN_CHARACTERS,
         "seconds": seconds,
     }
     found = await run_reader(

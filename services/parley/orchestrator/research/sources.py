@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from yarl import URL
 
 from parley.orchestrator.research.fetcher import Fetcher, Page
-from parley.orchestrator.research.parsing import MAX_TEXT, MAX_TITLE, Reading, parse
+from parley.orchestrator.research.parsing import MAX_TITLE, SHOWN_CHARACTERS, Reading, parse
 from parley.orchestrator.research.reach import Reach, parse_networks
 from parley.orchestrator.research.servers import ToolServer, ask_server
 from parley.orchestrator.research.web_address import FetchError
@@ -50,6 +50,7 @@ class WebSources:
         results: How many results of a search are read.
         seconds: How long one source may take.
         now: The time.
+        shown_characters: How many characters of a source are shown at most; a page that is found may have more.
     """
 
     fetcher: Fetcher
@@ -61,6 +62,7 @@ class WebSources:
     servers: tuple[ToolServer, ...] = ()
     results: int = 5
     seconds: float = 20.0
+    shown_characters: int = SHOWN_CHARACTERS
     _parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_PARSED_AT_A_TIME))
     _asking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_ASKED_AT_A_TIME))
 
@@ -70,7 +72,7 @@ class WebSources:
 
     def most_characters(self, spec: DebateSpec) -> int:
         """Return how many characters prompts may show of what is found for a debate, at most."""
-        return self._count_most(spec) * (MAX_TEXT + MAX_TITLE + _MAX_URL) if spec.research else 0
+        return self._count_most(spec) * (self.shown_characters + MAX_TITLE + _MAX_URL) if spec.research else 0
 
     def _count_most(self, spec: DebateSpec) -> int:
         pages = len(spec.research_pages) if self.reads_pages else 0
@@ -78,7 +80,10 @@ class WebSources:
         return pages + hits + len(self.feeds) + len(self.servers)
 
     async def find(self, request: ResearchRequest) -> Findings:
-        """Return what the sources say, each with its address, time and hash, and a warning for each that failed."""
+        """Return what the sources say, each with its address, time and hash, and a warning for each that failed.
+
+        A page may have more characters than are shown: who asks chooses what is shown of it.
+        """
         findings = Findings()
         if request.pages and not self.reads_pages:
             findings.warnings.append("the pages named were not read: PARLEY_RESEARCH_PAGES is not set here")
@@ -172,7 +177,7 @@ def _read_hits(page: Page, count: int) -> list[tuple[str, Reading]]:
 
 def _text(hit: dict[str, Any], name: str) -> str:
     found = hit.get(name)
-    return _to_line(found)[:MAX_TEXT] if isinstance(found, str) else ""
+    return _to_line(found)[:SHOWN_CHARACTERS] if isinstance(found, str) else ""
 
 
 def _to_line(text: str) -> str:

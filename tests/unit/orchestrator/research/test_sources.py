@@ -56,9 +56,8 @@ async def serve(request: web.Request) -> web.StreamResponse:
 def sources(url: str, **fields: Any) -> WebSources:
     seconds = fields.pop("fetch_seconds", 10)
     search = create_search_fetcher(url, 10)
-    return WebSources(
-        fetcher_of(url, seconds=seconds), search, lambda: NOW, **{"reads_pages": True, **fields}
-    )
+    given = {"fetcher": fetcher_of(url, seconds=seconds), "reads_pages": True, **fields}
+    return WebSources(search_fetcher=search, now=lambda: NOW, **given)
 
 
 async def test_pages_feeds_and_results_are_found_with_kind_title_address_time_and_hash() -> None:
@@ -135,11 +134,12 @@ async def test_a_text_holds_no_control_characters() -> None:
 
 async def test_a_long_page_is_cut() -> None:
     async def handle(request: web.Request) -> web.Response:
-        return web.Response(text="word " * 10_000)
+        return web.Response(text="word " * 50_000)
 
     async with web_server(handle) as url:
-        found = await sources(url).find(ResearchRequest(pages=[url]))
-    assert 10_000 < len(found.findings[0].text) <= 12_000
+        fetcher = fetcher_of(url, max_bytes=2**20)
+        found = await sources(url, fetcher=fetcher).find(ResearchRequest(pages=[url]))
+    assert 190_000 < len(found.findings[0].text) <= 200_000
 
 
 async def test_pages_that_the_operator_does_not_allow_are_not_read() -> None:
