@@ -65,8 +65,11 @@ up: $(VENV)/.run ## Run the whole system on loopback ports until stopped
 
 ##@ Check
 
+# Two checks at a time: that of types takes one core, and most of the time. All is installed before the first.
 .PHONY: check
-check: check-python check-protos check-deploy ## Check everything but the tests: format, lint, types, imports, contract, chart
+check: $(VENV)/.deploy ## Check everything but the tests: format, lint, types, imports, contract, chart
+	@$(MAKE) --no-print-directory --jobs 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) \
+		check-python check-deploy check-protos
 
 .PHONY: check-python
 check-python: $(VENV)/.all ## Check the Python: ruff, mypy, import-linter, names of functions

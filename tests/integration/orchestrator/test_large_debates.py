@@ -66,7 +66,7 @@ _FORMATS: dict[str, tuple[Callable[[int], ScriptedGateway], debate_pb2.DebateSpe
 
 
 @pytest.fixture(
-    params=[4, pytest.param(1, marks=pytest.mark.long)], ids=["limits-of-a-quarter", "real-limits"]
+    params=[16, pytest.param(1, marks=pytest.mark.long)], ids=["limits-of-a-sixteenth", "real-limits"]
 )
 def divisor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """By how much limits and texts are smaller than in use."""

@@ -12,11 +12,21 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.runtime.channel import channel
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import Concluded, StepSucceeded, Warned
+from parley.v1.panel_pb2 import EFFORT_QUICK
 from tests.integration.gateway.harness import one_server
 from tests.integration.orchestrator.lenient_answers import DEVIATIONS, WHOLE, Deviation
 from tests.support.model_server import Fault, FaultKind, Match, ModelServer, Rule
-from tests.support.orchestration import Backstage, backstage, check_log, left_behind, make_debate
+from tests.support.orchestration import (
+    Backstage,
+    backstage,
+    check_log,
+    left_behind,
+    make_debate,
+    panel_settings,
+)
 
+QUICK = make_debate(2, settings=panel_settings(effort=EFFORT_QUICK))
+"""The judge reads drafts: it is what it writes that matters here."""
 JUDGE = Match(prompt="Score the work of every agent")
 UNLISTED = Rule(Match(prompt="list what an answer has to meet"), answer="I cannot say.")
 """Nothing is listed at the start, so that the judge is asked in its own words for what is not met."""
@@ -35,7 +45,7 @@ async def before_models(folder: Path, server: ModelServer) -> AsyncIterator[Back
 
 async def debated(folder: Path, server: ModelServer) -> list[Envelope]:
     async with before_models(folder, server) as stage, stage.replica() as replica:
-        events = await stage.comes_to(await replica.create(make_debate(2, 1)), "COMPLETED")
+        events = await stage.comes_to(await replica.create(QUICK), "COMPLETED")
     check_log(events)
     return events
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.event_pb2 import StepFailed, StepSucceeded
+from parley.v1.panel_pb2 import EFFORT_QUICK
 from tests.integration.orchestrator.lenient_answers import WHOLE
 from tests.integration.orchestrator.odd_judge_answers import ODD_ANSWERS, OddAnswer
 from tests.integration.orchestrator.test_lenient_answers import (
@@ -18,7 +19,7 @@ from tests.integration.orchestrator.test_lenient_answers import (
     warnings_of,
 )
 from tests.support.model_server import Call, ModelServer, Rule
-from tests.support.orchestration import check_log, make_debate
+from tests.support.orchestration import check_log, make_debate, panel_settings
 
 _NAMES = list(ODD_ANSWERS)
 _MAX_CALLS = 2
@@ -48,7 +49,7 @@ def _find_fault(odd: OddAnswer, events: Sequence[Envelope], calls: int) -> str:
     works = [
         each.payload.reply.text
         for each in events
-        if isinstance(each.payload, StepSucceeded) and each.payload.work.activity == "refinement"
+        if isinstance(each.payload, StepSucceeded) and each.payload.work.activity == "proposal"
     ]
     if not outcome.HasField("stand_in") or not any(outcome.description in each for each in works):
         return f"nothing stands in for it: {outcome}"
@@ -67,7 +68,13 @@ async def test_none_of_36_ways_in_which_a_judge_deviates_from_its_form_loses_a_d
         stage.replica() as replica,
     ):
         debates = [
-            await replica.create(make_debate(2, 1, question=f"How many processes, case {number}?"))
+            await replica.create(
+                make_debate(
+                    2,
+                    question=f"How many processes, case {number}?",
+                    settings=panel_settings(effort=EFFORT_QUICK),
+                )
+            )
             for number in range(len(_NAMES))
         ]
         ended = await asyncio.gather(*(stage.comes_to(each, "COMPLETED", within=120) for each in debates))

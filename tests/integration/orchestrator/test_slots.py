@@ -295,11 +295,12 @@ class Watched:
         return self._text(step, agent)
 
 
-async def test_fifty_that_wait_come_to_their_ends_through_one_slot(stage: Backstage) -> None:
+@pytest.mark.parametrize("waiting", [15, pytest.param(50, marks=pytest.mark.long)])
+async def test_all_that_wait_come_to_their_ends_through_one_slot(stage: Backstage, waiting: int) -> None:
     watched = Watched(stage.gateway)
     async with stage.replica(max_debates=1) as replica:
-        debates = await asyncio.gather(*(replica.create(checked_spec()) for _ in range(50)))
-        await until(partial(_so_many_wait, stage, list(debates), 50), "all wait", 60)
+        debates = await asyncio.gather(*(replica.create(checked_spec()) for _ in range(waiting)))
+        await until(partial(_so_many_wait, stage, list(debates), waiting), "all wait", 60)
         check_log(await stage.comes_to(await replica.create(SPEC), "COMPLETED"))
         await _answer_all(stage, replica, debates, "continue_debate", BEFORE)
         await _answer_all(stage, replica, debates, "approve", AFTER)
