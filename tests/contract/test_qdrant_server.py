@@ -1,14 +1,11 @@
-"""A Qdrant server as its clients meet it: TLS, an API key and a version. It knows the calls that open a collection."""
+"""A Qdrant server as its clients meet it: TLS, an API key and a version."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-import grpc
 import pytest
-from qdrant_client import grpc as qdrant
 from structlog.testing import capture_logs
 
 from parley.memory.settings import MemorySettings
@@ -22,60 +19,13 @@ _COLLECTION = VectorCollection("kept", 3)
 _CLIENT = version("qdrant-client")
 
 
-class _Qdrant(qdrant.QdrantServicer, qdrant.CollectionsServicer):
-    """Answers who shows the key. It has one collection, of vectors of three numbers."""
-
-    def __init__(self, server_version: str) -> None:
-        self._version = server_version
-
-    async def HealthCheck(self, _: Any, context: Any) -> Any:  # noqa: N802
-        await _require_key(context)
-        return qdrant.HealthCheckReply(title="qdrant", version=self._version)
-
-    async def CollectionExists(self, _: Any, context: Any) -> Any:  # noqa: N802
-        await _require_key(context)
-        return qdrant.CollectionExistsResponse(result=qdrant.CollectionExists(exists=True))
-
-    async def Get(self, _: Any, context: Any) -> Any:  # noqa: N802
-        await _require_key(context)
-        size = qdrant.VectorParams(size=_COLLECTION.size, distance=qdrant.Distance.Cosine)
-        parameters = qdrant.CollectionParams(vectors_config=qdrant.VectorsConfig(params=size))
-        config = qdrant.CollectionConfig(
-            params=parameters,
-            hnsw_config=qdrant.HnswConfigDiff(m=16, ef_construct=100, full_scan_threshold=10_000),
-            optimizer_config=qdrant.OptimizersConfigDiff(
-                deleted_threshold=0.2,
-                vacuum_min_vector_number=1000,
-                default_segment_number=0,
-                flush_interval_sec=5,
-            ),
-            wal_config=qdrant.WalConfigDiff(wal_capacity_mb=32, wal_segments_ahead=0),
-        )
-        return qdrant.GetCollectionInfoResponse(
-            result=qdrant.CollectionInfo(status=qdrant.CollectionStatus.Green, config=config)
-        )
-
-
-async def _require_key(context: Any) -> None:
-    if ("api-key", _KEY) not in [tuple(each) for each in context.invocation_metadata()]:
-        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "Must provide an API key")
-
-
 @asynccontextmanager
 async def run_qdrant(authority: Authority, server_version: str = _CLIENT) -> AsyncIterator[str]:
-    """Run it with a certificate of the authority; yield its URL."""
-    certificate, key = authority.sign("qdrant")
-    credentials = grpc.ssl_server_credentials([(key.read_bytes(), certificate.read_bytes())])
-    server = grpc.aio.server()
-    servicer = _Qdrant(server_version)
-    qdrant.add_QdrantServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
-    qdrant.add_CollectionsServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
-    port = server.add_secure_port("127.0.0.1:0", credentials)
-    await server.start()
-    try:
-        yield f"https://127.0.0.1:{port}"
-    finally:
-        await server.stop(None)
+    """Run a server with a certificate of the authority; yield its URL. Only who runs a test loads its library."""
+    from tests.support import qdrant_server
+
+    async with qdrant_server.run_qdrant(authority, _KEY, _COLLECTION, server_version) as url:
+        yield url
 
 
 async def test_a_server_is_reached_over_tls_with_the_key_and_the_authority_of_the_settings(

@@ -10,13 +10,11 @@ from pathlib import Path
 from uuid import UUID, uuid4, uuid5
 
 import pytest
-from qdrant_client import AsyncQdrantClient
 from qdrant_edge import EdgeShard, ScoredPoint, SearchRequest
 
 from parley.storage.opening import open_vectors
 from parley.storage.ports import Point, StorageError, StoreUnavailableError, VectorCollection, Vectors
 from parley.storage.qdrant import edge
-from parley.storage.qdrant.server import ServerVectors
 
 # The local mode says that it needs no indexes.
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes")
@@ -44,6 +42,11 @@ async def vectors(
         elif request.param == "server":
             yield await stack.enter_async_context(open_vectors(SERVER))
         else:
+            # It takes seconds to load: only a process that runs this does.
+            from qdrant_client import AsyncQdrantClient
+
+            from parley.storage.qdrant.server import ServerVectors
+
             client = AsyncQdrantClient(":memory:")
             stack.push_async_callback(client.close)
             yield ServerVectors(client)

@@ -5,12 +5,6 @@ from pathlib import Path
 
 import grpc
 import pytest
-from qdrant_client.grpc import (
-    CollectionExistsRequest,
-    CollectionExistsResponse,
-    CollectionsServicer,
-    add_CollectionsServicer_to_server,
-)
 
 from parley.memory.__main__ import build
 from parley.memory.settings import MemorySettings
@@ -19,11 +13,17 @@ from parley.storage.ports import StoreUnavailableError
 from tests.support.ports import free_ports
 
 
-class _Qdrant(CollectionsServicer):
-    async def CollectionExists(  # noqa: N802
-        self, request: CollectionExistsRequest, context: object
-    ) -> CollectionExistsResponse:
-        return CollectionExistsResponse()
+def _make_qdrant() -> grpc.aio.Server:
+    """Return a server that has no collection. Only who runs the test loads its library, which takes seconds."""
+    from qdrant_client import grpc as qdrant
+
+    class Collections(qdrant.CollectionsServicer):
+        async def CollectionExists(self, request: object, context: object) -> object:  # noqa: N802
+            return qdrant.CollectionExistsResponse()
+
+    server = grpc.aio.server()
+    qdrant.add_CollectionsServicer_to_server(Collections(), server)  # type: ignore[no-untyped-call]
+    return server
 
 
 async def test_memory_is_not_ready_while_qdrant_is_away_and_ready_again_when_it_is_back(
@@ -35,8 +35,7 @@ async def test_memory_is_not_ready_while_qdrant_is_away_and_ready_again_when_it_
         assert service.ready is not None
         with pytest.raises(StoreUnavailableError, match="Qdrant"):
             await service.ready()
-        server = grpc.aio.server()
-        add_CollectionsServicer_to_server(_Qdrant(), server)  # type: ignore[no-untyped-call]
+        server = _make_qdrant()
         server.add_insecure_port(f"127.0.0.1:{port}")
         await server.start()
         try:

@@ -89,14 +89,18 @@ async def test_no_debate_with_documents_holds_the_loop(
     raise AssertionError(f"the loop was held for too long: {longest}")
 
 
-@pytest.mark.parametrize("unit", ["\n", "> ", "\t\n", "Position:\n", "Ready: yes\n", "<think>"])
-async def test_no_answers_of_a_model_hold_the_loop(unit: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("units", [("\n", "> ", "\t\n"), ("Position:\n", "Ready: yes\n", "<think>")])
+async def test_no_answers_of_a_model_hold_the_loop(units: Sequence[str], tmp_path: Path) -> None:
+    """Each agent writes nothing but a unit of its own, over and over."""
     gateway = ScriptedGateway()
     gateway.critic = lambda step, agent: criticism(f"{agent} misses the cost at {step}.")
     longest: list[Sequence[str]] = []
     async with gateway.served() as server, orchestrating(tmp_path, server) as orchestrator:
         await _ended(orchestrator, _PANEL)
-        gateway.text = lambda step, agent: f"{unit * (200_000 // len(unit))}\n{agent} answers {step}."
+        long = {
+            each.id: unit * (200_000 // len(unit)) for each, unit in zip(gateway.agents, units, strict=False)
+        }
+        gateway.text = lambda step, agent: f"{long[agent]}\n{agent} answers {step}."
         for _ in range(_TRIES):
             with loop_holds() as holds:
                 await _ended(orchestrator, _PANEL)

@@ -26,7 +26,7 @@ from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_settings
 from tests.support.orchestration import backstage, make_debate, make_limits, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway, refusal
-from tests.support.tool_server import ANSWER, tool_server
+from tests.support.tool_server import ANSWER, plain_tool_server, tool_server
 from tests.support.tool_server import ATTACK as TOLD_BY_A_TOOL
 from tests.support.web_server import fetcher_of, web_server
 
@@ -158,7 +158,7 @@ async def test_what_an_mcp_server_answers_is_a_quoted_source_and_one_that_dies_a
     tmp_path: Path,
 ) -> None:
     gateway, fetcher = ScriptedGateway(), Fetcher()
-    servers = (tool_server("search"), tool_server("die"))
+    servers = (tool_server("search"), plain_tool_server("die"))
     found = WebSources(fetcher, fetcher, lambda: datetime.now(UTC), servers=servers, seconds=60)
     async with (
         backstage(tmp_path, gateway) as stage,

@@ -1,5 +1,4 @@
 import asyncio
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,11 +22,15 @@ TEXTS = [
     LONG[:1500],
     LONG,
 ]
+_EMBEDDED: dict[tuple[str, str], Vector] = {}
 
 
-@cache
 def embed(model: LocalModel, text: str) -> Vector:
-    return model.embed(text)
+    """Embed a text alone, once for all tests: a long one takes most of a second."""
+    key = (type(model).__name__, text)
+    if key not in _EMBEDDED:
+        _EMBEDDED[key] = model.embed(text)
+    return _EMBEDDED[key]
 
 
 @pytest.fixture(params=["minilm", "static_words"])

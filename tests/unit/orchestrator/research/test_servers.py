@@ -7,9 +7,9 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 
-import mcp
 import pytest
 
 from parley.orchestrator.research import ask_server as ask_server_script
@@ -18,7 +18,7 @@ from parley.orchestrator.research.servers import ToolServer, ask_server
 from parley.orchestrator.research.sources import WebSources
 from parley.orchestrator.research.web_address import FetchError
 from parley.v1.source_pb2 import SOURCE_KIND_TOOL, ResearchRequest
-from tests.support.tool_server import ATTACK, tool_server
+from tests.support.tool_server import ATTACK, plain_tool_server, tool_server
 from tests.support.waiting import until
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
@@ -47,7 +47,11 @@ async def test_servers_that_fail_are_a_warning_each_and_the_others_are_found() -
         "keep_silent": "it says nothing that can be read",
         "unknown": "the tool failed: Unknown tool: unknown",
     }
-    servers = [tool_server(each) for each in (*failing, "print_noise")]
+    of_the_sdk = {"fail", "unknown"}
+    servers = [
+        tool_server(each) if each in of_the_sdk else plain_tool_server(each)
+        for each in (*failing, "print_noise")
+    ]
     found = await sources(*servers).find(ResearchRequest(question="?"))
     assert [each.source.tool for each in found.findings] == ["otters/print_noise"]
     assert found.warnings == [
@@ -63,7 +67,7 @@ async def test_a_server_that_stalls_costs_its_time_and_is_a_warning() -> None:
 
 async def test_a_server_that_is_asked_no_longer_is_ended_with_what_it_started(tmp_path: Path) -> None:
     left = tmp_path / "left"
-    asking = asyncio.create_task(ask_server(tool_server("stall", str(left)), "?", 600))
+    asking = asyncio.create_task(ask_server(plain_tool_server("stall", str(left)), "?", 600))
     await asyncio.to_thread(until, lambda: left.exists() and left.read_text())
     asking.cancel()
     await asyncio.wait([asking])
@@ -79,7 +83,10 @@ def test_who_asks_does_not_wait_for_ever_if_the_orchestrator_was_killed() -> Non
         "characters": 10,
         "seconds": 1,
     }
-    library = str(Path(mcp.__file__).parents[1])
+    sdk = find_spec("mcp")
+    assert sdk is not None
+    assert sdk.origin is not None
+    library = str(Path(sdk.origin).parents[1])
     command = [sys.executable, "-I", ask_server_script.__file__, library, "10", str(1 << 30)]
     asked = subprocess.run(
         command, check=True, input=json.dumps(given), capture_output=True, text=True, timeout=60
@@ -92,14 +99,14 @@ async def test_a_server_sees_no_variable_that_could_be_a_key_and_not_our_folder(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("PARLEY_SERVICE_SECRET", "x" * 32)
-    reading = await ask_server(tool_server("show_environment"), "?", 60)
+    reading = await ask_server(plain_tool_server("show_environment"), "?", 60)
     shown = json.loads(reading.text)
     assert set(shown["variables"]) <= {"HOME", "LANG", "LC_CTYPE", "PATH", "PYTHONSAFEPATH", "TMPDIR", "TZ"}
     assert shown["folder"] == "/"
 
 
 async def test_a_long_answer_is_cut() -> None:
-    reading = await ask_server(tool_server("talk"), "?", 60)
+    reading = await ask_server(plain_tool_server("talk"), "?", 60)
     assert 10_000 < len(reading.text) <= 12_000
 
 
