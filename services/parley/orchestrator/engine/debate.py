@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
-from opentelemetry.trace import Status, StatusCode
 from pydantic import BaseModel
 
+from parley.orchestrator.engine.agent_steps import AgentCaller, create_agent_step
 from parley.orchestrator.engine.budget import answer_reserve, budget_balances, estimate
 from parley.orchestrator.engine.call_admission import Gate, Slot
 from parley.orchestrator.engine.checkpoints import CheckpointRequest, Checkpoints, NotifyStatus
@@ -27,10 +27,7 @@ from parley.orchestrator.engine.step_runner import StepRunner
 from parley.orchestrator.engine.steps import (
     StepAttempt,
     StepRequest,
-    complete_reply,
-    digest_of_ask,
     digest_of_step,
-    span_attributes,
     unpack_answer,
     wait_or_timeout,
 )
@@ -39,17 +36,15 @@ from parley.orchestrator.log.events import Payload
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import letter_of
-from parley.orchestrator.model.errors import ReplayError, StepError
+from parley.orchestrator.model.errors import ReplayError
 from parley.orchestrator.model.spec import agents_of, format_settings
-from parley.orchestrator.model.tasks import AnswerShape, Task, size_of_prompt
+from parley.orchestrator.model.tasks import AnswerShape, Task
 from parley.orchestrator.model.times import seconds_of, timestamp
-from parley.orchestrator.peers.agents import Agents, Call, generate_request
-from parley.orchestrator.peers.fit_prompt import shorten_prompt
+from parley.orchestrator.peers.agents import Agents
 from parley.orchestrator.peers.services import Services
 from parley.runtime.clock import Clock
 from parley.runtime.large_texts import in_thread_if_large
-from parley.runtime.telemetry import tracer
-from parley.v1.agent_pb2 import Agent, Usage
+from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateLimits, Reply, Work
 from parley.v1.event_pb2 import (
     CheckpointClosed,
@@ -64,7 +59,6 @@ from parley.v1.event_pb2 import (
 )
 from parley.v1.source_pb2 import Findings, NearestPassages
 
-_tracer = tracer(__name__)
 _scopes: ContextVar[frozenset[str]] = ContextVar("scopes", default=frozenset())
 """The groups of parallel steps that the present task belongs to."""
 
@@ -117,7 +111,7 @@ class Debate:
         self.checkpoints = Checkpoints(journal, clock, self.slot, notify_status)
         self._journal = journal
         self._recorded = journal.recorded
-        self._agents = agents
+        self._caller = AgentCaller(agents, journal.tenant, journal.debate)
         self._clock = clock
         self._used: set[str] = set()
         self._joining: set[str] = set()
@@ -374,46 +368,17 @@ class Debate:
         return random.Random(seed)  # noqa: S311 - not for secrets
 
     def _create_limiter(self, budget: Budget) -> Limiter:
-        return Limiter(budget, self._journal, self._clock, self._stop_call)
+        return Limiter(budget, self._journal, self._clock, self._caller.stop)
 
     async def _ask(
         self, key: str, agent: Agent, task: Task, shape: AnswerShape[M] | None
     ) -> Reply | StepFailed:
         self._mark_used(key)
         seconds = seconds_of(self.spec.limits.call) if task.seconds is None else task.seconds
-        size = size_of_prompt(task.prompt)
-        make_digest = partial(digest_of_ask, agent, task, shape, seconds, self.documents.digests)
-        step = StepRequest(
-            key,
-            task.work,
-            await in_thread_if_large(size, make_digest),
-            await in_thread_if_large(size, partial(estimate, task, agent)),
-            is_answer=task.is_answer,
-            shape=shape,
-            concurrency=task.concurrency,
-            scopes=_scopes.get(),
-            retry_once=task.retry_once,
+        step = await create_agent_step(
+            key, agent, task, shape, seconds, documents=self.documents.digests, scopes=_scopes.get()
         )
-
-        async def call(attempt: StepAttempt) -> StepSucceeded:
-            with _tracer.start_as_current_span(f"invoke_agent {agent.id}") as span:
-                span.set_attributes(span_attributes(agent, self.id, key))
-                try:
-                    make_request = partial(generate_request, agent, task, shape, seconds, attempt.bound)
-                    request = await in_thread_if_large(size, make_request)
-                    left_out = await in_thread_if_large(
-                        size, partial(shorten_prompt, request, attempt.prompt_share)
-                    )
-                    reply = await self._agents.generate(self._call_id(key, attempt.number), request)
-                    reply.prompt_characters_left_out += left_out
-                    read = len(reply.text) + (size if task.check else 0)
-                    await in_thread_if_large(read, partial(complete_reply, task, shape, reply))
-                except StepError as error:
-                    span.set_status(Status(StatusCode.ERROR, f"{error.reason}: {error}"))
-                    raise
-                return StepSucceeded(work=task.work, digest=step.digest, reply=reply)
-
-        outcome = await self._steps.run(step, call)
+        outcome = await self._steps.run(step, partial(self._caller.call, step, agent, task, seconds))
         if task.is_answer:
             self.limiter.count_answer_call()
         if isinstance(outcome, StepFailed):
@@ -446,13 +411,6 @@ class Debate:
             for task in running.values():
                 task.cancel()
         return results, list(running)
-
-    def _call_id(self, key: str, attempt: int) -> Call:
-        return Call(self._journal.tenant, self._journal.debate, key, attempt)
-
-    async def _stop_call(self, key: str, attempt: int) -> Usage:
-        stopped = await self._agents.cancel(self._call_id(key, attempt))
-        return stopped.usage or Usage()
 
     def _mark_used(self, key: str) -> None:
         if key in self._used:

@@ -253,14 +253,3 @@ def unpack_answer(key: str, outcome: StepSucceeded) -> Message:
     answer: Message = GetMessageClass(kind)()
     outcome.value.Unpack(answer)
     return answer
-
-
-def span_attributes(agent: Agent, debate: str, key: str) -> dict[str, str]:
-    """Return the attributes of the span of a step that asks an agent: OpenTelemetry's names for generative AI, and the step's key."""
-    return {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.id": agent.id,
-        "gen_ai.agent.name": agent.name,
-        "gen_ai.conversation.id": debate,
-        "parley.step": key,
-    }

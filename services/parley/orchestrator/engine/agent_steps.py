@@ -1,0 +1,102 @@
+"""Steps that ask an agent: the request with its digest and estimate, and the call, which returns the reply as it is recorded."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from opentelemetry.trace import Status, StatusCode
+
+from parley.orchestrator.engine.budget import estimate
+from parley.orchestrator.engine.steps import (
+    StepAttempt,
+    StepRequest,
+    complete_reply,
+    digest_of_ask,
+)
+from parley.orchestrator.model.errors import StepError
+from parley.orchestrator.model.tasks import AnswerShape, Task, size_of_prompt
+from parley.orchestrator.peers.agents import Agents, Call, generate_request
+from parley.orchestrator.peers.fit_prompt import shorten_prompt
+from parley.runtime.large_texts import in_thread_if_large
+from parley.runtime.telemetry import tracer
+from parley.v1.agent_pb2 import Agent, Usage
+from parley.v1.event_pb2 import StepSucceeded
+
+_tracer = tracer(__name__)
+
+
+async def create_agent_step(
+    key: str,
+    agent: Agent,
+    task: Task,
+    shape: AnswerShape[Any] | None,
+    seconds: float,
+    *,
+    documents: Mapping[str, str],
+    scopes: frozenset[str],
+) -> StepRequest:
+    """Return the step that asks an agent, within so many seconds. `documents` are the digests of documents by their paths."""
+    size = size_of_prompt(task.prompt)
+    make_digest = partial(digest_of_ask, agent, task, shape, seconds, documents)
+    return StepRequest(
+        key,
+        task.work,
+        await in_thread_if_large(size, make_digest),
+        await in_thread_if_large(size, partial(estimate, task, agent)),
+        is_answer=task.is_answer,
+        shape=shape,
+        concurrency=task.concurrency,
+        scopes=scopes,
+        retry_once=task.retry_once,
+    )
+
+
+class AgentCaller:
+    """Makes the calls of the steps of one debate that ask agents."""
+
+    def __init__(self, agents: Agents, tenant: str, debate: str) -> None:
+        """Call through `agents`."""
+        self._agents = agents
+        self._tenant = tenant
+        self._debate = debate
+
+    async def call(
+        self, step: StepRequest, agent: Agent, task: Task, seconds: float, attempt: StepAttempt
+    ) -> StepSucceeded:
+        """Return the agent's reply within so many seconds. Raise StepError and ServiceUnavailableError as `Agents.generate`."""
+        size = size_of_prompt(task.prompt)
+        with _tracer.start_as_current_span(f"invoke_agent {agent.id}") as span:
+            span.set_attributes(_span_attributes(agent, self._debate, step.key))
+            try:
+                make_request = partial(generate_request, agent, task, step.shape, seconds, attempt.bound)
+                request = await in_thread_if_large(size, make_request)
+                left_out = await in_thread_if_large(
+                    size, partial(shorten_prompt, request, attempt.prompt_share)
+                )
+                reply = await self._agents.generate(self._call_id(step.key, attempt.number), request)
+                reply.prompt_characters_left_out += left_out
+                read = len(reply.text) + (size if task.check else 0)
+                await in_thread_if_large(read, partial(complete_reply, task, step.shape, reply))
+            except StepError as error:
+                span.set_status(Status(StatusCode.ERROR, f"{error.reason}: {error}"))
+                raise
+            return StepSucceeded(work=task.work, digest=step.digest, reply=reply)
+
+    async def stop(self, key: str, attempt: int) -> Usage:
+        """Stop the call of a step's attempt, and return what it used."""
+        stopped = await self._agents.cancel(self._call_id(key, attempt))
+        return stopped.usage or Usage()
+
+    def _call_id(self, key: str, attempt: int) -> Call:
+        return Call(self._tenant, self._debate, key, attempt)
+
+
+def _span_attributes(agent: Agent, debate: str, key: str) -> dict[str, str]:
+    """Return the attributes of the span of a step that asks an agent: OpenTelemetry's names for generative AI, and the step's key."""
+    return {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.id": agent.id,
+        "gen_ai.agent.name": agent.name,
+        "gen_ai.conversation.id": debate,
+        "parley.step": key,
+    }
