@@ -9,8 +9,6 @@ from itertools import accumulate
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
-from google.protobuf.message import Message
-
 from parley.runtime.labels import labels
 
 _LARGE_CHARACTERS: Final = 64 * 1024
@@ -25,15 +23,13 @@ _thread: Final = ThreadPoolExecutor(1, thread_name_prefix="large-texts")
 _locks: Final[WeakValueDictionary[tuple[int, str], asyncio.Lock]] = WeakValueDictionary()
 
 
-async def in_thread_if_large(texts: Iterable[str] | Message | int, work: Callable[[], T]) -> T:
-    """Return the result of `work` on these texts, on a message, or on so many characters.
+async def in_thread_if_large(texts: Iterable[str] | int, work: Callable[[], T]) -> T:
+    """Return the result of `work` on these texts, or on so many characters.
 
     It runs in a thread if they are large, since all callers share the event loop.
     """
     if isinstance(texts, int):
         is_large = texts > _LARGE_CHARACTERS
-    elif isinstance(texts, Message):
-        is_large = texts.ByteSize() > _LARGE_CHARACTERS
     else:
         sizes = accumulate(len(each) + CHARACTERS_PER_TEXT for each in texts)
         is_large = any(size > _LARGE_CHARACTERS for size in sizes)

@@ -2,12 +2,14 @@
 
 import asyncio
 import re
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import grpc
 import pytest
+from google.protobuf.message import Message
 
 from parley.client import ParleyClient
 from parley.orchestrator.api import reading
@@ -140,12 +142,30 @@ async def test_a_debate_of_long_answers_completes_and_is_read_in_every_way(
     if format_name == "panel":
         limit = MAX_MESSAGE_BYTES // divisor
         assert whole.ByteSize() > limit
-        await _is_refused_whole(stub, debate, limit)
+        with pytest.MonkeyPatch.context() as patch:
+            measured_in = _note_threads(patch)
+            await _is_refused_whole(stub, debate, limit)
+        assert measured_in
+        assert threading.get_ident() not in measured_in, (
+            "other callers wait while the loop measures megabytes"
+        )
     for arguments in (["show", debate], ["show", debate, "--json"], ["report", debate], ["watch", debate]):
         at = [*arguments, "--server", orchestrator.server.address]
         ended = await asyncio.to_thread(Command(at, tmp_path).end)
         assert (ended.code, ended.err) == (0, []), arguments
         assert len(ended.out) > 200
+
+
+def _note_threads(patch: pytest.MonkeyPatch) -> set[int]:
+    """Return the threads in which messages of debates are measured from now on."""
+    seen, check_size = set[int](), reading.check_size
+
+    def note(message: Message, debate: str, otherwise: str) -> None:
+        seen.add(threading.get_ident())
+        check_size(message, debate, otherwise)
+
+    patch.setattr(reading, "check_size", note)
+    return seen
 
 
 async def _is_refused_whole(stub: OrchestratorServiceStub, debate: str, limit: int) -> None:

@@ -36,6 +36,11 @@ class FoldedDebates:
 
         Raise ParleyError: NOT_FOUND, or UNAVAILABLE as long as the store is.
         """
+        found, _ = await self.get_with_size(tenant, debate)
+        return found
+
+    async def get_with_size(self, tenant: str, debate: str) -> tuple[Debate, int]:
+        """Return a debate as `get` does, and the bytes of its log, by which work on all of it is large or not."""
         with map_store_errors():
             known = self._folds.get((tenant, debate))
             events = None if known is None else await read_events_after(self._log, known.last)
@@ -50,14 +55,14 @@ class FoldedDebates:
 
     def _fold_and_keep(
         self, key: tuple[str, str], known: DebateFold | None, events: Sequence[Envelope]
-    ) -> Debate:
+    ) -> tuple[Debate, int]:
         self._drop(key)  # before its size changes
         if known is None:
             known = DebateFold(events)
         else:
             known.extend(events)
         self._keep(key, known)
-        return known.debate
+        return known.debate, known.log_bytes
 
     def _keep(self, key: tuple[str, str], folded: DebateFold) -> None:
         self._folds[key] = folded

@@ -1,7 +1,7 @@
 """A debate as people read it: whole or in parts. What is larger than a message may be is refused, and never sent."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,8 +9,10 @@ from google.protobuf.message import Message
 
 from parley.orchestrator.api.answer import answer_markdown, process_markdown
 from parley.orchestrator.api.conversion import status_word
+from parley.orchestrator.api.feedback import feedback_to_proto
 from parley.orchestrator.api.page_tokens import page_token, place_of
 from parley.orchestrator.engine.format import Format
+from parley.orchestrator.log.feedback import Feedback
 from parley.runtime.errors import failed_precondition
 from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 from parley.runtime.validation import Violations
@@ -20,6 +22,8 @@ from parley.v1.orchestrator_pb2 import (
     DebateView,
     GetAnswerResponse,
     GetDebateRequest,
+    GetDebateResponse,
+    GetReportResponse,
     ListContributionsRequest,
     ListContributionsResponse,
     StreamReportResponse,
@@ -48,6 +52,18 @@ def check_size(message: Message, debate: str, otherwise: str) -> None:
         text = f"{debate} takes {size:,} bytes, and one message at most {MAX_MESSAGE_BYTES:,}; {otherwise}"
         numbers = {"bytes": str(size), "max_bytes": str(MAX_MESSAGE_BYTES)}
         raise failed_precondition("DEBATE_TOO_LARGE", text, numbers)
+
+
+def debate_response(
+    view: Callable[[], Debate], evaluation_ids: Sequence[str], feedback: Feedback | None
+) -> GetDebateResponse:
+    """Return what `view` shows of a debate, with what was said of it since. Raises ParleyError if that is too large for a message."""
+    response = GetDebateResponse(debate=view())
+    response.debate.evaluation_ids.extend(evaluation_ids)
+    if feedback is not None:
+        response.debate.feedback.CopyFrom(feedback_to_proto(feedback))
+    check_size(response, response.debate.id, "ask for the view SUMMARY, GetAnswer and ListContributions")
+    return response
 
 
 def answer_of(debate: Debate, debate_format: Format | None) -> GetAnswerResponse:
@@ -108,6 +124,13 @@ def contributions_response(page: ContributionsPage, debate: Debate) -> ListContr
         taken += 1
     if taken < len(rest):
         response.next_page_token = page_token(f"contributions/{rest[taken - 1].sequence}", debate.id)
+    return response
+
+
+def report_response(debate_id: str, pieces: Iterable[str]) -> GetReportResponse:
+    """Return a report in one message. Raises ParleyError if it is too large for one."""
+    response = GetReportResponse(markdown="".join(pieces))
+    check_size(response, f"the report of {debate_id}", "ask for StreamReport")
     return response
 
 

@@ -24,9 +24,10 @@ from parley.orchestrator.api.page_tokens import page_token
 from parley.orchestrator.api.participants import ValidationContext
 from parley.orchestrator.api.reading import (
     answer_of,
-    check_size,
     contributions_page,
     contributions_response,
+    debate_response,
+    report_response,
     report_responses,
     wants_full_view,
 )
@@ -158,22 +159,17 @@ class OrchestratorServicer(AgentServicer, KeyServicer, MemoryServicer):
     ) -> orchestrator_pb2.GetDebateResponse:
         """Return a debate."""
         debate_id, is_whole = check_id("debate_id", request.debate_id), wants_full_view(request)
-        debate = await self._get_debate(debate_id)
+        debate, size = await self.debates.get_with_size(current_tenant(), debate_id)
+        with map_store_errors():
+            about = await self.index.list_about(current_tenant(), debate_id, _MAX_EVALUATIONS)
+            feedback = await self.feedback.get_latest(current_tenant(), debate_id)
         view = (
             partial(with_answer, debate, self._format_of(debate))
             if is_whole
             else partial(without_texts, debate)
         )
-        found = await in_thread_if_large(debate, view)
-        with map_store_errors():
-            about = await self.index.list_about(current_tenant(), debate_id, _MAX_EVALUATIONS)
-            feedback = await self.feedback.get_latest(current_tenant(), debate_id)
-        found.evaluation_ids.extend(each.debate for each in about)
-        if feedback is not None:
-            found.feedback.CopyFrom(feedback_to_proto(feedback))
-        response = orchestrator_pb2.GetDebateResponse(debate=found)
-        check_size(response, debate_id, "ask for the view SUMMARY, GetAnswer and ListContributions")
-        return response
+        respond = partial(debate_response, view, [each.debate for each in about], feedback)
+        return await in_thread_if_large(size, respond)
 
     async def GetAnswer(  # noqa: N802
         self,
@@ -181,8 +177,9 @@ class OrchestratorServicer(AgentServicer, KeyServicer, MemoryServicer):
         _context: object,
     ) -> orchestrator_pb2.GetAnswerResponse:
         """Return a debate's answer."""
-        debate = await self._get_debate(check_id("debate_id", request.debate_id))
-        return answer_of(debate, self._format_of(debate))
+        debate_id = check_id("debate_id", request.debate_id)
+        debate, size = await self.debates.get_with_size(current_tenant(), debate_id)
+        return await in_thread_if_large(size, partial(answer_of, debate, self._format_of(debate)))
 
     async def ListContributions(  # noqa: N802
         self,
@@ -295,9 +292,7 @@ class OrchestratorServicer(AgentServicer, KeyServicer, MemoryServicer):
         debate = check_id("debate_id", request.debate_id)
         pieces = await self._report_pieces(debate)
         # In a thread: a debate of megabytes would delay all other callers.
-        response = orchestrator_pb2.GetReportResponse(markdown=await asyncio.to_thread("".join, pieces))
-        check_size(response, f"the report of {debate}", "ask for StreamReport")
-        return response
+        return await asyncio.to_thread(report_response, debate, pieces)
 
     async def StreamReport(  # noqa: N802
         self,
@@ -324,9 +319,10 @@ class OrchestratorServicer(AgentServicer, KeyServicer, MemoryServicer):
         _context: object,
     ) -> orchestrator_pb2.GetAnalysisResponse:
         """Return what is known about a debate besides its answer."""
-        found = await self._get_debate(check_id("debate_id", request.debate_id))
+        debate_id = check_id("debate_id", request.debate_id)
+        found, size = await self.debates.get_with_size(current_tenant(), debate_id)
         debate = _require_completed(found, "has an analysis")
-        return await in_thread_if_large(debate, partial(analysis_of, debate, self._format_of(debate)))
+        return await in_thread_if_large(size, partial(analysis_of, debate, self._format_of(debate)))
 
     async def SubmitFeedback(  # noqa: N802
         self,
