@@ -22,8 +22,9 @@ from parley.memory.stands import (
     to_fields,
     to_place,
 )
+from parley.memory.writing import put_document
 from parley.runtime.page_tokens import Place
-from parley.storage.ports import Above, Below, Documents, DuplicateError, Order, Where
+from parley.storage.ports import Above, Below, Documents, Order, Where
 from parley.v1 import memory_pb2 as pb
 from parley.v1.memory_pb2 import LedgerPosition, RecordDebateRequest
 
@@ -99,10 +100,7 @@ class Positions:
                 tenant, record
             )  # the debate was forgotten, and recorded anew with other content
         for key, fields in wanted.items():
-            try:
-                await self._documents.insert(POSITIONS, key, {**fields, "flipped": False})
-            except DuplicateError:
-                await self._documents.update(POSITIONS, key, fields)
+            await put_document(self._documents, POSITIONS, key, fields, if_new={"flipped": False})
 
     async def _compare(self, stand: Stand) -> None:
         where = {"tenant": stand.tenant, "agent_key": agent_key(stand.agent)}
