@@ -25,7 +25,8 @@ from parley.edge.connect import RpcApplication
 from parley.edge.console.routes import create_routes
 from parley.edge.console.sessions import SessionCookie, SessionSeal, SignIn
 from parley.edge.events import EventStreams
-from parley.edge.settings import EdgeSettings, split_list
+from parley.edge.settings import EdgeSettings
+from parley.runtime.comma_lists import split_list
 
 IsReady = Callable[[], Awaitable[bool]]
 """Says whether the orchestrator answers."""

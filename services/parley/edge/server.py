@@ -9,7 +9,8 @@ from typing import Final, Literal
 import uvicorn
 from starlette.types import ASGIApp
 
-from parley.edge.settings import EdgeSettings, split_list
+from parley.edge.settings import EdgeSettings
+from parley.runtime.comma_lists import split_list
 from parley.runtime.loopback import join_address
 from parley.runtime.server import CannotListenError
 

@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from parley.runtime.channel import ChannelSettings
+from parley.runtime.comma_lists import split_list
 from parley.runtime.loopback import is_loopback
 from parley.runtime.settings import ServiceSettings
 
@@ -107,8 +108,3 @@ class EdgeSettings(ServiceSettings):
         return ChannelSettings(
             tls=self._client_tls(), headers=tuple, allow_plaintext=self.tls == "off"
         )  # headers: so that credentials are not sent in plaintext to another machine
-
-
-def split_list(text: str) -> list[str]:
-    """Return the parts of a comma-separated list."""
-    return [each.strip() for each in text.split(",") if each.strip()]

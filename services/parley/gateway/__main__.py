@@ -34,6 +34,7 @@ from parley.gateway.servicer import GatewayServicer
 from parley.gateway.settings import GatewaySettings
 from parley.runtime import entry
 from parley.runtime.clock import Clock, SystemClock
+from parley.runtime.comma_lists import split_list
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging, get_logger
@@ -203,7 +204,7 @@ async def _find_servers(
     wanted = settings.local_servers
     if wanted == "off" or settings.local_model in MODELS or any(each.declared for each in config.providers):
         return ()
-    found = await find_servers(usual if wanted == "auto" else servers_on(map(int, wanted.split(","))))
+    found = await find_servers(usual if wanted == "auto" else servers_on(map(int, split_list(wanted))))
     for each in found:
         _logger.info(
             "no key is set: a model server on this machine answers", server=each.title, url=each.base_url

@@ -44,6 +44,7 @@ from parley.orchestrator.watch.watcher import DebateWatcher
 from parley.runtime.byte_budget import ByteBudget
 from parley.runtime.channel import channel
 from parley.runtime.clock import Clock, SystemClock
+from parley.runtime.comma_lists import split_list
 from parley.runtime.draining import Draining
 from parley.runtime.entry import run
 from parley.runtime.errors import ConfigurationError
@@ -226,7 +227,7 @@ def _create_token_authenticator(settings: OrchestratorSettings, clock: Clock) ->
     rules = TokenRules(
         issuer=settings.jwt_issuer,
         audience=settings.jwt_audience,
-        algorithms=tuple(settings.jwt_algorithms.split(",")),
+        algorithms=tuple(split_list(settings.jwt_algorithms)),
         tenant_claim=settings.jwt_tenant_claim,
         roles_claim=settings.jwt_roles_claim,
     )

@@ -18,6 +18,7 @@ from parley.orchestrator.engine.runner import RunnerSettings
 from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.peers.issue_tracker import IssueTracker, is_http_url
 from parley.orchestrator.research.reach import Reach, parse_networks
+from parley.runtime.comma_lists import split_list
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.loopback import is_loopback, join_address
 from parley.runtime.settings import ServiceSettings
@@ -27,6 +28,7 @@ if TYPE_CHECKING:  # imported on use: most orchestrators read no page
     from parley.orchestrator.research.sources import WebSources
 
 _MAX_FEEDS = 10
+_NO_HTTP_URL = "must begin with http:// or https://, name a host, and hold no space and no @"
 _MAX_SERVERS = 10
 _ALGORITHM = "(RS256|RS384|RS512|PS256|PS384|PS512|ES256|ES384|ES512|EdDSA)"
 """Asymmetric algorithms only: with a shared secret every verifier could sign tokens."""
@@ -262,15 +264,23 @@ class OrchestratorSettings(ServiceSettings):
     @classmethod
     def _check_http_url(cls, url: SecretStr | None) -> SecretStr | None:
         if url is not None and not is_http_url(url.get_secret_value()):
-            raise ValueError("must begin with http:// or https://, name a host, and hold no space and no @")
+            raise ValueError(_NO_HTTP_URL)
         return url
 
-    @field_validator("research_search", "research_feeds")
+    @field_validator("research_search")
     @classmethod
-    def _check_http_urls(cls, urls: str) -> str:
-        if urls and not all(is_http_url(each) for each in urls.split(",")):
-            raise ValueError("must begin with http:// or https://, name a host, and hold no space and no @")
-        if urls.count(",") >= _MAX_FEEDS:
+    def _check_search(cls, url: str) -> str:
+        if url and not is_http_url(url):
+            raise ValueError(_NO_HTTP_URL)
+        return url
+
+    @field_validator("research_feeds")
+    @classmethod
+    def _check_feeds(cls, urls: str) -> str:
+        feeds = split_list(urls)
+        if not all(map(is_http_url, feeds)):
+            raise ValueError(_NO_HTTP_URL)
+        if len(feeds) > _MAX_FEEDS:
             raise ValueError(f"must be at most {_MAX_FEEDS}")
         return urls
 
@@ -361,13 +371,13 @@ class OrchestratorSettings(ServiceSettings):
         from parley.orchestrator.research.fetcher import Fetcher
         from parley.orchestrator.research.sources import WebSources, create_search_fetcher
 
-        ports = frozenset(int(each) for each in self.research_ports.split(","))
+        ports = frozenset(map(int, split_list(self.research_ports)))
         return WebSources(
             Fetcher(Reach(parse_networks(self.research_networks), ports), self.research_seconds),
             create_search_fetcher(self.research_search, self.research_seconds),
             now,
             search_url=self.research_search,
-            feeds=tuple(filter(None, self.research_feeds.split(","))),
+            feeds=tuple(split_list(self.research_feeds)),
             reads_pages=self.research_pages,
             servers=tuple(_create_server(each) for each in self.research_mcp),
             results=self.research_results,

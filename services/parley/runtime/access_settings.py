@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings
 
 from parley.runtime.channel import ChannelSettings
+from parley.runtime.comma_lists import split_list
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.identity.certificates import CertificateRule, Certificates
 from parley.runtime.identity.guard import OPEN, Authenticator, Guard
@@ -125,7 +126,7 @@ class AccessSettings(BaseSettings):
     @property
     def auth_methods(self) -> frozenset[str]:
         """The authentication methods for clients that PARLEY_AUTH names."""
-        return frozenset(self.auth.split(",")) - {"", "none"}
+        return frozenset(split_list(self.auth)) - {"none"}
 
     @property
     def requires_credentials(self) -> bool:

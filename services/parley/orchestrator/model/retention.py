@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Self
 
+from parley.runtime.comma_lists import split_list
+
 
 @dataclass(frozen=True, slots=True)
 class Retention:
@@ -22,7 +24,7 @@ class Retention:
     def parse(cls, days: float, tenants: str) -> Self:
         """Parse `TENANT=DAYS,…`, with a default. Raises ValueError if the text has another form."""
         found: dict[str, float] = {}
-        for part in filter(None, (each.strip() for each in tenants.split(","))):
+        for part in split_list(tenants):
             tenant, _, kept = part.partition("=")
             if not tenant or not kept.replace(".", "", 1).isdecimal():
                 raise ValueError(f"{part!r} is not TENANT=DAYS, such as acme=30")

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import Final
 
+from parley.runtime.comma_lists import split_list
+
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
@@ -71,4 +73,4 @@ def _meant(address: Address) -> tuple[Address, ...]:
 
 def parse_networks(text: str) -> tuple[Network, ...]:
     """Return networks that are separated by commas. Raises ValueError, which names the one that is none."""
-    return tuple(ip_network(each.strip()) for each in text.split(",") if each.strip())
+    return tuple(map(ip_network, split_list(text)))
