@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
 from math import ceil
@@ -59,25 +58,13 @@ def decode(text: str) -> Any:
         raise NotJson(one_line(str(error))) from None
 
 
-@dataclass(frozen=True, slots=True)
-class FoundValue:
-    """A JSON value in a text.
+def find_values(text: str) -> Iterator[tuple[Any, bool]]:
+    """Yield the JSON values that the text holds, each with whether the text says next to nothing else. Raise NotJson if it holds none.
 
-    Attributes:
-        is_alone: Whether the text says next to nothing else.
-    """
-
-    value: Any
-    is_alone: bool
-
-
-def find_values(text: str) -> Iterator[FoundValue]:
-    """Yield the JSON values that the text holds, the likeliest first: the last one, which follows drafts, to the first, then all as one list.
-
-    Raise NotJson if it holds none.
+    The likeliest come first: the last one, which follows drafts, to the first, then all as one list.
     """
     try:
-        yield FoundValue(decode(text), is_alone=True)
+        yield decode(text), True
     except NotJson as error:
         problem = error
     else:
@@ -87,10 +74,10 @@ def find_values(text: str) -> Iterator[FoundValue]:
         raise problem
     words = _count_words(text)
     for value, length in reversed(found):
-        yield FoundValue(value, is_alone=words - length <= _MAX_AROUND)
+        yield value, words - length <= _MAX_AROUND
     if len(found) > 1:
         joined = sum(length for _, length in found)
-        yield FoundValue([value for value, _ in found], is_alone=words - joined <= _MAX_AROUND)
+        yield [value for value, _ in found], words - joined <= _MAX_AROUND
 
 
 def _find_objects(text: str) -> list[tuple[Any, int]]:

@@ -64,9 +64,9 @@ class AnswerShape:
         """Return the answer as clean JSON text, if what it holds satisfies the schema. Raise InvalidAnswer."""
         invalid: InvalidAnswer | None = None
         try:
-            for found in find_values(answer):
+            for value, alone in find_values(answer):
                 try:
-                    return self.accept_value(found.value, is_alone=found.is_alone)
+                    return self.accept_value(value, is_alone=alone)
                 except InvalidAnswer as error:
                     if invalid is None or error.properties > invalid.properties:
                         invalid = error

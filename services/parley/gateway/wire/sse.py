@@ -1,39 +1,25 @@
 """A decoder of server-sent events, as the WHATWG HTML standard defines them (section 9.2, "event stream").
 
-It reads the bytes of a stream in chunks of any size, and does no I/O.
+It reads the bytes of a stream in chunks of any size, and does no I/O. It passes on the data of the events: model servers
+say all in it. Types, ids and reconnection times are passed over as unknown fields are.
 """
 
 import codecs
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 _EMPTY_LINES: Final = re.compile(r"\n{3,}")
-_DIGITS: Final = re.compile("[0-9]{1,15}")
 
 
 class EventTooLargeError(ValueError):
     """An event, finished or not, has more characters than the decoder accepts."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSentEvent:
-    """An event: its data lines joined by LF, its type, and the last event id of the stream so far."""
-
-    data: str
-    type: str = "message"
-    id: str = ""
-
-
 class EventDecoder:
-    """Decodes one stream. An event may have at most `max_characters`, counted with its comments and field names.
-
-    `retry_milliseconds` is the reconnection time that the stream asked for last; None: it asked for none.
-    """
+    """Decodes one stream. An event may have at most `max_characters`, counted with its comments and field names."""
 
     def __init__(self, max_characters: int) -> None:
-        self.retry_milliseconds: int | None = None
         self._max_characters = max_characters
         self._characters = codecs.getincrementaldecoder("utf-8-sig")(
             "replace"
@@ -42,11 +28,11 @@ class EventDecoder:
         self._unfinished_line: list[str] = []  # joined at the line's end: a large event comes in many chunks
         self._size = 0
         self._data: list[str] = []
-        self._type = ""
-        self._id = ""
 
-    def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
-        """Yield the events that are complete with this chunk. An event is complete when its empty line ends.
+    def feed(self, chunk: bytes) -> Iterator[str]:
+        """Yield the data of the events that are complete with this chunk, their lines joined by LF.
+
+        An event is complete when its empty line ends; one without data is none.
 
         Raise EventTooLargeError if the present event is too large.
         """
@@ -59,8 +45,8 @@ class EventDecoder:
             self._unfinished_line.clear()
             if not whole:
                 self._size = 0
-                if (event := self._take_event()) is not None:
-                    yield event
+                if (data := self._take_data()) is not None:
+                    yield data
             elif whole[0] != ":":  # a comment otherwise
                 self._read_field(whole)
         self._size += len(rest)
@@ -80,23 +66,12 @@ class EventDecoder:
         return text
 
     def _read_field(self, line: str) -> None:
-        """Take over the field of a line; unknown fields are ignored."""
+        """Take over the field of a line if it is data."""
         name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        match name:
-            case "data":
-                self._data.append(value)
-            case "event":
-                self._type = value
-            case "id" if "\0" not in value:
-                self._id = value
-            case "retry" if _DIGITS.fullmatch(value):
-                self.retry_milliseconds = int(value)
+        if name == "data":
+            self._data.append(value.removeprefix(" "))
 
-    def _take_event(self) -> ServerSentEvent | None:
-        """Return the event that an empty line ends, None if it has no data."""
+    def _take_data(self) -> str | None:
+        """Return the data of the event that an empty line ends, None if it has none."""
         data, self._data = self._data, []
-        event_type, self._type = self._type, ""
-        if not data:
-            return None
-        return ServerSentEvent("\n".join(data), event_type or "message", self._id)
+        return "\n".join(data) if data else None

@@ -162,8 +162,8 @@ class EventReader:
         """Yield the objects that are complete with this chunk. Raise Failure if an event is not JSON or too large."""
         events = () if self.done else self._events.feed(chunk)
         try:
-            for event in events:
-                yield from self._read_objects(event.data)
+            for data in events:
+                yield from self._read_objects(data)
                 if self.done:
                     return
         except EventTooLargeError:

@@ -188,7 +188,6 @@ class Agents:
             kind = message.WhichOneof("event")
             if kind == "delta":
                 delta = message.delta
-                written.append(delta)
                 piece = StepDelta(
                     key=call.step,
                     step_attempt=call.attempt,
@@ -196,6 +195,7 @@ class Agents:
                     offset=delta.offset,
                     text=delta.text,
                 )
+                written.append(piece)
                 self._publish(call.debate, piece)
             elif kind == "completed":
                 completed = message.completed
@@ -211,12 +211,12 @@ class _StreamedText:
         self.text = ""
         self._attempt = 0
 
-    def append(self, delta: gateway_pb2.TextDelta) -> None:
+    def append(self, piece: StepDelta) -> None:
         """Append a piece; ignore text beyond the bound, and pieces that leave a gap."""
-        if delta.route_attempt != self._attempt:
-            self._attempt, self.text = delta.route_attempt, ""
-        if delta.offset == len(self.text):
-            self.text = f"{self.text}{delta.text}"[:_MAX_PARTIAL_CHARACTERS]
+        if piece.route_attempt != self._attempt:
+            self._attempt, self.text = piece.route_attempt, ""
+        if piece.offset == len(self.text):
+            self.text = f"{self.text}{piece.text}"[:_MAX_PARTIAL_CHARACTERS]
 
 
 def _shorten_arguments(call: ToolCall) -> ToolCall:
