@@ -65,7 +65,6 @@ _SPEC = debate_pb2.DebateSpec(
 )
 _SPECIAL: Sequence[Message] = (
     orchestrator_pb2.CreateDebateRequest(request_id="fuzz", spec=_SPEC),
-    orchestrator_pb2.EstimateDebateRequest(spec=_SPEC),
     orchestrator_pb2.GetDebateRequest(debate_id=DEBATE, view=orchestrator_pb2.DEBATE_VIEW_SUMMARY),
     orchestrator_pb2.ListDebatesRequest(
         page_size=3, format="panel", order_by="create_time", created_from=Timestamp(seconds=1_780_000_000)
@@ -120,18 +119,12 @@ _SPECIAL: Sequence[Message] = (
     ratings_pb2.RecordFeedbackRequest(debate_id=DEBATE, number=1, value=1, agent_ids=["one"]),
     ratings_pb2.GetWeightsRequest(agent_ids=["one", "two"], domain="general"),
     ratings_pb2.SelectTeamRequest(debate_id=DEBATE, candidate_agent_ids=["one", "two"], size=1),
-    ratings_pb2.ListRatingsRequest(page_size=3),
-    ratings_pb2.ListMatchesRequest(page_size=3),
-    ratings_pb2.ListRelationshipsRequest(agent_id="one"),
-    orchestrator_pb2.ListMemoryPatternsRequest(text="One service?", domain="general", page_size=3),
     memory_pb2.ListPositionsRequest(agent_id="one", only_flips=True, page_size=3),
-    orchestrator_pb2.ListMemoryPositionsRequest(agent_id="one", only_flips=True, page_size=3),
-    orchestrator_pb2.ListAgentRatingsRequest(domain="general", page_size=3, min_matches=1),
-    orchestrator_pb2.ListAgentMatchesRequest(agent_id="one", domain="general", page_size=3),
-    orchestrator_pb2.GetAgentPersonaRequest(agent_id="one"),
-    orchestrator_pb2.ListAgentRelationshipsRequest(agent_id="one", page_size=3),
-    orchestrator_pb2.ListMemoryMomentsRequest(kind=memory_pb2.MOMENT_KIND_REVERSAL, page_size=3),
+    ratings_pb2.ListRatingsRequest(domain="general", page_size=3, min_matches=1),
+    ratings_pb2.ListMatchesRequest(agent_id="one", domain="general", page_size=3),
     ratings_pb2.GetPersonaRequest(agent_id="one"),
+    ratings_pb2.ListRelationshipsRequest(agent_id="one", page_size=3),
+    memory_pb2.ListMomentsRequest(kind=memory_pb2.MOMENT_KIND_REVERSAL, page_size=3),
     memory_pb2.RecallRequest(text="One service or several?", limit=2),
     memory_pb2.RecordDebateRequest(
         debate=memory_pb2.PastDebate(
@@ -144,7 +137,6 @@ _SPECIAL: Sequence[Message] = (
     memory_pb2.ForgetDebateRequest(debate_id=DEBATE),
     orchestrator_pb2.SearchMemoryRequest(text="One service or several?", limit=2, domain="general"),
     memory_pb2.ListPatternsRequest(text="One service or several?", domain="code", page_size=3),
-    memory_pb2.ListMomentsRequest(kind=memory_pb2.MOMENT_KIND_REVERSAL, page_size=3),
     # Of another debate, since the others ask about this one.
     orchestrator_pb2.DeleteDebateRequest(debate_id="deb-20260101-000000-bbbbbbbb", ratings=True),
 )

@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from grpc_status import rpc_status
 
 from parley.runtime.errors import ParleyError, failed_precondition, not_found, to_status
-from parley.v1 import event_pb2, orchestrator_pb2_grpc, panel_pb2
+from parley.v1 import event_pb2, memory_pb2, orchestrator_pb2_grpc, panel_pb2, ratings_pb2
 from parley.v1 import orchestrator_pb2 as pb
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import (
@@ -146,7 +146,7 @@ class ScriptedOrchestrator:
     feedback: list[pb.SubmitFeedbackRequest] = field(default_factory=list)
     feedback_refusal: Callable[[pb.SubmitFeedbackRequest], ParleyError | None] = lambda request: None
     deleted: list[pb.DeleteDebateRequest] = field(default_factory=list)
-    memories: dict[str, pb.GetMemoryResponse] = field(default_factory=dict)
+    memories: dict[str, memory_pb2.GetRecordResponse] = field(default_factory=dict)
     """What is remembered, by the id of the debate; a search finds all of it."""
     relationships: Sequence[Relationship] = ()
     """Of every agent, two on a page."""
@@ -181,7 +181,7 @@ class ScriptedOrchestrator:
         threading.Thread(target=self.script, args=(self.debate,), daemon=True).start()
         return pb.CreateDebateResponse(debate_id=DEBATE_ID)
 
-    def EstimateDebate(self, request: pb.EstimateDebateRequest, context: Any) -> pb.EstimateDebateResponse:  # noqa: N802
+    def EstimateDebate(self, request: pb.CreateDebateRequest, context: Any) -> pb.EstimateDebateResponse:  # noqa: N802
         return pb.EstimateDebateResponse(estimate=self.estimate)
 
     def GetDebate(self, request: pb.GetDebateRequest, context: Any) -> pb.GetDebateResponse:  # noqa: N802
@@ -314,51 +314,53 @@ class ScriptedOrchestrator:
         found = [each for each in found if request.domain in {"", each.domain}]
         yield from (pb.SearchMemoryResponse(debate=each) for each in found[: request.limit])
 
-    def GetMemory(self, request: pb.GetMemoryRequest, context: Any) -> pb.GetMemoryResponse:  # noqa: N802
+    def GetMemory(self, request: memory_pb2.GetRecordRequest, context: Any) -> memory_pb2.GetRecordResponse:  # noqa: N802
         if request.debate_id not in self.memories:
             refuse(context, not_found("remembered debate", request.debate_id))
         return self.memories[request.debate_id]
 
-    def ForgetMemory(self, request: pb.ForgetMemoryRequest, context: Any) -> pb.ForgetMemoryResponse:  # noqa: N802
-        return pb.ForgetMemoryResponse(existed=self.memories.pop(request.debate_id, None) is not None)
+    def ForgetMemory(
+        self, request: memory_pb2.ForgetDebateRequest, context: Any
+    ) -> memory_pb2.ForgetDebateResponse:  # noqa: N802
+        return memory_pb2.ForgetDebateResponse(existed=self.memories.pop(request.debate_id, None) is not None)
 
     def ListMemoryPatterns(  # noqa: N802
-        self, request: pb.ListMemoryPatternsRequest, context: Any
-    ) -> pb.ListMemoryPatternsResponse:
+        self, request: memory_pb2.ListPatternsRequest, context: Any
+    ) -> memory_pb2.ListPatternsResponse:
         first = int(request.page_token or 0)
         end = first + 2
-        return pb.ListMemoryPatternsResponse(
+        return memory_pb2.ListPatternsResponse(
             patterns=self.patterns[first:end],
             next_page_token=str(end) if end < len(self.patterns) else "",
         )
 
     def ListMemoryPositions(  # noqa: N802
-        self, request: pb.ListMemoryPositionsRequest, context: Any
-    ) -> pb.ListMemoryPositionsResponse:
+        self, request: memory_pb2.ListPositionsRequest, context: Any
+    ) -> memory_pb2.ListPositionsResponse:
         found = [each for each in self.positions if request.agent_id in ("", each.agent_id)]
         found = [each for each in found if each.changes or not request.only_flips]
         first = int(request.page_token or 0)
         end = first + 2
-        return pb.ListMemoryPositionsResponse(
+        return memory_pb2.ListPositionsResponse(
             positions=found[first:end], next_page_token=str(end) if end < len(found) else ""
         )
 
     def ListMemoryMoments(  # noqa: N802
-        self, request: pb.ListMemoryMomentsRequest, context: Any
-    ) -> pb.ListMemoryMomentsResponse:
+        self, request: memory_pb2.ListMomentsRequest, context: Any
+    ) -> memory_pb2.ListMomentsResponse:
         found = [each for each in self.moments if request.kind in {0, each.kind}]
         first = int(request.page_token or 0)
         end = first + 2
-        return pb.ListMemoryMomentsResponse(
+        return memory_pb2.ListMomentsResponse(
             moments=found[first:end], next_page_token=str(end) if end < len(found) else ""
         )
 
     def ListAgentRelationships(  # noqa: N802
-        self, request: pb.ListAgentRelationshipsRequest, context: Any
-    ) -> pb.ListAgentRelationshipsResponse:
+        self, request: ratings_pb2.ListRelationshipsRequest, context: Any
+    ) -> ratings_pb2.ListRelationshipsResponse:
         first = int(request.page_token or 0)
         end = first + 2
-        return pb.ListAgentRelationshipsResponse(
+        return ratings_pb2.ListRelationshipsResponse(
             relationships=self.relationships[first:end],
             next_page_token=str(end) if end < len(self.relationships) else "",
         )

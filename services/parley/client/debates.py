@@ -48,7 +48,7 @@ class ParleyClient(Connection):
 
     async def estimate_debate(self, spec: debate_pb2.DebateSpec) -> debate_pb2.DebateEstimate | None:
         """Return what a debate is expected to take, and start none; None if its format cannot say."""
-        request = orchestrator_pb2.EstimateDebateRequest(spec=spec)
+        request = orchestrator_pb2.CreateDebateRequest(spec=spec)
         response = await self._call(self._stub.EstimateDebate, request)
         return response.estimate if response.HasField("estimate") else None
 
@@ -201,14 +201,14 @@ class ParleyClient(Connection):
         for debate in await self._call(search, request):
             yield debate
 
-    async def get_memory(self, debate_id: str) -> orchestrator_pb2.GetMemoryResponse:
+    async def get_memory(self, debate_id: str) -> memory_pb2.GetRecordResponse:
         """Return all that is remembered of a debate."""
-        request = orchestrator_pb2.GetMemoryRequest(debate_id=debate_id)
+        request = memory_pb2.GetRecordRequest(debate_id=debate_id)
         return await self._call(self._stub.GetMemory, request)
 
     async def forget_memory(self, debate_id: str) -> bool:
         """Forget a debate for good; the debate itself stays. Return whether it was remembered."""
-        request = orchestrator_pb2.ForgetMemoryRequest(debate_id=debate_id)
+        request = memory_pb2.ForgetDebateRequest(debate_id=debate_id)
         return (await self._call(self._stub.ForgetMemory, request)).existed
 
     def list_patterns(
@@ -223,7 +223,7 @@ class ParleyClient(Connection):
 
         Only those of `domain` if it is given, and with `only_successful` those that were taken up at least every second time.
         """
-        request = orchestrator_pb2.ListMemoryPatternsRequest(
+        request = memory_pb2.ListPatternsRequest(
             text=text, domain=domain, only_successful=only_successful, page_size=page_size
         )
         return self._list(self._stub.ListMemoryPatterns, request, lambda page: page.patterns)
@@ -235,7 +235,7 @@ class ParleyClient(Connection):
 
         With `only_flips` only those stands that are opposed to an earlier one of the same agent on the same matter.
         """
-        request = orchestrator_pb2.ListMemoryPositionsRequest(
+        request = memory_pb2.ListPositionsRequest(
             agent_id=agent_id, only_flips=only_flips, page_size=page_size
         )
         return self._list(self._stub.ListMemoryPositions, request, lambda page: page.positions)
@@ -247,7 +247,7 @@ class ParleyClient(Connection):
         page_size: int = _PAGE,
     ) -> AsyncGenerator[memory_pb2.Moment, None]:
         """Yield what stands out in debates, those of the latest debate first; only moments of `kind` if it is given."""
-        request = orchestrator_pb2.ListMemoryMomentsRequest(kind=kind, page_size=page_size)
+        request = memory_pb2.ListMomentsRequest(kind=kind, page_size=page_size)
         return self._list(self._stub.ListMemoryMoments, request, lambda page: page.moments)
 
     async def list_agents(self) -> orchestrator_pb2.ListAvailableAgentsResponse:
@@ -259,30 +259,26 @@ class ParleyClient(Connection):
         self, domain: str = "", *, min_matches: int = 0, page_size: int = _PAGE
     ) -> AsyncGenerator[ratings_pb2.Rating, None]:
         """Yield ratings in a domain, or overall, best first, of agents with at least `min_matches`."""
-        request = orchestrator_pb2.ListAgentRatingsRequest(
-            domain=domain, min_matches=min_matches, page_size=page_size
-        )
+        request = ratings_pb2.ListRatingsRequest(domain=domain, min_matches=min_matches, page_size=page_size)
         return self._list(self._stub.ListAgentRatings, request, lambda page: page.ratings)
 
     def list_matches(
         self, agent_id: str = "", *, domain: str = "", page_size: int = _PAGE
     ) -> AsyncGenerator[ratings_pb2.MatchRecord, None]:
         """Yield rated debates, the last recorded first, with what each did to ratings: of one agent, its rating over time."""
-        request = orchestrator_pb2.ListAgentMatchesRequest(
-            agent_id=agent_id, domain=domain, page_size=page_size
-        )
+        request = ratings_pb2.ListMatchesRequest(agent_id=agent_id, domain=domain, page_size=page_size)
         return self._list(self._stub.ListAgentMatches, request, lambda page: page.matches)
 
     async def get_persona(self, agent_id: str) -> Sequence[ratings_pb2.Strength]:
         """Return what an agent is good at, by domain and phase."""
-        request = orchestrator_pb2.GetAgentPersonaRequest(agent_id=agent_id)
+        request = ratings_pb2.GetPersonaRequest(agent_id=agent_id)
         return (await self._call(self._stub.GetAgentPersona, request)).strengths
 
     def list_relationships(
         self, agent_id: str, *, page_size: int = _PAGE
     ) -> AsyncGenerator[ratings_pb2.Relationship, None]:
         """Yield how an agent gets along with others, those first with whom it has debated most."""
-        request = orchestrator_pb2.ListAgentRelationshipsRequest(agent_id=agent_id, page_size=page_size)
+        request = ratings_pb2.ListRelationshipsRequest(agent_id=agent_id, page_size=page_size)
         return self._list(self._stub.ListAgentRelationships, request, lambda page: page.relationships)
 
     async def cancel(self, debate_id: str, reason: str = "", *, request_id: str | None = None) -> int:

@@ -4,7 +4,9 @@ import grpc
 import warnings
 
 from parley.v1 import key_pb2 as parley_dot_v1_dot_key__pb2
+from parley.v1 import memory_pb2 as parley_dot_v1_dot_memory__pb2
 from parley.v1 import orchestrator_pb2 as parley_dot_v1_dot_orchestrator__pb2
+from parley.v1 import ratings_pb2 as parley_dot_v1_dot_ratings__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -44,7 +46,7 @@ class OrchestratorServiceStub:
                 _registered_method=True)
         self.EstimateDebate = channel.unary_unary(
                 '/parley.v1.OrchestratorService/EstimateDebate',
-                request_serializer=parley_dot_v1_dot_orchestrator__pb2.EstimateDebateRequest.SerializeToString,
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.CreateDebateRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_orchestrator__pb2.EstimateDebateResponse.FromString,
                 _registered_method=True)
         self.GetDebate = channel.unary_unary(
@@ -119,28 +121,28 @@ class OrchestratorServiceStub:
                 _registered_method=True)
         self.GetMemory = channel.unary_unary(
                 '/parley.v1.OrchestratorService/GetMemory',
-                request_serializer=parley_dot_v1_dot_orchestrator__pb2.GetMemoryRequest.SerializeToString,
-                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetMemoryResponse.FromString,
+                request_serializer=parley_dot_v1_dot_memory__pb2.GetRecordRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_memory__pb2.GetRecordResponse.FromString,
                 _registered_method=True)
         self.ForgetMemory = channel.unary_unary(
                 '/parley.v1.OrchestratorService/ForgetMemory',
-                request_serializer=parley_dot_v1_dot_orchestrator__pb2.ForgetMemoryRequest.SerializeToString,
-                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ForgetMemoryResponse.FromString,
+                request_serializer=parley_dot_v1_dot_memory__pb2.ForgetDebateRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_memory__pb2.ForgetDebateResponse.FromString,
                 _registered_method=True)
         self.ListMemoryPatterns = channel.unary_unary(
                 '/parley.v1.OrchestratorService/ListMemoryPatterns',
-                request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPatternsRequest.SerializeToString,
-                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPatternsResponse.FromString,
+                request_serializer=parley_dot_v1_dot_memory__pb2.ListPatternsRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_memory__pb2.ListPatternsResponse.FromString,
                 _registered_method=True)
         self.ListMemoryPositions = channel.unary_unary(
                 '/parley.v1.OrchestratorService/ListMemoryPositions',
-                request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsRequest.SerializeToString,
-                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsResponse.FromString,
+                request_serializer=parley_dot_v1_dot_memory__pb2.ListPositionsRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_memory__pb2.ListPositionsResponse.FromString,
                 _registered_method=True)
         self.ListMemoryMoments = channel.unary_unary(
                 '/parley.v1.OrchestratorService/ListMemoryMoments',
-                request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsRequest.SerializeToString,
-                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsResponse.FromString,
+                request_serializer=parley_dot_v1_dot_memory__pb2.ListMomentsRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_memory__pb2.ListMomentsResponse.FromString,
                 _registered_method=True)
         self.ListAvailableAgents = channel.unary_unary(
                 '/parley.v1.OrchestratorService/ListAvailableAgents',
@@ -149,23 +151,23 @@ class OrchestratorServiceStub:
                 _registered_method=True)
         self.ListAgentRatings = channel.unary_unary(
                 '/parley.v1.OrchestratorService/ListAgentRatings',
-                request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRatingsRequest.SerializeToString,
-                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRatingsResponse.FromString,
+                request_serializer=parley_dot_v1_dot_ratings__pb2.ListRatingsRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_ratings__pb2.ListRatingsResponse.FromString,
                 _registered_method=True)
         self.ListAgentMatches = channel.unary_unary(
                 '/parley.v1.OrchestratorService/ListAgentMatches',
-                request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentMatchesRequest.SerializeToString,
-                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentMatchesResponse.FromString,
+                request_serializer=parley_dot_v1_dot_ratings__pb2.ListMatchesRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_ratings__pb2.ListMatchesResponse.FromString,
                 _registered_method=True)
         self.GetAgentPersona = channel.unary_unary(
                 '/parley.v1.OrchestratorService/GetAgentPersona',
-                request_serializer=parley_dot_v1_dot_orchestrator__pb2.GetAgentPersonaRequest.SerializeToString,
-                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetAgentPersonaResponse.FromString,
+                request_serializer=parley_dot_v1_dot_ratings__pb2.GetPersonaRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_ratings__pb2.GetPersonaResponse.FromString,
                 _registered_method=True)
         self.ListAgentRelationships = channel.unary_unary(
                 '/parley.v1.OrchestratorService/ListAgentRelationships',
-                request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRelationshipsRequest.SerializeToString,
-                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRelationshipsResponse.FromString,
+                request_serializer=parley_dot_v1_dot_ratings__pb2.ListRelationshipsRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_ratings__pb2.ListRelationshipsResponse.FromString,
                 _registered_method=True)
         self.CreateKey = channel.unary_unary(
                 '/parley.v1.OrchestratorService/CreateKey',
@@ -206,7 +208,8 @@ class OrchestratorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def EstimateDebate(self, request, context):
-        """Returns what a debate is expected to take, and starts none. The specification is checked as CreateDebate checks it.
+        """Returns what a debate is expected to take, and starts none. The specification is checked as CreateDebate checks it;
+        `request_id` counts for nothing here, and may be empty.
 
         Errors: INVALID_ARGUMENT (every bad field, unknown agents and routes with the known ones); UNAVAILABLE
         `STORE_UNAVAILABLE`, `GATEWAY_UNAVAILABLE` or `DRAINING`. Of an evaluation also: NOT_FOUND (there is no such debate to judge),
@@ -517,7 +520,7 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
             ),
             'EstimateDebate': grpc.unary_unary_rpc_method_handler(
                     servicer.EstimateDebate,
-                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.EstimateDebateRequest.FromString,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.CreateDebateRequest.FromString,
                     response_serializer=parley_dot_v1_dot_orchestrator__pb2.EstimateDebateResponse.SerializeToString,
             ),
             'GetDebate': grpc.unary_unary_rpc_method_handler(
@@ -592,28 +595,28 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
             ),
             'GetMemory': grpc.unary_unary_rpc_method_handler(
                     servicer.GetMemory,
-                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetMemoryRequest.FromString,
-                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.GetMemoryResponse.SerializeToString,
+                    request_deserializer=parley_dot_v1_dot_memory__pb2.GetRecordRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_memory__pb2.GetRecordResponse.SerializeToString,
             ),
             'ForgetMemory': grpc.unary_unary_rpc_method_handler(
                     servicer.ForgetMemory,
-                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ForgetMemoryRequest.FromString,
-                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.ForgetMemoryResponse.SerializeToString,
+                    request_deserializer=parley_dot_v1_dot_memory__pb2.ForgetDebateRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_memory__pb2.ForgetDebateResponse.SerializeToString,
             ),
             'ListMemoryPatterns': grpc.unary_unary_rpc_method_handler(
                     servicer.ListMemoryPatterns,
-                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPatternsRequest.FromString,
-                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPatternsResponse.SerializeToString,
+                    request_deserializer=parley_dot_v1_dot_memory__pb2.ListPatternsRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_memory__pb2.ListPatternsResponse.SerializeToString,
             ),
             'ListMemoryPositions': grpc.unary_unary_rpc_method_handler(
                     servicer.ListMemoryPositions,
-                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsRequest.FromString,
-                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsResponse.SerializeToString,
+                    request_deserializer=parley_dot_v1_dot_memory__pb2.ListPositionsRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_memory__pb2.ListPositionsResponse.SerializeToString,
             ),
             'ListMemoryMoments': grpc.unary_unary_rpc_method_handler(
                     servicer.ListMemoryMoments,
-                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsRequest.FromString,
-                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsResponse.SerializeToString,
+                    request_deserializer=parley_dot_v1_dot_memory__pb2.ListMomentsRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_memory__pb2.ListMomentsResponse.SerializeToString,
             ),
             'ListAvailableAgents': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAvailableAgents,
@@ -622,23 +625,23 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
             ),
             'ListAgentRatings': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAgentRatings,
-                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRatingsRequest.FromString,
-                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRatingsResponse.SerializeToString,
+                    request_deserializer=parley_dot_v1_dot_ratings__pb2.ListRatingsRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_ratings__pb2.ListRatingsResponse.SerializeToString,
             ),
             'ListAgentMatches': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAgentMatches,
-                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentMatchesRequest.FromString,
-                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentMatchesResponse.SerializeToString,
+                    request_deserializer=parley_dot_v1_dot_ratings__pb2.ListMatchesRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_ratings__pb2.ListMatchesResponse.SerializeToString,
             ),
             'GetAgentPersona': grpc.unary_unary_rpc_method_handler(
                     servicer.GetAgentPersona,
-                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetAgentPersonaRequest.FromString,
-                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.GetAgentPersonaResponse.SerializeToString,
+                    request_deserializer=parley_dot_v1_dot_ratings__pb2.GetPersonaRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_ratings__pb2.GetPersonaResponse.SerializeToString,
             ),
             'ListAgentRelationships': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAgentRelationships,
-                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRelationshipsRequest.FromString,
-                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListAgentRelationshipsResponse.SerializeToString,
+                    request_deserializer=parley_dot_v1_dot_ratings__pb2.ListRelationshipsRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_ratings__pb2.ListRelationshipsResponse.SerializeToString,
             ),
             'CreateKey': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateKey,
@@ -710,7 +713,7 @@ class OrchestratorService:
             request,
             target,
             '/parley.v1.OrchestratorService/EstimateDebate',
-            parley_dot_v1_dot_orchestrator__pb2.EstimateDebateRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.CreateDebateRequest.SerializeToString,
             parley_dot_v1_dot_orchestrator__pb2.EstimateDebateResponse.FromString,
             options,
             channel_credentials,
@@ -1115,8 +1118,8 @@ class OrchestratorService:
             request,
             target,
             '/parley.v1.OrchestratorService/GetMemory',
-            parley_dot_v1_dot_orchestrator__pb2.GetMemoryRequest.SerializeToString,
-            parley_dot_v1_dot_orchestrator__pb2.GetMemoryResponse.FromString,
+            parley_dot_v1_dot_memory__pb2.GetRecordRequest.SerializeToString,
+            parley_dot_v1_dot_memory__pb2.GetRecordResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1142,8 +1145,8 @@ class OrchestratorService:
             request,
             target,
             '/parley.v1.OrchestratorService/ForgetMemory',
-            parley_dot_v1_dot_orchestrator__pb2.ForgetMemoryRequest.SerializeToString,
-            parley_dot_v1_dot_orchestrator__pb2.ForgetMemoryResponse.FromString,
+            parley_dot_v1_dot_memory__pb2.ForgetDebateRequest.SerializeToString,
+            parley_dot_v1_dot_memory__pb2.ForgetDebateResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1169,8 +1172,8 @@ class OrchestratorService:
             request,
             target,
             '/parley.v1.OrchestratorService/ListMemoryPatterns',
-            parley_dot_v1_dot_orchestrator__pb2.ListMemoryPatternsRequest.SerializeToString,
-            parley_dot_v1_dot_orchestrator__pb2.ListMemoryPatternsResponse.FromString,
+            parley_dot_v1_dot_memory__pb2.ListPatternsRequest.SerializeToString,
+            parley_dot_v1_dot_memory__pb2.ListPatternsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1196,8 +1199,8 @@ class OrchestratorService:
             request,
             target,
             '/parley.v1.OrchestratorService/ListMemoryPositions',
-            parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsRequest.SerializeToString,
-            parley_dot_v1_dot_orchestrator__pb2.ListMemoryPositionsResponse.FromString,
+            parley_dot_v1_dot_memory__pb2.ListPositionsRequest.SerializeToString,
+            parley_dot_v1_dot_memory__pb2.ListPositionsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1223,8 +1226,8 @@ class OrchestratorService:
             request,
             target,
             '/parley.v1.OrchestratorService/ListMemoryMoments',
-            parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsRequest.SerializeToString,
-            parley_dot_v1_dot_orchestrator__pb2.ListMemoryMomentsResponse.FromString,
+            parley_dot_v1_dot_memory__pb2.ListMomentsRequest.SerializeToString,
+            parley_dot_v1_dot_memory__pb2.ListMomentsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1277,8 +1280,8 @@ class OrchestratorService:
             request,
             target,
             '/parley.v1.OrchestratorService/ListAgentRatings',
-            parley_dot_v1_dot_orchestrator__pb2.ListAgentRatingsRequest.SerializeToString,
-            parley_dot_v1_dot_orchestrator__pb2.ListAgentRatingsResponse.FromString,
+            parley_dot_v1_dot_ratings__pb2.ListRatingsRequest.SerializeToString,
+            parley_dot_v1_dot_ratings__pb2.ListRatingsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1304,8 +1307,8 @@ class OrchestratorService:
             request,
             target,
             '/parley.v1.OrchestratorService/ListAgentMatches',
-            parley_dot_v1_dot_orchestrator__pb2.ListAgentMatchesRequest.SerializeToString,
-            parley_dot_v1_dot_orchestrator__pb2.ListAgentMatchesResponse.FromString,
+            parley_dot_v1_dot_ratings__pb2.ListMatchesRequest.SerializeToString,
+            parley_dot_v1_dot_ratings__pb2.ListMatchesResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1331,8 +1334,8 @@ class OrchestratorService:
             request,
             target,
             '/parley.v1.OrchestratorService/GetAgentPersona',
-            parley_dot_v1_dot_orchestrator__pb2.GetAgentPersonaRequest.SerializeToString,
-            parley_dot_v1_dot_orchestrator__pb2.GetAgentPersonaResponse.FromString,
+            parley_dot_v1_dot_ratings__pb2.GetPersonaRequest.SerializeToString,
+            parley_dot_v1_dot_ratings__pb2.GetPersonaResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1358,8 +1361,8 @@ class OrchestratorService:
             request,
             target,
             '/parley.v1.OrchestratorService/ListAgentRelationships',
-            parley_dot_v1_dot_orchestrator__pb2.ListAgentRelationshipsRequest.SerializeToString,
-            parley_dot_v1_dot_orchestrator__pb2.ListAgentRelationshipsResponse.FromString,
+            parley_dot_v1_dot_ratings__pb2.ListRelationshipsRequest.SerializeToString,
+            parley_dot_v1_dot_ratings__pb2.ListRelationshipsResponse.FromString,
             options,
             channel_credentials,
             insecure,

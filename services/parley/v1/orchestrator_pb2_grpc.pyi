@@ -6,7 +6,9 @@ The orchestrator: debates from question to answer."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from parley.v1 import key_pb2 as _key_pb2
+from parley.v1 import memory_pb2 as _memory_pb2
 from parley.v1 import orchestrator_pb2 as _orchestrator_pb2
+from parley.v1 import ratings_pb2 as _ratings_pb2
 import abc as _abc_1
 
 
@@ -31,8 +33,9 @@ class OrchestratorServiceStub:
     `GATEWAY_UNAVAILABLE` or `DRAINING`. Of an evaluation also: NOT_FOUND (there is no such debate to judge),
     FAILED_PRECONDITION `DEBATE_NOT_COMPLETED` or `DEBATE_IS_EVALUATION`.
     """
-    EstimateDebate: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.EstimateDebateRequest, _orchestrator_pb2.EstimateDebateResponse]
-    """Returns what a debate is expected to take, and starts none. The specification is checked as CreateDebate checks it.
+    EstimateDebate: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.CreateDebateRequest, _orchestrator_pb2.EstimateDebateResponse]
+    """Returns what a debate is expected to take, and starts none. The specification is checked as CreateDebate checks it;
+    `request_id` counts for nothing here, and may be empty.
 
     Errors: INVALID_ARGUMENT (every bad field, unknown agents and routes with the known ones); UNAVAILABLE
     `STORE_UNAVAILABLE`, `GATEWAY_UNAVAILABLE` or `DRAINING`. Of an evaluation also: NOT_FOUND (there is no such debate to judge),
@@ -140,19 +143,19 @@ class OrchestratorServiceStub:
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `MEMORY_UNAVAILABLE`, `STORE_UNAVAILABLE` or `CONVERGENCE_UNAVAILABLE`
     (ask again).
     """
-    GetMemory: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetMemoryRequest, _orchestrator_pb2.GetMemoryResponse]
+    GetMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetRecordRequest, _memory_pb2.GetRecordResponse]
     """Returns all that is remembered of a debate.
 
     Errors: INVALID_ARGUMENT; NOT_FOUND `REMEMBERED_DEBATE_NOT_FOUND` (it has not ended, left nothing, or is forgotten); UNAVAILABLE
     `MEMORY_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
     """
-    ForgetMemory: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ForgetMemoryRequest, _orchestrator_pb2.ForgetMemoryResponse]
+    ForgetMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.ForgetDebateRequest, _memory_pb2.ForgetDebateResponse]
     """Forgets a debate for good: no later debate is shown it, and no search finds it. The debate itself stays. A debate that is not
     remembered yet is not remembered within the next 30 days either.
 
     Errors: INVALID_ARGUMENT; UNAVAILABLE `MEMORY_UNAVAILABLE` or `STORE_UNAVAILABLE` (send it again).
     """
-    ListMemoryPatterns: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListMemoryPatternsRequest, _orchestrator_pb2.ListMemoryPatternsResponse]
+    ListMemoryPatterns: _aio.UnaryUnaryMultiCallable[_memory_pb2.ListPatternsRequest, _memory_pb2.ListPatternsResponse]
     """Lists critique patterns: which kinds of issue the tenant's debates raise, by whom, and how often they are taken up. With a text
     those most like it in meaning come first, otherwise those that were raised most often.
 
@@ -161,7 +164,7 @@ class OrchestratorServiceStub:
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `MEMORY_UNAVAILABLE`, `STORE_UNAVAILABLE` or, with a text,
     `CONVERGENCE_UNAVAILABLE` (ask again).
     """
-    ListMemoryPositions: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListMemoryPositionsRequest, _orchestrator_pb2.ListMemoryPositionsResponse]
+    ListMemoryPositions: _aio.UnaryUnaryMultiCallable[_memory_pb2.ListPositionsRequest, _memory_pb2.ListPositionsResponse]
     """Lists the position ledger: where each agent of the tenant's debates stood in the end, those of the latest debates first, and
     whether it had stood otherwise on the same matter before.
 
@@ -169,7 +172,7 @@ class OrchestratorServiceStub:
 
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `MEMORY_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
     """
-    ListMemoryMoments: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListMemoryMomentsRequest, _orchestrator_pb2.ListMemoryMomentsResponse]
+    ListMemoryMoments: _aio.UnaryUnaryMultiCallable[_memory_pb2.ListMomentsRequest, _memory_pb2.ListMomentsResponse]
     """Lists what stands out in the tenant's debates, those of the latest debate first: a lone dissenter who won, a unanimous flip, a
     decision that reverses an older one.
 
@@ -182,23 +185,23 @@ class OrchestratorServiceStub:
 
     Errors: UNAVAILABLE `GATEWAY_UNAVAILABLE` (ask again).
     """
-    ListAgentRatings: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListAgentRatingsRequest, _orchestrator_pb2.ListAgentRatingsResponse]
+    ListAgentRatings: _aio.UnaryUnaryMultiCallable[_ratings_pb2.ListRatingsRequest, _ratings_pb2.ListRatingsResponse]
     """Lists how agents have done in the tenant's debates, best first, those of one rating by agent id.
 
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
     """
-    ListAgentMatches: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListAgentMatchesRequest, _orchestrator_pb2.ListAgentMatchesResponse]
+    ListAgentMatches: _aio.UnaryUnaryMultiCallable[_ratings_pb2.ListMatchesRequest, _ratings_pb2.ListMatchesResponse]
     """Lists the rated debates of the tenant as corrections left them, the last recorded first, each with what it did to the ratings of
     its agents. Those of one agent are its rating over time.
 
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
     """
-    GetAgentPersona: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetAgentPersonaRequest, _orchestrator_pb2.GetAgentPersonaResponse]
+    GetAgentPersona: _aio.UnaryUnaryMultiCallable[_ratings_pb2.GetPersonaRequest, _ratings_pb2.GetPersonaResponse]
     """Returns what an agent of the tenant is good at, by domain and phase. An agent that nothing is known of has no strengths.
 
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
     """
-    ListAgentRelationships: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListAgentRelationshipsRequest, _orchestrator_pb2.ListAgentRelationshipsResponse]
+    ListAgentRelationships: _aio.UnaryUnaryMultiCallable[_ratings_pb2.ListRelationshipsRequest, _ratings_pb2.ListRelationshipsResponse]
     """Lists how an agent of the tenant gets along with others, those first with whom it has debated most, then by the other's id.
 
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
@@ -248,10 +251,11 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def EstimateDebate(
         self,
-        request: _orchestrator_pb2.EstimateDebateRequest,
-        context: _aio.ServicerContext[_orchestrator_pb2.EstimateDebateRequest, _abc.Awaitable[_orchestrator_pb2.EstimateDebateResponse]],
+        request: _orchestrator_pb2.CreateDebateRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.CreateDebateRequest, _abc.Awaitable[_orchestrator_pb2.EstimateDebateResponse]],
     ) -> _abc.Awaitable[_orchestrator_pb2.EstimateDebateResponse]:
-        """Returns what a debate is expected to take, and starts none. The specification is checked as CreateDebate checks it.
+        """Returns what a debate is expected to take, and starts none. The specification is checked as CreateDebate checks it;
+        `request_id` counts for nothing here, and may be empty.
 
         Errors: INVALID_ARGUMENT (every bad field, unknown agents and routes with the known ones); UNAVAILABLE
         `STORE_UNAVAILABLE`, `GATEWAY_UNAVAILABLE` or `DRAINING`. Of an evaluation also: NOT_FOUND (there is no such debate to judge),
@@ -447,9 +451,9 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def GetMemory(
         self,
-        request: _orchestrator_pb2.GetMemoryRequest,
-        context: _aio.ServicerContext[_orchestrator_pb2.GetMemoryRequest, _abc.Awaitable[_orchestrator_pb2.GetMemoryResponse]],
-    ) -> _abc.Awaitable[_orchestrator_pb2.GetMemoryResponse]:
+        request: _memory_pb2.GetRecordRequest,
+        context: _aio.ServicerContext[_memory_pb2.GetRecordRequest, _abc.Awaitable[_memory_pb2.GetRecordResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.GetRecordResponse]:
         """Returns all that is remembered of a debate.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND `REMEMBERED_DEBATE_NOT_FOUND` (it has not ended, left nothing, or is forgotten); UNAVAILABLE
@@ -459,9 +463,9 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def ForgetMemory(
         self,
-        request: _orchestrator_pb2.ForgetMemoryRequest,
-        context: _aio.ServicerContext[_orchestrator_pb2.ForgetMemoryRequest, _abc.Awaitable[_orchestrator_pb2.ForgetMemoryResponse]],
-    ) -> _abc.Awaitable[_orchestrator_pb2.ForgetMemoryResponse]:
+        request: _memory_pb2.ForgetDebateRequest,
+        context: _aio.ServicerContext[_memory_pb2.ForgetDebateRequest, _abc.Awaitable[_memory_pb2.ForgetDebateResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.ForgetDebateResponse]:
         """Forgets a debate for good: no later debate is shown it, and no search finds it. The debate itself stays. A debate that is not
         remembered yet is not remembered within the next 30 days either.
 
@@ -471,9 +475,9 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def ListMemoryPatterns(
         self,
-        request: _orchestrator_pb2.ListMemoryPatternsRequest,
-        context: _aio.ServicerContext[_orchestrator_pb2.ListMemoryPatternsRequest, _abc.Awaitable[_orchestrator_pb2.ListMemoryPatternsResponse]],
-    ) -> _abc.Awaitable[_orchestrator_pb2.ListMemoryPatternsResponse]:
+        request: _memory_pb2.ListPatternsRequest,
+        context: _aio.ServicerContext[_memory_pb2.ListPatternsRequest, _abc.Awaitable[_memory_pb2.ListPatternsResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.ListPatternsResponse]:
         """Lists critique patterns: which kinds of issue the tenant's debates raise, by whom, and how often they are taken up. With a text
         those most like it in meaning come first, otherwise those that were raised most often.
 
@@ -486,9 +490,9 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def ListMemoryPositions(
         self,
-        request: _orchestrator_pb2.ListMemoryPositionsRequest,
-        context: _aio.ServicerContext[_orchestrator_pb2.ListMemoryPositionsRequest, _abc.Awaitable[_orchestrator_pb2.ListMemoryPositionsResponse]],
-    ) -> _abc.Awaitable[_orchestrator_pb2.ListMemoryPositionsResponse]:
+        request: _memory_pb2.ListPositionsRequest,
+        context: _aio.ServicerContext[_memory_pb2.ListPositionsRequest, _abc.Awaitable[_memory_pb2.ListPositionsResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.ListPositionsResponse]:
         """Lists the position ledger: where each agent of the tenant's debates stood in the end, those of the latest debates first, and
         whether it had stood otherwise on the same matter before.
 
@@ -500,9 +504,9 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def ListMemoryMoments(
         self,
-        request: _orchestrator_pb2.ListMemoryMomentsRequest,
-        context: _aio.ServicerContext[_orchestrator_pb2.ListMemoryMomentsRequest, _abc.Awaitable[_orchestrator_pb2.ListMemoryMomentsResponse]],
-    ) -> _abc.Awaitable[_orchestrator_pb2.ListMemoryMomentsResponse]:
+        request: _memory_pb2.ListMomentsRequest,
+        context: _aio.ServicerContext[_memory_pb2.ListMomentsRequest, _abc.Awaitable[_memory_pb2.ListMomentsResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.ListMomentsResponse]:
         """Lists what stands out in the tenant's debates, those of the latest debate first: a lone dissenter who won, a unanimous flip, a
         decision that reverses an older one.
 
@@ -525,9 +529,9 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def ListAgentRatings(
         self,
-        request: _orchestrator_pb2.ListAgentRatingsRequest,
-        context: _aio.ServicerContext[_orchestrator_pb2.ListAgentRatingsRequest, _abc.Awaitable[_orchestrator_pb2.ListAgentRatingsResponse]],
-    ) -> _abc.Awaitable[_orchestrator_pb2.ListAgentRatingsResponse]:
+        request: _ratings_pb2.ListRatingsRequest,
+        context: _aio.ServicerContext[_ratings_pb2.ListRatingsRequest, _abc.Awaitable[_ratings_pb2.ListRatingsResponse]],
+    ) -> _abc.Awaitable[_ratings_pb2.ListRatingsResponse]:
         """Lists how agents have done in the tenant's debates, best first, those of one rating by agent id.
 
         Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
@@ -536,9 +540,9 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def ListAgentMatches(
         self,
-        request: _orchestrator_pb2.ListAgentMatchesRequest,
-        context: _aio.ServicerContext[_orchestrator_pb2.ListAgentMatchesRequest, _abc.Awaitable[_orchestrator_pb2.ListAgentMatchesResponse]],
-    ) -> _abc.Awaitable[_orchestrator_pb2.ListAgentMatchesResponse]:
+        request: _ratings_pb2.ListMatchesRequest,
+        context: _aio.ServicerContext[_ratings_pb2.ListMatchesRequest, _abc.Awaitable[_ratings_pb2.ListMatchesResponse]],
+    ) -> _abc.Awaitable[_ratings_pb2.ListMatchesResponse]:
         """Lists the rated debates of the tenant as corrections left them, the last recorded first, each with what it did to the ratings of
         its agents. Those of one agent are its rating over time.
 
@@ -548,9 +552,9 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def GetAgentPersona(
         self,
-        request: _orchestrator_pb2.GetAgentPersonaRequest,
-        context: _aio.ServicerContext[_orchestrator_pb2.GetAgentPersonaRequest, _abc.Awaitable[_orchestrator_pb2.GetAgentPersonaResponse]],
-    ) -> _abc.Awaitable[_orchestrator_pb2.GetAgentPersonaResponse]:
+        request: _ratings_pb2.GetPersonaRequest,
+        context: _aio.ServicerContext[_ratings_pb2.GetPersonaRequest, _abc.Awaitable[_ratings_pb2.GetPersonaResponse]],
+    ) -> _abc.Awaitable[_ratings_pb2.GetPersonaResponse]:
         """Returns what an agent of the tenant is good at, by domain and phase. An agent that nothing is known of has no strengths.
 
         Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).
@@ -559,9 +563,9 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def ListAgentRelationships(
         self,
-        request: _orchestrator_pb2.ListAgentRelationshipsRequest,
-        context: _aio.ServicerContext[_orchestrator_pb2.ListAgentRelationshipsRequest, _abc.Awaitable[_orchestrator_pb2.ListAgentRelationshipsResponse]],
-    ) -> _abc.Awaitable[_orchestrator_pb2.ListAgentRelationshipsResponse]:
+        request: _ratings_pb2.ListRelationshipsRequest,
+        context: _aio.ServicerContext[_ratings_pb2.ListRelationshipsRequest, _abc.Awaitable[_ratings_pb2.ListRelationshipsResponse]],
+    ) -> _abc.Awaitable[_ratings_pb2.ListRelationshipsResponse]:
         """Lists how an agent of the tenant gets along with others, those first with whom it has debated most, then by the other's id.
 
         Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `RATINGS_UNAVAILABLE` or `STORE_UNAVAILABLE` (ask again).

@@ -21,7 +21,7 @@ from parley.runtime.server import RunningServer
 from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.debate_pb2 import ContextDocument, DebateSpec
 from parley.v1.event_pb2 import SourcesListed, Warned
-from parley.v1.orchestrator_pb2 import EstimateDebateRequest
+from parley.v1.orchestrator_pb2 import CreateDebateRequest
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_settings
 from tests.support.orchestration import backstage, make_debate, make_limits, orchestrating
@@ -142,7 +142,7 @@ async def test_what_research_may_find_counts_in_the_estimate_and_as_documents(
         tmp_path / "o", gateway_server, research_pages=True, max_document_bytes=100
     ) as served:
         plain, researched = [
-            (await served.stub.EstimateDebate(EstimateDebateRequest(spec=each), timeout=10)).estimate
+            (await served.stub.EstimateDebate(CreateDebateRequest(spec=each), timeout=10)).estimate
             for each in (DebateSpec(question="?"), DebateSpec(question="?", research_pages=pages))
         ]
         assert researched.min_tokens == plain.min_tokens

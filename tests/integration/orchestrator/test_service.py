@@ -133,7 +133,7 @@ async def test_nothing_is_said_of_prices_that_are_known_or_without_a_budget_of_m
 
 async def estimate(orchestrator: Orchestrator, **fields: Any) -> orchestrator_pb2.EstimateDebateResponse:
     spec = debate_pb2.DebateSpec(**{"question": "Is water wet?", **fields})
-    request = orchestrator_pb2.EstimateDebateRequest(spec=spec)
+    request = orchestrator_pb2.CreateDebateRequest(spec=spec)
     response: orchestrator_pb2.EstimateDebateResponse = await orchestrator.stub.EstimateDebate(
         request, timeout=10
     )

@@ -23,8 +23,7 @@ from parley.cli.terminal.memories import (
 from parley.cli.terminal.message_json import json_value, message_to_json, to_json
 from parley.cli.terminal.words import one_line
 from parley.client import ParleyClient, ParleyError
-from parley.v1.memory_pb2 import MOMENT_KIND_UNSPECIFIED, MomentKind
-from parley.v1.orchestrator_pb2 import GetMemoryResponse
+from parley.v1.memory_pb2 import MOMENT_KIND_UNSPECIFIED, GetRecordResponse, MomentKind
 
 _SHOWN: Final = 60
 
@@ -136,7 +135,7 @@ async def forget_memory(server: str | None, debate_id: str, *, is_sure: bool) ->
     print_line(f"Forgotten: {debate}." if existed else f"Nothing is remembered of {debate}.")
 
 
-async def _find_memory(parley: ParleyClient, debate_id: str) -> GetMemoryResponse | None:
+async def _find_memory(parley: ParleyClient, debate_id: str) -> GetRecordResponse | None:
     try:
         return await parley.get_memory(debate_id)
     except ParleyError as error:

@@ -18,6 +18,7 @@ from parley.v1.memory_pb2 import (
     CritiquePattern,
     FinalStand,
     FlipSettlement,
+    GetRecordResponse,
     LedgerPosition,
     Moment,
     MomentKind,
@@ -25,7 +26,6 @@ from parley.v1.memory_pb2 import (
     RecordedIssue,
     StandChange,
 )
-from parley.v1.orchestrator_pb2 import GetMemoryResponse
 from parley.v1.panel_pb2 import Objection
 from parley.v1.voting_pb2 import (
     VOTE_STRENGTH_CONTESTED,
@@ -204,7 +204,7 @@ def memory_head_lines(debate: PastDebate, width: int) -> Iterator[str]:
             yield from (f"{' ' * _HEAD}{line}" for line in rest)
 
 
-def memory_page(found: GetMemoryResponse) -> str:
+def memory_page(found: GetRecordResponse) -> str:
     """Return the conclusion of a remembered debate, and what else it left, as CommonMark; its texts cannot pose as ours."""
     sections = (
         ("Earlier decisions", [_related_item(each) for each in found.debate.related]),

@@ -41,56 +41,28 @@ class AgentServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         )
 
     async def ListAgentRatings(  # noqa: N802
-        self, request: orchestrator_pb2.ListAgentRatingsRequest, _context: object
-    ) -> orchestrator_pb2.ListAgentRatingsResponse:
+        self, request: ratings_pb2.ListRatingsRequest, _context: object
+    ) -> ratings_pb2.ListRatingsResponse:
         """Return a page of ratings."""
-        page = await self.ratings.list_ratings(
-            ratings_pb2.ListRatingsRequest(
-                domain=request.domain,
-                page_size=request.page_size,
-                page_token=request.page_token,
-                min_matches=request.min_matches,
-            )
-        )
-        return orchestrator_pb2.ListAgentRatingsResponse(
-            ratings=page.ratings, next_page_token=page.next_page_token
-        )
+        return await self.ratings.list_ratings(request)
 
     async def ListAgentMatches(  # noqa: N802
-        self, request: orchestrator_pb2.ListAgentMatchesRequest, _context: object
-    ) -> orchestrator_pb2.ListAgentMatchesResponse:
+        self, request: ratings_pb2.ListMatchesRequest, _context: object
+    ) -> ratings_pb2.ListMatchesResponse:
         """Return a page of matches."""
-        page = await self.ratings.list_matches(
-            ratings_pb2.ListMatchesRequest(
-                agent_id=request.agent_id,
-                domain=request.domain,
-                page_size=request.page_size,
-                page_token=request.page_token,
-            )
-        )
-        return orchestrator_pb2.ListAgentMatchesResponse(
-            matches=page.matches, next_page_token=page.next_page_token
-        )
+        return await self.ratings.list_matches(request)
 
     async def GetAgentPersona(  # noqa: N802
-        self, request: orchestrator_pb2.GetAgentPersonaRequest, _context: object
-    ) -> orchestrator_pb2.GetAgentPersonaResponse:
+        self, request: ratings_pb2.GetPersonaRequest, _context: object
+    ) -> ratings_pb2.GetPersonaResponse:
         """Return an agent's strengths."""
-        found = await self.ratings.get_persona(request.agent_id)
-        return orchestrator_pb2.GetAgentPersonaResponse(strengths=found.strengths)
+        return await self.ratings.get_persona(request)
 
     async def ListAgentRelationships(  # noqa: N802
-        self, request: orchestrator_pb2.ListAgentRelationshipsRequest, _context: object
-    ) -> orchestrator_pb2.ListAgentRelationshipsResponse:
+        self, request: ratings_pb2.ListRelationshipsRequest, _context: object
+    ) -> ratings_pb2.ListRelationshipsResponse:
         """Return a page of an agent's relationships."""
-        page = await self.ratings.list_relationships(
-            ratings_pb2.ListRelationshipsRequest(
-                agent_id=request.agent_id, page_size=request.page_size, page_token=request.page_token
-            )
-        )
-        return orchestrator_pb2.ListAgentRelationshipsResponse(
-            relationships=page.relationships, next_page_token=page.next_page_token
-        )
+        return await self.ratings.list_relationships(request)
 
 
 def _without_prompts(agent: Agent) -> Agent:

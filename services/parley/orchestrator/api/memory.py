@@ -34,68 +34,38 @@ class MemoryServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
             yield orchestrator_pb2.SearchMemoryResponse(debate=debate)
 
     async def GetMemory(  # noqa: N802
-        self, request: orchestrator_pb2.GetMemoryRequest, _context: object
-    ) -> orchestrator_pb2.GetMemoryResponse:
+        self, request: memory_pb2.GetRecordRequest, _context: object
+    ) -> memory_pb2.GetRecordResponse:
         """Return all that is remembered of a debate."""
-        found = await self.memory.get(check_id("debate_id", request.debate_id))
-        return orchestrator_pb2.GetMemoryResponse(
-            debate=found.debate, stands=found.stands, issues=found.issues
-        )
+        check_id("debate_id", request.debate_id)
+        return await self.memory.get(request)
 
     async def ForgetMemory(  # noqa: N802
-        self, request: orchestrator_pb2.ForgetMemoryRequest, _context: object
-    ) -> orchestrator_pb2.ForgetMemoryResponse:
+        self, request: memory_pb2.ForgetDebateRequest, _context: object
+    ) -> memory_pb2.ForgetDebateResponse:
         """Forget a debate, which stays itself."""
         debate = check_id("debate_id", request.debate_id)
-        existed = await self.memory.forget(debate)
+        forgotten = await self.memory.forget(request)
         audit.report_act(f"memory of debate {debate}")
-        return orchestrator_pb2.ForgetMemoryResponse(existed=existed)
+        return forgotten
 
     async def ListMemoryPatterns(  # noqa: N802
-        self, request: orchestrator_pb2.ListMemoryPatternsRequest, _context: object
-    ) -> orchestrator_pb2.ListMemoryPatternsResponse:
+        self, request: memory_pb2.ListPatternsRequest, _context: object
+    ) -> memory_pb2.ListPatternsResponse:
         """Return a page of critique patterns."""
-        page = await self.memory.list_patterns(
-            memory_pb2.ListPatternsRequest(
-                text=request.text,
-                domain=request.domain,
-                only_successful=request.only_successful,
-                page_size=request.page_size,
-                page_token=request.page_token,
-            )
-        )
-        return orchestrator_pb2.ListMemoryPatternsResponse(
-            patterns=page.patterns, next_page_token=page.next_page_token
-        )
+        return await self.memory.list_patterns(request)
 
     async def ListMemoryPositions(  # noqa: N802
-        self, request: orchestrator_pb2.ListMemoryPositionsRequest, _context: object
-    ) -> orchestrator_pb2.ListMemoryPositionsResponse:
+        self, request: memory_pb2.ListPositionsRequest, _context: object
+    ) -> memory_pb2.ListPositionsResponse:
         """Return a page of the position ledger."""
-        page = await self.memory.list_positions(
-            memory_pb2.ListPositionsRequest(
-                agent_id=request.agent_id,
-                only_flips=request.only_flips,
-                page_size=request.page_size,
-                page_token=request.page_token,
-            )
-        )
-        return orchestrator_pb2.ListMemoryPositionsResponse(
-            positions=page.positions, next_page_token=page.next_page_token
-        )
+        return await self.memory.list_positions(request)
 
     async def ListMemoryMoments(  # noqa: N802
-        self, request: orchestrator_pb2.ListMemoryMomentsRequest, _context: object
-    ) -> orchestrator_pb2.ListMemoryMomentsResponse:
+        self, request: memory_pb2.ListMomentsRequest, _context: object
+    ) -> memory_pb2.ListMomentsResponse:
         """Return a page of moments."""
-        page = await self.memory.list_moments(
-            memory_pb2.ListMomentsRequest(
-                kind=request.kind, page_size=request.page_size, page_token=request.page_token
-            )
-        )
-        return orchestrator_pb2.ListMemoryMomentsResponse(
-            moments=page.moments, next_page_token=page.next_page_token
-        )
+        return await self.memory.list_moments(request)
 
 
 def _check_search(request: orchestrator_pb2.SearchMemoryRequest) -> None:

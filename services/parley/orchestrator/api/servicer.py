@@ -139,7 +139,7 @@ class OrchestratorServicer(AgentServicer, KeyServicer, MemoryServicer):
 
     async def EstimateDebate(  # noqa: N802
         self,
-        request: orchestrator_pb2.EstimateDebateRequest,
+        request: orchestrator_pb2.CreateDebateRequest,
         _context: object,
     ) -> orchestrator_pb2.EstimateDebateResponse:
         """Return what a debate is expected to take."""
@@ -147,8 +147,8 @@ class OrchestratorServicer(AgentServicer, KeyServicer, MemoryServicer):
             raise self.draining.error()
         size = request_bytes()
         async with self.allowance.admit_request(current_tenant(), size):
-            asked = orchestrator_pb2.CreateDebateRequest(request_id="estimate", spec=request.spec)
-            created, _ = await self._resolve(asked, size)
+            request.request_id = request.request_id or "estimate"  # it is no debate's, and need not be given
+            created, _ = await self._resolve(request, size)
         estimate = created.estimate if created.HasField("estimate") else None
         return orchestrator_pb2.EstimateDebateResponse(estimate=estimate)
 

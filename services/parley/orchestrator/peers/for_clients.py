@@ -65,17 +65,15 @@ class ClientMemory:
             async for each in self._stub.Recall(request, timeout=_SECONDS):
                 yield each.debate
 
-    async def get(self, debate_id: str) -> memory_pb2.GetRecordResponse:
+    async def get(self, request: memory_pb2.GetRecordRequest) -> memory_pb2.GetRecordResponse:
         """Return all that is remembered of a debate."""
-        request = memory_pb2.GetRecordRequest(debate_id=debate_id)
         with _map_errors("memory"):
             return await self._stub.GetRecord(request, timeout=_SECONDS)
 
-    async def forget(self, debate_id: str) -> bool:
-        """Forget a debate for good. Return whether it was remembered."""
-        request = memory_pb2.ForgetDebateRequest(debate_id=debate_id)
+    async def forget(self, request: memory_pb2.ForgetDebateRequest) -> memory_pb2.ForgetDebateResponse:
+        """Forget a debate for good."""
         with _map_errors("memory"):
-            return (await self._stub.ForgetDebate(request, timeout=_SECONDS)).existed
+            return await self._stub.ForgetDebate(request, timeout=_SECONDS)
 
     async def list_patterns(self, request: memory_pb2.ListPatternsRequest) -> memory_pb2.ListPatternsResponse:
         """Return a page of critique patterns."""
@@ -112,9 +110,8 @@ class ClientRatings:
         with _map_errors("ratings"):
             return await self._stub.ListMatches(request, timeout=_SECONDS)
 
-    async def get_persona(self, agent_id: str) -> ratings_pb2.GetPersonaResponse:
+    async def get_persona(self, request: ratings_pb2.GetPersonaRequest) -> ratings_pb2.GetPersonaResponse:
         """Return what an agent is good at."""
-        request = ratings_pb2.GetPersonaRequest(agent_id=agent_id)
         with _map_errors("ratings"):
             return await self._stub.GetPersona(request, timeout=_SECONDS)
 

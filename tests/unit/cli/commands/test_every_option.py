@@ -12,8 +12,7 @@ import pytest
 
 from parley.cli.app import parley
 from parley.client import DebateSpec
-from parley.v1.memory_pb2 import PastDebate
-from parley.v1.orchestrator_pb2 import GetMemoryResponse
+from parley.v1.memory_pb2 import GetRecordResponse, PastDebate
 from tests.support.command import Command
 from tests.support.scripted_listings import add_listings
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator, scripted
@@ -124,7 +123,7 @@ def command(name: str, address: str) -> list[str]:
 def serving() -> Iterator[ScriptedOrchestrator]:
     debate = PastDebate(debate_id=DEBATE_ID, question="Which?", conclusion="This one.")
     orchestrator = ScriptedOrchestrator(
-        script=one_round, memories={DEBATE_ID: GetMemoryResponse(debate=debate)}
+        script=one_round, memories={DEBATE_ID: GetRecordResponse(debate=debate)}
     )
     with scripted(orchestrator, add_listings):
         yield orchestrator

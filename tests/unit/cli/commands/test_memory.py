@@ -24,13 +24,13 @@ from parley.v1.memory_pb2 import (
     CritiquePattern,
     FlipOutcome,
     FlipSettlement,
+    GetRecordResponse,
     LedgerPosition,
     Moment,
     PastDebate,
     Relevance,
     StandChange,
 )
-from parley.v1.orchestrator_pb2 import GetMemoryResponse
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.terminal import on_terminal
@@ -41,7 +41,7 @@ LONG = "Use Kafka for orders, since it keeps their order. " * 60
 """3,000 characters, as conclusions have them."""
 
 
-def remembered(debate_id: str = KAFKA, conclusion: str = LONG, domain: str = "data") -> GetMemoryResponse:
+def remembered(debate_id: str = KAFKA, conclusion: str = LONG, domain: str = "data") -> GetRecordResponse:
     """All that a debate can leave."""
     debate = PastDebate(
         debate_id=debate_id,
@@ -56,7 +56,7 @@ def remembered(debate_id: str = KAFKA, conclusion: str = LONG, domain: str = "da
     debate.dissents.add(agent_id="cy", text="It is hard to run. " * 10)
     debate.dissents.add(agent_id="di", text="Nobody knows it.")
     debate.evidence.add(text="Kafka keeps order in a partition.", source="docs/kafka.md")
-    found = GetMemoryResponse(debate=debate)
+    found = GetRecordResponse(debate=debate)
     found.stands.add(agent_id="ada", agent_name="Ada", text="Use Kafka.", for_decision=True)
     found.stands.add(agent_id="cy", text="Use RabbitMQ.", for_decision=False)
     issue = Issue(number=1, text="No figures.", severity=7)
@@ -139,7 +139,7 @@ def test_a_debate_of_which_little_is_known_is_shown_without_gaps(
 ) -> None:
     bare = PastDebate(debate_id=KAFKA, question="One or two?", conclusion="One.")
     bare.concluded_at.CopyFrom(Timestamp(seconds=1_772_366_400))
-    orchestrator.memories = {KAFKA: GetMemoryResponse(debate=bare)}
+    orchestrator.memories = {KAFKA: GetRecordResponse(debate=bare)}
     run(["memory", "search", "One?", *at])
     assert capsys.readouterr().out.splitlines()[1] == "   2026-03-01, 0 % alike"
     run(["memory", "show", KAFKA, *at])
