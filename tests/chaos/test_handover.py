@@ -137,7 +137,7 @@ async def _all_owned(system: System, count: int) -> None:
     async with asyncio.timeout(120), open_store(system.store_url, "orchestrator") as store:
         index = DebateIndex(store.documents)
         while True:
-            if sum(record.epoch > 0 for record in (await index.list_open()).owned) == count:
+            if sum(record.epoch > 0 for record in await index.list_owned()) == count:
                 return
             await asyncio.sleep(0.2)
 

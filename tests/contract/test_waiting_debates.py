@@ -48,9 +48,9 @@ async def waiting(index: DebateIndex, name: str, due: str) -> DebateRecord:
 
 async def keys(index: DebateIndex) -> tuple[set[str], list[str]]:
     """The debates that a scan sees as in need of an owner, and those that are due, in order."""
-    found = await index.list_open()
+    owned, (waiting, _) = await index.list_owned(), await index.list_waiting()
     overdue = await index.list_overdue(NOW)
-    return {each.debate for each in (*found.owned, *found.waiting)}, [each.debate for each in overdue]
+    return {each.debate for each in (*owned, *waiting)}, [each.debate for each in overdue]
 
 
 async def test_a_debate_is_found_from_the_moment_on_until_which_it_waits(index: DebateIndex) -> None:

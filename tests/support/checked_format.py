@@ -117,7 +117,7 @@ async def _go_on_everywhere(stage: Backstage, replica: Replica, acts: Mapping[st
     async with asyncio.TaskGroup() as tasks:
         while True:
             seconds = min(seconds * 1.3, _LAST_LOOK)  # most debates ask nothing for long
-            for record in (await replica.dependencies.index.list_open()).owned:
+            for record in await replica.dependencies.index.list_owned():
                 recorded = await reader.recorded(record.debate)
                 for key, checkpoint in recorded.open_checkpoints.items():
                     if (record.debate, key) not in asked:

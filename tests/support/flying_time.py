@@ -53,7 +53,7 @@ async def _all_that_was_begun(stage: Backstage) -> None:
 
 async def _seen(stage: Backstage, reader: LogReader) -> tuple[object, bool]:
     """What has happened so far, and whether a person's word is waited for or on its way."""
-    owned = (await DebateIndex(stage.store.documents).list_open()).owned
+    owned = await DebateIndex(stage.store.documents).list_owned()
     is_asked = [bool((await reader.recorded(record.debate)).open_checkpoints) for record in owned]
     debates = [(record.key, record.epoch, reader.length(record.debate)) for record in owned]
     calls = [(asked.call, asked.end) for asked in stage.gateway.calls]

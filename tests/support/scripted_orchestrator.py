@@ -319,9 +319,9 @@ class ScriptedOrchestrator:
             refuse(context, not_found("remembered debate", request.debate_id))
         return self.memories[request.debate_id]
 
-    def ForgetMemory(
+    def ForgetMemory(  # noqa: N802
         self, request: memory_pb2.ForgetDebateRequest, context: Any
-    ) -> memory_pb2.ForgetDebateResponse:  # noqa: N802
+    ) -> memory_pb2.ForgetDebateResponse:
         return memory_pb2.ForgetDebateResponse(existed=self.memories.pop(request.debate_id, None) is not None)
 
     def ListMemoryPatterns(  # noqa: N802

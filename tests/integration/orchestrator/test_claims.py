@@ -377,7 +377,7 @@ async def test_a_request_that_came_twice_at_once_is_accepted_though_the_other_on
     class Overtaken(StallingLog):
         async def append(self, log: str, record: Record) -> None:
             if record.first == 1:
-                (record_of_it,) = (await one.dependencies.index.list_open()).owned
+                (record_of_it,) = await one.dependencies.index.list_owned()
                 if record_of_it.opening:
                     await stage.replica("beside").intake._write_first_event(record_of_it)
             await super().append(log, record)

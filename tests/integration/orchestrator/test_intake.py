@@ -53,8 +53,8 @@ async def test_a_debate_larger_than_what_a_store_keeps_is_refused_and_leaves_not
         assert refused.value.code == grpc.StatusCode.INVALID_ARGUMENT
         assert [each.field for each in refused.value.violations] == ["spec"]
         assert "bytes to store" in refused.value.message
-        found = await replica.dependencies.index.list_open()
-        assert (found.owned, found.waiting) == ([], [])
+        index = replica.dependencies.index
+        assert (await index.list_owned(), await index.list_waiting()) == ([], ([], True))
 
 
 class _KnownLogs(PassingLog):

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from parley.orchestrator.log.index import DEBATES, DebateIndex, LivenessWindow, OpenDebates
+from parley.orchestrator.log.index import DEBATES, DebateIndex, DebateRecord, LivenessWindow
 from tests.integration.orchestrator.test_claims import claims, looked
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, make_debate
@@ -59,18 +59,24 @@ async def test_a_look_reads_no_record_of_a_debate_that_is_owned_and_well(
 ) -> None:
     hold = stage.gateway.hold("synthesis")
     read: list[int] = []
-    look = DebateIndex.list_open
+    list_owned, list_waiting = DebateIndex.list_owned, DebateIndex.list_waiting
 
-    async def noting(index: DebateIndex, heard: LivenessWindow | None = None) -> OpenDebates:
-        found = await look(index, heard)
-        read.append(len(found.owned) + len(found.waiting))
+    async def note_owned(index: DebateIndex, alive: LivenessWindow | None = None) -> list[DebateRecord]:
+        found = await list_owned(index, alive)
+        read.append(len(found))
+        return found
+
+    async def note_waiting(index: DebateIndex) -> tuple[list[DebateRecord], bool]:
+        found = await list_waiting(index)
+        read.append(len(found[0]))
         return found
 
     one, two = stage.replica("one", exclusive=False), stage.replica("two", exclusive=False)
     async with one, two:
         debates = [await one.create(SPEC) for _ in range(3)]
         await stage.gateway.wait_for("synthesis", 3)
-        monkeypatch.setattr(DebateIndex, "list_open", noting)
+        monkeypatch.setattr(DebateIndex, "list_owned", note_owned)
+        monkeypatch.setattr(DebateIndex, "list_waiting", note_waiting)
         await looked(one, two)
         assert set(read) == {0}
         hold.release()

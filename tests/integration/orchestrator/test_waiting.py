@@ -16,7 +16,7 @@ from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.status_writer import StatusWriter
 from parley.orchestrator.formats import panel
 from parley.orchestrator.formats.panel.outcome import answer_parts
-from parley.orchestrator.log.index import RUNNING, WAITING, DebateIndex, LivenessWindow, OpenDebates
+from parley.orchestrator.log.index import RUNNING, WAITING, DebateIndex, DebateRecord, LivenessWindow
 from parley.runtime.errors import ParleyError
 from parley.runtime.server import RunningServer
 from parley.v1 import debate_pb2, orchestrator_pb2
@@ -103,8 +103,8 @@ async def test_it_is_left_after_a_moment_and_costs_its_replica_nothing(
         debate = await left(stage, clock, replica)
         record = await stage.record(debate)
         assert not record.open, "no scan sees it"
-        found = await replica.dependencies.index.list_open()
-        assert (found.owned, found.waiting) == ([], [])
+        index = replica.dependencies.index
+        assert (await index.list_owned(), await index.list_waiting()) == ([], ([], True))
         assert not replica.runner._owned
         length = len(await stage.events(debate))
         check_log(await stage.comes_to(await replica.create(make_debate(2, 1)), "COMPLETED"))
@@ -240,17 +240,17 @@ async def test_a_replica_that_adopts_nothing_sees_to_what_was_made_there_alone(
 async def test_a_scan_claims_no_debate_that_its_owner_here_releases_during_the_scan(
     stage: Backstage, replica: Replica, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    list_open, found_owned, next_scan = DebateIndex.list_open, asyncio.Event(), asyncio.Event()
+    list_owned, found_owned, next_scan = DebateIndex.list_owned, asyncio.Event(), asyncio.Event()
 
     async def no_debate_is_owned() -> bool:
         return not replica.runner._owned
 
-    async def list_slowly(index: DebateIndex, alive: LivenessWindow | None = None) -> OpenDebates:
+    async def list_slowly(index: DebateIndex, alive: LivenessWindow | None = None) -> list[DebateRecord]:
         if found_owned.is_set():
             next_scan.set()
-            return await list_open(index, alive)
-        found = await list_open(index, alive)
-        if found.owned:
+            return await list_owned(index, alive)
+        found = await list_owned(index, alive)
+        if found:
             found_owned.set()
             await until(no_debate_is_owned, "its owner releases it")
         return found
@@ -258,7 +258,7 @@ async def test_a_scan_claims_no_debate_that_its_owner_here_releases_during_the_s
     debate = await replica.create(checked_spec())
     await stage.has(debate, "checkpoint_opened")
     await until(partial(_asleep, clock), "it waits")
-    monkeypatch.setattr(DebateIndex, "list_open", list_slowly)
+    monkeypatch.setattr(DebateIndex, "list_owned", list_slowly)
     async with asyncio.timeout(30):
         await found_owned.wait()
         clock.advance(LONG)

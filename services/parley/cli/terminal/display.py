@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from parley.cli.person import can_redraw
@@ -33,10 +33,11 @@ _PERMANENT_KINDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DisplayState:
-    """The state of a debate that a display shows; `agents` stays empty in one that does not show them."""
+    """The state of a debate that a display shows; `agents` and `question` stay empty in one that does not show them."""
 
     progress: DebateProgress = field(default_factory=DebateProgress)
     agents: AgentsProgress = field(default_factory=dict)
+    question: str = ""
 
 
 class Display(Protocol):
@@ -110,17 +111,23 @@ class _LiveDisplay:
         view = LiveView(clock)
         # The state is replaced as a whole: the painter's thread never reads it half changed.
         self.painter = Painter(
-            lambda width, height: view.render(self.state.progress, self.state.agents, width, height)
+            lambda width, height: view.render(
+                self.state.question, self.state.progress, self.state.agents, width, height
+            )
         )
 
     def show(self, event: Event, *, quiet: bool = False) -> None:
         line = None if quiet else progress_line(self.state.progress, event)
-        self.state = DisplayState(advance(self.state.progress, event), apply_event(self.state.agents, event))
+        self.state = DisplayState(
+            advance(self.state.progress, event),
+            apply_event(self.state.agents, event),
+            event.debate_created.spec.question or self.state.question,
+        )
         if line is not None and event_kind(event) in _PERMANENT_KINDS:
             self.say(line)
 
     def show_text(self, piece: TextPiece) -> None:
-        self.state = DisplayState(self.state.progress, apply_text(self.state.agents, piece))
+        self.state = replace(self.state, agents=apply_text(self.state.agents, piece))
 
     def say(self, text: str) -> None:
         self.painter.say(text)

@@ -57,12 +57,15 @@ class LiveView:
         self._spinner = Spinner("dots")
 
     def render(
-        self, progress: DebateProgress, agents: AgentsProgress, width: int, height: int
+        self, question: str, progress: DebateProgress, agents: AgentsProgress, width: int, height: int
     ) -> "RenderableType":
-        """Return the picture for a terminal of this width and height, which leaves the last line free."""
+        """Return the picture for a terminal of this width and height, which leaves the last line free.
+
+        `question` is what is debated; empty before the first event.
+        """
         from rich.console import Group
 
-        lines: list[RenderableType] = [*self._header(progress, height)]
+        lines: list[RenderableType] = [*self._header(question, progress, height)]
         room = height - 1 - len(lines)
         now, others = _split_by_phase(progress, agents)
         grid = arrange_panels(len(now), width, room - len(others))
@@ -73,15 +76,15 @@ class LiveView:
             lines += self._agent_lines([*now, *others], room)
         return Group(*lines[: max(height - 1, 1)] if grid.height == 1 else lines)
 
-    def _header(self, progress: DebateProgress, height: int) -> "Sequence[Text]":
+    def _header(self, question: str, progress: DebateProgress, height: int) -> "Sequence[Text]":
         status = _cut(status_line(progress, self._clock.monotonic() - self._began), "bold")
         parts = [f"{each.name} {each.done}/{each.expected}" for each in _latest_first(progress)]
         # Work of no agent has no panel.
         parts += [work_text(each.work) for each in progress.working.values() if not each.work.agent_id]
         lines = (status, _cut(f"  {' · '.join(parts)}")) if parts else (status,)
-        if not progress.question or height < _MIN_HEIGHT:
+        if not question or height < _MIN_HEIGHT:
             return lines
-        return (_cut(progress.question, "italic"), *lines)
+        return (_cut(question, "italic"), *lines)
 
     def _panels(self, agents: Sequence[AgentProgress], grid: PanelGrid, width: int) -> "list[RenderableType]":
         from rich.table import Table

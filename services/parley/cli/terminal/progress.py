@@ -67,7 +67,6 @@ class DebateProgress:
     """The progress of a debate at one event.
 
     Attributes:
-        question: What is debated; empty before the first event.
         state: `waiting`, `running`, `paused`, `failed`, `completed` or `cancelled`.
         round: The latest round begun; 0 before the first.
         rounds: Rounds at most; 0 before the first.
@@ -81,7 +80,6 @@ class DebateProgress:
         cut_routes: Routes for whose context a prompt was cut.
     """
 
-    question: str = ""
     state: str = "waiting"
     round: int = 0
     rounds: int = 0
@@ -102,8 +100,6 @@ def advance(progress: DebateProgress, event: Event) -> DebateProgress:
     """Return the progress after an event. Kinds that change nothing are ignored."""
     payload = event_payload(event)
     match payload:
-        case DebateCreated(spec=spec):
-            return replace(progress, question=spec.question)
         case StepStarted() as started:
             return replace(progress, working={**progress.working, event.key: started})
         case StepSucceeded(work=work) as succeeded:

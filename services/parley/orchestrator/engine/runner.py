@@ -176,16 +176,17 @@ class Runner:
         entries = await self._deliver_interventions()
         now = self._dependencies.clock.now()
         alive_window = None if self._settings.exclusive else self._liveness_window(now)
-        found = await self._dependencies.index.list_open(alive_window)
+        owned = await self._dependencies.index.list_owned(alive_window)
+        unowned, are_all = await self._dependencies.index.list_waiting()
         overdue = await self._dependencies.index.list_overdue(now.isoformat(timespec="microseconds"))
         # A debate that is released between the two searches is in both; the second one is right.
-        seen = {record.key: record for record in (*found.owned, *found.waiting)}
+        seen = {record.key: record for record in (*owned, *unowned)}
         for record in await self._find_unreleased(seen.keys()):
             seen[record.key] = record
         for key in entries.keys() - seen.keys():
             if unlisted := await self._resolve_unlisted(key, entries[key]):
                 seen[key] = unlisted
-        self._forget_absent(seen.keys() | {record.key for record in overdue}, whole=found.is_complete)
+        self._forget_absent(seen.keys() | {record.key for record in overdue}, whole=are_all)
         waiting = [
             record
             for record in seen.values()

@@ -141,21 +141,6 @@ def record_key(tenant: str, debate: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenDebates:
-    """Records of debates that need an owner, oldest first.
-
-    Attributes:
-        owned: All that have an owner, which may have ended.
-        waiting: Those without an owner: the oldest ones, and the oldest of each tenant.
-        is_complete: Whether `waiting` contains all of them.
-    """
-
-    owned: Sequence[DebateRecord]
-    waiting: Sequence[DebateRecord]
-    is_complete: bool
-
-
-@dataclass(frozen=True, slots=True)
 class LivenessWindow:
     """The times between which a live owner last sent a heartbeat, as in `DebateRecord.updated`."""
 
@@ -193,21 +178,24 @@ class DebateIndex:
         found = await self._documents.find(DEBATES, {"tenant": tenant, "request_id": request_id}, limit=1)
         return _record(found[0]) if found else None
 
-    async def list_open(self, alive: LivenessWindow | None = None) -> OpenDebates:
-        """Return the debates that need an owner. With `alive`, leave out those whose owner sent a heartbeat in that window."""
-        owned = (
+    async def list_owned(self, alive: LivenessWindow | None = None) -> list[DebateRecord]:
+        """Return the debates that have an owner, which may have ended, oldest first. With `alive`, leave out those whose owner sent a heartbeat in that window."""
+        return (
             await self._find_owned({"owner": Above("")}) if alive is None else await self._find_silent(alive)
         )
+
+    async def list_waiting(self) -> tuple[list[DebateRecord], bool]:
+        """Return debates without an owner that need one, oldest first, and whether these are all: else the oldest ones, and the oldest of each tenant."""
         documents = await self._documents.find(
             DEBATES, _WITHOUT_OWNER, order=(Order("created"),), limit=_PAGE_SIZE
         )
-        waiting, whole = _records(documents), len(documents) < _PAGE_SIZE
-        if not whole:
+        waiting, are_all = _records(documents), len(documents) < _PAGE_SIZE
+        if not are_all:
             known = {record.key for record in waiting}
             waiting += [
                 record for record in await self._find_oldest_of_each_tenant() if record.key not in known
             ]
-        return OpenDebates(owned, waiting, whole)
+        return waiting, are_all
 
     async def list_overdue(self, now: str) -> Sequence[DebateRecord]:
         """Return up to 1,000 debates without an owner whose checkpoint is due, the longest due first."""

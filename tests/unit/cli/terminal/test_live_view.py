@@ -41,12 +41,14 @@ def draw(
     width: int = 80,
     height: int = 24,
     progress: DebateProgress = PROGRESS,
+    question: str = "",
     color_system: Literal["truecolor"] | None = None,
 ) -> str:
     console = Console(
         file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=color_system
     )
-    shown = LiveView(ManualClock()).render(progress, {each.id: each for each in agents}, width, height)
+    by_id = {each.id: each for each in agents}
+    shown = LiveView(ManualClock()).render(question, progress, by_id, width, height)
     with console.capture() as caught:
         console.print(shown)
     return caught.get()
@@ -69,9 +71,9 @@ def test_a_panel_an_agent_shows_its_stand_and_its_text_as_it_comes() -> None:
 
 
 def test_the_question_stands_first_where_there_is_room() -> None:
-    asked = replace(PROGRESS, question="One or two?\nSay why.")
-    assert picture(progress=asked)[0] == "One or two? Say why."
-    assert picture(progress=asked, height=11)[0].startswith("Round 1/3")
+    asked = "One or two?\nSay why."
+    assert picture(question=asked)[0] == "One or two? Say why."
+    assert picture(question=asked, height=11)[0].startswith("Round 1/3")
 
 
 def test_the_phase_that_is_worked_at_stands_first() -> None:
