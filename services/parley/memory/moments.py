@@ -7,8 +7,8 @@ from typing import Any, Final
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from parley.memory.debate import document_key, list_debates, storage_key
-from parley.memory.moment_rules import find_moments
 from parley.memory.writing import put_document
+from parley.moment_rules import find_moments
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Below, Collection, Document, Documents, Fields, Index, Order
 from parley.v1.memory_pb2 import Moment, MomentKind, RecordDebateRequest

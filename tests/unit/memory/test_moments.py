@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from parley.memory.moment_rules import find_moments
 from parley.memory.moments import MOMENTS, Moments
 from parley.memory.retention import DAY, Retention, end_effect
+from parley.moment_rules import find_moments
 from parley.storage.opening import open_store
 from parley.storage.ports import Documents
 from parley.v1.effect_pb2 import DECISION_RELATION_CONFIRMS, DECISION_RELATION_REVERSES

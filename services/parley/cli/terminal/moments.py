@@ -1,50 +1,59 @@
-"""What stands out in a debate itself, from its result alone: a lone dissenter who won, or a unanimous flip.
+"""What stands out in a debate itself, from its result alone, by the rules that memory has: a lone dissenter who won, or a unanimous flip."""
 
-Memory finds the same in what it records (`MomentKind` says the rules).
-"""
-
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from parley.cli.terminal.words import debating_agents, one_line
+from parley.cli.terminal.words import debating_agents
 from parley.client import Debate
+from parley.moment_rules import find_moments
+from parley.runtime.printable import printable_line
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.effect_pb2 import TakenPosition
+from parley.v1.memory_pb2 import (
+    MOMENT_KIND_LONE_DISSENTER_WON,
+    MOMENT_KIND_UNANIMOUS_FLIP,
+    FinalStand,
+    MomentKind,
+    RecordDebateRequest,
+)
 
-_FEWEST_FLIPS: Final = 2
-_MAX_QUOTED: Final = 160
-_MAX_NAME: Final = 64
+_TITLES: Final[Mapping[MomentKind.ValueType, str]] = {
+    MOMENT_KIND_LONE_DISSENTER_WON: "A lone dissenter won",
+    MOMENT_KIND_UNANIMOUS_FLIP: "All agents changed their minds",
+}
 
 
 def moment_lines(debate: Debate) -> Iterator[str]:
-    """Yield `A lone dissenter won: Ada. At first it stood alone for “Use Kafka”, and 2 of 3 agents for “Wait”.`; nothing in most debates."""
-    effect = debate.outcome.effect
-    decided = effect.positions[effect.decided_position - 1] if effect.decided_position else None
-    leading = max(effect.positions, key=lambda each: len(each.first_agent_ids), default=None)
-    if decided is None or leading is None or decided == leading:
-        return
-    count = len(leading.first_agent_ids)
-    drafts = sum(len(each.first_agent_ids) for each in effect.positions)
-    if len(decided.first_agent_ids) == 1 and 2 * count > drafts:  # so there are three at least
-        yield (
-            f"A lone dissenter won: {_name(debate, decided.first_agent_ids[0])}. At first it stood alone for {_quote(decided)},"
-            f" and {count} of {drafts} agents for {_quote(leading)}."
-        )
-    if count == drafts >= _FEWEST_FLIPS and _all_stand_for(decided, leading, debate.outcome):
-        yield f"All agents changed their minds: from {_quote(leading)} to {_quote(decided)}."
+    """Yield `A lone dissenter won. At first Ada alone stood for “Use Kafka”, …`; nothing in most debates."""
+    for each in find_moments(RecordDebateRequest(stands=_list_stands(debate))):
+        yield f"{_TITLES[each.kind]}. {each.text}"
 
 
-def _all_stand_for(decided: TakenPosition, left: TakenPosition, outcome: Outcome) -> bool:
-    """Return whether all that left a position are all that take the one that was decided for, and none objects."""
-    objects = outcome.panel.objections or outcome.arena.dissent or outcome.moderated.dissents
-    elsewhere = any(each.last_agent_ids for each in outcome.effect.positions if each != decided)
-    return set(decided.last_agent_ids) == set(left.first_agent_ids) and not elsewhere and not objects
-
-
-def _name(debate: Debate, agent_id: str) -> str:
+def _list_stands(debate: Debate) -> Iterator[FinalStand]:
+    """Yield where each agent stood at first and in the end, as far as the result says it."""
+    positions, decided = debate.outcome.effect.positions, debate.outcome.effect.decided_position
+    firsts = {agent: place for place, each in enumerate(positions, 1) for agent in each.first_agent_ids}
+    lasts = {agent: place for place, each in enumerate(positions, 1) for agent in each.last_agent_ids}
     names = {each.id: each.name for each in debating_agents(debate)}
-    return one_line(names.get(agent_id) or agent_id, _MAX_NAME)
+    against = _list_objectors(debate.outcome)
+    for agent in firsts | lasts:
+        first, last = firsts.get(agent, 0), lasts.get(agent, 0)
+        yield FinalStand(
+            agent_id=printable_line(agent),
+            agent_name=printable_line(names.get(agent, "")),
+            text=_text_of(positions, last),
+            for_decision=agent not in against and last == decided if last and decided else None,
+            first_text=_text_of(positions, first),
+            first_for_decision=first == decided if first and decided else None,
+            first_position=first,
+        )
 
 
-def _quote(position: TakenPosition) -> str:
-    return f"“{one_line(position.text, _MAX_QUOTED).rstrip('.')}”"
+def _list_objectors(outcome: Outcome) -> frozenset[str]:
+    """Return who disagrees with the decision, whatever position it takes."""
+    objections = (*outcome.panel.objections, *outcome.arena.dissent, *outcome.moderated.dissents)
+    return frozenset(each.agent_id for each in objections)
+
+
+def _text_of(positions: Sequence[TakenPosition], number: int) -> str:
+    return printable_line(positions[number - 1].text) if number else ""

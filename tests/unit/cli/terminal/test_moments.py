@@ -7,7 +7,7 @@ import pytest
 
 from parley.cli.terminal.account import news_lines
 from parley.client import Debate
-from parley.memory.moment_rules import find_moments
+from parley.moment_rules import find_moments
 from parley.orchestrator.model.names import Names
 from parley.orchestrator.phases.remember import create_record
 from parley.v1.agent_pb2 import Agent
@@ -45,15 +45,18 @@ def debate(courses: dict[str, tuple[int, int]], decided: int = KAFKA, objects: S
 def test_a_lone_dissenter_who_won_is_named_in_a_line() -> None:
     assert list(news_lines(debate(LONE))) == [
         (
-            "A lone dissenter won: Ada Lovelace. At first it stood alone for “Use Kafka”,"
-            " and 2 of 3 agents for “Use RabbitMQ”."
+            "A lone dissenter won. At first Ada Lovelace alone stood for “Use Kafka”, which was decided for;"
+            " 2 of 3 agents stood for “Use RabbitMQ”."
         )
     ]
 
 
 def test_that_all_changed_their_minds_is_said_in_a_line() -> None:
     assert list(news_lines(debate(FLIP))) == [
-        "All agents changed their minds: from “Use RabbitMQ” to “Use Kafka”."
+        (
+            "All agents changed their minds. At first all 2 agents stood for “Use RabbitMQ”,"
+            " and in the end all for “Use Kafka”."
+        )
     ]
 
 
