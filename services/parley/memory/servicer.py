@@ -21,13 +21,13 @@ from parley.memory.requests import (
 from parley.runtime.errors import ParleyError, not_found
 from parley.runtime.identity.identity import current_tenant
 from parley.runtime.page_tokens import to_token
-from parley.storage.ports import StorageError
-from parley.storage.service_errors import to_service_error
+from parley.storage.service_errors import map_store_errors
 from parley.v1 import memory_pb2 as pb
 from parley.v1 import memory_pb2_grpc as pb_grpc
 
 _DEFAULT_LIMIT: Final = 5
 _GENERAL: Final = "general"
+_STORE: Final = "the store of the memory"
 
 
 class MemoryServicer(pb_grpc.MemoryServiceServicer):
@@ -50,7 +50,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
     async def Recall(self, request: pb.RecallRequest, _context: object) -> AsyncIterator[pb.RecallResponse]:  # noqa: N802
         """Send the past debates that are most similar to a text, best first."""
         check_recall(request)
-        try:
+        with map_store_errors(_STORE):
             async for found in self._memories.recall(
                 current_tenant(),
                 request.text,
@@ -60,18 +60,14 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
                 floor=(request.floor_percent or self._floor_percent) / 100,
             ):
                 yield pb.RecallResponse(debate=found)
-        except StorageError as error:
-            raise to_service_error(error, "the store of the memory") from error
 
     async def GetRecord(  # noqa: N802
         self, request: pb.GetRecordRequest, _context: object
     ) -> pb.GetRecordResponse:
         """Return all that is remembered of a debate."""
         check_debate_id(request.debate_id)
-        try:
+        with map_store_errors(_STORE):
             found = await self._memories.get(current_tenant(), request.debate_id)
-        except StorageError as error:
-            raise to_service_error(error, "the store of the memory") from error
         if found is None:
             raise not_found("remembered debate", request.debate_id)
         return pb.GetRecordResponse(debate=found.debate, stands=found.stands, issues=found.issues)
@@ -84,7 +80,8 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         debate = request.debate
         debate.domain = debate.domain or _GENERAL
         try:
-            existed = await self._memories.record(current_tenant(), request)
+            with map_store_errors(_STORE):
+                existed = await self._memories.record(current_tenant(), request)
         except DebateReusedError:
             raise ParleyError(
                 grpc.StatusCode.ALREADY_EXISTS,
@@ -92,8 +89,6 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
                 f"debate {debate.debate_id} is already recorded with other content",
                 resource=("debate", debate.debate_id),
             ) from None
-        except StorageError as error:
-            raise to_service_error(error, "the store of the memory") from error
         return pb.RecordDebateResponse(existed=existed)
 
     async def ForgetDebate(  # noqa: N802
@@ -101,10 +96,8 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
     ) -> pb.ForgetDebateResponse:
         """Delete a debate."""
         check_debate_id(request.debate_id)
-        try:
+        with map_store_errors(_STORE):
             existed = await self._memories.forget(current_tenant(), request.debate_id)
-        except StorageError as error:
-            raise to_service_error(error, "the store of the memory") from error
         return pb.ForgetDebateResponse(existed=existed)
 
     async def RateDebate(  # noqa: N802
@@ -112,12 +105,10 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
     ) -> pb.RateDebateResponse:
         """Record a person's feedback on a debate."""
         check_rate(request)
-        try:
+        with map_store_errors(_STORE):
             existed = await self._memories.rate(
                 current_tenant(), request.debate_id, request.number, request.value
             )
-        except StorageError as error:
-            raise to_service_error(error, "the store of the memory") from error
         return pb.RateDebateResponse(existed=existed)
 
     async def ListPatterns(  # noqa: N802
@@ -125,7 +116,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
     ) -> pb.ListPatternsResponse:
         """List critique patterns."""
         size, after = check_list_patterns(request)
-        try:
+        with map_store_errors(_STORE):
             found, more = await self._patterns.page(
                 current_tenant(),
                 text=request.text.strip(),
@@ -135,8 +126,6 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
                 after=after,
                 size=size,
             )
-        except StorageError as error:
-            raise to_service_error(error, "the store of the memory") from error
         return pb.ListPatternsResponse(patterns=found, next_page_token=to_token(more) if more else "")
 
     async def ListPositions(  # noqa: N802
@@ -144,7 +133,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
     ) -> pb.ListPositionsResponse:
         """List the position ledger."""
         size, after = check_list_positions(request)
-        try:
+        with map_store_errors(_STORE):
             found, more = await self._positions.page(
                 current_tenant(),
                 agent=request.agent_id,
@@ -152,8 +141,6 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
                 after=after,
                 size=size,
             )
-        except StorageError as error:
-            raise to_service_error(error, "the store of the memory") from error
         return pb.ListPositionsResponse(positions=found, next_page_token=to_token(more) if more else "")
 
     async def ListMoments(  # noqa: N802
@@ -161,8 +148,6 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
     ) -> pb.ListMomentsResponse:
         """List moments."""
         size, after = check_list_moments(request)
-        try:
+        with map_store_errors(_STORE):
             found, more = await self._moments.page(current_tenant(), request.kind, after, size)
-        except StorageError as error:
-            raise to_service_error(error, "the store of the memory") from error
         return pb.ListMomentsResponse(moments=found, next_page_token=to_token((0, more)) if more else "")

@@ -39,8 +39,7 @@ from parley.runtime.errors import ParleyError, not_found
 from parley.runtime.identity.identity import current_tenant
 from parley.runtime.page_tokens import read_token, to_token
 from parley.runtime.validation import Violations
-from parley.storage.ports import StorageError
-from parley.storage.service_errors import to_service_error
+from parley.storage.service_errors import map_store_errors
 from parley.v1 import ratings_pb2 as pb
 from parley.v1 import ratings_pb2_grpc as pb_grpc
 
@@ -203,10 +202,8 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
 
 
 async def _call_store(call: Awaitable[T]) -> T:
-    try:
+    with map_store_errors("the store of the ratings"):
         return await call
-    except StorageError as error:
-        raise to_service_error(error, "the store of the ratings") from error
 
 
 def _conflict(reason: str, message: str, debate_id: str) -> ParleyError:

@@ -1,16 +1,23 @@
 """Conversion of a store's errors into a service's errors."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import grpc
 
 from parley.runtime.errors import ParleyError, unavailable
 from parley.storage.ports import StorageError, StoreDamagedError
 
 
-def to_service_error(error: StorageError, store: str = "the store") -> ParleyError:
-    """Return DATA_LOSS (`STORE_DAMAGED`) if the store is damaged, else UNAVAILABLE (`STORE_UNAVAILABLE`).
+@contextmanager
+def map_store_errors(store: str = "the store") -> Iterator[None]:
+    """Raise errors of a store as errors of the service. `store` names the store in the message.
 
-    `store` names the store in the message.
+    Raise DATA_LOSS (`STORE_DAMAGED`) if the store is damaged, else UNAVAILABLE (`STORE_UNAVAILABLE`).
     """
-    if isinstance(error, StoreDamagedError):
-        return ParleyError(grpc.StatusCode.DATA_LOSS, "STORE_DAMAGED", str(error))
-    return unavailable("STORE_UNAVAILABLE", f"{store} failed: {error}", retry_after=1.0)
+    try:
+        yield
+    except StoreDamagedError as error:
+        raise ParleyError(grpc.StatusCode.DATA_LOSS, "STORE_DAMAGED", str(error)) from error
+    except StorageError as error:
+        raise unavailable("STORE_UNAVAILABLE", f"{store} failed: {error}", retry_after=1.0) from error

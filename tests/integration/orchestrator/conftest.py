@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from parley.client import ParleyClient
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats.shipped import all_formats
 from parley.runtime.server import RunningServer
+from tests.integration.orchestrator.around import Around
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Orchestrator, Replica, backstage, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
@@ -28,6 +30,22 @@ async def gateway_server(gateway: ScriptedGateway) -> AsyncIterator[RunningServe
 def formats() -> Formats:
     """Those that orchestrators know; a module that needs others has a fixture of its own."""
     return all_formats()
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> Around:
+    """The other services that an orchestrator calls, on real ports."""
+    return Around(tmp_path)
+
+
+@pytest.fixture
+async def client(around: Around, gateway_server: RunningServer) -> AsyncIterator[ParleyClient]:
+    """A client of an orchestrator among them, which asks nothing twice."""
+    async with (
+        around.orchestrating(gateway_server) as orchestrator,
+        ParleyClient(orchestrator.server.address, patience=0) as parley,
+    ):
+        yield parley
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Which agents there are, and how they have done, as clients of an orchestrator read it."""
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -70,20 +68,6 @@ def gateway() -> ScriptedGateway:
     ada = Agent(id="ada", role="ada", routes=["open/m1"], system_prompt=prompt, own_role=own)
     found.agents = (ada, Agent(id="judge", role="judge"))
     return found
-
-
-@pytest.fixture
-def around(tmp_path: Path) -> Around:
-    return Around(tmp_path)
-
-
-@pytest.fixture
-async def client(around: Around, gateway_server: RunningServer) -> AsyncIterator[ParleyClient]:
-    async with (
-        around.orchestrating(gateway_server) as orchestrator,
-        ParleyClient(orchestrator.server.address, patience=0) as parley,
-    ):
-        yield parley
 
 
 @dataclass

@@ -64,11 +64,6 @@ def record(
 
 
 @pytest.fixture
-async def around(tmp_path: Path) -> Around:
-    return Around(tmp_path)
-
-
-@pytest.fixture
 async def clients(around: Around, gateway_server: RunningServer) -> AsyncIterator[Clients]:
     """Clients that call once, before services of which all are away until a test starts them."""
     async with AsyncExitStack() as stack:

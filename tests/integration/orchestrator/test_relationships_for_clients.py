@@ -1,13 +1,9 @@
 """How agents get along, as clients of an orchestrator read it."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import grpc
 import pytest
 
 from parley.client import ParleyClient, ParleyError
-from parley.runtime.server import RunningServer
 from parley.v1 import ratings_pb2, ratings_pb2_grpc
 from tests.integration.orchestrator.around import Around
 from tests.support.orchestration import WITHIN
@@ -21,20 +17,6 @@ MATCH = ratings_pb2.RecordMatchRequest(
     ],
     encounters=[ratings_pb2.Encounter(agent_id="ada", other_agent_id="bo", agreements=3, disagreements=1)],
 )
-
-
-@pytest.fixture
-def around(tmp_path: Path) -> Around:
-    return Around(tmp_path)
-
-
-@pytest.fixture
-async def client(around: Around, gateway_server: RunningServer) -> AsyncIterator[ParleyClient]:
-    async with (
-        around.orchestrating(gateway_server) as orchestrator,
-        ParleyClient(orchestrator.server.address, patience=0) as parley,
-    ):
-        yield parley
 
 
 async def test_how_an_agent_gets_along_with_others_is_listed_page_by_page(

@@ -36,11 +36,6 @@ from tests.support.real_services import convergence_at, free_address, memory_at,
 from tests.support.scripted_gateway import ScriptedGateway, judgement, refusal
 
 
-@pytest.fixture
-def around(tmp_path: Path) -> Around:
-    return Around(tmp_path)
-
-
 async def test_a_debate_goes_on_to_its_fixed_rounds_without_convergence_and_says_so(
     gateway_server: RunningServer, around: Around
 ) -> None:

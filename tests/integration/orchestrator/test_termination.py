@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,11 +21,6 @@ AGREES, DISAGREES = (json.dumps({"issues": [], "agrees": agrees}) for agrees in 
 """What critics say."""
 WORDS = ("partitions can be replayed by anyone", "auditors want seven years", "the team has run it before")
 GOOD = Termination(rule=TERMINATION_RULE_QUALITY, threshold_percent=80)
-
-
-@pytest.fixture
-def around(tmp_path: Path) -> Around:
-    return Around(tmp_path)
 
 
 @pytest.fixture

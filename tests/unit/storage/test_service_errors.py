@@ -1,13 +1,17 @@
 """What callers are told of a store that is damaged, and of one that is away."""
 
 import grpc
+import pytest
 
+from parley.runtime.errors import ParleyError
 from parley.storage.ports import StorageError, StoreDamagedError, StoreUnavailableError
-from parley.storage.service_errors import to_service_error
+from parley.storage.service_errors import map_store_errors
 
 
 def test_damage_is_told_as_it_is_and_not_to_be_tried_again() -> None:
-    error = to_service_error(StoreDamagedError("x.db is damaged; restore a backup"))
+    with pytest.raises(ParleyError) as raised, map_store_errors():
+        raise StoreDamagedError("x.db is damaged; restore a backup")
+    error = raised.value
     assert (error.code, error.reason) == (grpc.StatusCode.DATA_LOSS, "STORE_DAMAGED")
     assert error.message == "x.db is damaged; restore a backup"
     assert error.retry_after is None
@@ -15,9 +19,9 @@ def test_damage_is_told_as_it_is_and_not_to_be_tried_again() -> None:
 
 def test_trouble_that_may_pass_says_what_it_is() -> None:
     for kind in (StorageError, StoreUnavailableError):
-        error = to_service_error(
-            kind("the disk of x.db is full; free some room and try again"), "the store of x"
-        )
+        with pytest.raises(ParleyError) as raised, map_store_errors("the store of x"):
+            raise kind("the disk of x.db is full; free some room and try again")
+        error = raised.value
         assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "STORE_UNAVAILABLE")
         assert error.message.startswith("the store of x failed: the disk of x.db is full")
         assert error.retry_after == 1.0
