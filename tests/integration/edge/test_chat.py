@@ -155,7 +155,7 @@ async def test_a_body_that_is_too_large_is_refused(edge: Edge) -> None:
         assert (answer.status, (await answer.json())["error"]["param"]) == (400, "body")
 
 
-async def test_a_failed_debate_is_an_error_that_is_not_sent_again(
+async def test_a_cancelled_debate_is_an_error_that_is_not_sent_again(
     edge: Edge, client: AsyncOpenAI, gateway: ScriptedGateway
 ) -> None:
     hold = gateway.hold("*")
@@ -168,6 +168,16 @@ async def test_a_failed_debate_is_an_error_that_is_not_sent_again(
     assert caught.value.code == "debate_cancelled"
     assert caught.value.response.headers["x-should-retry"] == "false"
     assert caught.value.response.headers["Parley-Debate-Id"] == debate
+
+
+async def test_a_failed_debate_is_an_error_that_names_the_reason(
+    client: AsyncOpenAI, gateway: ScriptedGateway
+) -> None:
+    gateway.fail("*")
+    with pytest.raises(openai.InternalServerError, match="failed: ") as caught:
+        await client.chat.completions.create(model="panel", messages=_QUESTION)
+    assert caught.value.code == "debate_failed"
+    assert caught.value.response.headers["x-should-retry"] == "false"
 
 
 async def test_an_orchestrator_that_is_away_is_said_to_be(edge: Edge, client: AsyncOpenAI) -> None:

@@ -13,7 +13,7 @@ from parley.edge.chat import endpoint
 from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import Edge
 from tests.support.orchestration import WITHIN, until
-from tests.support.scripted_gateway import ScriptedGateway
+from tests.support.scripted_gateway import ScriptedGateway, judgement
 
 _QUESTION: list[Any] = [{"role": "user", "content": "Is water wet?"}]
 _BODY = {"model": "panel", "messages": _QUESTION, "stream": True}
@@ -174,3 +174,13 @@ async def until_streams_are_free(edge: Edge) -> None:
             return free
 
     await until(are_free, "the stream is free again")
+
+
+async def test_what_agents_write_commands_no_terminal(client: AsyncOpenAI, gateway: ScriptedGateway) -> None:
+    gateway.text = lambda _step, agent: f"\x1b]0;title\x07\x1b[2J{agent} proposes.\u202e"
+    gateway.judge = lambda schema: judgement(schema, description="\x1b[2JThe answer.\u202e")
+    stream = await client.chat.completions.create(model="panel", messages=_QUESTION, stream=True)
+    reasoning, answer = collect([each async for each in stream])
+    assert "ada proposes." in reasoning
+    assert "The answer." in answer
+    assert not {"\x1b", "\x07", "\u202e"} & {*reasoning, *answer}

@@ -14,6 +14,7 @@ from parley.edge.calls import OrchestratorCalls
 from parley.runtime.backoff import retry
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ParleyError
+from parley.runtime.printable import printable
 from parley.runtime.watching import RECONNECTION
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Cancel, DebateFailure, DebateSpec, Intervention
@@ -46,7 +47,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a debate came to (CommonMark), and what it used by then."""
+    """What a debate came to (CommonMark without control characters, for terminals), and what it used by then."""
 
     text: str
     usage: Usage
@@ -106,9 +107,9 @@ class ChatDebates:
         except ParleyError as error:
             if error.reason != _TOO_LARGE:
                 raise
-            return Answer(concluded.outcome.description, found.debate.usage)
+            return Answer(printable(concluded.outcome.description), found.debate.usage)
         assert isinstance(answer, GetAnswerResponse)
-        return Answer(answer.markdown, found.debate.usage)
+        return Answer(printable(answer.markdown), found.debate.usage)
 
     async def cancel(self, debate_id: str, caller: Caller) -> None:
         """Cancel a debate whose client has hung up. One that has ended stays as it is."""

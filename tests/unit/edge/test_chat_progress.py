@@ -1,0 +1,43 @@
+"""What of a debate's events is shown as reasoning."""
+
+from parley.edge.chat.progress import Progress
+from parley.v1.debate_pb2 import Reply, Work
+from parley.v1.event_pb2 import Event, RoundStarted, StepFailed, StepStarted, StepSucceeded, Warned
+
+_WORK = Work(activity="critique", agent_id="ann", target_agent_id="bob")
+
+
+def contribution(text: str, key: str = "k", rendered: str = "") -> Event:
+    reply = Reply(text=text, rendered=rendered)
+    return Event(key=key, step_succeeded=StepSucceeded(work=_WORK, reply=reply))
+
+
+def test_a_contribution_is_shown_with_who_made_it_as_people_read_it() -> None:
+    shown = Progress().tell(contribution('{"a": 1}', rendered="It leaks."))
+    assert shown == "**ann · critique of bob**\n\nIt leaks.\n\n"
+
+
+def test_what_agents_wrote_is_shown_without_control_characters_and_bounded() -> None:
+    shown = Progress().tell(contribution("\x1b[2Jred\x07" + "x" * 100_000))
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert len(shown) < 8100
+
+
+def test_names_and_messages_stay_on_their_line() -> None:
+    assert Progress().tell(Event(warned=Warned(message="a\n\n# b\x1b[1m"))) == "warning: a # b\n\n"
+    failed = StepFailed(work=_WORK, reason="LATE", message="one\ntwo")
+    assert Progress().tell(Event(step_failed=failed)) == "ann · critique of bob failed: LATE: one two\n\n"
+
+
+def test_the_answer_is_no_reasoning() -> None:
+    progress = Progress()
+    started = Event(key="answer", step_started=StepStarted(work=_WORK, is_answer=True))
+    assert "begins" in progress.tell(started)
+    assert progress.tell(contribution("The answer.", key="answer")) == ""
+    assert "Another." in progress.tell(contribution("Another."))
+
+
+def test_an_event_of_no_interest_or_of_a_later_version_is_passed_over() -> None:
+    assert Progress().tell(Event()) == ""
+    assert Progress().tell(Event(round_started=RoundStarted(number=2, total=3))) == "### Round 2 of 3\n\n"
