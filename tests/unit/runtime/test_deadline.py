@@ -1,4 +1,5 @@
-import pytest
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,11 +26,13 @@ def test_an_inner_scope_never_gives_more_time_than_the_outer_one() -> None:
 
 @given(st.floats(min_value=0.001, max_value=1e6))
 def test_what_is_passed_on_is_less_by_the_smaller_of_the_two_margins(seconds: float) -> None:
+    began = time.monotonic()
     with deadline.deadline_scope(seconds):
         passed_on = deadline.timeout_for_call(None)
     assert passed_on is not None
+    took = time.monotonic() - began
     margin = min(deadline.MARGIN_SECONDS, deadline.MARGIN_SHARE * seconds)
-    assert passed_on == pytest.approx(seconds - margin, abs=0.05)
+    assert seconds - margin - took <= passed_on <= seconds - margin + took
     assert passed_on < seconds
 
 

@@ -6,6 +6,7 @@ from typing import Final
 from starlette.routing import BaseRoute, Route
 
 from parley.edge.console.assets import Assets
+from parley.edge.console.form_options import answer_options
 from parley.edge.console.markdown import answer_markdown
 from parley.edge.console.sessions import SignIn
 
@@ -21,5 +22,6 @@ def create_routes(sign_in: SignIn) -> Sequence[BaseRoute]:
         Route("/console/session", sign_in.delete_session, methods=["DELETE"]),
         Route("/console/ticket", sign_in.create_ticket, methods=["POST"]),
         Route("/console/markdown", answer_markdown, methods=["POST"]),
+        Route("/console/options", answer_options),
         Route("/console/{name}", assets.answer_asset),
     ]

@@ -21,7 +21,10 @@ import { h, replace } from "./dom.js";
 const PAGES = [
   [/^\/$/, () => import("./debates.js")],
   [/^\/login$/, () => import("./login.js")],
+  [/^\/new$/, () => import("./new.js")],
+  [/^\/agents$/, () => import("./agents.js")],
   [/^\/debates\/([^/]+)$/, () => import("./debate.js")],
+  [/^\/debates\/([^/]+)\/result$/, () => import("./result.js")],
 ];
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));

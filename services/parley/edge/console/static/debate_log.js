@@ -230,7 +230,7 @@ const HANDLERS = {
     log.note(event, `${requirements.length} requirements were found in the question`);
   },
   sourcesListed(log, { sources = [] }, event) {
-    log.note(event, `Sources: ${sources.map((/** @type {any} */ each) => `[S${each.number}] ${each.title || each.path || each.url}`).join(", ")}`);
+    log.note(event, `Sources: ${sources.map((/** @type {any} */ each) => `[S${each.number}] ${each.title || each.path || each.url}`).join(", ")}`, undefined, "sources");
   },
   recalled(log, { debateIds = [] }, event) {
     if (debateIds.length) log.note(event, `${debateIds.length} past debates were found`);

@@ -1,0 +1,57 @@
+"""What a debate came to, in the page."""
+
+import json
+from pathlib import Path
+
+from playwright.async_api import Page, expect
+
+from parley.v1 import debate_pb2
+from tests.integration.edge.conftest import Edge
+from tests.integration.edge.console.conftest import find_serious_faults
+from tests.support.scripted_gateway import ScriptedGateway
+
+
+async def test_the_answer_comes_first_then_how_sure_it_is_and_all_that_was_said(
+    page: Page, edge: Edge
+) -> None:
+    debate = await edge.create()
+    await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
+    await page.goto(f"/debates/{debate}/result")
+    await expect(page.get_by_role("region", name="The answer")).to_contain_text("The answer.")
+    await expect(page.get_by_role("region", name="What was decided")).to_contain_text("of the first drafts")
+    await expect(page.get_by_role("img", name="Issues: ")).to_be_visible()
+    await page.get_by_text("Round 1 of 1").click()
+    await expect(page.get_by_role("article", name="Ada: refinement")).to_contain_text("ada answers")
+    assert await find_serious_faults(page) == []
+
+
+async def test_a_link_to_a_contribution_opens_its_round(page: Page, edge: Edge) -> None:
+    debate = await edge.create()
+    await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
+    await page.goto(f"/debates/{debate}/result#step-round-1-refine-bo")
+    await expect(page.get_by_role("article", name="Bo: refinement")).to_be_in_viewport()
+
+
+async def test_report_and_debate_are_downloaded(page: Page, edge: Edge, tmp_path: Path) -> None:
+    debate = await edge.create()
+    await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
+    await page.goto(f"/debates/{debate}/result")
+    found = {}
+    for name in ("Report (Markdown)", "Debate (JSON)"):
+        async with page.expect_download() as download:
+            await page.get_by_role("button", name=name).click()
+        path = tmp_path / (await download.value).suggested_filename
+        await (await download.value).save_as(path)
+        found[path.name] = path.read_text()
+    assert "Is water wet?" in found[f"{debate}.md"]
+    assert json.loads(found[f"{debate}.json"])["id"] == debate
+
+
+async def test_a_debate_without_an_answer_leads_to_its_watch(
+    page: Page, edge: Edge, gateway: ScriptedGateway
+) -> None:
+    gateway.hold("round/1/propose/*")
+    debate = await edge.create()
+    await page.goto(f"/debates/{debate}/result")
+    await page.get_by_role("link", name="Watch the debate").click()
+    await expect(page.get_by_role("heading", name="Round 1 of 1")).to_be_visible()
