@@ -69,7 +69,7 @@ up: $(VENV)/.run ## Run the whole system on loopback ports until stopped
 .PHONY: check
 check: $(VENV)/.deploy ## Check everything but the tests: format, lint, types, imports, contract, chart
 	@$(MAKE) --no-print-directory --jobs 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) \
-		check-python check-deploy check-protos
+		check-python check-deploy check-protos check-console
 
 .PHONY: check-python
 check-python: $(VENV)/.all ## Check the Python: ruff, mypy, import-linter, names of functions
@@ -98,6 +98,13 @@ check-protos: $(VENV)/.all ## Check the contract: lint, format, breaking changes
 	@diff -r $(VENV)/reference docs/reference \
 		|| { echo "docs/reference is not what protos/ says: run make protos" >&2; exit 1; }
 	@$(BIN)/python -m tests.support.made_parts --check
+
+.PHONY: check-console
+check-console: ## Check the types of the console's scripts, if npm can install their checker
+	@if npm install --silent --no-save --prefix $(VENV)-console typescript@7.0.2; then \
+		$(VENV)-console/node_modules/.bin/tsc --allowJs --checkJs --noEmit --strict --target es2022 --module es2022 \
+			--moduleResolution bundler --lib es2022,dom,dom.iterable services/parley/edge/console/static/*.js; \
+	else echo "npm could not install typescript: the types of the console's scripts are not checked" >&2; fi
 
 .PHONY: check-deploy
 check-deploy: $(VENV)/.deploy ## Check what installs Parley: chart, images, dashboards, local cluster
