@@ -61,7 +61,7 @@ async def test_a_prompt_that_is_too_long_keeps_what_is_nearest_to_the_question(
     gateway.embed = nearness
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
         await stage.comes_to(await replica.create(asking(**fields)), COMPLETED)
-    shown = [each for each in gateway.calls if any(part.passages for part in each.parts)]
+    shown = [each for each in gateway.calls if any(part.document == LARGE.path for part in each.parts)]
     assert len({each.agent.id for each in shown}) > 1
     for call in shown:
         nearest = large_part(call.parts).passages[0]

@@ -13,6 +13,8 @@ MAX_CUT: Final = 1_000
 """Passages that all documents of a debate are cut into at most: their vectors take a second or so."""
 _CHARACTERS: Final = 1_000
 """Of a passage: what a model reads at once."""
+EMBEDDED: Final = 2_000
+"""Characters of a passage that are embedded: all, but of documents with more than a million characters."""
 _ENDS: Final = (
     re.compile(r"\n[ \t]*\n\s*"),
     re.compile(r"\n\s*"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.errors import StepError
-from parley.orchestrator.model.passages import LARGE_BYTES, choose_size, cut_passages, rank_vectors
+from parley.orchestrator.model.passages import EMBEDDED, LARGE_BYTES, choose_size, cut_passages, rank_vectors
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.peers.services import truncate_text
 from parley.runtime.large_texts import in_thread_per_tenant
@@ -27,15 +27,15 @@ PASSAGES = Activity(
 _KEY = "passages"
 
 
-async def find_passages(debate: Debate) -> NearestPassages | None:
-    """Return the passages of the debate's large documents that are nearest to its question, recorded once; None if they are not known.
+async def find_passages(debate: Debate) -> None:
+    """Find the passages of large documents that are nearest to the question, once, for prompts that follow to keep if they are too long.
 
     They are compared by meaning, by the convergence service. If that does not answer, it is a warning, and prompts keep the beginnings and ends
-    of large documents.
+    of large documents. Call it while no prompt is made, so that a replay makes the same ones.
     """
     large = {path: held for path, held in debate.documents.texts.items() if len(held.utf8) > LARGE_BYTES}
     if not large:
-        return None
+        return
     request = PassagesRequest(
         question=debate.spec.question,
         documents=[LargeDocument(path=path, digest=held.digest) for path, held in large.items()],
@@ -46,12 +46,13 @@ async def find_passages(debate: Debate) -> NearestPassages | None:
         request,
         lambda: _find(debate, lambda: {path: held.text for path, held in large.items()}),
     )
-    if not isinstance(found, StepFailed):
-        return found
-    debate.warn(
-        _KEY, f"prompts that are too long keep the beginning and the end of large documents: {found.message}"
-    )
-    return None
+    if isinstance(found, StepFailed):
+        debate.warn(
+            _KEY,
+            f"prompts that are too long keep the beginning and the end of large documents: {found.message}",
+        )
+    else:
+        debate.use_passages(found)
 
 
 async def shorten_findings(debate: Debate, found: Findings, most: int) -> None:
@@ -90,7 +91,7 @@ async def _find(debate: Debate, read: Callable[[], Mapping[str, str]]) -> Neares
 def _cut_texts(texts: Mapping[str, str]) -> list[_Cut]:
     size = choose_size(sum(map(len, texts.values())))
     return [
-        _Cut(path, each, truncate_text(text[each.start : each.end].strip()))
+        _Cut(path, each, text[each.start : min(each.end, each.start + EMBEDDED)].strip())
         for path, text in texts.items()
         for each in cut_passages(text, size)
     ]

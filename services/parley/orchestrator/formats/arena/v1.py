@@ -35,6 +35,7 @@ from parley.orchestrator.phases.assess import DISCUSSION, SUPPORT
 from parley.orchestrator.phases.choose_agents import JUDGE_VOTE, select_team
 from parley.orchestrator.phases.grouping import GROUPING
 from parley.orchestrator.phases.judge_proposals import JUDGEMENT
+from parley.orchestrator.phases.passages import find_passages
 from parley.orchestrator.phases.patterns import recall_patterns
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION
 from parley.orchestrator.phases.recall import recall
@@ -69,6 +70,7 @@ async def _run_debate(arena: Discussion) -> Outcome:
     await select_team(arena.debate, arena.settings.team)
     arena.expect_vote()
     await clarify.clarify(arena.debate)
+    await find_passages(arena.debate)
     nominating = arena.tasks.create_task(nominate_judges(arena))
     drawing_up = arena.tasks.create_task(list_requirements(arena.debate))
     async with arena.run_round(CONTEXT_ROUND):

@@ -41,6 +41,7 @@ from parley.orchestrator.phases.account import (
     end_from_outside,
     end_of_all_rounds,
 )
+from parley.orchestrator.phases.passages import find_passages
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION, quotation
 from parley.orchestrator.phases.recall import recall
 from parley.orchestrator.phases.research import research
@@ -93,6 +94,7 @@ async def _run(debate: Debate) -> Outcome:
     discussion.enter_state("analyzing", "analysis")
     known = catalogue(discussion.settings.custom_perspectives)
     asks = discussion.settings.checkpoints or debate.spec.HasField("clarifications")
+    await find_passages(debate)
     async with asyncio.TaskGroup() as tasks:
         past = tasks.create_task(recall(debate))
         analysing = tasks.create_task(analyse(debate, known, asks=asks))

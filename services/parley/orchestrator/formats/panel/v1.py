@@ -50,6 +50,7 @@ from parley.orchestrator.phases.effect import ask_positions
 from parley.orchestrator.phases.grouping import GROUPING
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens
 from parley.orchestrator.phases.merge import MERGE, OBJECTION, collect_objections, merge
+from parley.orchestrator.phases.passages import find_passages
 from parley.orchestrator.phases.past import PastQuestion
 from parley.orchestrator.phases.patterns import recall_patterns
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION, preamble, quotation
@@ -101,6 +102,7 @@ async def _run_rounds(debate: Debate) -> RoundsResult:
     stated: list[Sequence[Contribution]] = []
     ended: RoundsEnded | None = None
     groupings: list[asyncio.Task[GroupedDrafts]] = []
+    await find_passages(debate)
     async with asyncio.TaskGroup() as tasks:
         past = tasks.create_task(recall(debate))
         patterns = tasks.create_task(recall_patterns(debate))
