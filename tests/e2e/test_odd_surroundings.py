@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness import model_server as models
+from tests.support.command import Command
 
 pytestmark = pytest.mark.timeout(300)  # a start takes its time on a machine that is busy
 
@@ -61,9 +62,9 @@ def test_an_answer_that_stdout_does_not_take_is_kept_and_one_line_says_so(
         f"parley: stdout cannot be written to: {why}; redirect it to a file or a terminal that can"
     )
     (saved,) = [line for line in lines if line.startswith("Saved debate")]
-    shown = parley(tmp_path, "COMMAND", "show", saved.split()[2].rstrip(";"))
-    assert shown.returncode == 0
-    assert "completed" in shown.stdout
+    shown = Command(["show", saved.split()[2].rstrip(";")], tmp_path).end()
+    assert shown.code == 0
+    assert "completed" in shown.out
 
 
 def test_64_file_descriptors_are_enough_for_a_debate(tmp_path: Path) -> None:
