@@ -102,7 +102,7 @@ def _answers(response: Any, choice: int) -> Sequence[Message]:
     names = answer.DESCRIPTOR.fields_by_name
     if "next_page_token" in names:
         answer.next_page_token = ""
-    if "debate" in names:
+    if "debate" in names and "status" in answer.debate.DESCRIPTOR.fields_by_name:
         answer.debate.status = DEBATE_STATUS_COMPLETED
     return [answer]
 

@@ -8,7 +8,6 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from parley.client import Debate, DebateStatus, DebateSummary, ParleyClient
 from parley.mcp.results import (
     ANSWER_CHARACTERS,
-    MAX_ITEMS,
     Confidence,
     Cost,
     DebateLine,
@@ -20,8 +19,6 @@ from parley.mcp.results import (
     Status,
     VoteShare,
     Wait,
-    cut_line,
-    cut_text,
 )
 from parley.runtime.printable import printable
 from parley.v1.debate_pb2 import (
@@ -39,7 +36,6 @@ from parley.v1.orchestrator_pb2 import GetAnswerResponse
 from parley.v1.voting_pb2 import Vote, VoteStrength
 
 _KINDS: Final = frozenset(get_args(Kind))
-_WAIT_CHARACTERS: Final = 6_000
 _DOLLAR_MICROS: Final = 1_000_000
 _HOW: Final = {
     "questions": "steer_debate with action `answer` and text, or answers by the questions' ids; `continue` goes on without",
@@ -68,8 +64,8 @@ def to_line(summary: DebateSummary) -> DebateLine:
     return DebateLine(
         debate_id=summary.id,
         status=to_status(summary.status),
-        format=cut_line(summary.format),
-        question=cut_line(summary.question),
+        format=summary.format,
+        question=summary.question,
         created=_to_time(summary.create_time),
     )
 
@@ -79,17 +75,14 @@ def to_past_decision(past: PastDebate) -> PastDecision:
     confidence = past.confidence
     return PastDecision(
         debate_id=past.debate_id,
-        question=cut_text(past.question),
-        conclusion=cut_text(past.conclusion, 2_000),
+        question=past.question,
+        conclusion=past.conclusion,
         concluded=_to_time(past.concluded_at),
-        domain=cut_line(past.domain),
+        domain=past.domain,
         strength=_to_word(VoteStrength.DESCRIPTOR, past.strength),
         percent=confidence.percent if confidence.HasField("percent") else None,
         similarity_percent=round(past.relevance.similarity_percent, 1),
-        dissent=[
-            Objection(agent_id=cut_line(each.agent_id), text=cut_text(each.text, 500))
-            for each in past.dissents[:5]
-        ],
+        dissent=[Objection(agent_id=each.agent_id, text=each.text) for each in past.dissents],
     )
 
 
@@ -99,10 +92,10 @@ def to_wait(waiting: Waiting) -> Wait:
     return Wait(
         checkpoint=waiting.checkpoint,
         kind=kind if kind in _KINDS else "other",
-        text=cut_text(waiting.message, _WAIT_CHARACTERS),
+        text=waiting.message,
         questions=[
-            Question(id=each.id, text=cut_text(each.text), agent_id=cut_line(each.agent_id))
-            for each in waiting.questions.questions[:MAX_ITEMS]
+            Question(id=each.id, text=each.text, agent_id=each.agent_id)
+            for each in waiting.questions.questions
         ],
         until=_to_time(waiting.until),
         how_to_answer=_HOW.get(kind, ""),
@@ -119,13 +112,13 @@ def _to_result(debate: Debate) -> DebateResult:
     return DebateResult(
         debate_id=debate.id,
         status=to_status(debate.status),
-        format=cut_line(debate.spec.format),
-        question=cut_text(debate.spec.question),
-        phase=cut_line(debate.phase),
-        stopped_because=cut_line(debate.stop_explanation),
+        format=debate.spec.format,
+        question=debate.spec.question,
+        phase=debate.phase,
+        stopped_because=debate.stop_explanation,
         waiting=to_wait(debate.waiting) if debate.status == DEBATE_STATUS_WAITING else None,
-        failure=cut_text(debate.failure.message) if debate.status == DEBATE_STATUS_FAILED else "",
-        warnings=[cut_line(each) for each in debate.warnings[:MAX_ITEMS]],
+        failure=debate.failure.message if debate.status == DEBATE_STATUS_FAILED else "",
+        warnings=list(debate.warnings),
         cost=_to_cost(debate),
         demonstration=debate.demonstration,
         report=f"parley://debates/{debate.id}/report",
@@ -141,14 +134,11 @@ def _add_answer(result: DebateResult, answer: GetAnswerResponse) -> None:
     result.confidence = _to_confidence(outcome)
     vote = _find_vote(outcome)
     result.votes = [
-        VoteShare(agent_id=cut_line(each.agent_id), votes=each.votes, share=round(each.share, 4))
-        for each in vote.options[:MAX_ITEMS]
+        VoteShare(agent_id=each.agent_id, votes=each.votes, share=round(each.share, 4))
+        for each in vote.options
     ]
     objections = (*outcome.panel.objections, *outcome.arena.dissent, *outcome.moderated.dissents)
-    result.dissent = [
-        Objection(agent_id=cut_line(each.agent_id), text=cut_text(each.text))
-        for each in objections[:MAX_ITEMS]
-    ]
+    result.dissent = [Objection(agent_id=each.agent_id, text=each.text) for each in objections]
     if outcome.HasField("moderated"):
         result.decision = f"parley://debates/{result.debate_id}/decision"
 
@@ -161,7 +151,7 @@ def _to_confidence(outcome: Outcome) -> Confidence:
         votes=sure.votes,
         votes_cast=sure.votes_cast,
         strength=_to_word(VoteStrength.DESCRIPTOR, outcome.arena.strength or _find_vote(outcome).strength),
-        writer_word=cut_line(word),
+        writer_word=word,
     )
 
 
