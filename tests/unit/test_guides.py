@@ -18,6 +18,7 @@ NOT_OURS: Final = (
     "metrics:\n  enabled",
     '{\n  "mcpServers"',  # MCP clients: tests/integration/mcp/test_guide.py
     '{\n  "servers"',
+    '{\n  "inputs"',
     "model_list:",  # LiteLLM: tests/integration/edge/test_chat_clients.py
 )
 """The beginnings of files that other programs read."""

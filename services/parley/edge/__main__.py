@@ -11,6 +11,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from parley.edge.app import IsReady, create_app, create_health_app
 from parley.edge.calls import ORCHESTRATOR, OrchestratorCalls
+from parley.edge.mcp import McpEndpoint
 from parley.edge.server import serve_http
 from parley.edge.settings import EdgeSettings
 from parley.runtime import entry
@@ -35,11 +36,17 @@ async def run_edge(settings: EdgeSettings) -> AsyncIterator[str]:
         async def is_ready() -> bool:
             return await _is_serving(connection)
 
+        app, mcp = create_app(settings, calls, is_ready), McpEndpoint(connection, calls)
+        mcp.add_to(app)
         async with (
             _serve_health(settings, is_ready),
-            serve_http(create_app(settings, calls, is_ready), settings) as address,
+            mcp.served(),
+            serve_http(app, settings) as address,
         ):
-            yield address
+            try:
+                yield address
+            finally:
+                mcp.stop()
 
 
 @asynccontextmanager

@@ -43,7 +43,7 @@ class OrchestratorCalls:
         multi = self._channel.unary_unary(_path(method), *_serializers(method))
         try:
             answer: Message = await multi(
-                request, metadata=_metadata(headers), timeout=seconds or UNARY_SECONDS
+                request, metadata=select_metadata(headers), timeout=seconds or UNARY_SECONDS
             )
         except grpc.aio.AioRpcError as error:
             raise _to_error(from_rpc_error(error)) from None
@@ -96,7 +96,7 @@ class OrchestratorCalls:
         self, method: MethodDescriptor, request: Message, headers: Mapping[str, str], seconds: float | None
     ) -> Any:
         multi = self._channel.unary_stream(_path(method), *_serializers(method))
-        return multi(request, metadata=_metadata(headers), timeout=seconds)
+        return multi(request, metadata=select_metadata(headers), timeout=seconds)
 
     @contextmanager
     def count_stream(self, headers: Mapping[str, str], client: str) -> Iterator[None]:
@@ -127,7 +127,8 @@ def _serializers(method: MethodDescriptor) -> tuple[Any, Any]:
     ).FromString
 
 
-def _metadata(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+def select_metadata(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return what is passed on of the headers that a caller sent."""
     return [(name, headers[name]) for name in _PASSED if headers.get(name, "").isascii() and name in headers]
 
 

@@ -1,7 +1,7 @@
 """One call of the tool `debate`: the debate is followed, its checkpoints are put to the person, and the result is read."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
@@ -26,8 +26,11 @@ _CANCEL_SECONDS: Final = 10.0
 class DebateCall:
     """A call that follows one debate to its end, over several rounds of the protocol if a person is asked."""
 
-    def __init__(self, parley: ParleyClient, context: Context[Any, Any]) -> None:
+    def __init__(
+        self, parley: ParleyClient, context: Context[Any, Any], is_stopping: Callable[[], bool]
+    ) -> None:
         self._parley = parley
+        self._is_stopping = is_stopping
         self._context = context
         self._progress = Progress(self._report)
 
@@ -100,7 +103,7 @@ class DebateCall:
         try:
             yield
         except anyio.get_cancelled_exc_class():
-            if cancel_with_call:
+            if cancel_with_call and not self._is_stopping():
                 with anyio.move_on_after(_CANCEL_SECONDS, shield=True), suppress(ParleyError):
                     await self._parley.cancel(debate_id, "the MCP call was cancelled")
             raise

@@ -24,9 +24,14 @@ _STATE_SECONDS: Final = 7 * 24 * 3600.0
 
 
 def create_server(
-    open_client: Callable[[Context[Any, Any]], ParleyClient], create_spec: CreateSpec = create_plain_spec
+    open_client: Callable[[Context[Any, Any]], ParleyClient],
+    create_spec: CreateSpec = create_plain_spec,
+    is_stopping: Callable[[], bool] = lambda: False,
 ) -> MCPServer[Any]:
-    """Return the server. `open_client` returns the client of the orchestrator that acts for the caller of a request."""
+    """Return the server. `open_client` returns the client of the orchestrator that acts for the caller of a request.
+
+    While `is_stopping`, calls that end were not cancelled by their callers.
+    """
     server: MCPServer[Any] = MCPServer(
         "parley",
         title="Parley",
@@ -38,7 +43,7 @@ def create_server(
         ),
         subscriptions=False,
     )
-    DebateTools(open_client, create_spec).add_to(server)
+    DebateTools(open_client, create_spec, is_stopping).add_to(server)
     add_resources(server, open_client)
     return server
 

@@ -61,9 +61,15 @@ _DebateId = Annotated[
 class DebateTools:
     """The tools, for callers that `open_client` returns a client of the orchestrator for."""
 
-    def __init__(self, open_client: Callable[[_Context], ParleyClient], create_spec: CreateSpec) -> None:
+    def __init__(
+        self,
+        open_client: Callable[[_Context], ParleyClient],
+        create_spec: CreateSpec,
+        is_stopping: Callable[[], bool],
+    ) -> None:
         self._open_client = open_client
         self._create_spec = create_spec
+        self._is_stopping = is_stopping
 
     def add_to(self, server: MCPServer[Any]) -> None:
         """Add the tools to the server."""
@@ -98,7 +104,7 @@ class DebateTools:
         """
         wish = Wish(question, "" if format == "default" else format, context, agents, ask)
         with translate_tool_errors():
-            call = DebateCall(self._open_client(ctx), ctx)
+            call = DebateCall(self._open_client(ctx), ctx, self._is_stopping)
             return await call.run(self._specify(wish), cancel_with_call=cancel_with_call)
 
     async def start_debate(

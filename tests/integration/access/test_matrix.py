@@ -1,20 +1,25 @@
 """Every RPC of every service, by every kind of caller; the RPCs are those of the contract, so that none is forgotten."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import aiohttp
 import grpc
+import httpx2
 import pytest
 from google.protobuf import message_factory
 from google.protobuf.descriptor import MethodDescriptor
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
 
+from parley.client import ParleyClient
 from parley.edge.__main__ import run_edge
 from parley.edge.settings import EdgeSettings
+from parley.mcp.server import create_server
 from parley.orchestrator.keys.authenticator import ApiKeyAuthenticator
 from parley.orchestrator.keys.store import KEYS, KeyStore
 from parley.orchestrator.keys.uses import KeyUses
@@ -208,3 +213,44 @@ async def test_the_edge_lets_in_whom_the_orchestrator_lets_in_and_no_one_else(
     assert served.callers == []
     assert await over_http.call(method, (*await served.key(needs(method)), *lies)) == ""
     assert [each.tenant for each in served.callers] == ["acme"]
+
+
+TOOLS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
+    "debate": ("CreateDebate", {"question": "Which?"}),
+    "start_debate": ("CreateDebate", {"question": "Which?"}),
+    "get_debate": ("GetDebate", {"debate_id": "deb-20261125-101112-aaaaaaaa"}),
+    "list_debates": ("ListDebates", {}),
+    "steer_debate": ("Intervene", {"debate_id": "deb-20261125-101112-aaaaaaaa", "action": "pause"}),
+    "search_past_debates": ("SearchMemory", {"text": "Kafka"}),
+}
+"""The tools of MCP, each with the RPC that it calls first."""
+
+
+async def test_every_tool_is_in_the_matrix() -> None:
+    async with Client(create_server(lambda _: ParleyClient("localhost:1"))) as client:
+        assert {each.name for each in (await client.list_tools()).tools} == set(TOOLS)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+async def test_the_edge_lets_in_over_mcp_whom_the_orchestrator_lets_in_and_no_one_else(
+    served: Served, over_http: OverHttp, tool: str
+) -> None:
+    rpc, arguments = TOOLS[tool]
+    method = next(each for each in OUTER if each.name == rpc)
+    lies = (("parley-tenant", "other"), ("parley-subject", "root"), ("parley-roles", "admin"))
+    wrong = (("authorization", "Bearer parley_000000000000_" + "A" * 43),)
+
+    async def call(headers: Headers) -> None:
+        async with (
+            httpx2.AsyncClient(headers=dict(headers)) as sender,
+            Client(streamable_http_client(f"{over_http.url}/mcp", http_client=sender)) as client,
+        ):
+            await client.call_tool(tool, dict(arguments), read_timeout_seconds=5)
+
+    refused = [(), lies, wrong, service_headers("acme")]
+    roles = [role for role in CLIENT_ROLES if not allows({role}, needs(method))]
+    for headers in (*refused, *[await served.key(role) for role in roles]):
+        await call(headers)
+    assert served.callers == []
+    await call((*await served.key(needs(method)), *lies))
+    assert {each.tenant for each in served.callers} == {"acme"}

@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+import httpx2
 import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, get_default_environment, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 from tests.support.guides import find_blocks
 from tests.support.orchestration import Orchestrator
@@ -21,11 +23,16 @@ TOOLS: Final = {
     "steer_debate",
     "search_past_debates",
 }
-BLOCKS: Final = [
-    pytest.param(json.loads(each.text), id=each.place)
-    for each in find_blocks("docs/guides/mcp.md")
-    if each.language == "json"
-]
+BLOCKS: Final = [each for each in find_blocks("docs/guides/mcp.md") if each.language == "json"]
+
+
+def choose(*, is_over_http: bool) -> list[Any]:
+    """The configurations of a transport."""
+    return [
+        pytest.param(json.loads(each.text), id=each.place)
+        for each in BLOCKS
+        if ('"url"' in each.text) == is_over_http
+    ]
 
 
 def entries(written: dict[str, Any]) -> list[dict[str, Any]]:
@@ -33,7 +40,27 @@ def entries(written: dict[str, Any]) -> list[dict[str, Any]]:
     return list((written.get("mcpServers") or written["servers"]).values())
 
 
-@pytest.mark.parametrize("written", BLOCKS)
+@pytest.mark.parametrize("written", choose(is_over_http=True))
+async def test_a_configuration_reaches_the_edge_with_a_key(written: dict[str, Any], url: str) -> None:
+    (entry,) = entries(written)
+    (header,) = entry["headers"].items()
+    name, value = header
+    scheme, place = value.split(" ")
+    assert (name, scheme, place.startswith("${")) == ("Authorization", "Bearer", True)
+    if place.startswith("${input:"):
+        assert place == f"${{input:{written['inputs'][0]['id']}}}"
+    assert entry.get("type", "http") == "http"
+    assert entry["url"] == "http://localhost:7400/mcp"
+    async with (
+        httpx2.AsyncClient(headers={name: f"{scheme} none"}) as sender,
+        Client(streamable_http_client(url, http_client=sender)) as client,
+    ):
+        assert {each.name for each in (await client.list_tools()).tools} == TOOLS
+        listed = await client.call_tool("list_debates", {})
+        assert listed.structured_content == {"debates": [], "more": False}
+
+
+@pytest.mark.parametrize("written", choose(is_over_http=False))
 async def test_a_configuration_starts_a_server_that_offers_the_tools(
     written: dict[str, Any], orchestrator: Orchestrator, tmp_path: Path
 ) -> None:

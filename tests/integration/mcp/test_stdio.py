@@ -3,16 +3,11 @@
 from pathlib import Path
 
 import pytest
-from mcp_types import CallToolResult
 
 from parley.v1 import debate_pb2
-from tests.integration.mcp.conftest import Connect
+from tests.integration.mcp.conftest import Connect, text_of
 from tests.support.orchestration import Orchestrator
 from tests.support.scripted_gateway import ScriptedGateway
-
-
-def text_of(result: CallToolResult) -> str:
-    return "".join(getattr(each, "text", "") for each in result.content)
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])

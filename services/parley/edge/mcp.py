@@ -1,0 +1,76 @@
+"""Debates for MCP clients over streamable HTTP. Each request stands for itself, so any replica answers it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+from mcp.server.mcpserver import Context
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from parley.client import ParleyClient
+from parley.edge.calls import OrchestratorCalls, select_metadata
+from parley.edge.events import to_response
+from parley.mcp.server import create_server
+from parley.runtime.errors import ParleyError
+
+
+class McpEndpoint:
+    """An ASGI application that answers MCP requests for whoever sends them, by their own credentials."""
+
+    def __init__(self, connection: grpc.aio.Channel, calls: OrchestratorCalls) -> None:
+        """Call the orchestrator over `connection`; requests count as streams of `calls` while they last."""
+        self._connection = connection
+        self._calls = calls
+        self._is_stopping = False
+        server = create_server(self._open_client, is_stopping=lambda: self._is_stopping)
+        server.streamable_http_app(
+            stateless_http=True,
+            transport_security=TransportSecuritySettings(
+                enable_dns_rebinding_protection=False
+            ),  # the edge checks
+        )
+        self._manager = server.session_manager
+
+    def add_to(self, app: Starlette) -> None:
+        """Answer at `/mcp` of the edge's application, within its bounds."""
+        app.router.routes.insert(0, Route("/mcp", self, methods=["POST"]))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        request = Request(scope)
+        try:
+            with self._calls.count_stream(request.headers, request.client.host if request.client else ""):
+                await self._manager.handle_request(scope, receive, send)
+        except ParleyError as error:
+            await to_response(error)(scope, receive, send)
+
+    @asynccontextmanager
+    async def served(self) -> AsyncIterator[None]:
+        """Serve requests in the block."""
+        started, ended = asyncio.Event(), asyncio.Event()
+
+        async def run() -> None:  # a task of its own, in which what anyio begins ends too
+            async with self._manager.run():
+                started.set()
+                await ended.wait()
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(run())
+            await started.wait()
+            try:
+                yield
+            finally:
+                ended.set()
+
+    def stop(self) -> None:
+        """Note that calls end from now on since the edge stops, and not because their callers want it."""
+        self._is_stopping = True
+
+    def _open_client(self, context: Context[Any, Any]) -> ParleyClient:
+        return ParleyClient.over(self._connection, select_metadata(context.headers or {}))
