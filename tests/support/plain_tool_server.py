@@ -17,6 +17,21 @@ def stall() -> str:
     return ""
 
 
+def leave() -> str:
+    """Answer, and leave the id of a process in a session of its own whose parent is gone."""
+    command = ["setsid", "sh", "-c", "sleep 600 >/dev/null & echo $!"]
+    child = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    Path(sys.argv[1]).write_text(child.stdout)
+    return "Otters float."
+
+
+def leave_and_stall() -> str:
+    """Leave such a process, and never answer."""
+    leave()
+    threading.Event().wait()
+    return ""
+
+
 def die() -> str:
     """End before the answer."""
     os._exit(1)
@@ -49,7 +64,8 @@ def print_noise() -> str:
 
 
 TOOLS = {
-    each.__name__: each for each in (stall, die, flood, talk, keep_silent, show_environment, print_noise)
+    each.__name__: each
+    for each in (stall, leave, leave_and_stall, die, flood, talk, keep_silent, show_environment, print_noise)
 }
 
 

@@ -6,6 +6,9 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Final
+
+_END_SECONDS: Final = 5.0
 
 
 def python_command(*arguments: str) -> list[str]:
@@ -24,7 +27,8 @@ def safe_environment() -> dict[str, str]:
 async def run_filter(command: Sequence[str], given: bytes, seconds: float) -> bytes:
     """Return what a command writes to stdout, given these bytes on stdin and no variable of this process; its stderr is dropped.
 
-    It is killed when this ends, and what it started and left with it.
+    When this ends, a command that still runs gets SIGTERM, and is killed if it runs on for 5 s; what it started is killed if it is still in its
+    process group. A command whose children may leave that ends them by itself.
 
     Raises:
         TimeoutError: it did not end within so many seconds.
@@ -41,7 +45,17 @@ async def run_filter(command: Sequence[str], given: bytes, seconds: float) -> by
         async with asyncio.timeout(seconds):
             output, _ = await child.communicate(given)
     finally:
+        await _end(child)
+    return output
+
+
+async def _end(child: asyncio.subprocess.Process) -> None:
+    try:
+        with suppress(ProcessLookupError, TimeoutError):
+            child.terminate()
+            async with asyncio.timeout(_END_SECONDS):
+                await child.wait()
+    finally:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         await child.wait()
-    return output

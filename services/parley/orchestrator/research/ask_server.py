@@ -1,20 +1,29 @@
 """Asks a tool of an MCP server. Runs by its path, in a process of its own, which starts the server and ends it.
 
+It is two processes: one asks, and one adopts whatever the server starts, also what leaves its session, and ends all of it when the first
+one ends or SIGTERM comes. Only Linux lets a process adopt; elsewhere what leaves the session stays.
+
 Arguments: the folder of the libraries, and the processor time in seconds and the memory in bytes that it may take; the server has no such
 limits. On stdin, JSON (`command`, `environment`, `tool`, `arguments`, `characters`, `seconds`); on stdout, JSON with `text`, or with `error`.
 """
 
 import asyncio
+import ctypes
 import json
+import os
 import resource
+import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 _MAX_BYTES = 1 << 20
 """Of a line, and of all lines, that the server writes."""
+_SET_CHILD_SUBREAPER = 36
+"""Of Linux's prctl: the children of a process that ends become those of the nearest one above it that has this set."""
 
 
 class Server:
@@ -125,6 +134,45 @@ def _first(error: BaseException) -> str:
 
 
 def main(library: str, seconds: int, memory: int) -> None:
+    """Ask in a process of its own, then end that and all that it started."""
+    if sys.platform != "linux":
+        run(library, seconds, memory)
+        return
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    asking = os.fork()
+    if asking:
+        signal.signal(signal.SIGTERM, lambda *_: os.kill(asking, signal.SIGKILL))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    if not asking:
+        run(library, seconds, memory)
+        return
+    while os.wait()[0] != asking:
+        pass  # an adopted process ended
+    _end_children()
+
+
+def _end_children() -> None:
+    """Kill children until there are none; theirs become this process's own then."""
+    with suppress(ChildProcessError):
+        while True:
+            for each in _list_children():
+                os.kill(each, signal.SIGKILL)
+            os.wait()
+
+
+def _list_children() -> list[int]:
+    found = []
+    for each in Path("/proc").iterdir():
+        # A process may end meanwhile.
+        with suppress(OSError, ValueError):
+            parent = int(each.joinpath("stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid():
+                found.append(int(each.name))
+    return found
+
+
+def run(library: str, seconds: int, memory: int) -> None:
     """Read stdin and write stdout, within limits."""
     sys.path.append(library)
 

@@ -71,7 +71,21 @@ async def test_a_server_that_is_asked_no_longer_is_ended_with_what_it_started(tm
     await asyncio.to_thread(until, lambda: left.exists() and left.read_text())
     asking.cancel()
     await asyncio.wait([asking])
-    await asyncio.to_thread(_wait_until_ended, left)
+    await asyncio.to_thread(_wait_until_ended, left, 2)
+
+
+async def test_what_a_server_starts_and_takes_out_of_its_session_ends_with_the_question(
+    tmp_path: Path,
+) -> None:
+    left = tmp_path / "left"
+    await ask_server(plain_tool_server("leave", str(left)), "?", 60)
+    _wait_until_ended(left, 1)
+    left.unlink()
+    asking = asyncio.create_task(ask_server(plain_tool_server("leave_and_stall", str(left)), "?", 600))
+    await asyncio.to_thread(until, lambda: left.exists() and left.read_text())
+    asking.cancel()
+    await asyncio.wait([asking])
+    _wait_until_ended(left, 1)
 
 
 def test_who_asks_does_not_wait_for_ever_if_the_orchestrator_was_killed() -> None:
@@ -120,9 +134,9 @@ async def test_a_program_that_is_no_server_is_an_error() -> None:
         await ask_server(ToolServer("none", ("/nowhere",), "search", "query"), "?", 60)
 
 
-def _wait_until_ended(left: Path) -> None:
+def _wait_until_ended(left: Path, count: int) -> None:
     processes = [int(each) for each in left.read_text().split()]
-    assert len(processes) == 2
+    assert len(processes) == count
     until(lambda: not any(map(_is_running, processes)))
 
 
