@@ -4,6 +4,7 @@ They name stands by their keys, so that no text is kept twice. Whether a decisio
 feedback on it, and is found when the ledger is read: so feedback counts once, and whenever it comes.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -169,7 +170,7 @@ class Changes:
             return {}
         where = {"key": OneOf(tuple(sorted(keys)))}
         found = await self._documents.find(POSITIONS, where, limit=len(keys))
-        return {each.key: each for each in read_stands(found)}
+        return {each.key: each for each in await asyncio.to_thread(read_stands, found)}
 
     async def _load_settlements(self, changes: Sequence[str]) -> dict[str, pb.FlipSettlement]:
         """Return the first decision that settled each flip."""
@@ -185,7 +186,7 @@ class Changes:
             return []
         where: Where = {"change": OneOf(tuple(changes))}
         documents = await self._documents.find(SETTLEMENTS, where, limit=_MANY)
-        found = list(skip_unreadable(documents, _read_settlement, "settlement of a flip", document_key))
+        found = await asyncio.to_thread(_read_settlements, documents)
         words = await self._approvals.load({each.debate_key for each in found})
         for each in found:
             each.message.approved = words.get(each.debate_key, 0) > 0
@@ -208,6 +209,10 @@ def _read(found: Iterable[Document]) -> list[Change]:
 def _from_document(document: Document) -> Change:
     fields: Any = document.fields
     return Change(str(fields["later"]), str(fields["earlier"]), pb.FlipOutcome.ValueType(fields["outcome"]))
+
+
+def _read_settlements(found: Iterable[Document]) -> list[Settlement]:
+    return list(skip_unreadable(found, _read_settlement, "settlement of a flip", document_key))
 
 
 def _read_settlement(document: Document) -> Settlement:

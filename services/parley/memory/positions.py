@@ -105,12 +105,7 @@ class Positions:
     async def _compare(self, stand: Stand) -> None:
         where = {"tenant": stand.tenant, "agent_key": agent_key(stand.agent)}
         others = await self._list(where, latest_first=True)
-        before = [each for each in others if each.place < stand.place and each.debate != stand.debate]
-        pairs = [(each, stand) for each in _choose(before, stand)]
-        after = [each for each in others if each.place > stand.place and each.debate != stand.debate]
-        pairs += [(stand, each) for each in after if each.find_matter(stand) is not Matter.OTHER][
-            :_MAX_COMPARED
-        ]
+        pairs = await asyncio.to_thread(_pair, others, stand)
         outcomes = await asyncio.gather(*(self._judge(earlier, later) for earlier, later in pairs))
         await self._changes.write([(*pair, outcome) for pair, outcome in zip(pairs, outcomes, strict=True)])
         if any(outcome == pb.FLIP_OUTCOME_FLIP for outcome in outcomes):
@@ -157,7 +152,18 @@ class Positions:
 
     async def _list(self, where: Where, *, latest_first: bool) -> list[Stand]:
         order = (Order("place", descending=latest_first),)
-        return read_stands(await self._documents.find(POSITIONS, where, order=order, limit=_MAX_LOOKED_AT))
+        found = await self._documents.find(POSITIONS, where, order=order, limit=_MAX_LOOKED_AT)
+        return await asyncio.to_thread(read_stands, found)
+
+
+def _pair(others: list[Stand], stand: Stand) -> list[tuple[Stand, Stand]]:
+    """Return a stand with each that it is compared with, the earlier one first; `others` begins with the latest."""
+    before = [each for each in others if each.place < stand.place and each.debate != stand.debate]
+    after = [each for each in others if each.place > stand.place and each.debate != stand.debate]
+    later = [each for each in after if each.find_matter(stand) is not Matter.OTHER]
+    return [(each, stand) for each in _choose(before, stand)] + [
+        (stand, each) for each in later[:_MAX_COMPARED]
+    ]
 
 
 def _choose(earlier: list[Stand], stand: Stand) -> list[Stand]:

@@ -81,8 +81,12 @@ class SqliteDocuments:
         )
 
     async def _rows(self, query: str, values: Sequence[Any]) -> list[Document]:
-        rows = await self._database.read(lambda connection: connection.execute(query, values).fetchall())
-        return [Document(key, json.loads(body)) for key, body in rows]
+        return await self._database.read(lambda connection: _read_rows(connection, query, values))
+
+
+def _read_rows(connection: Connection, query: str, values: Sequence[Any]) -> list[Document]:
+    rows = connection.execute(query, values).fetchall()
+    return [Document(key, json.loads(body)) for key, body in rows]
 
 
 def _prepare(connection: Connection, collections: Sequence[Collection]) -> None:
