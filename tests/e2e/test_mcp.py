@@ -1,5 +1,6 @@
 """`parley mcp` runs the whole system itself, with the team of its folder's file, and the next one finds what it left."""
 
+import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -60,3 +61,24 @@ async def test_a_debate_of_the_folders_team_is_found_by_the_next_command(tmp_pat
     assert (found["answer"], found["question"]) == (held["answer"], QUESTION)
     text = getattr(report, "text", "")
     assert all(name in text for name in ("Ada", "Bo"))
+
+
+async def test_a_command_whose_system_was_anothers_runs_its_own_when_that_ends(
+    tmp_path: Path, models: str
+) -> None:
+    (tmp_path / "parley.yaml").write_text(TEAM, encoding="utf-8")
+    runs, ended = asyncio.Event(), asyncio.Event()
+
+    async def run_first() -> None:
+        async with client_of(tmp_path, models):
+            runs.set()
+            await ended.wait()
+
+    first = asyncio.create_task(run_first())
+    await runs.wait()
+    async with client_of(tmp_path, models) as client:
+        assert structured(await client.call_tool("list_debates", {}))["debates"] == []
+        ended.set()
+        await first
+        held = structured(await client.call_tool("debate", {"question": QUESTION}))
+    assert held["status"] == "completed"

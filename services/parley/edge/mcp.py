@@ -72,5 +72,5 @@ class McpEndpoint:
         """Note that calls end from now on since the edge stops, and not because their callers want it."""
         self._is_stopping = True
 
-    def _open_client(self, context: Context[Any, Any]) -> ParleyClient:
+    async def _open_client(self, context: Context[Any, Any]) -> ParleyClient:
         return ParleyClient.over(self._connection, select_metadata(context.headers or {}))

@@ -6,10 +6,9 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Context
 from mcp.server.request_state import InvalidRequestState, RequestStateSecurity
 
-from parley.client import ParleyClient
+from parley.mcp.access import OpenClient
 from parley.mcp.resources import add_resources
 from parley.mcp.specification import CreateSpec, create_plain_spec
 from parley.mcp.tools import DebateTools
@@ -24,14 +23,11 @@ _STATE_SECONDS: Final = 7 * 24 * 3600.0
 
 
 def create_server(
-    open_client: Callable[[Context[Any, Any]], ParleyClient],
+    open_client: OpenClient,
     create_spec: CreateSpec = create_plain_spec,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> MCPServer[Any]:
-    """Return the server. `open_client` returns the client of the orchestrator that acts for the caller of a request.
-
-    While `is_stopping`, calls that end were not cancelled by their callers.
-    """
+    """Return the server. While `is_stopping`, calls that end were not cancelled by their callers."""
     server: MCPServer[Any] = MCPServer(
         "parley",
         title="Parley",

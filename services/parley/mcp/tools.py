@@ -8,7 +8,8 @@ from mcp.server.mcpserver import Context
 from mcp_types import InputRequiredResult, ToolAnnotations
 from pydantic import Field
 
-from parley.client import DebateSpec, ParleyClient
+from parley.client import DebateSpec
+from parley.mcp.access import OpenClient
 from parley.mcp.call import DebateCall
 from parley.mcp.errors import translate_tool_errors
 from parley.mcp.readings import read_debate, to_line, to_past_decision
@@ -63,7 +64,7 @@ class DebateTools:
 
     def __init__(
         self,
-        open_client: Callable[[_Context], ParleyClient],
+        open_client: OpenClient,
         create_spec: CreateSpec,
         is_stopping: Callable[[], bool],
     ) -> None:
@@ -104,7 +105,7 @@ class DebateTools:
         """
         wish = Wish(question, "" if format == "default" else format, context, agents, ask)
         with translate_tool_errors():
-            call = DebateCall(self._open_client(ctx), ctx, self._is_stopping)
+            call = DebateCall(await self._open_client(ctx), ctx, self._is_stopping)
             return await call.run(self._specify(wish), cancel_with_call=cancel_with_call)
 
     async def start_debate(
@@ -119,13 +120,13 @@ class DebateTools:
         """Start a debate and return its id at once; it runs by itself."""
         wish = Wish(question, "" if format == "default" else format, context, agents, ask)
         with translate_tool_errors():
-            debate_id = await self._open_client(ctx).create_debate(self._specify(wish))
+            debate_id = await (await self._open_client(ctx)).create_debate(self._specify(wish))
         return Started(debate_id=debate_id, next="it takes minutes; get_debate shows how it stands")
 
     async def get_debate(self, ctx: _Context, debate_id: _DebateId) -> DebateResult:
         """Return a debate as it stands: its answer with votes, dissent and how sure it is, or what it waits for."""
         with translate_tool_errors():
-            return await read_debate(self._open_client(ctx), debate_id)
+            return await read_debate(await self._open_client(ctx), debate_id)
 
     async def list_debates(
         self,
@@ -140,7 +141,7 @@ class DebateTools:
         statuses = [DebateStatus.Value(f"DEBATE_STATUS_{status.upper()}")] if status != "any" else []
         found = []
         with translate_tool_errors():
-            async for each in self._open_client(ctx).list(statuses, page_size=limit + 1):
+            async for each in (await self._open_client(ctx)).list(statuses, page_size=limit + 1):
                 found.append(to_line(each))
                 if len(found) > limit:
                     break
@@ -176,7 +177,7 @@ class DebateTools:
         """
         act = Act(action, text, answers, agent_id, checkpoint)
         with translate_tool_errors():
-            event = await steer(self._open_client(ctx), debate_id, act)
+            event = await steer(await self._open_client(ctx), debate_id, act)
         return Steered(
             debate_id=debate_id, action=action, event=event, next="get_debate shows how the debate stands"
         )
@@ -194,7 +195,7 @@ class DebateTools:
     ) -> PastDecisions:
         """Find what past debates decided about the like, most alike first, with how sure it was and who disagreed."""
         with translate_tool_errors():
-            found = self._open_client(ctx).search_memory(text, limit=limit, domain=domain)
+            found = (await self._open_client(ctx)).search_memory(text, limit=limit, domain=domain)
             return PastDecisions(debates=[to_past_decision(each) async for each in found])
 
     def _specify(self, wish: Wish) -> DebateSpec:

@@ -35,6 +35,7 @@ from parley.storage.opening import open_store
 from parley.storage.ports import Documents
 from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE, ACCESS_ROLE_UNSPECIFIED
 from tests.support.access import SECRET, Headers, key_for, methods, service_headers, stub_call
+from tests.support.mcp_access import act_by
 
 METHODS = methods()
 OUTER = [each for each in METHODS if each.containing_service.name == "OrchestratorService"]
@@ -227,7 +228,7 @@ TOOLS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
 
 
 async def test_every_tool_is_in_the_matrix() -> None:
-    async with Client(create_server(lambda _: ParleyClient("localhost:1"))) as client:
+    async with Client(create_server(act_by(ParleyClient("localhost:1")))) as client:
         assert {each.name for each in (await client.list_tools()).tools} == set(TOOLS)
 
 

@@ -8,6 +8,7 @@ from parley.client import ParleyClient
 from parley.mcp.server import create_server
 from parley.v1 import debate_pb2
 from tests.integration.mcp.conftest import Connect, find_debate, structured
+from tests.support.mcp_access import act_by
 from tests.support.orchestration import Orchestrator
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -80,7 +81,7 @@ async def test_a_server_that_stops_cancels_no_debate(
     """Whose call ends since the server stops did not cancel it."""
     hold = gateway.hold("round/1/propose/*")
     async with ParleyClient(orchestrator.server.address) as parley:
-        server = create_server(lambda _: parley, is_stopping=lambda: is_stopping)
+        server = create_server(act_by(parley), is_stopping=lambda: is_stopping)
         async with Client(server) as client, anyio.create_task_group() as group:
             arguments = {"question": "Is water wet?", "cancel_with_call": True}
             group.start_soon(client.call_tool, "debate", arguments)

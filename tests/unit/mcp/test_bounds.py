@@ -17,6 +17,7 @@ from parley.mcp.results import ANSWER_CHARACTERS, cut_line, cut_text
 from parley.mcp.server import create_server
 from parley.v1.debate_pb2 import Question, Questions, Waiting
 from tests.support.hostile_services import HostileServices, hostile_services
+from tests.support.mcp_access import act_by
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator, scripted
 
 UNSHOWN = re.compile(
@@ -30,7 +31,7 @@ RESULT_CHARACTERS = 60_000
 async def connected(address: str) -> AsyncIterator[Client]:
     async with (
         ParleyClient(address, patience=0) as parley,
-        Client(create_server(lambda _: parley)) as client,
+        Client(create_server(act_by(parley))) as client,
     ):
         yield client
 

@@ -1,9 +1,11 @@
 """The command that offers debates to an MCP client. Nothing but MCP is written to stdout."""
 
+import asyncio
 import sys
 from pathlib import Path
+from typing import Final
 
-from parley.cli.commands.connection import connect, report_shared_system
+from parley.cli.commands.connection import Connection, connect, report_shared_system
 from parley.cli.errors import CommandError
 from parley.cli.input.agents import select_agents
 from parley.cli.input.config_file import find_config
@@ -18,6 +20,8 @@ from parley.mcp.server import create_server
 from parley.mcp.specification import Wish
 from parley.runtime.errors import invalid_argument
 
+_REACH_SECONDS: Final = 5.0
+
 
 async def serve_mcp(server: str | None, config_path: Path | None) -> None:
     """Serve until stdin ends. Raise CommandError."""
@@ -26,14 +30,63 @@ async def serve_mcp(server: str | None, config_path: Path | None) -> None:
     found = find_config(config_path)
     for each in found.warnings if found is not None else ():
         say(f"warning: {each}")
-    path = Path(found.places.name) if found is not None else None
-    async with connect(server, path, adopt=True) as link, ParleyClient(link.orchestrator) as parley:
-        report_shared_system(link)
+    system = _System(server, Path(found.places.name) if found is not None else None)
+    async with asyncio.TaskGroup() as group:
+        keeping = group.create_task(system.keep())
+        await system.find_client()
         if is_terminal(sys.stdin):
             say(
                 "Waiting for an MCP client on stdin; the guide mcp.md says how clients start this. Ctrl-C stops."
             )
-        await create_server(lambda _: parley, lambda wish: _create_spec(wish, found)).run_stdio_async()
+        mcp = create_server(lambda _: system.find_client(), lambda wish: _create_spec(wish, found))
+        await mcp.run_stdio_async()
+        keeping.cancel()
+
+
+class _System:
+    """The system that is asked: this process's own, or another's as long as that runs."""
+
+    def __init__(self, server: str | None, config_path: Path | None) -> None:
+        self._server = server
+        self._config_path = config_path
+        self._link: Connection | None = None
+        self._parley: ParleyClient | None = None
+        self._is_there = asyncio.Event()
+        self._is_lost = asyncio.Event()
+
+    async def keep(self) -> None:
+        """Connect, and connect again whenever the system is lost. Raise CommandError."""
+        while True:
+            async with (
+                connect(self._server, self._config_path, adopt=True) as link,
+                ParleyClient(link.orchestrator) as parley,
+            ):
+                report_shared_system(link)
+                self._link, self._parley = link, parley
+                self._is_lost.clear()
+                self._is_there.set()
+                await self._is_lost.wait()
+
+    async def find_client(self) -> ParleyClient:
+        """Return a client of the system. If it was another command's and that has ended, there is another one first."""
+        if self._link is not None and self._link.shared and not await _is_reachable(self._link.orchestrator):
+            self._is_there.clear()
+            self._is_lost.set()
+        await self._is_there.wait()
+        assert self._parley is not None
+        return self._parley
+
+
+async def _is_reachable(address: str) -> bool:
+    """Return whether a system of this machine listens at `HOST:PORT`."""
+    host, _, port = address.rpartition(":")
+    try:
+        async with asyncio.timeout(_REACH_SECONDS):
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 def _create_spec(wish: Wish, found: ConfigFile | None) -> DebateSpec:

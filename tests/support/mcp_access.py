@@ -1,0 +1,19 @@
+"""One client of an orchestrator, for whoever asks an MCP server."""
+
+from typing import Any
+
+from mcp.server.mcpserver import Context
+
+from parley.client import ParleyClient
+from parley.mcp.access import OpenClient
+
+__all__ = ["act_by"]
+
+
+def act_by(parley: ParleyClient) -> OpenClient:
+    """Return what opens this client for every request."""
+
+    async def open_client(_: Context[Any, Any]) -> ParleyClient:
+        return parley
+
+    return open_client
