@@ -10,6 +10,7 @@ import helm_python
 import yaml
 
 from parley.convergence.settings import ConvergenceSettings
+from parley.edge.settings import EdgeSettings
 from parley.gateway.settings import GatewaySettings
 from parley.memory.settings import MemorySettings
 from parley.orchestrator.settings import OrchestratorSettings
@@ -38,6 +39,7 @@ SETTINGS: Final[Mapping[str, type[ServiceSettings]]] = {
     "convergence": ConvergenceSettings,
     "ratings": RatingsSettings,
     "memory": MemorySettings,
+    "edge": EdgeSettings,
 }
 
 Object = dict[str, Any]

@@ -16,7 +16,7 @@ from tests.deploy.values_schema import SCHEMA, schema_text
 
 KUBERNETES = [("minimal", "1.37"), ("production", "1.37"), ("dev", "1.37"), ("production", "1.30")]
 """The newest whose schemas are known here, and the oldest that the chart is for."""
-_NOT_KUBERNETES = {"Certificate", "GRPCRoute", "PrometheusRule"}
+_NOT_KUBERNETES = {"Certificate", "GRPCRoute", "HTTPRoute", "PrometheusRule"}
 """Kinds of others, which have no schema here."""
 
 

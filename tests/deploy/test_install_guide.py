@@ -35,9 +35,9 @@ PAGE: Final = "docs/guides/install.md"
 MODELS: Final = "api.openai.com"
 STORE: Final = "mongodb.databases.svc"
 SCRIPTS: Final = [block for block in find_blocks(PAGE) if block.language == "sh"]
-TRY_OUT, VECTORS, KEYS = (
+TRY_OUT, VECTORS, KEYS, DEBATE, HTTP = (
     next(block for block in SCRIPTS if part in block.text)
-    for part in ("examples/dev", "parley-vectors", "--dry-run=client")
+    for part in ("examples/dev", "parley-vectors", "--dry-run=client", "parley debate", "parley-http")
 )
 WALK_SECONDS: Final = 300
 
@@ -227,6 +227,7 @@ def test_whoever_follows_the_guide_comes_from_an_empty_cluster_to_a_debate(
             pytest.skip(str(error))
         desk = Desk(tmp_path / "desk", cluster, pods.join()[0])
         stack.enter_context(desk.answering())
-        printed = [desk.run(block.text) for block in SCRIPTS if block not in (TRY_OUT, VECTORS, KEYS)]
-    assert "**Confidence:**" in printed[-1]
-    assert re.search(r"^parley_[\w-]+$", printed[-1], re.MULTILINE), "the key of a person"
+        printed = {block: desk.run(block.text) for block in SCRIPTS if block not in (TRY_OUT, VECTORS, KEYS)}
+    assert "**Confidence:**" in printed[DEBATE]
+    assert re.search(r"^parley_[\w-]+$", printed[DEBATE], re.MULTILINE), "the key of a person"
+    assert json.loads(printed[HTTP].partition("\n")[2])["debates"][0]["status"] == "DEBATE_STATUS_COMPLETED"

@@ -94,6 +94,10 @@ LATE = "_x70 1x110"
 """A counter that is first heard of at its first count, after 70 minutes."""
 
 
+def _edge(code: str) -> str:
+    return f'parley_edge_call_duration_seconds_count{{rpc_response_status_code="{code}",i="a"}}'
+
+
 @pytest.mark.parametrize(
     ("series", "alert", "fires"),
     [
@@ -114,8 +118,19 @@ LATE = "_x70 1x110"
             "ParleyDebatesFail",
             False,
         ),
+        ({_edge("OK"): "0+60x180", _edge("UNAVAILABLE"): "0+12x180"}, "ParleyEdgeFails", True),
+        ({_edge("OK"): "0+60x180", _edge("NOT_FOUND"): "0+60x180"}, "ParleyEdgeFails", False),
     ],
-    ids=["idle", "silent", "unreadable", "unreadable long ago", "two failed", "one failed"],
+    ids=[
+        "idle",
+        "silent",
+        "unreadable",
+        "unreadable long ago",
+        "two failed",
+        "one failed",
+        "edge fails",
+        "edge refuses",
+    ],
 )
 def test_an_alert_fires_when_something_is_wrong_for_the_first_time_and_not_in_an_idle_installation(
     series: dict[str, str], alert: str, fires: bool, tmp_path: Path

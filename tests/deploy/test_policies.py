@@ -57,7 +57,14 @@ def test_liveness_asks_nothing_of_the_store_and_readiness_does(name: str) -> Non
     for service in SETTINGS:
         container = deployment(example(name), service)["spec"]["template"]["spec"]["containers"][0]
         health = {each["name"]: each["containerPort"] for each in container["ports"]}["health"]
-        probes = {each: container[f"{each}Probe"]["grpc"] for each in ("startup", "liveness", "readiness")}
+        probes = {each: container[f"{each}Probe"] for each in ("startup", "liveness", "readiness")}
+        if service == "edge":
+            asked = {name: probe["httpGet"] for name, probe in probes.items()}
+            assert {each["port"] for each in asked.values()} == {"health"}
+            assert asked["liveness"]["path"] == asked["startup"]["path"] == "/healthz"
+            assert asked["readiness"]["path"] == "/readyz"
+            continue
+        probes = {name: probe["grpc"] for name, probe in probes.items()}
         assert {each["port"] for each in probes.values()} == {health}
         assert probes["liveness"]["service"] == probes["startup"]["service"] == "liveness"
         assert probes["readiness"]["service"] == f"parley.v1.{service.title()}Service"
@@ -100,6 +107,7 @@ def test_nothing_may_go_in_or_out_unless_a_policy_says_so(name: str) -> None:
 CALLS = {
     "orchestrator": {"orchestrator", "gateway", "convergence", "ratings", "memory"},
     "memory": {"convergence"},
+    "edge": {"orchestrator"},
     "trial": {"orchestrator"},
 }
 

@@ -31,7 +31,8 @@ def container(rendered: Rendered, service: str) -> Any:
 def test_a_pod_opens_no_port_for_metrics_unless_that_is_asked_for(service: str) -> None:
     for name in ("minimal", "production"):
         rendered = example(name)
-        assert {each["name"] for each in container(rendered, service)["ports"]} == {"grpc", "health"}
+        protocol = "http" if service == "edge" else "grpc"
+        assert {each["name"] for each in container(rendered, service)["ports"]} == {protocol, "health"}
         assert not {each for each in rendered.variables(service) if "PROMETHEUS" in each}
         assert "OTEL_METRICS_EXPORTER" not in rendered.variables(service)
         assert rendered.of("ServiceMonitor") == ()

@@ -72,6 +72,7 @@ _PAIRED = {
 }
 """Settings that are files which belong together."""
 _SAMPLES = {
+    "edge_origins": "https://console.example.org",
     "research_search": "https://search.example.org",
     "research_feeds": "https://example.org/a,https://example.org/b",
     "research_mcp": [

@@ -27,7 +27,17 @@ FROM_VALUES: Final = frozenset(
         "advertise",
         "echo",
     }
-    | {"gateway", "convergence", "ratings", "memory", "agents_file", "prices_file", "advertise_name"}
+    | {
+        "gateway",
+        "convergence",
+        "ratings",
+        "memory",
+        "orchestrator",
+        "edge_hosts",
+        "agents_file",
+        "prices_file",
+        "advertise_name",
+    }
     | {"auth", "tls", "tls_certificate", "tls_key", "tls_client_ca", "ca", "service_secret_file"}
 )
 """Settings that the chart makes of other values, or knows itself."""

@@ -5,9 +5,33 @@ gateway: {port: 7402, grpc: parley.v1.GatewayService, store: true, calls: []}
 convergence: {port: 7403, grpc: parley.v1.ConvergenceService, store: false, calls: []}
 ratings: {port: 7404, grpc: parley.v1.RatingsService, store: true, calls: []}
 memory: {port: 7405, grpc: parley.v1.MemoryService, store: true, calls: [convergence]}
+{{- if .Values.edge.enabled }}
+edge: {port: 7400, store: false, calls: [orchestrator]}
+{{- end }}
 {{- end }}
 
 {{- define "parley.healthPort" -}}7499{{- end }}
+
+{{/* What a probe asks, liveness or readiness. The edge speaks HTTP, all others gRPC. Call with (list $ facts what). */}}
+{{- define "parley.probe" -}}
+{{- $facts := index . 1 }}{{ $readiness := eq (index . 2) "readiness" }}
+{{- if $facts.grpc }}
+grpc: {port: {{ include "parley.healthPort" (index . 0) }}, service: {{ ternary $facts.grpc "liveness" $readiness }}}
+{{- else }}
+httpGet: {port: health, path: {{ ternary "/readyz" "/healthz" $readiness }}}
+{{- end }}
+{{- end }}
+
+{{/* Names of the edge within the cluster, as a list. */}}
+{{- define "parley.edgeNames" -}}
+{{- range list "edge" "http" }}
+{{- $name := printf "%s-%s" (include "parley.fullname" $) . }}
+- {{ $name }}
+- {{ $name }}.{{ $.Release.Namespace }}
+- {{ $name }}.{{ $.Release.Namespace }}.svc
+- {{ $name }}.{{ $.Release.Namespace }}.svc.cluster.local
+{{- end }}
+{{- end }}
 {{- define "parley.fullname" -}}
 {{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
 {{- else }}

@@ -1,0 +1,161 @@
+"""The edge in the chart: what it is given, the ways in to it, and what is refused."""
+
+import copy
+import re
+from typing import Any
+
+import helm_python
+import kubernetes_validate
+import pytest
+
+from parley.edge.settings import EdgeSettings
+from tests.deploy.chart import EXAMPLES, SETTINGS, Rendered, example, render, values_of
+
+PARENTS = [{"name": "eg", "namespace": "gateways"}]
+FROM_ELSEWHERE = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gateways"}}}]
+
+
+def with_edge(name: str = "minimal", clients: Any = FROM_ELSEWHERE, **edge: Any) -> dict[str, Any]:
+    values = copy.deepcopy(values_of(name))
+    values["edge"] = edge
+    values.setdefault("networkPolicy", {})["edgeClients"] = clients
+    return values
+
+
+def mounted(rendered: Rendered, service: str) -> set[str]:
+    pod = rendered.one("Deployment", f"parley-{service}")["spec"]["template"]["spec"]
+    return {each["mountPath"] for each in pod["containers"][0]["volumeMounts"]}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_edge_starts_with_what_it_is_given(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, value in example(name).variables("edge").items():
+        monkeypatch.setenv(variable, value)
+    settings = EdgeSettings.load()
+    assert settings.orchestrator == "parley-orchestrator:7401"
+    assert {"parley-http", "parley-http.debates.svc", "parley-edge", "localhost"} <= set(settings.hosts)
+    assert settings.health_port != settings.port
+
+
+def test_it_signs_nothing_and_so_has_no_secret_of_services_and_no_store() -> None:
+    rendered = example("production")
+    assert mounted(rendered, "edge") == {"/tmp", "/etc/parley/tls"}
+    assert "/etc/parley/secret" in mounted(rendered, "memory")
+    assert not {"PARLEY_SERVICE_SECRET_FILE", "PARLEY_STORE"} & rendered.variables("edge").keys()
+
+
+def test_clients_without_a_certificate_reach_it() -> None:
+    assert "PARLEY_TLS_CLIENT_CA" not in example("production").variables("edge")
+
+
+def test_an_ingress_leads_every_host_to_the_one_address_and_the_edge_knows_its_name() -> None:
+    rendered = example("production")
+    spec = rendered.one("Ingress", "parley-http")["spec"]
+    assert spec["tls"] == [{"secretName": "parley-example-org", "hosts": ["parley.example.org"]}]
+    (rule,) = spec["rules"]
+    assert rule["host"] == "parley.example.org"
+    (path,) = rule["http"]["paths"]
+    backend = path["backend"]["service"]
+    service = rendered.one("Service", backend["name"])["spec"]
+    assert backend["port"]["name"] in {each["name"] for each in service["ports"]}
+    assert "clusterIP" not in service, "one address"
+    assert "parley.example.org" in rendered.variables("edge")["PARLEY_EDGE_HOSTS"].split(",")
+
+
+def test_the_proxies_of_an_ingress_are_let_in_to_the_edge_and_to_nothing_else() -> None:
+    rendered = example("production")
+    peer = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress-nginx"}}}
+    let_in = {
+        service
+        for service in SETTINGS
+        for rule in rendered.one("NetworkPolicy", f"parley-{service}")["spec"]["ingress"]
+        if peer in rule["from"]
+    }
+    assert let_in == {"edge"}
+
+
+def test_a_route_of_the_gateway_api_leads_there_and_ends_no_stream() -> None:
+    route = {"enabled": True, "parentRefs": PARENTS, "labels": {"team": "platform"}}
+    rendered = render(with_edge(hosts=["a.example.org"], route=route))
+    made = rendered.one("HTTPRoute", "parley-http")
+    assert made["metadata"]["labels"]["team"] == "platform"
+    assert made["spec"]["hostnames"] == ["a.example.org"]
+    (rule,) = made["spec"]["rules"]
+    assert rule["backendRefs"] == [{"name": "parley-http", "port": 7400}]
+    assert rule["timeouts"] == {"request": "0s"}
+
+
+def test_its_certificate_has_the_names_by_which_it_is_reached() -> None:
+    def names(values: dict[str, Any]) -> set[str]:
+        return set(render(values).one("Certificate", "parley-edge")["spec"]["dnsNames"])
+
+    inside = {"parley-edge", "parley-http.debates.svc", "parley-http.debates.svc.cluster.local", "localhost"}
+    assert inside <= names(with_edge(hosts=["a.example.org"]))
+    assert "a.example.org" not in names(with_edge(hosts=["a.example.org"])), "a proxy ends TLS there"
+    balanced = with_edge(hosts=["a.example.org"], service={"type": "LoadBalancer"})
+    assert inside | {"a.example.org"} <= names(balanced)
+    assert render(balanced).one("Service", "parley-http")["spec"]["type"] == "LoadBalancer"
+
+
+def test_its_metrics_have_no_port_at_the_address_for_clients() -> None:
+    values = with_edge()
+    values["metrics"] = {"enabled": True}
+    values["networkPolicy"]["metricsClients"] = FROM_ELSEWHERE
+    rendered = render(values)
+    ports = {
+        name: {each["name"] for each in rendered.one("Service", name)["spec"]["ports"]}
+        for name in ("parley-edge", "parley-http")
+    }
+    assert ports == {"parley-edge": {"http", "metrics"}, "parley-http": {"http"}}
+
+
+def test_there_is_none_where_it_is_switched_off() -> None:
+    rendered = render(with_edge(enabled=False))
+    of_edge = [each for each in rendered.objects if "edge" in str(each) or "parley-http" in str(each)]
+    assert of_edge == []
+    assert "7400" not in rendered.notes
+
+
+def test_kubernetes_takes_the_objects() -> None:
+    values = with_edge(hosts=["*.example.org"], ingress={"enabled": True, "annotations": {"a/b": "c"}})
+    for each in render(values).objects:
+        if each["kind"] in {"Ingress", "Service", "Deployment", "NetworkPolicy"}:
+            kubernetes_validate.validate(each, "1.37", strict=True)
+
+
+@pytest.mark.parametrize(
+    ("edge", "told"),
+    [
+        ({"ingress": {"enabled": True}}, "edge.hosts is empty"),
+        ({"service": {"type": "LoadBalancer"}}, "edge.hosts is empty"),
+        ({"hosts": ["a.example.org"], "route": {"enabled": True}}, "edge.route.parentRefs is empty"),
+        (
+            {"enabled": False, "hosts": ["a.example.org"], "ingress": {"enabled": True}},
+            "edge.enabled is false",
+        ),
+        (
+            {"hosts": ["a.example.org"], "ingress": {"enabled": True}, "clients": [{"podSelector": {}}]},
+            "networkPolicy.edgeClients has no namespaceSelector",
+        ),
+        ({"hosts": ["https://a.example.org"]}, "hosts"),
+        ({"clients": []}, "edgeClients"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_by_its_name(edge: dict[str, Any], told: str) -> None:
+    with pytest.raises(helm_python.HelmError, match=re.escape(told)):
+        render(with_edge(**edge))
+
+
+def test_an_edge_is_refused_where_callers_are_known_by_certificates_since_its_own_would_speak_for_all() -> (
+    None
+):
+    values = with_edge()
+    values["access"]["clients"] = ["key", "mtls"]
+    rules = [{"subject": "uri:spiffe://a/*", "tenant": "a", "roles": ["debate"]}]
+    values["services"]["orchestrator"] = {"settings": {"mtls_rules": rules}}
+    with pytest.raises(
+        helm_python.HelmError, match=re.escape("edge.enabled is true, but access.clients has mtls")
+    ):
+        render(values)
+    values["edge"]["enabled"] = False
+    assert render(values).objects
