@@ -60,13 +60,15 @@ class McpEndpoint:
                 started.set()
                 await ended.wait()
 
-        async with asyncio.TaskGroup() as group:
-            group.create_task(run())
+        # No TaskGroup: what fails in the block leaves it as it is, and not in a group.
+        task = asyncio.create_task(run())
+        task.add_done_callback(lambda _: started.set())
+        try:
             await started.wait()
-            try:
-                yield
-            finally:
-                ended.set()
+            yield
+        finally:
+            ended.set()
+            await task
 
     def stop(self) -> None:
         """Note that calls end from now on since the edge stops, and not because their callers want it."""
