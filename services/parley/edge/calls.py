@@ -11,13 +11,15 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from parley.edge.observation import measure_call
 from parley.runtime.errors import ParleyError, from_rpc_error, is_transport, resource_exhausted, unavailable
 from parley.runtime.watching import WatchStream, watch_events
 from parley.v1.event_pb2 import Event
 from parley.v1.orchestrator_pb2 import WatchDebateRequest
 
 ORCHESTRATOR: Final = "parley.v1.OrchestratorService"
-_PASSED: Final = ("authorization", "parley-tenant", "traceparent", "tracestate")
+_PASSED: Final = ("authorization", "parley-tenant")
+"""The trace comes from the context of the request (`observation.py`)."""
 UNARY_SECONDS: Final = 120.0
 """The time of a call without a deadline; a stream has none then."""
 _PATIENCE_SECONDS: Final = 60.0
@@ -41,12 +43,13 @@ class OrchestratorCalls:
     ) -> Message:
         """Return the answer. Raise ParleyError as the orchestrator sent it, or if it does not answer."""
         multi = self._channel.unary_unary(_path(method), *_serializers(method))
-        try:
-            answer: Message = await multi(
-                request, metadata=select_metadata(headers), timeout=seconds or UNARY_SECONDS
-            )
-        except grpc.aio.AioRpcError as error:
-            raise _to_error(from_rpc_error(error)) from None
+        with measure_call(_name(method), "unary"):
+            try:
+                answer: Message = await multi(
+                    request, metadata=select_metadata(headers), timeout=seconds or UNARY_SECONDS
+                )
+            except grpc.aio.AioRpcError as error:
+                raise _to_error(from_rpc_error(error)) from None
         return answer
 
     async def stream(
@@ -61,7 +64,7 @@ class OrchestratorCalls:
 
         `client` is the caller's address: streams are counted by it if there are no credentials.
         """
-        with self.count_stream(headers, client):
+        with self.count_stream(headers, client), measure_call(_name(method), "stream"):
             call = self._open_stream(method, request, headers, seconds)
             try:
                 async for each in call:
@@ -86,9 +89,10 @@ class OrchestratorCalls:
 
         try:
             async with aclosing(watch_events(open_after, 0, _PATIENCE_SECONDS)) as events:
-                async for each in events:
-                    if isinstance(each, Event):
-                        yield each
+                with measure_call(_name(method), "stream"):
+                    async for each in events:
+                        if isinstance(each, Event):
+                            yield each
         except ParleyError as error:
             raise _to_error(error) from None
 
@@ -117,8 +121,12 @@ class OrchestratorCalls:
                 del self._streams[key]
 
 
+def _name(method: MethodDescriptor) -> str:
+    return f"{method.containing_service.full_name}/{method.name}"
+
+
 def _path(method: MethodDescriptor) -> str:
-    return f"/{method.containing_service.full_name}/{method.name}"
+    return f"/{_name(method)}"
 
 
 def _serializers(method: MethodDescriptor) -> tuple[Any, Any]:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 import uvicorn
 from starlette.types import ASGIApp
 
+from parley.edge.observation import Observation
 from parley.edge.settings import EdgeSettings
 from parley.runtime.comma_lists import split_list
 from parley.runtime.loopback import join_address
@@ -54,7 +55,7 @@ def _configure(app: ASGIApp, settings: EdgeSettings) -> uvicorn.Config:
     proxies = split_list(settings.edge_trusted_proxies)
     tls = settings.server_tls()
     return uvicorn.Config(
-        app,
+        Observation(app),
         http="h11",
         ws="none",
         lifespan="off",
