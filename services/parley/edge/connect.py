@@ -5,7 +5,7 @@ from typing import Any as AnyValue
 from typing import Final
 
 from connectrpc.code import Code
-from connectrpc.compat import google_protobuf_binary_codec, google_protobuf_json_codec
+from connectrpc.compat import google_protobuf_binary_codec
 from connectrpc.errors import ConnectError, ErrorDetail
 from connectrpc.method import IdempotencyLevel, MethodInfo, StreamType
 from connectrpc.request import RequestContext
@@ -17,6 +17,7 @@ from grpc import StatusCode
 from protobuf.wkt import Any  # the details of an error are of that library, also if messages are of Google's
 
 from parley.edge.calls import OrchestratorCalls
+from parley.edge.json_messages import Answer, JsonCodec, Request, read_request, write_answer
 from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument, to_status
 from parley.runtime.message_limits import max_request_bytes
 
@@ -41,7 +42,7 @@ class RpcApplication(ConnectASGIApplication[OrchestratorCalls]):
             endpoints=lambda given: {self._path: create(method, given)},
             read_max_bytes=max_request_bytes(self._path.removeprefix("/")),
             compressions=(),
-            codecs=[google_protobuf_binary_codec(), google_protobuf_json_codec(ignore_unknown_fields=False)],
+            codecs=[google_protobuf_binary_codec(), JsonCodec()],
         )
 
     @property
@@ -62,25 +63,29 @@ def _describe(method: MethodDescriptor) -> MethodInfo[Message, Message]:
 
 
 def _create_unary(method: MethodDescriptor, calls: OrchestratorCalls) -> AnyValue:
-    async def call(request: Message, context: _Context) -> Message:
+    async def call(request: Request, context: _Context) -> Answer:
+        message = await _read(request)
         try:
             headers = _headers(context)
-            _use_idempotency_key(request, headers)
-            return await calls.call(method, request, headers, _seconds(context))
+            _use_idempotency_key(message, headers)
+            answer = await calls.call(method, message, headers, _seconds(context))
         except ParleyError as error:
             raise to_connect_error(error) from None
+        return await write_answer(request, answer)
 
-    return Endpoint.unary(_describe(method), call)
+    function: Callable[..., AnyValue] = call
+    return Endpoint.unary(_describe(method), function)
 
 
 def _create_stream(method: MethodDescriptor, calls: OrchestratorCalls) -> AnyValue:
-    async def call(request: Message, context: _Context) -> AsyncGenerator[Message, None]:
+    async def call(request: Request, context: _Context) -> AsyncGenerator[Answer, None]:
+        message = await _read(request)
         answers = calls.stream(
-            method, request, _headers(context), context.client_address or "", _seconds(context)
+            method, message, _headers(context), context.client_address or "", _seconds(context)
         )
         try:
             async for each in answers:
-                yield each
+                yield await write_answer(request, each)
         except ParleyError as error:
             raise to_connect_error(error) from None
         finally:
@@ -88,6 +93,14 @@ def _create_stream(method: MethodDescriptor, calls: OrchestratorCalls) -> AnyVal
 
     function: Callable[..., AnyValue] = call
     return Endpoint.server_stream(_describe(method), function)
+
+
+async def _read(request: Request) -> Message:
+    """Return the message of a request. Raise ConnectError for JSON that is none."""
+    try:
+        return await read_request(request)
+    except ValueError as error:
+        raise ConnectError(Code.INVALID_ARGUMENT, str(error)) from None
 
 
 def _headers(context: _Context) -> Mapping[str, str]:

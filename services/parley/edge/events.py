@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
+from functools import partial
 from typing import Any, Final
 
 from google.protobuf.descriptor import MethodDescriptor
@@ -13,6 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from parley.edge.calls import OrchestratorCalls
 from parley.edge.statuses import http_status
 from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument
+from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.orchestrator_pb2 import WatchDebateRequest, WatchDebateResponse
 
 _FIRST_SECONDS: Final = 1.0
@@ -71,9 +73,9 @@ def _read_request(request: Request) -> WatchDebateRequest:
 
 async def _write(first: "asyncio.Future[Any]", messages: AsyncGenerator[Any, None]) -> AsyncIterator[str]:
     try:
-        yield _to_text(await first)
+        yield await _write_message(await first)
         async for each in messages:
-            yield _to_text(each)
+            yield await _write_message(each)
         yield _END
     except StopAsyncIteration:
         yield _END
@@ -83,6 +85,10 @@ async def _write(first: "asyncio.Future[Any]", messages: AsyncGenerator[Any, Non
         first.cancel()
         await asyncio.wait({first})
         await messages.aclose()
+
+
+async def _write_message(message: WatchDebateResponse) -> str:
+    return await in_thread_if_large(message.ByteSize(), partial(_to_text, message))
 
 
 def _to_text(message: WatchDebateResponse) -> str:
