@@ -331,12 +331,13 @@ def watch(debate_id: str, after: int, quiet: bool, as_json: bool, server: str | 
 @parley.command()
 @debate_argument
 @click.option("-o", "--output", metavar="FILE", type=_PATH, help="Write it to a file.")
+@click.option("--html", "as_html", is_flag=True, help="As one HTML file that needs nothing else.")
 @server_option("orchestrator")
-def report(debate_id: str, output: Path | None, server: str | None) -> None:
+def report(debate_id: str, output: Path | None, as_html: bool, server: str | None) -> None:  # noqa: FBT001
     """Print a debate's report as Markdown."""
     from parley.cli.commands import debates
 
-    execute(debates.report(server, debate_id, output))
+    execute(debates.report(server, debate_id, output, as_html=as_html))
 
 
 @parley.command()

@@ -25,6 +25,7 @@ from parley.edge.connect import RpcApplication
 from parley.edge.console.routes import create_routes
 from parley.edge.console.sessions import SessionCookie, SessionSeal, SignIn
 from parley.edge.events import EventStreams
+from parley.edge.reports import Reports
 from parley.edge.settings import EdgeSettings
 from parley.runtime.comma_lists import split_list
 
@@ -40,9 +41,12 @@ def create_app(settings: EdgeSettings, calls: OrchestratorCalls, is_ready: IsRea
     )
     sign_in = SignIn(seal, calls, service.methods_by_name["ListDebates"])
     events = EventStreams(service.methods_by_name["WatchDebate"], calls)
+    reports = Reports(service.methods_by_name["StreamReport"], calls)
     routes: list[BaseRoute] = [
         *_create_probes(is_ready),
         Route("/v1/debates/{debate_id}/events", events.answer),
+        Route("/v1/debates/{debate_id}/report.md", reports.answer_markdown),
+        Route("/v1/debates/{debate_id}/report.html", reports.answer_html),
         *chat_routes(
             Catalogue([*format_models(), *_load_teams(settings)]),
             ChatDebates(service, calls),

@@ -51,5 +51,6 @@ def render_markdown(text: str) -> str:
         tags=set(_TAGS),
         attributes=_ATTRIBUTES,
         url_schemes={"http", "https", "mailto"},
+        url_relative="deny",
         link_rel="noopener noreferrer nofollow",
     )

@@ -31,7 +31,7 @@ async def run(edge: Edge, command: str, **variables: str) -> str:
 
 async def test_the_commands_of_the_guide_do_what_it_says(edge: Edge) -> None:
     blocks = [block for block in find_blocks("docs/guides/http.md") if "curl" in block.text]
-    create, answer, agents, events = (block.script for block in blocks if block.language == "console")
+    create, answer, agents, events, report = (block.script for block in blocks if block.language == "console")
     debate = json.loads(await run(edge, create))["debateId"]
     assert json.loads(await run(edge, create))["debateId"] == debate
     listed = json.loads(await run(edge, agents))
@@ -41,6 +41,7 @@ async def test_the_commands_of_the_guide_do_what_it_says(edge: Edge) -> None:
     assert followed.startswith("id: 1\nevent: event\ndata: {")
     assert followed.endswith("event: end\ndata: {}\n\n")
     await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
+    assert "<title>One service or several?</title>" in await run(edge, report, DEBATE=debate)
     assert "The answer." in json.loads(await run(edge, answer, DEBATE=debate))["markdown"]
 
 

@@ -27,6 +27,8 @@ def test_markdown_becomes_html() -> None:
         "<svg><a xlink:href='javascript:alert(1)'>x</a></svg>",
         "<style>*{display:none}</style>",
         "<javascript:alert(1)>",
+        "[x](/v1/debates)",
+        "[x](//evil.example)",
     ],
 )
 def test_nothing_in_it_runs_or_loads(text: str) -> None:

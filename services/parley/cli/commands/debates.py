@@ -126,12 +126,16 @@ def _print_event(event: Event, debate_id: str, server: str | None, *, quiet: boo
         print_indented(text)
 
 
-async def report(server: str | None, debate_id: str, output: Path | None) -> None:
-    """Print a debate's report, or write it to the file."""
+async def report(server: str | None, debate_id: str, output: Path | None, *, as_html: bool) -> None:
+    """Print a debate's report as Markdown or HTML, or write it to the file."""
     if output is not None:
         check_output_path("--output", output)
     async with connect_orchestrator(server) as (_, parley):
         text = await parley.get_report(await find_debate_id(parley, debate_id))
+    if as_html:
+        from parley.runtime.html_page import render_page  # heavy: no other command needs it
+
+        text = render_page(text)
     if output is None:
         print_text(text if text.endswith("\n") else f"{text}\n")
     else:

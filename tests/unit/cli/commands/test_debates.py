@@ -181,6 +181,22 @@ def test_a_report_is_written_where_it_was_told(
     assert capsys.readouterr().err == "parley: --output new: is a folder; name a file in it\n"
 
 
+def test_a_report_is_one_html_file_too(
+    orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = ["--server", orchestrator.address]
+    orchestrator.report = "# Which?\n\n<script>alert(1)</script>\n"
+    run(["debate", "Which?", *server])
+    assert run(["report", DEBATE_ID, "--html", "-o", "report.html", *server]) == 0
+    page = (folder / "report.html").read_text()
+    assert "<title>Which?</title>" in page
+    assert "&lt;script&gt;" in page
+    assert "<script" not in page
+    capsys.readouterr()
+    assert run(["report", DEBATE_ID, "--html", *server]) == 0
+    assert capsys.readouterr().out == page
+
+
 @pytest.mark.parametrize("written", [DEBATE_ID, "deb-2026", "20260102-030405-a", DEBATE_ID[4:]])
 def test_the_beginning_of_an_id_is_enough(
     written: str, orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]

@@ -49,7 +49,11 @@ CASES: dict[str, list[list[str]]] = {
         ["feedback", DEBATE_ID, "down", "--json", SERVER],
     ],
     "watch": [["watch", DEBATE_ID, SERVER], ["watch", DEBATE_ID, "--json", SERVER]],
-    "report": [["report", DEBATE_ID, SERVER], ["report", DEBATE_ID, "-o", f"{NAME}/r.md", SERVER]],
+    "report": [
+        ["report", DEBATE_ID, SERVER],
+        ["report", DEBATE_ID, "--html", SERVER],
+        ["report", DEBATE_ID, "-o", f"{NAME}/r.md", SERVER],
+    ],
     "analysis": [["analysis", DEBATE_ID, SERVER], ["analysis", DEBATE_ID, "--json", SERVER]],
     "agents": [["agents", SERVER], ["agents", "--json", SERVER], ["agents", "-c", FILE]],
     "roles": [["roles", "-c", FILE], ["roles", "--json"]],

@@ -1,0 +1,50 @@
+"""Markdown that others wrote as one HTML file that needs nothing else: it runs nothing and fetches nothing, wherever it is opened."""
+
+import base64
+import hashlib
+import html
+import re
+from importlib import resources
+from typing import Final
+
+from parley.runtime.printable import printable_line
+from parley.runtime.safe_html import render_markdown
+
+_STYLE: Final = resources.files("parley.runtime").joinpath("html_page.css").read_text("utf-8")
+_STYLE_HASH: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+PAGE_POLICY: Final = (
+    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'"
+)
+"""The Content-Security-Policy of every page: a browser takes our styles, and nothing else, in case the cleaning ever fails."""
+_HEADING: Final = re.compile(r"<h1>(.*?)</h1>", re.DOTALL)
+_TAG: Final = re.compile(r"<[^>]*>")
+_MAX_TITLE: Final = 200
+_PAGE: Final = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="referrer" content="no-referrer">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+{body}</main>
+</body>
+</html>
+"""
+
+
+def render_page(markdown: str) -> str:
+    """Return the whole file; its title is the first heading of the first level. A megabyte may take seconds."""
+    body = render_markdown(markdown)
+    return _PAGE.format(policy=PAGE_POLICY, title=_find_title(body), style=_STYLE, body=body)
+
+
+def _find_title(body: str) -> str:
+    """Return the title of a page's clean HTML, as HTML."""
+    heading = _HEADING.search(body)
+    text = html.unescape(_TAG.sub("", heading.group(1))) if heading else ""
+    return html.escape(printable_line(text)[:_MAX_TITLE]) or "Report"
