@@ -266,7 +266,7 @@ def test_up_runs_the_whole_system_until_stopped(tmp_path: Path) -> None:
         system.wait_for("Ctrl-C stops")
         system.signal(signal.SIGHUP)  # the terminal is gone
         ended = Command(["debate", "Which?", *TWO, "--server", "127.0.0.1:7401"], tmp_path).end()
-        listed = Command(["agents", "--server", "127.0.0.1:7402"], tmp_path).end()
+        listed = Command(["agents", "--server", "127.0.0.1:7401"], tmp_path).end()
         with urlopen("http://127.0.0.1:7400/readyz", timeout=30) as answer:
             ready = answer.read()
         system.signal(signal.SIGTERM)

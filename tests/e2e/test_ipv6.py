@@ -27,7 +27,7 @@ cat up.txt
 PARLEY_HOST=::1 PARLEY_PORT=17501 PARLEY_STORE=sqlite:///other "$2" -m parley.cli serve ratings 2> serve.err &
 serving=$!
 until grep -q 17501 serve.err; do kill -0 $serving; sleep 0.1; done
-"$2" -m parley.cli ratings --server "[::1]:17501"
+"$2" -m parley.cli ratings --server "[::1]:17401"
 kill $up $serving $models
 wait $up $serving
 "$2" -m parley.cli list --server "[::1]:17401" || true

@@ -34,7 +34,7 @@ from parley.v1.debate_pb2 import (
     Work,
 )
 from parley.v1.memory_pb2 import CritiquePattern, LedgerPosition, Moment
-from parley.v1.ratings_pb2 import Relationship
+from parley.v1.ratings_pb2 import MatchRecord, Rating, Relationship
 from tests.support.made_events import made_event
 
 __all__ = ["DEBATE_ID", "ScriptedDebate", "ScriptedOrchestrator", "refuse", "scripted"]
@@ -148,6 +148,11 @@ class ScriptedOrchestrator:
     deleted: list[pb.DeleteDebateRequest] = field(default_factory=list)
     memories: dict[str, memory_pb2.GetRecordResponse] = field(default_factory=dict)
     """What is remembered, by the id of the debate; a search finds all of it."""
+    agents: pb.ListAvailableAgentsResponse = field(default_factory=pb.ListAvailableAgentsResponse)
+    ratings: Sequence[Rating] = ()
+    """In every domain."""
+    matches: Sequence[MatchRecord] = ()
+    """Of every agent and domain."""
     relationships: Sequence[Relationship] = ()
     """Of every agent, two on a page."""
     patterns: Sequence[CritiquePattern] = ()
@@ -354,6 +359,21 @@ class ScriptedOrchestrator:
         return memory_pb2.ListMomentsResponse(
             moments=found[first:end], next_page_token=str(end) if end < len(found) else ""
         )
+
+    def ListAvailableAgents(  # noqa: N802
+        self, request: pb.ListAvailableAgentsRequest, context: Any
+    ) -> pb.ListAvailableAgentsResponse:
+        return self.agents
+
+    def ListAgentRatings(  # noqa: N802
+        self, request: ratings_pb2.ListRatingsRequest, context: Any
+    ) -> ratings_pb2.ListRatingsResponse:
+        return ratings_pb2.ListRatingsResponse(ratings=self.ratings)
+
+    def ListAgentMatches(  # noqa: N802
+        self, request: ratings_pb2.ListMatchesRequest, context: Any
+    ) -> ratings_pb2.ListMatchesResponse:
+        return ratings_pb2.ListMatchesResponse(matches=self.matches)
 
     def ListAgentRelationships(  # noqa: N802
         self, request: ratings_pb2.ListRelationshipsRequest, context: Any

@@ -16,7 +16,7 @@ _config_option = click.option(
 @click.command()
 @_config_option
 @json_option
-@server_option("gateway")
+@server_option("orchestrator")
 @trust_option
 def agents(config: Path | None, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List the agents, and the routes with the state of their breakers."""
@@ -40,13 +40,22 @@ def roles(config: Path | None, as_json: bool) -> None:  # noqa: FBT001
 
 @click.command()
 @click.option("--domain", default="", metavar="NAME", help="Ratings in this domain. Default: overall.")
+@click.option(
+    "--agent",
+    default="",
+    metavar="ID",
+    help="How the overall rating of this agent changed, debate by debate.",
+)
 @json_option
-@server_option("ratings service")
-def ratings(domain: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
-    """List the ratings of agents, best first."""
-    from parley.cli.commands.listings import list_ratings
+@server_option("orchestrator")
+def ratings(domain: str, agent: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
+    """List the ratings of agents, best first, or how one came about, latest debate first."""
+    from parley.cli.commands.listings import list_matches, list_ratings
 
-    execute(list_ratings(server, domain, as_json=as_json))
+    if agent:
+        execute(list_matches(server, agent, domain, as_json=as_json))
+    else:
+        execute(list_ratings(server, domain, as_json=as_json))
 
 
 @click.command()

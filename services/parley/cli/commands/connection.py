@@ -35,7 +35,6 @@ class Connection:
 
     Attributes:
         gateway: None if it is not known, as with --server.
-        ratings: None if it is not known.
         own: Whether the system runs in this process.
         alone: Whether no other process can run its debates.
         shared: Whether it runs in another command on this machine, which may end before this one.
@@ -44,7 +43,6 @@ class Connection:
 
     orchestrator: str
     gateway: str | None = None
-    ratings: str | None = None
     own: bool = False
     alone: bool = False
     shared: bool = False
@@ -57,7 +55,6 @@ async def connect(
     config_path: Path | None = None,
     *,
     purpose: "Purpose" = "debates",
-    what: str = "orchestrator",
     evaluators: bool = False,
     context_tokens: int | None = None,
     adopt: bool = False,
@@ -65,15 +62,14 @@ async def connect(
     """Yield the system to talk to; if it runs in this process, it stops at the end of the block.
 
     With `evaluators`, the configuration file may list evaluators and no agents. `context_tokens` are those of models asked from here. With `adopt`, a system of this process goes on with debates that an
-    earlier process left. `what` is the service that `server` must be. Raise
-    CommandError if it is another service or does not answer.
+    earlier process left. Raise CommandError if `server` is another service or does not answer.
     """
     if server is not None:
-        await _check_reachable(server, what)
+        await _check_reachable(server)
         try:
             yield Connection(server)
         except (ParleyError, ExceptionGroup) as error:
-            raise _wrong_server_error(server, what, error) or error from None
+            raise _wrong_server_error(server, error) or error from None
         return
     async with AsyncExitStack() as stack:
         with announce_slow_start(also_without_terminal=purpose == "debates"):
@@ -90,7 +86,6 @@ async def connect(
         yield Connection(
             system.orchestrator_address,
             system.gateway_address,
-            system.ratings_address,
             own=system.own,
             alone=system.alone,
             shared=not system.own,
@@ -116,7 +111,7 @@ def report_shared_system(link: Connection) -> None:
         say(f"using the running Parley at {link.orchestrator}, with its keys and routes, not those set here")
 
 
-async def _check_reachable(server: str, what: str) -> None:
+async def _check_reachable(server: str) -> None:
     """Raise CommandError unless something listens at `HOST:PORT`; other targets are left to gRPC."""
     host, _, port = server.rpartition(":")
     if not port.isdigit() or (":" in host and not host.startswith("[")):
@@ -126,7 +121,9 @@ async def _check_reachable(server: str, what: str) -> None:
             _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
     except OSError as error:
         hint = f"; start one with: {command_name()} up" if host in _LOOPBACK else ""
-        raise CommandError(f"no {what} answers at {server} ({_describe(error)}){hint}", GENERAL) from None
+        raise CommandError(
+            f"no orchestrator answers at {server} ({_describe(error)}){hint}", GENERAL
+        ) from None
     writer.close()
 
 
@@ -139,17 +136,17 @@ def _describe(error: OSError) -> str:
     return "connection refused" if "Connect call failed" in text else text.lower()
 
 
-def _wrong_server_error(server: str, what: str, error: Exception) -> CommandError | None:
+def _wrong_server_error(server: str, error: Exception) -> CommandError | None:
     """Return the error if the server is another service or stopped; None for any other error."""
     first = first_error(error)
     if not isinstance(first, ParleyError) or first.reason:
         return None
     if first.code == grpc.StatusCode.UNIMPLEMENTED:
         return CommandError(
-            f"the service at {server} is not the {what}; --server takes the {what}'s HOST:PORT"
+            f"the service at {server} is not the orchestrator; --server takes the orchestrator's HOST:PORT"
         )
     if is_transport(first):
-        return CommandError(f"no {what} answers at {server}: {first.message}")
+        return CommandError(f"no orchestrator answers at {server}: {first.message}")
     return None
 
 

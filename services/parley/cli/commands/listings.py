@@ -8,11 +8,11 @@ from parley.cli.commands.connection import connect, connect_orchestrator, report
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.config_file import find_config
 from parley.cli.printing import print_text, say
-from parley.cli.terminal.message_json import json_value, to_json
+from parley.cli.terminal.message_json import json_value, message_to_json, to_json
 from parley.cli.terminal.tables import agent_rows, print_table, route_rows
-from parley.cli.terminal.words import local_time_text
-from parley.client import GatewayClient, RatingsClient
-from parley.v1.ratings_pb2 import Rating
+from parley.cli.terminal.words import local_time_text, one_line
+from parley.client import ParleyClient
+from parley.v1.ratings_pb2 import MatchRecord, Rating
 
 _PATIENCE: Final = 5.0
 
@@ -26,17 +26,17 @@ async def list_agents(server: str | None, config_path: Path | None, *, as_json: 
     found = find_config(config_path) if server is None else None
     path = Path(found.places.name) if found is not None else None
     async with (
-        connect(server, path, purpose="agents", what="gateway") as link,
-        GatewayClient(link.gateway or link.orchestrator, patience=_PATIENCE) as gateway,
+        connect(server, path, purpose="agents") as link,
+        ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
     ):
         report_shared_system(link)
-        listed, routes = await gateway.list_agents(), await gateway.list_routes()
+        listed = await parley.list_agents()
     if as_json:
-        print_text(to_json({"agents": json_value(listed), "routes": json_value(routes)}))
+        print_text(message_to_json(listed))
         return
-    print_table(agent_rows(listed, routes))
+    print_table(agent_rows(listed))
     print_text("\n")
-    print_table(route_rows(routes))
+    print_table(route_rows(listed))
 
 
 _BUILT_IN: Final = "built-in"
@@ -63,11 +63,8 @@ def list_roles(config_path: Path | None, *, as_json: bool) -> None:
 
 async def list_ratings(server: str | None, domain: str, *, as_json: bool) -> None:
     """Print the ratings of agents, best first."""
-    async with (
-        connect(server, purpose="ratings", what="ratings service") as link,
-        RatingsClient(link.ratings or link.orchestrator, patience=_PATIENCE) as listed,
-    ):
-        found = [each async for each in listed.list(domain)]
+    async with connect_orchestrator(server, "ratings") as (_, parley):
+        found = [each async for each in parley.list_ratings(domain)]
     if as_json:
         print_text(to_json([json_value(each) for each in found]))
         return
@@ -94,6 +91,37 @@ async def list_ratings(server: str | None, domain: str, *, as_json: bool) -> Non
     )
     if not found:
         say(f"No match is recorded {f'in the domain {domain}' if domain else 'yet'}.")
+
+
+_OF_MATCHES: Final = ("DEBATE", "RECORDED", "DOMAIN", "SCORE", "RATING", "CHANGE", "CORRECTED")
+_REASON_WIDTH: Final = 80
+
+
+async def list_matches(server: str | None, agent_id: str, domain: str, *, as_json: bool) -> None:
+    """Print the rated debates of an agent, the last recorded first, and what each did to its rating."""
+    async with connect_orchestrator(server, "ratings") as (_, parley):
+        found = [each async for each in parley.list_matches(agent_id, domain=domain)]
+    if as_json:
+        print_text(to_json([json_value(each) for each in found]))
+        return
+    print_table([_OF_MATCHES, *(_match_row(each, agent_id) for each in found)])
+    if not found:
+        say(f"No match of {agent_id} is recorded {f'in the domain {domain}' if domain else 'yet'}.")
+
+
+def _match_row(match: MatchRecord, agent_id: str) -> tuple[str, ...]:
+    scores = {each.agent_id: f"{each.score:g}" for each in match.results}
+    changes = {
+        each.agent_id: (f"{each.after:.0f}", f"{each.after - each.before:+.1f}") for each in match.changes
+    }
+    return (
+        match.debate_id,
+        local_time_text(match.recorded_at),
+        match.domain,
+        scores.get(agent_id, "-"),
+        *changes.get(agent_id, ("-", "-")),
+        one_line(match.correction_reason, _REASON_WIDTH),
+    )
 
 
 _OF_RELATIONSHIPS: Final = ("AGENT", "DEBATES", "WON", "DRAWN", "LOST", "AGREED", "DISAGREED")

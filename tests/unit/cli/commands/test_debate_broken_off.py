@@ -4,13 +4,16 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import grpc
 import pytest
 
 from parley.cli.__main__ import run
 from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed
+from tests.support.scripted_listings import add_listings
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator
 from tests.unit.cli.commands.scripts import ANSWER, OTHER_ID, SAVED
 
@@ -126,11 +129,18 @@ def test_a_server_that_is_not_there_is_told_with_its_address(capsys: pytest.Capt
 
 
 def test_a_service_that_is_another_is_told_with_its_address(
-    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run(["agents", "--server", orchestrator.address]) == 1
+    server = grpc.server(ThreadPoolExecutor(1))
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    add_listings(server)
+    server.start()
+    try:
+        assert run(["agents", "--server", address]) == 1
+    finally:
+        server.stop(None).wait(5)
     assert capsys.readouterr().err == (
-        f"parley: the service at {orchestrator.address} is not the gateway; --server takes the gateway's HOST:PORT\n"
+        f"parley: the service at {address} is not the orchestrator; --server takes the orchestrator's HOST:PORT\n"
     )
 
 

@@ -12,9 +12,12 @@ import pytest
 
 from parley.cli.app import parley
 from parley.client import DebateSpec
+from parley.v1.agent_pb2 import Agent
+from parley.v1.gateway_pb2 import RouteStatus
 from parley.v1.memory_pb2 import GetRecordResponse, PastDebate
+from parley.v1.orchestrator_pb2 import ListAvailableAgentsResponse
+from parley.v1.ratings_pb2 import MatchRecord, Rating, RatingChange
 from tests.support.command import Command
-from tests.support.scripted_listings import add_listings
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator, scripted
 from tests.support.terminal import Terminal
 from tests.unit.cli.commands.scripts import ANSWER, one_round
@@ -98,6 +101,7 @@ LISTING: dict[str, list[str]] = {
     "agents": ["agents"],
     "relationships": ["relationships", "ada"],
     "ratings": ["ratings", "--domain", "storage"],
+    "ratings --agent": ["ratings", "--agent", "ada"],
 }
 ALONE: dict[str, list[str]] = {
     "demo": ["demo", "--speed", "100"],
@@ -123,9 +127,17 @@ def command(name: str, address: str) -> list[str]:
 def serving() -> Iterator[ScriptedOrchestrator]:
     debate = PastDebate(debate_id=DEBATE_ID, question="Which?", conclusion="This one.")
     orchestrator = ScriptedOrchestrator(
-        script=one_round, memories={DEBATE_ID: GetRecordResponse(debate=debate)}
+        script=one_round,
+        memories={DEBATE_ID: GetRecordResponse(debate=debate)},
+        agents=ListAvailableAgentsResponse(
+            agents=[Agent(id="ada", role="architect")],
+            default_team=["ada"],
+            routes=[RouteStatus(name="r/m", context_tokens=8192)],
+        ),
+        ratings=[Rating(agent_id="ada", elo=1510, matches=3)],
+        matches=[MatchRecord(debate_id=DEBATE_ID, changes=[RatingChange(agent_id="ada", after=1510)])],
     )
-    with scripted(orchestrator, add_listings):
+    with scripted(orchestrator):
         yield orchestrator
 
 

@@ -57,7 +57,13 @@ CASES: dict[str, list[list[str]]] = {
     "analysis": [["analysis", DEBATE_ID, SERVER], ["analysis", DEBATE_ID, "--json", SERVER]],
     "agents": [["agents", SERVER], ["agents", "--json", SERVER], ["agents", "-c", FILE]],
     "roles": [["roles", "-c", FILE], ["roles", "--json"]],
-    "ratings": [["ratings", SERVER], ["ratings", "--domain", HOSTILE, SERVER], ["ratings", "--json", SERVER]],
+    "ratings": [
+        ["ratings", SERVER],
+        ["ratings", "--domain", HOSTILE, SERVER],
+        ["ratings", "--json", SERVER],
+        ["ratings", "--agent", "ada", SERVER],
+        ["ratings", "--agent", HOSTILE, "--json", SERVER],
+    ],
     "relationships": [
         ["relationships", "ada", SERVER],
         ["relationships", HOSTILE, "--json", SERVER],

@@ -1,23 +1,56 @@
-"""`parley ratings` against a ratings service."""
+"""`parley ratings` before an orchestrator that passes its calls on to a ratings service."""
 
 import asyncio
 import json
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import grpc
 import pytest
 
 from parley.cli.__main__ import run
+from parley.runtime.errors import from_rpc_error
 from parley.v1 import ratings_pb2, ratings_pb2_grpc
 from tests.support.real_services import free_address, ratings_at
+from tests.support.scripted_orchestrator import ScriptedOrchestrator, refuse, scripted
 
 THREE = ["third-a", "third-b", "third-c"]
 AGENTS = [f"agent-{number:03}" for number in range(250)]
 
 
+class Passing(ScriptedOrchestrator):
+    """Passes calls on, as an orchestrator does."""
+
+    service = ""
+
+    def ListAgentRatings(self, request: Any, context: Any) -> Any:  # noqa: N802
+        return self._ask("ListRatings", request, context)
+
+    def ListAgentMatches(self, request: Any, context: Any) -> Any:  # noqa: N802
+        return self._ask("ListMatches", request, context)
+
+    def _ask(self, method: str, request: Any, context: Any) -> Any:
+        create_stub: Any = ratings_pb2_grpc.RatingsServiceStub  # its types know only asynchronous channels
+        with grpc.insecure_channel(self.service) as channel:
+            try:
+                return getattr(create_stub(channel), method)(request, timeout=20)
+            except grpc.RpcError as error:
+                failed: Any = error
+                refuse(context, from_rpc_error(failed))
+                raise
+
+
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(service: str) -> Iterator[str]:
+    passing = Passing()
+    passing.service = service
+    with scripted(passing):
+        yield passing.address
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     at, folder = free_address(), tmp_path_factory.mktemp("ratings")
     ready, loops, stop = threading.Event(), [], asyncio.Event()
 
@@ -144,3 +177,16 @@ def test_a_domain_that_cannot_be_is_refused_in_one_line(
 ) -> None:
     assert run(["ratings", "--server", address, "--domain", "x" * 65]) == 2
     assert capsys.readouterr().err.startswith("parley: domain: ")
+
+
+def test_how_a_rating_came_about_is_a_table_latest_debate_first(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["ratings", "--server", address, "--agent", "agent-000"]) == 0
+    head, line = capsys.readouterr().out.splitlines()
+    assert head.split() == ["DEBATE", "RECORDED", "DOMAIN", "SCORE", "RATING", "CHANGE", "CORRECTED"]
+    assert (line.split()[0], line.split()[-4:]) == ("deb-0", ["storage", "8", "1516", "+16.0"])
+    assert run(["ratings", "--server", address, "--agent", "agent-000", "--json"]) == 0
+    assert [each["debate_id"] for each in json.loads(capsys.readouterr().out)] == ["deb-0"]
+    assert run(["ratings", "--server", address, "--agent", "nobody", "--domain", "storage"]) == 0
+    assert capsys.readouterr().err == "No match of nobody is recorded in the domain storage.\n"
