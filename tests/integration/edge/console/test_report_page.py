@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser
 
 from parley.runtime.html_page import render_page
-from tests.integration.edge.console.conftest import find_serious_faults
 
 REPORT = f"""# Which broker?
 
@@ -33,6 +33,8 @@ async def test_a_report_is_read_by_everybody_and_fetches_nothing(browser: Browse
     await page.goto((tmp_path / "report.html").as_uri())
     assert await page.title() == "Which broker?"
     assert await page.evaluate("document.documentElement.scrollWidth") == 375
-    assert await find_serious_faults(page) == []
+    for scheme in ("light", "dark"):
+        await page.emulate_media(color_scheme=scheme)
+        assert (await Axe().run(page)).response["violations"] == []
     assert len(asked) == 1
     await context.close()
