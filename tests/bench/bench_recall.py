@@ -94,10 +94,10 @@ async def fill(folder: Path, memories: int) -> None:
 
 
 @asynccontextmanager
-async def convergence() -> AsyncIterator[str]:
-    """A convergence service that embeds in no time."""
+async def convergence(*words: str) -> AsyncIterator[str]:
+    """A convergence service that embeds in no time; two texts are opposed if each has another of these words."""
     async with open_embeddings(EMBEDDER, cache=0) as shared:
-        servicer = ConvergenceServicer(shared, shared, Agreements(WordAgreement(()), cache=100))
+        servicer = ConvergenceServicer(shared, shared, Agreements(WordAgreement(words), cache=100))
         service = Service(
             "parley.v1.ConvergenceService",
             lambda server: add_ConvergenceServiceServicer_to_server(servicer, server),
