@@ -6,7 +6,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
+from urllib.request import urlopen
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -15,10 +17,12 @@ from tests.support.ports import free_ports
 from tests.support.warm_process import Job
 from tests.support.warm_start import MODEL_SERVER, WarmStart
 
-__all__ = ["SERVICES", "System", "model_server", "system"]
+__all__ = ["EDGE", "SERVICES", "System", "model_server", "system"]
 
 ROOT = Path(__file__).parent.parent.parent
 SERVICES = ("convergence", "ratings", "memory", "gateway", "orchestrator")
+EDGE = "edge"
+"""Started by those tests alone that need it; the orchestrator's address is given to it."""
 _START_SECONDS = 90.0
 _STOP_SECONDS = 20.0
 
@@ -60,7 +64,9 @@ class System:
         }
         own = {"PARLEY_PORT": self.addresses[name].rpartition(":")[2]}
         others = {
-            f"PARLEY_{each.upper()}": self.addresses[each] for each in SERVICES if each != "orchestrator"
+            f"PARLEY_{each.upper()}": self.addresses[each]
+            for each in SERVICES
+            if each != "orchestrator" or name == EDGE
         }
         module, *arguments = command or (f"parley.{name}",)
         given = {**kept, **others, **self.variables, **own, **(variables or {})}
@@ -82,6 +88,13 @@ class System:
                 assert time.monotonic() < ends, f"{name} does not serve: {self.log(name)}"
                 time.sleep(0.1)
 
+    def wait_for_edge(self) -> None:
+        """Wait until the edge says that the orchestrator serves."""
+        ends = time.monotonic() + _START_SECONDS
+        while not _is_ready(f"http://{self.addresses[EDGE]}/readyz"):
+            assert time.monotonic() < ends, f"the edge is not ready: {self.log(EDGE)}"
+            time.sleep(0.1)
+
     def stop(self, name: str, number: signal.Signals = signal.SIGTERM) -> int:
         """Stop a service and return its exit code."""
         process = self._running.pop(name)
@@ -94,7 +107,7 @@ class System:
 
     def stop_all(self) -> None:
         """Stop what runs, callers before those they call."""
-        for name in reversed(SERVICES):
+        for name in (EDGE, *reversed(SERVICES)):
             if name in self._running:
                 self.stop(name)
 
@@ -114,12 +127,22 @@ def system(folder: Path, models: str, variables: Mapping[str, str] | None = None
         "PARLEY_MODEL": "test-model",
         **(variables or {}),
     }
-    addresses = {name: f"127.0.0.1:{port}" for name, port in zip(SERVICES, free_ports(), strict=False)}
+    addresses = {
+        name: f"127.0.0.1:{port}" for name, port in zip((*SERVICES, EDGE), free_ports(), strict=False)
+    }
     running = System(folder, given, addresses)
     try:
         yield running
     finally:
         running.stop_all()
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=5) as answer:
+            return bool(answer.status == HTTPStatus.OK)
+    except OSError:
+        return False
 
 
 def _serves(address: str, ca: str | None) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.integration.edge.conftest import Edge
-from tests.integration.edge.console.conftest import find_serious_faults
+from tests.support.browser import find_serious_faults
 from tests.support.moderated_debates import ModeratedScript
 from tests.support.scripted_gateway import ScriptedGateway, criticism
 

@@ -3,7 +3,7 @@
 from playwright.async_api import Page, expect
 
 from tests.integration.edge.conftest import Edge
-from tests.integration.edge.console.conftest import find_serious_faults
+from tests.support.browser import find_serious_faults
 
 
 async def test_debates_are_listed_with_state_question_and_format(page: Page, edge: Edge) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from playwright.async_api import Page, expect
 
 from tests.integration.edge.conftest import Edge
-from tests.integration.edge.console.conftest import find_serious_faults
+from tests.support.browser import find_serious_faults
 
 
 async def test_a_debate_starts_with_what_the_form_says(page: Page, edge: Edge, tmp_path: Path) -> None:

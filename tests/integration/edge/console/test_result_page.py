@@ -7,7 +7,7 @@ from playwright.async_api import Page, expect
 
 from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import Edge
-from tests.integration.edge.console.conftest import find_serious_faults
+from tests.support.browser import find_serious_faults
 from tests.support.scripted_gateway import ScriptedGateway
 
 

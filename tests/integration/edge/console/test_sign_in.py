@@ -9,8 +9,8 @@ from playwright.async_api import Page, expect
 from parley.storage.opening import open_store
 from parley.v1.access_pb2 import ACCESS_ROLE_DEBATE, ACCESS_ROLE_READ
 from tests.integration.edge.conftest import SERVICE, Edge
-from tests.integration.edge.console.conftest import find_serious_faults
 from tests.support.access import key_for
+from tests.support.browser import find_serious_faults
 from tests.support.orchestration import Orchestrator, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
 
