@@ -121,7 +121,7 @@ class _LiveDisplay:
         self.state = DisplayState(
             advance(self.state.progress, event),
             apply_event(self.state.agents, event),
-            event.debate_created.spec.question or self.state.question,
+            event.debate_created.spec.question if event.HasField("debate_created") else self.state.question,
         )
         if line is not None and event_kind(event) in _PERMANENT_KINDS:
             self.say(line)
