@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -269,6 +269,16 @@ def test_up_runs_the_whole_system_until_stopped(tmp_path: Path) -> None:
         listed = Command(["agents", "--server", "127.0.0.1:7401"], tmp_path).end()
         with urlopen("http://127.0.0.1:7400/readyz", timeout=30) as answer:
             ready = answer.read()
+        opened = Command(["open", "--print", debate_id(ended)], tmp_path).end()
+        page, _, ticket = opened.out.strip().partition("#ticket=")
+        signed_in = urlopen(
+            Request(
+                "http://127.0.0.1:7400/console/session",
+                json.dumps({"ticket": ticket}).encode(),
+                {"Content-Type": "application/json"},
+            ),
+            timeout=30,
+        )
         system.signal(signal.SIGTERM)
         stopped = system.end()
     assert ended.code == 0
@@ -278,7 +288,10 @@ def test_up_runs_the_whole_system_until_stopped(tmp_path: Path) -> None:
     assert stopped.code == 0
     assert ready == b"ready\n"
     assert stopped.out.splitlines()[:2] == ["orchestrator  127.0.0.1:7401", "gateway       127.0.0.1:7402"]
-    assert stopped.out.splitlines()[-1] == "edge          http://127.0.0.1:7400"
+    assert stopped.out.splitlines()[-2] == "edge          http://127.0.0.1:7400"
+    assert stopped.out.splitlines()[-1].startswith("console       http://127.0.0.1:7400/login?next=/#ticket=")
+    assert page == f"http://127.0.0.1:7400/login?next=/debates/{debate_id(ended)}"
+    assert signed_in.status == 204
 
 
 def test_up_names_the_option_where_a_port_is_taken(tmp_path: Path) -> None:
@@ -317,7 +330,9 @@ def test_up_takes_five_ports_from_the_one_it_is_given_and_the_one_before_for_the
         system.signal(signal.SIGTERM)
         stopped = system.end()
     assert json.loads(listed.out)["default_routes"] == ["openai/test"]
-    assert stopped.out.split()[1::2] == [
+    addresses = stopped.out.split()[1::2]
+    assert addresses.pop().startswith(f"http://127.0.0.1:{edge}/login")
+    assert addresses == [
         *(f"127.0.0.1:{port}" for port in range(first, first + 5)),
         f"http://127.0.0.1:{edge}",
     ]

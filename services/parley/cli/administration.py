@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from parley.cli.execute import execute
-from parley.cli.input.parameters import DebateId, debate_argument, json_option, server_option
+from parley.cli.input.parameters import Address, DebateId, debate_argument, json_option, server_option
 
 _PATH: Final = click.Path(path_type=Path)
 _orchestrator_option = server_option("orchestrator")
@@ -54,7 +54,30 @@ def restore(folder: Path) -> None:
     execute(restore_data(folder))
 
 
-STORAGE_COMMANDS: Final = (delete, export, backup, restore)
+@click.command("open")
+@click.argument("debate_id", metavar="[ID]", type=DebateId(), required=False)
+@click.option(
+    "--edge",
+    metavar="URL",
+    help="Where the console is. Default: on this machine, at the port before the orchestrator's.",
+)
+@click.option(
+    "--server",
+    metavar="ADDRESS",
+    type=Address(),
+    default="127.0.0.1:7401",
+    show_default=True,
+    help="HOST:PORT of its orchestrator, whose key or token signs you in.",
+)
+@click.option("--print", "only_print", is_flag=True, help="Print the link, and open no browser.")
+def open_(debate_id: str | None, edge: str | None, server: str, only_print: bool) -> None:  # noqa: FBT001
+    """Open the console in a browser, signed in by a link that works once."""
+    from parley.cli.commands.console import open_console
+
+    execute(open_console(edge, server, debate_id, only_print=only_print))
+
+
+STORAGE_COMMANDS: Final = (delete, export, backup, restore, open_)
 
 
 _store_option = server_option("orchestrator", "the store of PARLEY_STORE")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from parley.cli.command_name import command_name
 from parley.cli.commands.connection import announce_slow_start
+from parley.cli.commands.console import create_login_link
 from parley.cli.commands.models import report_models
 from parley.cli.errors import CONFIGURATION, INVALID_ARGUMENTS, CommandError
 from parley.cli.input.config_file import find_config, read_found_config
@@ -60,7 +61,9 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
         for name, listening in dataclasses.asdict(options.ports).items():
             if name != "edge":
                 print_line(f"{name:12}  {host}:{listening}")
-        print_line(f"{'edge':12}  http://{system.edge_address}")
+        edge = f"http://{system.edge_address}"
+        print_line(f"{'edge':12}  {edge}")
+        print_line(f"{'console':12}  {await create_login_link(edge, system.orchestrator_address)}")
         sys.stdout.flush()
         assert system.gateway_address is not None
         await report_models(system.gateway_address, DebateSpec(), own=True, patience=_REPORT_SECONDS)

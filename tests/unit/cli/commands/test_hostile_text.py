@@ -112,6 +112,12 @@ CASES: dict[str, list[list[str]]] = {
     "approve": [["approve", DEBATE_ID, HOSTILE, SERVER], ["approve", DEBATE_ID, "--no", SERVER]],
     "delete": [["delete", DEBATE_ID, "-y", SERVER], ["delete", DEBATE_ID, SERVER]],
     "export": [["export", f"{NAME}.zip", SERVER], ["export", f"{NAME}/x.zip", DEBATE_ID, SERVER]],
+    "open": [
+        ["open", "--print", "--edge", f"http://[{HOSTILE}"],
+        ["open", "--print", "--edge", f"http://127.0.0.1:1/{HOSTILE}"],
+        ["open", "--print", "--server", f"{HOSTILE}:1"],
+        ["open", HOSTILE, "--print"],
+    ],
     "backup": [["backup", NAME]],
     "restore": [["restore", HOSTILE]],
 }

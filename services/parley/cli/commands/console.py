@@ -1,0 +1,91 @@
+"""The command that opens the console in a browser, signed in."""
+
+import asyncio
+import json
+import re
+import webbrowser
+from typing import Final
+from urllib.error import HTTPError, URLError
+from urllib.parse import SplitResult, quote, urlsplit
+from urllib.request import Request, urlopen
+
+from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
+from parley.cli.printing import print_line, say
+from parley.client.access import channel_settings
+from parley.runtime.identity.identity import DEFAULT_TENANT
+from parley.runtime.loopback import is_loopback, join_address, loopback_port
+
+_SECONDS: Final = 10.0
+_MAX_BYTES: Final = 64 * 1024
+_TICKET_PATH: Final = re.compile(r"/login#ticket=[A-Za-z0-9_=-]+")
+
+
+async def open_console(edge: str | None, server: str, debate_id: str | None, *, only_print: bool) -> None:
+    """Print a link that signs in once, and open it unless `only_print`. Raise CommandError if the edge gives none."""
+    link = await create_login_link(
+        edge or _find_edge(server), server, f"/debates/{quote(debate_id)}" if debate_id else "/"
+    )
+    print_line(link)
+    if only_print:
+        return
+    if not await asyncio.to_thread(webbrowser.open, link):
+        say("no browser could be opened; open the link yourself, within ten minutes")
+
+
+async def create_login_link(edge: str, server: str, page: str = "/") -> str:
+    """Return a link to a page of the console at `edge` that signs in once, with the credentials for the orchestrator `server`.
+
+    Raise CommandError if the edge does not answer or refuses.
+    """
+    address = _split_address(edge)
+    if address is None:
+        raise CommandError(f"--edge: {edge!r} is no address such as http://127.0.0.1:7400", INVALID_ARGUMENTS)
+    if address.scheme == "http" and not is_loopback(address.hostname or ""):
+        raise CommandError(f"--edge: {edge} would get your key in plaintext; use https", INVALID_ARGUMENTS)
+    origin = f"{address.scheme}://{address.netloc}"
+    headers = channel_settings(server, DEFAULT_TENANT).headers
+    path = await asyncio.to_thread(_ask_for_ticket, origin, dict(headers()) if headers is not None else {})
+    return f"{origin}{path.replace('#', f'?next={quote(page)}#', 1)}"
+
+
+def _find_edge(server: str) -> str:
+    """Return where `parley up` runs the edge of its orchestrator. Raise CommandError for one of another machine."""
+    port = loopback_port(server)
+    if port is None:
+        raise CommandError(
+            f"--edge: name the console of {server}, such as https://parley.example", INVALID_ARGUMENTS
+        )
+    return f"http://{join_address(server.rpartition(':')[0], port - 1)}"
+
+
+def _split_address(edge: str) -> SplitResult | None:
+    try:
+        address = urlsplit(edge)
+    except ValueError:  # brackets without an IPv6 address
+        return None
+    return address if address.scheme in ("http", "https") and address.hostname else None
+
+
+def _ask_for_ticket(origin: str, headers: dict[str, str]) -> str:
+    request = Request(f"{origin}/console/ticket", b"", headers, method="POST")  # noqa: S310 (checked above)
+    try:
+        with urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
+            path: str = json.loads(answer.read(_MAX_BYTES))["path"]
+    except HTTPError as error:
+        raise CommandError(f"{origin} gives no link: {_read_message(error)}", GENERAL) from None
+    except (URLError, OSError, ValueError, LookupError) as error:
+        reason = error.reason if isinstance(error, URLError) else error
+        raise CommandError(
+            f"{origin} is no console that answers ({reason}); start one with parley up, or name it with --edge",
+            GENERAL,
+        ) from None
+    if not _TICKET_PATH.fullmatch(path):  # it is opened in a browser: it must not lead anywhere else
+        raise CommandError(f"{origin} gives no link that this version knows", GENERAL)
+    return path
+
+
+def _read_message(error: HTTPError) -> str:
+    try:
+        return str(json.loads(error.read(_MAX_BYTES))["message"])
+    except (OSError, ValueError, LookupError):
+        return f"status {error.code}"
