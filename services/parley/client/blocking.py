@@ -154,11 +154,17 @@ def _blocking_iterator(
     ) -> Generator[Item, None, None]:
         found, turn = method(self._client, *args, **kwargs), asyncio.Lock()
 
+        asked: asyncio.Task[object] | None = None
+
         async def next_item() -> object:
+            nonlocal asked
             async with turn:
+                asked = asyncio.current_task()
                 return await anext(found, _END)
 
         async def close() -> None:
+            if asked is not None:
+                asked.cancel()  # an interruption may have come before the wait that would have done it
             async with turn:  # a call that was interrupted ends first
                 await found.aclose()
 

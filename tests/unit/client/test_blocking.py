@@ -158,6 +158,22 @@ def test_an_interruption_is_what_it_was_also_where_what_is_iterated_ends_slowly(
         assert client._client.ended.is_set()
 
 
+def test_an_interruption_before_the_wait_for_an_item_begins_ends_the_iteration_too() -> None:
+    with SyncPatient("localhost:1") as client:
+        left = client.many()
+        assert next(left) == 1
+
+        def wait(ask: Any) -> None:
+            client._submit(ask)
+            assert client._client.waiting.wait(10)
+            raise KeyboardInterrupt
+
+        client._wait = wait  # type: ignore[method-assign, assignment]
+        with pytest.raises(KeyboardInterrupt):
+            next(left)
+        assert client._client.ended.is_set()
+
+
 @pytest.mark.parametrize("call", [SyncPatient.one, lambda client: list(client.many())], ids=["one", "many"])
 def test_a_call_of_another_thread_ends_with_the_client(call: Any) -> None:
     with ThreadPoolExecutor(1) as thread:
