@@ -20,13 +20,13 @@ class Up:
 
     command: Command
     file: Path
-    gateway: str
+    server: str
 
     def change(self, text: str) -> str:
         """Change the file; once the log has a line about it, return what agents and routes there are."""
         self.file.write_text(text)
         self.command.wait_for("agents file ")
-        return Command(["agents", "--server", self.gateway], self.file.parent).end().out
+        return Command(["agents", "--server", self.server], self.file.parent).end().out
 
 
 def start(folder: Path, url: str, *options: str, **variables: str) -> Up:
@@ -34,7 +34,7 @@ def start(folder: Path, url: str, *options: str, **variables: str) -> Up:
     given = {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test", "PARLEY_LOG_LEVEL": "info", **untrusted(folder)}
     command = Command(["up", "--port", str(first), *options], folder, {**given, **variables})
     command.wait_for("Ctrl-C stops")
-    return Up(command, folder / "parley.yaml", f"127.0.0.1:{first + 1}")
+    return Up(command, folder / "parley.yaml", f"127.0.0.1:{first}")
 
 
 def untrusted(folder: Path) -> dict[str, str]:

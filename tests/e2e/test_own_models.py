@@ -25,7 +25,7 @@ def test_a_question_that_does_not_fit_is_refused_and_another_size_lets_it_throug
 def test_the_variable_says_it_too(tmp_path: Path, models: str) -> None:
     (tmp_path / "parley.yaml").write_text("routes: [{provider: openai, model: m}]\n")
     ended = run(tmp_path, models, "agents", "--json", PARLEY_CONTEXT_TOKENS="4096")
-    (route,) = [each for each in json.loads(ended.out)["routes"]["routes"] if each["name"] == "openai/m"]
+    (route,) = [each for each in json.loads(ended.out)["routes"] if each["name"] == "openai/m"]
     assert route["context_tokens"] == 4096
 
 
