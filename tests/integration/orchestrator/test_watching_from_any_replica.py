@@ -108,6 +108,11 @@ class Heard:
         assert [event.sequence for event in self.events] == list(range(1, len(self.events) + 1))
         assert kind_of(self.events[-1]) == "closed"
 
+    def check_text(self, step: str, agent: str) -> None:
+        """Check the text of a step: the event with all of it may overtake the last pieces."""
+        assert self.texts[step]
+        assert answer_text(step, agent).startswith(self.texts[step])
+
 
 @asynccontextmanager
 async def replicas(
@@ -139,7 +144,7 @@ async def test_every_event_and_the_text_reach_watchers_of_another_replica_over_o
             hold.release()
         for each in heard:
             each.check()
-            assert each.texts["round/1/refine/bo"] == answer_text("round/1/refine/bo", "bo")
+            each.check_text("round/1/refine/bo", "bo")
             assert each.texts["round/1/critique/ada/of/bo"]
         assert relays.opened == {debate: 1}
         await until(lambda: relays.none_of(debate), "the stream of text ended with its last watcher")
@@ -191,7 +196,7 @@ async def test_text_follows_the_debate_to_its_next_owner(
             await watching
     heard.check()
     assert relays.opened == {debate: 2}
-    assert heard.texts["round/1/refine/bo"] == answer_text("round/1/refine/bo", "bo")
+    heard.check_text("round/1/refine/bo", "bo")
 
 
 async def test_an_owner_that_cannot_be_reached_costs_its_watchers_elsewhere_the_text_and_nothing_else(
