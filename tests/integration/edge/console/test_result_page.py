@@ -43,7 +43,12 @@ async def test_report_and_debate_are_downloaded(page: Page, edge: Edge, tmp_path
         path = tmp_path / (await download.value).suggested_filename
         await (await download.value).save_as(path)
         found[path.name] = path.read_text()
+    async with page.expect_download() as download:
+        await page.get_by_role("link", name="Report (one HTML file)").click()
+    page_of_report = tmp_path / (await download.value).suggested_filename
+    await (await download.value).save_as(page_of_report)
     assert "Is water wet?" in found[f"{debate}.md"]
+    assert "<title>Is water wet?" in page_of_report.read_text()
     assert json.loads(found[f"{debate}.json"])["id"] == debate
 
 

@@ -251,6 +251,7 @@ function createDownloads({ id: debateId, spec }, { signal, notify }) {
   return h(
     "div",
     { class: "buttons", role: "group", "aria-label": "Download" },
+    h("a", { class: "button", href: `/v1/debates/${encodeURIComponent(debateId)}/report.html`, download: `${debateId}.html` }, "Report (one HTML file)"),
     download("Report (Markdown)", `${debateId}.md`, "text/markdown", readReport),
     spec?.format?.startsWith("moderated") ? download("Decision (Markdown)", `${debateId}-decision.md`, "text/markdown", readDecision) : null,
     download("Debate (JSON)", `${debateId}.json`, "application/json", readDebate),
