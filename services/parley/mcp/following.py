@@ -8,7 +8,7 @@ from typing import Final
 
 from parley.client import Event, ParleyClient, event_kind, event_payload
 from parley.mcp.results import cut_line
-from parley.v1.debate_pb2 import Work
+from parley.runtime.work_words import phase_text, work_text
 from parley.v1.event_pb2 import (
     CheckpointOpened,
     PhaseEntered,
@@ -102,15 +102,15 @@ def describe_event(event: Event) -> str:  # noqa: C901, PLR0911 (a case a kind)
         case RoundStarted(number=number, total=total):
             return f"round {number}/{total}"
         case PhaseStarted(activity=activity, title=title, round=number, expected=expected):
-            return cut_line(f"{_name_phase(title or activity, number)}: {expected} to come")
+            return cut_line(f"{phase_text(title or activity, number)}: {expected} to come")
         case PhaseEntered(name=name):
             return cut_line(name)
         case StepStarted(work=work):
-            return cut_line(_describe_work(work))
+            return cut_line(work_text(work))
         case StepSucceeded(work=work):
-            return cut_line(f"{_describe_work(work)}: done") if work.agent_id else ""
+            return cut_line(f"{work_text(work)}: done") if work.agent_id else ""
         case StepFailed(work=work, message=message):
-            return cut_line(f"{_describe_work(work)}: failed: {message}")
+            return cut_line(f"{work_text(work)}: failed: {message}")
         case RoundsEnded(explanation=explanation):
             return cut_line(f"rounds ended: {explanation}")
         case Warned(message=message):
@@ -121,13 +121,3 @@ def describe_event(event: Event) -> str:  # noqa: C901, PLR0911 (a case a kind)
             return "waits for a person"
         case _:
             return event_kind(event).replace("_", " ") if event_kind(event) in _ENDS else ""
-
-
-def _name_phase(name: str, number: int) -> str:
-    return f"round {number} {name}" if number else name
-
-
-def _describe_work(work: Work) -> str:
-    return " ".join(
-        part for part in (work.agent_id, work.doing or work.activity, work.target_agent_id) if part
-    )

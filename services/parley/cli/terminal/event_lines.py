@@ -16,15 +16,14 @@ from parley.cli.terminal.event_texts import (
 from parley.cli.terminal.progress import DebateProgress
 from parley.cli.terminal.words import (
     cost_text,
-    phase_text,
     rounds_text,
     step_text,
     utc_time_text,
     work_phase_text,
-    work_text,
 )
 from parley.client import Event, event_kind, event_payload
 from parley.runtime.printable import printable_line
+from parley.runtime.work_words import phase_text, work_text
 from parley.v1.analysis_pb2 import CLAIM_GROUNDING_UNSUPPORTED, Analysis
 from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import (

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from parley.cli.terminal.agent_text import latest_words, progress_text, text_lines
 from parley.cli.terminal.event_lines import status_line
 from parley.cli.terminal.progress import AgentProgress, AgentsProgress, DebateProgress, PhaseProgress
-from parley.cli.terminal.words import work_text
 from parley.runtime.clock import Clock
 from parley.runtime.printable import picture_text
+from parley.runtime.work_words import work_text
 
 if TYPE_CHECKING:  # heavy: only a terminal needs it
     from rich.console import RenderableType

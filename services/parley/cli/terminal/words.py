@@ -9,6 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.client import DebateStatus
 from parley.runtime.printable import printable, printable_line
+from parley.runtime.work_words import phase_text
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import (
     DEBATE_STATUS_CANCELLED,
@@ -45,18 +46,6 @@ def relation_text(related: RelatedDecision) -> str:
 def work_phase_text(work: Work) -> str:
     """Return the phase of a step: `round 1 proposal`."""
     return phase_text(work.title or work.activity, work.round)
-
-
-def phase_text(name: str, number: int) -> str:
-    """Return `round 1 proposal`; the name alone outside of rounds."""
-    return f"round {number} {name}" if number else name
-
-
-def work_text(work: Work) -> str:
-    """Return `ada criticizes bo`."""
-    return " ".join(
-        part for part in (work.agent_id, work.doing or work.activity, work.target_agent_id) if part
-    )
 
 
 def step_text(work: Work) -> str:
