@@ -1,6 +1,6 @@
 """The tools: hold a debate, start, get, list and steer debates, and search past ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from mcp.server import MCPServer
@@ -103,10 +103,10 @@ class DebateTools:
 
         Takes minutes; progress comes all the way. If it waits for a person who cannot be asked here, it returns what is waited for.
         """
-        wish = Wish(question, "" if format == "default" else format, context, agents, ask)
         with translate_tool_errors():
             call = DebateCall(await self._open_client(ctx), ctx, self._is_stopping)
-            return await call.run(self._specify(wish), cancel_with_call=cancel_with_call)
+            spec = self._specify(question, format, context, agents, ask=ask)
+            return await call.run(spec, cancel_with_call=cancel_with_call)
 
     async def start_debate(
         self,
@@ -118,9 +118,9 @@ class DebateTools:
         ask: _Ask = False,  # noqa: FBT002
     ) -> Started:
         """Start a debate and return its id at once; it runs by itself."""
-        wish = Wish(question, "" if format == "default" else format, context, agents, ask)
         with translate_tool_errors():
-            debate_id = await (await self._open_client(ctx)).create_debate(self._specify(wish))
+            spec = self._specify(question, format, context, agents, ask=ask)
+            debate_id = await (await self._open_client(ctx)).create_debate(spec)
         return Started(debate_id=debate_id, next="it takes minutes; get_debate shows how it stands")
 
     async def get_debate(self, ctx: _Context, debate_id: _DebateId) -> DebateResult:
@@ -198,5 +198,8 @@ class DebateTools:
             found = (await self._open_client(ctx)).search_memory(text, limit=limit, domain=domain)
             return PastDecisions(debates=[to_past_decision(each) async for each in found])
 
-    def _specify(self, wish: Wish) -> DebateSpec:
+    def _specify(
+        self, question: str, format_name: str, context: str, agents: Sequence[str], *, ask: bool
+    ) -> DebateSpec:
+        wish = Wish(question, "" if format_name == "default" else format_name, context, agents, ask)
         return complete_spec(self._create_spec(wish), wish)
