@@ -7,7 +7,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from parley.runtime.contract_settings import enum_labels, fields_of, is_map, setting_of
+from parley.runtime.contract_settings import enum_labels, fields_of, setting_of
 from parley.v1.debate_pb2 import DebateSpec
 from parley.v1.setting_pb2 import Setting
 
@@ -47,7 +47,7 @@ def list_options() -> Mapping[str, Any]:
 def _list_of_field(field: FieldDescriptor, parents: Sequence[str]) -> Iterator[Option]:
     """Yield the option of a field, or those within it. Lists and maps are left to the configuration file."""
     said = setting_of(field)
-    if said is None or said.not_in_file or field.is_repeated or is_map(field):
+    if said is None or said.not_in_file or field.is_repeated:
         return
     path = (*parents, field.json_name)
     if field.message_type is None or field.message_type.full_name == _DURATION:
