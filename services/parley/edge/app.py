@@ -39,7 +39,7 @@ def create_app(settings: EdgeSettings, calls: OrchestratorCalls, is_ready: IsRea
     seal = SessionSeal(
         split_list(settings.edge_session_secrets.get_secret_value()), settings.edge_session_seconds
     )
-    sign_in = SignIn(seal, calls, service.methods_by_name["ListDebates"])
+    sign_in = SignIn(seal, calls)
     events = EventStreams(service.methods_by_name["WatchDebate"], calls)
     reports = Reports(service.methods_by_name["StreamReport"], calls)
     routes: list[BaseRoute] = [

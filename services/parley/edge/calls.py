@@ -10,14 +10,19 @@ import grpc
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
+from starlette.requests import Request
 
 from parley.edge.observation import measure_call
 from parley.runtime.errors import ParleyError, from_rpc_error, is_transport, resource_exhausted, unavailable
 from parley.runtime.watching import WatchStream, watch_events
+from parley.v1 import orchestrator_pb2
 from parley.v1.event_pb2 import Event
-from parley.v1.orchestrator_pb2 import WatchDebateRequest
+from parley.v1.orchestrator_pb2 import ListDebatesRequest, WatchDebateRequest
 
 ORCHESTRATOR: Final = "parley.v1.OrchestratorService"
+_LIST_DEBATES: Final = orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].methods_by_name[
+    "ListDebates"
+]
 _PASSED: Final = ("authorization", "parley-tenant")
 """The trace comes from the context of the request (`observation.py`)."""
 UNARY_SECONDS: Final = 120.0
@@ -51,6 +56,10 @@ class OrchestratorCalls:
             except grpc.aio.AioRpcError as error:
                 raise _to_error(from_rpc_error(error)) from None
         return answer
+
+    async def check_reader(self, headers: Mapping[str, str]) -> None:
+        """Raise ParleyError unless the orchestrator knows the caller, who may read debates."""
+        await self.call(_LIST_DEBATES, ListDebatesRequest(page_size=1), headers)
 
     async def stream(
         self,
@@ -133,6 +142,11 @@ def _serializers(method: MethodDescriptor) -> tuple[Any, Any]:
     return GetMessageClass(method.input_type).SerializeToString, GetMessageClass(
         method.output_type
     ).FromString
+
+
+def find_address(request: Request) -> str:
+    """Return the caller's address, by which streams are counted without credentials; empty if it is not known."""
+    return request.client.host if request.client else ""
 
 
 def select_metadata(headers: Mapping[str, str]) -> list[tuple[str, str]]:

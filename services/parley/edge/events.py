@@ -9,10 +9,10 @@ from typing import Any, Final
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.json_format import MessageToDict
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
-from parley.edge.calls import OrchestratorCalls
-from parley.edge.statuses import http_status
+from parley.edge.calls import OrchestratorCalls, find_address
+from parley.edge.statuses import to_error_object, to_response
 from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.orchestrator_pb2 import WatchDebateRequest, WatchDebateResponse
@@ -32,12 +32,11 @@ class EventStreams:
 
     async def answer(self, request: Request) -> Response:
         """Return the events after `Last-Event-ID`, as they come. 204: the debate has ended, and there are no more."""
-        client = f"{request.client.host}" if request.client else ""
         try:
             wanted = _read_request(request)
         except ParleyError as error:
             return to_response(error)
-        messages = self._calls.stream(self._method, wanted, dict(request.headers), client)
+        messages = self._calls.stream(self._method, wanted, dict(request.headers), find_address(request))
         first = asyncio.ensure_future(anext(messages))
         try:
             await asyncio.wait({first}, timeout=_FIRST_SECONDS)
@@ -80,7 +79,7 @@ async def _write(first: "asyncio.Future[Any]", messages: AsyncGenerator[Any, Non
     except StopAsyncIteration:
         yield _END
     except ParleyError as error:
-        yield f"event: error\ndata: {json.dumps(_to_dict(error))}\n\n"
+        yield f"event: error\ndata: {json.dumps(to_error_object(error))}\n\n"
     finally:
         first.cancel()
         await asyncio.wait({first})
@@ -101,17 +100,3 @@ def _to_text(message: WatchDebateResponse) -> str:
             return f"event: delta\ndata: {json.dumps(MessageToDict(message.delta), ensure_ascii=False)}\n\n"
         case _:
             return ": alive\n\n"
-
-
-def _to_dict(error: ParleyError) -> dict[str, Any]:
-    return {
-        "code": error.code.name.lower(),
-        "reason": error.reason,
-        "message": error.message,
-        **({"retryAfterSeconds": error.retry_after} if error.retry_after is not None else {}),
-    }
-
-
-def to_response(error: ParleyError) -> Response:
-    """Return the error as JSON, with the status that HTTP has for it."""
-    return JSONResponse(_to_dict(error), http_status(error), {"Cache-Control": "no-store"})

@@ -14,8 +14,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from parley.client import ParleyClient
-from parley.edge.calls import OrchestratorCalls, select_metadata
-from parley.edge.events import to_response
+from parley.edge.calls import OrchestratorCalls, find_address, select_metadata
+from parley.edge.statuses import to_response
 from parley.mcp.server import create_server
 from parley.runtime.errors import ParleyError
 
@@ -45,7 +45,7 @@ class McpEndpoint:
         """Answer one request."""
         request = Request(scope)
         try:
-            with self._calls.count_stream(request.headers, request.client.host if request.client else ""):
+            with self._calls.count_stream(request.headers, find_address(request)):
                 await self._manager.handle_request(scope, receive, send)
         except ParleyError as error:
             await to_response(error)(scope, receive, send)

@@ -11,8 +11,8 @@ from grpc import StatusCode
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from parley.edge.calls import OrchestratorCalls
-from parley.edge.events import to_response
+from parley.edge.calls import OrchestratorCalls, find_address
+from parley.edge.statuses import to_response
 from parley.runtime.errors import ParleyError
 from parley.runtime.html_page import PAGE_POLICY, render_page
 from parley.runtime.large_texts import in_thread_if_large
@@ -54,9 +54,8 @@ class Reports:
 
     async def _pieces(self, request: Request) -> AsyncGenerator[str, None]:
         wanted = StreamReportRequest(debate_id=request.path_params["debate_id"])
-        client = request.client.host if request.client else ""
         found: AsyncGenerator[Message, None] = self._calls.stream(
-            self._method, wanted, dict(request.headers), client
+            self._method, wanted, dict(request.headers), find_address(request)
         )
         async with aclosing(found):
             async for each in found:

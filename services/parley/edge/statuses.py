@@ -1,8 +1,9 @@
-"""The HTTP status of an error."""
+"""An error as an HTTP answer."""
 
-from typing import Final
+from typing import Any, Final
 
 from grpc import StatusCode
+from starlette.responses import JSONResponse
 
 from parley.runtime.errors import ParleyError
 
@@ -24,3 +25,18 @@ _STATUSES: Final = {
 def http_status(error: ParleyError) -> int:
     """Return the status; 500 for an error of ours."""
     return _STATUSES.get(error.code, 500)
+
+
+def to_error_object(error: ParleyError) -> dict[str, Any]:
+    """Return `{code, reason, message, retryAfterSeconds}`, the last if it helps to wait."""
+    return {
+        "code": error.code.name.lower(),
+        "reason": error.reason,
+        "message": error.message,
+        **({"retryAfterSeconds": error.retry_after} if error.retry_after is not None else {}),
+    }
+
+
+def to_response(error: ParleyError) -> JSONResponse:
+    """Return the error as JSON, with its status."""
+    return JSONResponse(to_error_object(error), http_status(error), {"Cache-Control": "no-store"})

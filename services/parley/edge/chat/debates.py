@@ -28,7 +28,6 @@ from parley.v1.orchestrator_pb2 import (
     GetDebateRequest,
     GetDebateResponse,
     InterveneRequest,
-    ListDebatesRequest,
 )
 
 _CREATE_SECONDS: Final = 5.0
@@ -66,7 +65,7 @@ class ChatDebates:
 
     async def check_reader(self, caller: Caller) -> None:
         """Raise ParleyError unless the orchestrator knows the caller, who may read debates."""
-        await self._calls.call(self._methods["ListDebates"], ListDebatesRequest(page_size=1), caller.headers)
+        await self._calls.check_reader(caller.headers)
 
     async def create(self, spec: DebateSpec, caller: Caller) -> str:
         """Start a debate and return its id; the same `Idempotency-Key` is the same debate."""

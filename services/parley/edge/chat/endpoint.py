@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from parley.edge.calls import find_address
 from parley.edge.chat.catalogue import Catalogue
 from parley.edge.chat.debates import Answer, Caller, ChatDebates
 from parley.edge.chat.errors import refuse, to_error_response
@@ -181,7 +182,7 @@ def chat_routes(catalogue: Catalogue, debates: ChatDebates) -> list[Route]:
 
 
 def _caller(request: Request) -> Caller:
-    return Caller(dict(request.headers), request.client.host if request.client else "")
+    return Caller(dict(request.headers), find_address(request))
 
 
 async def _read_body(request: Request) -> bytes:

@@ -13,16 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from google.protobuf.descriptor import MethodDescriptor
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from parley.edge.calls import OrchestratorCalls
-from parley.edge.events import to_response
+from parley.edge.statuses import to_response
 from parley.runtime.errors import ParleyError
-from parley.v1.orchestrator_pb2 import ListDebatesRequest
 
 COOKIE: Final = "parley-session"
 TICKET_SECONDS: Final = 600
@@ -96,27 +94,30 @@ class SessionCookie:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
         if scope["type"] == "http":
-            headers = Headers(scope=scope)
-            cookie = Request(scope).cookies.get(COOKIE, "")
-            may_use = scope["method"] in _SAFE or "origin" in headers
-            credentials = self._seal.open_session(cookie) if cookie and may_use else None
-            if credentials is not None and "authorization" not in headers:
+            credentials = self._find_credentials(scope)
+            if credentials is not None:
                 scope = {**scope, "headers": list(scope["headers"])}
-                changed = MutableHeaders(scope=scope)
-                changed["authorization"] = credentials.authorization
-                if credentials.tenant and "parley-tenant" not in headers:
-                    changed["parley-tenant"] = credentials.tenant
+                headers = MutableHeaders(scope=scope)
+                headers["authorization"] = credentials.authorization
+                if credentials.tenant:
+                    headers.setdefault("parley-tenant", credentials.tenant)
         await self._app(scope, receive, send)
+
+    def _find_credentials(self, scope: Scope) -> Credentials | None:
+        headers = Headers(scope=scope)
+        may_use = scope["method"] in _SAFE or "origin" in headers
+        if "authorization" in headers or not may_use:
+            return None
+        cookie = Request(scope).cookies.get(COOKIE, "")
+        return self._seal.open_session(cookie) if cookie else None
 
 
 class SignIn:
     """Signs people in and out, and creates tickets for those who are known already."""
 
-    def __init__(self, seal: SessionSeal, calls: OrchestratorCalls, method: MethodDescriptor) -> None:
-        """Sign in by `seal`; credentials are tried by `method`, which is `ListDebates`."""
+    def __init__(self, seal: SessionSeal, calls: OrchestratorCalls) -> None:
         self._seal = seal
         self._calls = calls
-        self._method = method
 
     async def create_session(self, request: Request) -> Response:
         """Set the cookie for `{"key": …, "tenant": …}` or `{"ticket": …}`. 401: they are not valid."""
@@ -167,7 +168,7 @@ class SignIn:
             **({"parley-tenant": credentials.tenant} if credentials.tenant else {}),
         }
         try:
-            await self._calls.call(self._method, ListDebatesRequest(page_size=1), headers)
+            await self._calls.check_reader(headers)
         except ParleyError as error:
             return to_response(error)
         return None
