@@ -16,6 +16,7 @@ from openai import AsyncOpenAI
 from tests.integration.edge.conftest import Edge
 from tests.support.guides import find_blocks
 from tests.support.ports import free_ports
+from tests.support.programs import run_program
 
 pytestmark = pytest.mark.long
 
@@ -30,22 +31,7 @@ async def ran(
     command: Sequence[str | Path], folder: Path, seconds: float, variables: Mapping[str, str] | None = None
 ) -> tuple[int, str, str]:
     """What a command comes to: its exit code, stdout and stderr."""
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=folder,
-        env={**os.environ, **(variables or {})},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        async with asyncio.timeout(seconds):
-            out, err = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
+    return await run_program(command, folder, seconds, {**os.environ, **(variables or {})})
 
 
 async def install(package: str, folder: Path) -> Path:

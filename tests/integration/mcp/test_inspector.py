@@ -1,6 +1,5 @@
 """The protocol's own inspector, as a command, against both transports: it checks what it gets against the protocol."""
 
-import asyncio
 import json
 import os
 import shutil
@@ -11,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support.orchestration import Orchestrator
+from tests.support.programs import run_program
 
 INSPECTOR: Final = "@modelcontextprotocol/inspector@0.15.0"
 INSTALL_SECONDS: Final = 240
@@ -23,22 +23,7 @@ async def run(*command: str, folder: Path, seconds: float = RUN_SECONDS) -> tupl
     """What a command comes to: its exit code, stdout and stderr."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PARLEY_")}
     path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)])
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=folder,
-        env={**kept, "PATH": path, "HOME": str(folder)},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        async with asyncio.timeout(seconds):
-            out, err = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
+    return await run_program(command, folder, seconds, {**kept, "PATH": path, "HOME": str(folder)})
 
 
 async def test_the_inspector_lists_the_tools_holds_a_debate_and_reads_its_report(

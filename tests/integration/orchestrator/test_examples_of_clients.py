@@ -1,6 +1,5 @@
 """The examples of examples/, run as they are written against an orchestrator over real gRPC."""
 
-import asyncio
 import os
 import shutil
 import sys
@@ -12,6 +11,7 @@ import pytest
 
 from parley.client import ParleyClient
 from tests.support.orchestration import Orchestrator
+from tests.support.programs import run_program
 
 ROOT: Final = Path(__file__).parent.parent.parent.parent
 NODE: Final = ROOT / "examples" / "node"
@@ -25,22 +25,7 @@ async def ran(command: Sequence[str], folder: Path, seconds: float = RUN_SECONDS
     """What a command comes to: its exit code, stdout and stderr."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PARLEY_")}
     path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)])
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=folder,
-        env={**kept, "PATH": path},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        async with asyncio.timeout(seconds):
-            out, err = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
+    return await run_program(command, folder, seconds, {**kept, "PATH": path})
 
 
 @pytest.mark.long
