@@ -32,6 +32,19 @@ async def test_a_link_to_a_contribution_opens_its_round(page: Page, edge: Edge) 
     await expect(page.get_by_role("article", name="Bo: refinement")).to_be_in_viewport()
 
 
+async def test_a_link_within_the_page_leaves_what_is_open_as_it_is(page: Page, edge: Edge) -> None:
+    debate = await edge.create()
+    await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
+    await page.goto(f"/debates/{debate}/result")
+    await page.get_by_text("Round 1 of 1").click()
+    await page.get_by_role("link", name="Link to Ada: refinement").click()
+    await page.wait_for_url("**/result#step-round-1-refine-ada")
+    await page.evaluate("new Promise(requestAnimationFrame)")
+    await expect(page.get_by_role("article", name="Ada: refinement")).to_be_visible()
+    asked = "performance.getEntriesByType('resource').filter(each => each.name.includes('GetAnswer')).length"
+    assert await page.evaluate(asked) == 1
+
+
 async def test_report_and_debate_are_downloaded(page: Page, edge: Edge, tmp_path: Path) -> None:
     debate = await edge.create()
     await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)

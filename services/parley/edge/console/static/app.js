@@ -31,12 +31,14 @@ const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const notices = /** @type {HTMLElement} */ (document.getElementById("notices"));
 const signOut = /** @type {HTMLButtonElement} */ (document.getElementById("sign-out"));
 let leaving = new AbortController();
+let shown = "";
 
 async function show() {
   leaving.abort();
   leaving = new AbortController();
   const { signal } = leaving;
   const path = location.pathname;
+  shown = path + location.search;
   signOut.hidden = path === "/login";
   for (const link of document.querySelectorAll("nav a")) {
     if (link.getAttribute("href") === path) link.setAttribute("aria-current", "page");
@@ -103,8 +105,8 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   go(link.pathname + link.search + link.hash);
 });
-addEventListener("popstate", (event) => {
-  if (event.state === null || event.state === undefined) show();
+addEventListener("popstate", () => {
+  if (location.pathname + location.search !== shown) show(); // a link within a page comes here too
 });
 signOut.addEventListener("click", async () => {
   await fetch("/console/session", { method: "DELETE" });
