@@ -142,7 +142,7 @@ export class DebateLog {
   stage(round) {
     const last = this.stages.at(-1);
     if (round === 0 && last) return last.round === 0 ? last : this.stages.find(isConclusion) ?? this.addStage(0);
-    return this.stages.find((each) => each.round === round && (round !== 0 || each === last)) ?? this.addStage(round);
+    return this.stages.find((each) => each.round === round) ?? this.addStage(round);
   }
 
   /**

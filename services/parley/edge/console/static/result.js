@@ -22,7 +22,6 @@ export async function open(page) {
   }
   const answer = await call("GetAnswer", { debateId }, signal);
   const log = new DebateLog();
-  const names = (/** @type {string} */ id) => log.name(id);
   /** @type {Map<number, number>} */
   const agreement = new Map();
   const later = h("div", {}, h("p", { class: "hint" }, "Reading what was said …"));
@@ -42,7 +41,7 @@ export async function open(page) {
         readAgreement(agreement, event);
       },
       onEnd: () => {
-        replace(later, ...createRest(debateId, log, agreement, answer, names, signal));
+        replace(later, ...createRest(debateId, log, agreement, answer, signal));
         if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
       },
       onError: (error) => replace(later, h("p", { class: "failure", role: "alert" }, error.message)),
@@ -72,14 +71,13 @@ function readAgreement(agreement, event) {
  * @param {DebateLog} log
  * @param {Map<number, number>} agreement
  * @param {any} answer
- * @param {(id: string) => string} names
  * @param {AbortSignal} signal
  * @returns {(Node | null)[]}
  */
-function createRest(debateId, log, agreement, answer, names, signal) {
+function createRest(debateId, log, agreement, answer, signal) {
   const { effect } = log.outcome ?? {};
   return [
-    effect ? createDecision(effect, names) : null,
+    effect ? createDecision(effect, log) : null,
     createAgreement(agreement),
     createGraph(log),
     createOnDemand("What the answer rests on", async () => (await call("GetAnalysis", { debateId }, signal)).markdown),
@@ -91,9 +89,9 @@ function createRest(debateId, log, agreement, answer, names, signal) {
 
 /**
  * @param {any} effect
- * @param {(id: string) => string} names
+ * @param {DebateLog} log
  */
-function createDecision(effect, names) {
+function createDecision(effect, log) {
   const confidence = effect.confidence ?? {};
   const sure =
     confidence.percent === undefined
@@ -115,7 +113,7 @@ function createDecision(effect, names) {
           { class: effect.decidedPosition === index + 1 ? "decided" : null },
           h("p", {}, h("bdi", {}, printable(each.text ?? "")), effect.decidedPosition === index + 1 ? h("strong", {}, " (decided)") : null),
           createBar(each.firstShare ?? 0, "of the first drafts"),
-          createBar(each.lastShare ?? 0, `in the end${each.lastAgentIds?.length ? `: ${each.lastAgentIds.map(names).map(printable).join(", ")}` : ""}`),
+          createBar(each.lastShare ?? 0, `in the end${each.lastAgentIds?.length ? `: ${each.lastAgentIds.map((/** @type {string} */ id) => printable(log.name(id))).join(", ")}` : ""}`),
           each.ballots ? h("p", { class: "hint" }, `${each.ballots} ballots`) : null,
         ),
       ),
@@ -125,7 +123,7 @@ function createDecision(effect, names) {
           "p",
           {},
           "Changed position: ",
-          effect.changes.map((/** @type {any} */ each) => `${printable(names(each.agentId))}${each.round ? ` in round ${each.round}` : ""}`).join(", "),
+          effect.changes.map((/** @type {any} */ each) => `${printable(log.name(each.agentId))}${each.round ? ` in round ${each.round}` : ""}`).join(", "),
         )
       : null,
   );
