@@ -55,7 +55,11 @@ def _find_edge(server: str) -> str:
         raise CommandError(
             f"--edge: name the console of {server}, such as https://parley.example", INVALID_ARGUMENTS
         )
-    return f"http://{join_address(server.rpartition(':')[0], port - 1)}"
+    from parley.local import consecutive_ports
+
+    edge = consecutive_ports(port).edge
+    assert edge is not None
+    return f"http://{join_address(server.rpartition(':')[0], edge)}"
 
 
 def _split_address(edge: str) -> SplitResult | None:
