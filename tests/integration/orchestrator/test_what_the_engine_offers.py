@@ -150,10 +150,11 @@ async def test_a_structured_answer_is_recorded_as_it_was_given_and_as_people_rea
     async with stage.replica(clock=clock) as replica:
         debate = await replica.create(spec())
         events = await finished(stage, replica, clock, debate)
-    (ballot,) = [
+    # The fourth vote is left out if three are enough before it comes, and any of the four may be that one.
+    ballot, *_ = [
         event.payload.reply
         for event in events
-        if isinstance(event.payload, StepSucceeded) and event.key == "vote/ada"
+        if isinstance(event.payload, StepSucceeded) and event.key.startswith("vote/")
     ]
     assert json.loads(ballot.text)["choice"] == "tea"
     assert ballot.rendered == "votes for tea, since it is warm"
