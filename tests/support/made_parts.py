@@ -14,6 +14,7 @@ from typing import Any, Final
 from google.protobuf.descriptor import FieldDescriptor
 
 from parley.client import GatewayClient, ParleyClient, RatingsClient
+from parley.client.connection import Connection
 from parley.config.contract_keys import Key, keys_of
 from parley.config.formats import FORMAT_SETTINGS
 from parley.runtime.contract_settings import enum_labels
@@ -88,7 +89,8 @@ def _default(key: Key) -> str:
 def _blocking_methods(client: type) -> str:
     """Return the methods of a client in their blocking form."""
     lines = []
-    for name, method in vars(client).items():
+    kinds = [each for each in client.__mro__ if issubclass(each, Connection) and each is not Connection]
+    for name, method in (item for kind in kinds for item in vars(kind).items()):
         if not name.startswith("_") and inspect.isfunction(method):
             is_iterator = "AsyncGenerator" in str(inspect.signature(method).return_annotation)
             wrapper = "_blocking_iterator" if is_iterator else "_blocking_call"

@@ -16,6 +16,7 @@ from parley.v1 import (
     convergence_pb2,
     debate_pb2,
     gateway_pb2,
+    hook_pb2,
     key_pb2,
     memory_pb2,
     orchestrator_pb2,
@@ -40,6 +41,7 @@ _USUAL: Final[Mapping[str, Any]] = {
 }
 """A right value of each field that means the same in every request."""
 
+_HOOK: Final = "hook-0123456789ab"
 _POSITIONS = [
     convergence_pb2.AgentPosition(
         agent_id="one", position="Keep one service.", text="One is enough for four people."
@@ -72,6 +74,17 @@ _SPECIAL: Sequence[Message] = (
     orchestrator_pb2.ListDebatesRequest(page_size=3, labels={"team": "payments", "stage": "draft"}),
     key_pb2.CreateKeyRequest(request_id="fuzz", name="ci", roles=[ACCESS_ROLE_READ]),
     key_pb2.RevokeKeyRequest(key_id="0123456789ab"),
+    hook_pb2.CreateHookRequest(
+        request_id="fuzz",
+        name="ci",
+        target=hook_pb2.HookTarget(stdout=hook_pb2.StdoutTarget()),
+        events=[hook_pb2.HOOK_EVENT_CONCLUDED],
+    ),
+    hook_pb2.DeleteHookRequest(hook_id=_HOOK),
+    hook_pb2.RotateHookSecretRequest(request_id="fuzz", hook_id=_HOOK),
+    hook_pb2.TestHookRequest(hook_id=_HOOK),
+    hook_pb2.ListDeliveriesRequest(page_size=3, hook_id=_HOOK, state=hook_pb2.DELIVERY_STATE_DEAD),
+    hook_pb2.ResendDeliveryRequest(delivery_id=f"dlv-{'0' * 32}"),
     orchestrator_pb2.WatchDebateRequest(debate_id=DEBATE, after_sequence=1),
     orchestrator_pb2.InterveneRequest(
         request_id="fuzz",

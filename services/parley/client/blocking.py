@@ -221,6 +221,13 @@ class SyncParleyClient(SyncConnection[ParleyClient]):
     create_key = _blocking_call(ParleyClient.create_key)
     list_keys = _blocking_iterator(ParleyClient.list_keys)
     revoke_key = _blocking_call(ParleyClient.revoke_key)
+    create_hook = _blocking_call(ParleyClient.create_hook)
+    list_hooks = _blocking_iterator(ParleyClient.list_hooks)
+    delete_hook = _blocking_call(ParleyClient.delete_hook)
+    rotate_hook_secret = _blocking_call(ParleyClient.rotate_hook_secret)
+    test_hook = _blocking_call(ParleyClient.test_hook)
+    list_deliveries = _blocking_iterator(ParleyClient.list_deliveries)
+    resend_delivery = _blocking_call(ParleyClient.resend_delivery)
     # end of ParleyClient
     export = _blocking_call(export)
 

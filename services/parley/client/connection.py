@@ -1,5 +1,6 @@
 """A connection to one service, and calls over it that are retried."""
 
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from functools import partial
@@ -99,3 +100,8 @@ class Connection(ABC):
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token
+
+
+def create_request_id() -> str:
+    """Return an id for a request that can be sent again."""
+    return uuid.uuid4().hex

@@ -1,15 +1,14 @@
 """The client of the orchestrator."""
 
-import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Final
 
-import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from parley.client.connection import Connection
+from parley.client.connection import create_request_id
+from parley.client.hooks import HookClient
 from parley.client.large_debate import TOO_LARGE, fill_answer, fill_contributions, fill_documents
 from parley.runtime.errors import ParleyError
 from parley.runtime.watching import LogStream, TextPiece, WatchStream, read_stored_events, watch_events
@@ -20,7 +19,6 @@ from parley.v1 import (
     key_pb2,
     memory_pb2,
     orchestrator_pb2,
-    orchestrator_pb2_grpc,
     ratings_pb2,
 )
 
@@ -29,20 +27,17 @@ _PAGE_BYTES: Final = 12 * 1024 * 1024
 """The size of a page of contributions: the server reads the whole log for each page, so large pages cost it least."""
 
 
-class ParleyClient(Connection):
+class ParleyClient(HookClient):
     """Debates of one tenant at an orchestrator; use it as `async with`.
 
     Every call may be repeated safely, and is retried for up to `patience` seconds if the connection breaks or a
     replica stops. Failures are ParleyError.
     """
 
-    def _create_stub(self, connected: grpc.aio.Channel) -> None:
-        self._stub = orchestrator_pb2_grpc.OrchestratorServiceStub(connected)
-
     async def create_debate(self, spec: debate_pb2.DebateSpec, request_id: str | None = None) -> str:
         """Start a debate and return its id; the same `request_id` with the same spec is the same debate."""
         request = orchestrator_pb2.CreateDebateRequest(
-            request_id=request_id or _create_request_id(), spec=spec
+            request_id=request_id or create_request_id(), spec=spec
         )
         return (await self._call(self._stub.CreateDebate, request)).debate_id
 
@@ -172,7 +167,7 @@ class ParleyClient(Connection):
         The latest feedback counts. The same `request_id` again changes nothing.
         """
         request = orchestrator_pb2.SubmitFeedbackRequest(
-            request_id=request_id or _create_request_id(), debate_id=debate_id, value=value, message=message
+            request_id=request_id or create_request_id(), debate_id=debate_id, value=value, message=message
         )
         return (await self._call(self._stub.SubmitFeedback, request)).feedback
 
@@ -386,7 +381,7 @@ class ParleyClient(Connection):
         Another call with the same `request_id` fails with KEY_EXISTS.
         """
         request = key_pb2.CreateKeyRequest(
-            request_id=request_id or _create_request_id(), name=name, roles=roles, budget=budget
+            request_id=request_id or create_request_id(), name=name, roles=roles, budget=budget
         )
         if expires is not None:
             request.expire_time.FromDatetime(expires)
@@ -426,7 +421,7 @@ class ParleyClient(Connection):
         self, debate_id: str, request_id: str | None, intervention: debate_pb2.Intervention
     ) -> int:
         request = orchestrator_pb2.InterveneRequest(
-            request_id=request_id or _create_request_id(), debate_id=debate_id, intervention=intervention
+            request_id=request_id or create_request_id(), debate_id=debate_id, intervention=intervention
         )
         return (await self._call(self._stub.Intervene, request)).sequence
 
@@ -437,7 +432,3 @@ def _to_timestamp(time: datetime | None) -> Timestamp | None:
     stamp = Timestamp()
     stamp.FromDatetime(time)
     return stamp
-
-
-def _create_request_id() -> str:
-    return uuid.uuid4().hex

@@ -8,13 +8,19 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 from parley.orchestrator import metrics
 from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.allowance.usage import TENANT_USE, MeteredLog, TenantUsage
+from parley.orchestrator.api.answer_for_hooks import write_answer
 from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.servicer import OrchestratorServicer
+from parley.orchestrator.delivery.channels.channels import Channels
+from parley.orchestrator.delivery.deliveries import DELIVERIES, DeliveryStore
+from parley.orchestrator.delivery.hooks import HOOKS
+from parley.orchestrator.delivery.service import create_service
 from parley.orchestrator.engine.debate_deleter import DebateDeleter
 from parley.orchestrator.engine.execution import leaf_exceptions
 from parley.orchestrator.engine.feedback_reporter import FeedbackReporter
@@ -124,12 +130,13 @@ async def build(
         reporter = FeedbackReporter(
             feedback, dependencies.services.ratings, dependencies.services.memory, clock
         )
-        deletion_store = DeletionStore(store.documents)
+        deletion_store, deliveries = DeletionStore(store.documents), DeliveryStore(store.documents)
         deletions = DebateDeleter(
             log=log,
             index=index,
             inbox=dependencies.inbox,
             feedback=feedback,
+            deliveries=deliveries,
             store=deletion_store,
             services=dependencies.services,
             clock=clock,
@@ -137,12 +144,23 @@ async def build(
         )
         keys = KeyStore(store.documents)
         uses = KeyUses(keys, clock)
+        debates, delivery_channels = FoldedDebates(store.log, index), Channels()
+        delivery = create_service(
+            store.documents,
+            store.log,
+            index,
+            clock,
+            create_channel=delivery_channels.create,
+            write_answer=partial(write_answer, debates, formats),
+            public_url=settings.public_url,
+            kept_for=timedelta(days=settings.delivery_days),
+        )
         feeds = Feeds(store.log, heartbeat_seconds=settings.heartbeat_seconds)
         forwarding = DeltaForwarder(index, feeds, deltas, dependencies.owner, to_replicas)
         servicer = OrchestratorServicer(
             log=store.log,
             index=index,
-            debates=FoldedDebates(store.log, index),
+            debates=debates,
             formats=formats,
             roles=roles,
             intake=Intake(log, index, dependencies.inbox, deletion_store, runner, clock),
@@ -155,6 +173,8 @@ async def build(
             deletions=deletions,
             allowance=allowance,
             keys=TenantKeys(keys, clock, is_enabled="key" in settings.auth_methods),
+            hooks=delivery.hooks,
+            channels=delivery_channels,
             agents=ClientGateway(gateway),
             memory=ClientMemory(memory),
             ratings=ClientRatings(ratings),
@@ -174,6 +194,7 @@ async def build(
             background_task("storing when keys are used", uses.run()) if not reading else nullcontext(),
             background_task("running debates", _run(runner)),
             background_task("reporting feedback", reporter.run()),
+            background_task("delivering to hooks", delivery.run()) if not reading else nullcontext(),
             # A process that only reads debates deletes none.
             background_task("deleting debates", deletions.run()) if settings.max_debates else nullcontext(),
             background_task("releasing debates", _drain_on_stop(draining, runner)),
@@ -195,7 +216,9 @@ async def _open_store(url: str, *, reading: bool) -> AsyncGenerator[Store, None]
     async with AsyncExitStack() as stack:
         with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(url, NAME, reading=reading))
-            await store.documents.prepare(DEBATES, INBOX, FEEDBACK, DELETIONS, KEYS, TENANT_USE)
+            await store.documents.prepare(
+                DEBATES, INBOX, FEEDBACK, DELETIONS, KEYS, TENANT_USE, HOOKS, DELIVERIES
+            )
         yield store
 
 

@@ -54,6 +54,14 @@ _tenant_tokens: Final = _meter.create_counter(
 _tenant_cost: Final = _meter.create_counter(
     "parley.tenant.cost", "{microdollar}", "Millionths of a US dollar of debates that ended, by tenant."
 )
+_deliveries: Final = _meter.create_counter(
+    "parley.deliveries",
+    "{try}",
+    "Tries to send a delivery to a hook, by outcome: delivered, failed (it is tried again) or dead.",
+)
+_oldest_delivery: Final = _meter.create_gauge(
+    "parley.delivery.oldest", "s", "How long the delivery has waited that waits longest, on all replicas."
+)
 
 
 def initialize() -> None:
@@ -113,3 +121,13 @@ def record_debate_end(
         _tenant_tokens.add(tokens, labels)
     if cost_micros:
         _tenant_cost.add(cost_micros, labels)
+
+
+def count_delivery(outcome: str) -> None:
+    """Count a try to send a delivery: `delivered`, `failed` or `dead`."""
+    _deliveries.add(1, {"parley.outcome": outcome})
+
+
+def set_oldest_delivery(seconds: float) -> None:
+    """Set how long the delivery has waited that waits longest; 0 if none waits."""
+    _oldest_delivery.set(seconds)

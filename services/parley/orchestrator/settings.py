@@ -110,6 +110,17 @@ class OrchestratorSettings(ServiceSettings):
         description="Seconds after an answer within which it is sent to ratings and memory, else a warning is recorded; "
         "0: no limit.",
     )
+    delivery_days: float = Field(
+        default=14.0,
+        gt=0,
+        le=36_500,
+        description="Days that deliveries to hooks are listed after they were delivered or became dead letters.",
+    )
+    public_url: str = Field(
+        default="",
+        pattern=r"^(https?://[^\s@?#]+[^\s@?#/])?$",
+        description="Where people reach the edge's console, such as https://parley.example.org: deliveries to hooks link to a debate's page there. Unset: they have no link.",
+    )
     follow_up_url: SecretStr | None = Field(
         default=None,
         description="Where an issue is created from a decision, if the person wants one: a URL that takes a POST of title, body and "

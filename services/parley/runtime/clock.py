@@ -36,3 +36,15 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Wait that long; zero or less gives other tasks a turn."""
         await asyncio.sleep(max(seconds, 0.0))
+
+
+async def wait_or_timeout(event: asyncio.Event, clock: Clock, seconds: float) -> bool:
+    """Wait for an event, at most so long by this clock. Return whether it is set."""
+    waits = [asyncio.ensure_future(event.wait()), asyncio.ensure_future(clock.sleep(seconds))]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waits:
+            each.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+    return event.is_set()

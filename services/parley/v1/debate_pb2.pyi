@@ -241,6 +241,7 @@ class DebateSpec(_message.Message):
     DOMAIN_FIELD_NUMBER: _builtins.int
     CLARIFICATIONS_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    HOOK_IDS_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
     ANALYSIS_FIELD_NUMBER: _builtins.int
     RESEARCH_FIELD_NUMBER: _builtins.int
@@ -310,6 +311,12 @@ class DebateSpec(_message.Message):
         """
 
     @_builtins.property
+    def hook_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of hooks of the tenant that are told of this debate although they are told only of debates that name them. At most 8. Each is told
+        of the events that it was created for.
+        """
+
+    @_builtins.property
     def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Facts of the caller about the situation that the answer is for, such as `team`: `Payments`. Every agent is shown them with the
         question, in the order of their names.
@@ -350,6 +357,7 @@ class DebateSpec(_message.Message):
         domain: _builtins.str = ...,
         clarifications: Global___Clarifications | None = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        hook_ids: _abc.Iterable[_builtins.str] | None = ...,
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         analysis: _builtins.bool | None = ...,
         research: _builtins.bool | None = ...,
@@ -363,7 +371,7 @@ class DebateSpec(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "_knowledge", b"_knowledge", "_patterns", b"_patterns", "_research", b"_research", "analysis", b"analysis", "arena", b"arena", "clarifications", b"clarifications", "evaluation", b"evaluation", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "knowledge", b"knowledge", "limits", b"limits", "moderated", b"moderated", "panel", b"panel", "patterns", b"patterns", "research", b"research"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "_knowledge", b"_knowledge", "_patterns", b"_patterns", "_research", b"_research", "agents", b"agents", "analysis", b"analysis", "arena", b"arena", "clarifications", b"clarifications", "concurrency", b"concurrency", "context", b"context", "domain", b"domain", "environment", b"environment", "evaluation", b"evaluation", "format", b"format", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "knowledge", b"knowledge", "labels", b"labels", "limits", b"limits", "max_output_tokens", b"max_output_tokens", "moderated", b"moderated", "panel", b"panel", "patterns", b"patterns", "question", b"question", "research", b"research", "research_pages", b"research_pages"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "_knowledge", b"_knowledge", "_patterns", b"_patterns", "_research", b"_research", "agents", b"agents", "analysis", b"analysis", "arena", b"arena", "clarifications", b"clarifications", "concurrency", b"concurrency", "context", b"context", "domain", b"domain", "environment", b"environment", "evaluation", b"evaluation", "format", b"format", "format_settings", b"format_settings", "history_limit", b"history_limit", "hook_ids", b"hook_ids", "judge", b"judge", "knowledge", b"knowledge", "labels", b"labels", "limits", b"limits", "max_output_tokens", b"max_output_tokens", "moderated", b"moderated", "panel", b"panel", "patterns", b"patterns", "question", b"question", "research", b"research", "research_pages", b"research_pages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__analysis: _TypeAlias = _typing.Literal["analysis"]  # noqa: Y015
     _WhichOneofArgType__analysis: _TypeAlias = _typing.Literal["_analysis", b"_analysis"]  # noqa: Y015

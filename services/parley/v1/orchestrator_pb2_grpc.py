@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from parley.v1 import hook_pb2 as parley_dot_v1_dot_hook__pb2
 from parley.v1 import key_pb2 as parley_dot_v1_dot_key__pb2
 from parley.v1 import memory_pb2 as parley_dot_v1_dot_memory__pb2
 from parley.v1 import orchestrator_pb2 as parley_dot_v1_dot_orchestrator__pb2
@@ -183,6 +184,41 @@ class OrchestratorServiceStub:
                 '/parley.v1.OrchestratorService/RevokeKey',
                 request_serializer=parley_dot_v1_dot_key__pb2.RevokeKeyRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_key__pb2.RevokeKeyResponse.FromString,
+                _registered_method=True)
+        self.CreateHook = channel.unary_unary(
+                '/parley.v1.OrchestratorService/CreateHook',
+                request_serializer=parley_dot_v1_dot_hook__pb2.CreateHookRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_hook__pb2.CreateHookResponse.FromString,
+                _registered_method=True)
+        self.ListHooks = channel.unary_unary(
+                '/parley.v1.OrchestratorService/ListHooks',
+                request_serializer=parley_dot_v1_dot_hook__pb2.ListHooksRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_hook__pb2.ListHooksResponse.FromString,
+                _registered_method=True)
+        self.DeleteHook = channel.unary_unary(
+                '/parley.v1.OrchestratorService/DeleteHook',
+                request_serializer=parley_dot_v1_dot_hook__pb2.DeleteHookRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_hook__pb2.DeleteHookResponse.FromString,
+                _registered_method=True)
+        self.RotateHookSecret = channel.unary_unary(
+                '/parley.v1.OrchestratorService/RotateHookSecret',
+                request_serializer=parley_dot_v1_dot_hook__pb2.RotateHookSecretRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_hook__pb2.RotateHookSecretResponse.FromString,
+                _registered_method=True)
+        self.TestHook = channel.unary_unary(
+                '/parley.v1.OrchestratorService/TestHook',
+                request_serializer=parley_dot_v1_dot_hook__pb2.TestHookRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_hook__pb2.TestHookResponse.FromString,
+                _registered_method=True)
+        self.ListDeliveries = channel.unary_unary(
+                '/parley.v1.OrchestratorService/ListDeliveries',
+                request_serializer=parley_dot_v1_dot_hook__pb2.ListDeliveriesRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_hook__pb2.ListDeliveriesResponse.FromString,
+                _registered_method=True)
+        self.ResendDelivery = channel.unary_unary(
+                '/parley.v1.OrchestratorService/ResendDelivery',
+                request_serializer=parley_dot_v1_dot_hook__pb2.ResendDeliveryRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_hook__pb2.ResendDeliveryResponse.FromString,
                 _registered_method=True)
 
 
@@ -510,6 +546,73 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateHook(self, request, context):
+        """Creates a hook of the caller's tenant: what is recorded in its debates from now on is sent there, at least once.
+
+        Errors: INVALID_ARGUMENT (every bad field; a target that the operator does not allow); ALREADY_EXISTS `HOOK_EXISTS` (this request id
+        has created one, whose secret was returned then: if it is lost, ask for a new one with RotateHookSecret); RESOURCE_EXHAUSTED
+        `TOO_MANY_HOOKS`; UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListHooks(self, request, context):
+        """Lists the hooks of the caller's tenant, oldest first.
+
+        Errors: INVALID_ARGUMENT (bad page token or page size); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteHook(self, request, context):
+        """Deletes a hook of the caller's tenant with all its deliveries. What is being sent just now may still arrive.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND `HOOK_NOT_FOUND`; UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RotateHookSecret(self, request, context):
+        """Gives a webhook a new secret. For a day, deliveries are signed with the old one too.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND `HOOK_NOT_FOUND`; FAILED_PRECONDITION `HOOK_UNSIGNED` (it is no webhook); ALREADY_EXISTS
+        `SECRET_EXISTS` (this request id has made the present secret, which was returned then); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def TestHook(self, request, context):
+        """Sends a test to a hook once, now, and says what came of it. A hook that is paused goes on if the test arrives.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND `HOOK_NOT_FOUND`; UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDeliveries(self, request, context):
+        """Lists the deliveries of the caller's tenant, newest first, dead letters with them. Those that ended are kept for
+        PARLEY_DELIVERY_DAYS.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResendDelivery(self, request, context):
+        """Sends a delivery again, under its id: a dead letter, or one that was delivered. It is tried for a day, as at first.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND `DELIVERY_NOT_FOUND`; UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OrchestratorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -657,6 +760,41 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.RevokeKey,
                     request_deserializer=parley_dot_v1_dot_key__pb2.RevokeKeyRequest.FromString,
                     response_serializer=parley_dot_v1_dot_key__pb2.RevokeKeyResponse.SerializeToString,
+            ),
+            'CreateHook': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateHook,
+                    request_deserializer=parley_dot_v1_dot_hook__pb2.CreateHookRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_hook__pb2.CreateHookResponse.SerializeToString,
+            ),
+            'ListHooks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListHooks,
+                    request_deserializer=parley_dot_v1_dot_hook__pb2.ListHooksRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_hook__pb2.ListHooksResponse.SerializeToString,
+            ),
+            'DeleteHook': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteHook,
+                    request_deserializer=parley_dot_v1_dot_hook__pb2.DeleteHookRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_hook__pb2.DeleteHookResponse.SerializeToString,
+            ),
+            'RotateHookSecret': grpc.unary_unary_rpc_method_handler(
+                    servicer.RotateHookSecret,
+                    request_deserializer=parley_dot_v1_dot_hook__pb2.RotateHookSecretRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_hook__pb2.RotateHookSecretResponse.SerializeToString,
+            ),
+            'TestHook': grpc.unary_unary_rpc_method_handler(
+                    servicer.TestHook,
+                    request_deserializer=parley_dot_v1_dot_hook__pb2.TestHookRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_hook__pb2.TestHookResponse.SerializeToString,
+            ),
+            'ListDeliveries': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDeliveries,
+                    request_deserializer=parley_dot_v1_dot_hook__pb2.ListDeliveriesRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_hook__pb2.ListDeliveriesResponse.SerializeToString,
+            ),
+            'ResendDelivery': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResendDelivery,
+                    request_deserializer=parley_dot_v1_dot_hook__pb2.ResendDeliveryRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_hook__pb2.ResendDeliveryResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1444,6 +1582,195 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/RevokeKey',
             parley_dot_v1_dot_key__pb2.RevokeKeyRequest.SerializeToString,
             parley_dot_v1_dot_key__pb2.RevokeKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateHook(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/CreateHook',
+            parley_dot_v1_dot_hook__pb2.CreateHookRequest.SerializeToString,
+            parley_dot_v1_dot_hook__pb2.CreateHookResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListHooks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ListHooks',
+            parley_dot_v1_dot_hook__pb2.ListHooksRequest.SerializeToString,
+            parley_dot_v1_dot_hook__pb2.ListHooksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteHook(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/DeleteHook',
+            parley_dot_v1_dot_hook__pb2.DeleteHookRequest.SerializeToString,
+            parley_dot_v1_dot_hook__pb2.DeleteHookResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RotateHookSecret(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/RotateHookSecret',
+            parley_dot_v1_dot_hook__pb2.RotateHookSecretRequest.SerializeToString,
+            parley_dot_v1_dot_hook__pb2.RotateHookSecretResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TestHook(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/TestHook',
+            parley_dot_v1_dot_hook__pb2.TestHookRequest.SerializeToString,
+            parley_dot_v1_dot_hook__pb2.TestHookResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDeliveries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ListDeliveries',
+            parley_dot_v1_dot_hook__pb2.ListDeliveriesRequest.SerializeToString,
+            parley_dot_v1_dot_hook__pb2.ListDeliveriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResendDelivery(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ResendDelivery',
+            parley_dot_v1_dot_hook__pb2.ResendDeliveryRequest.SerializeToString,
+            parley_dot_v1_dot_hook__pb2.ResendDeliveryResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -5,6 +5,7 @@ The orchestrator: debates from question to answer."""
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from parley.v1 import hook_pb2 as _hook_pb2
 from parley.v1 import key_pb2 as _key_pb2
 from parley.v1 import memory_pb2 as _memory_pb2
 from parley.v1 import orchestrator_pb2 as _orchestrator_pb2
@@ -223,6 +224,45 @@ class OrchestratorServiceStub:
     it changes nothing.
 
     Errors: INVALID_ARGUMENT; NOT_FOUND `KEY_NOT_FOUND`; FAILED_PRECONDITION `KEYS_NOT_USED`.
+    """
+    CreateHook: _aio.UnaryUnaryMultiCallable[_hook_pb2.CreateHookRequest, _hook_pb2.CreateHookResponse]
+    """Creates a hook of the caller's tenant: what is recorded in its debates from now on is sent there, at least once.
+
+    Errors: INVALID_ARGUMENT (every bad field; a target that the operator does not allow); ALREADY_EXISTS `HOOK_EXISTS` (this request id
+    has created one, whose secret was returned then: if it is lost, ask for a new one with RotateHookSecret); RESOURCE_EXHAUSTED
+    `TOO_MANY_HOOKS`; UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    ListHooks: _aio.UnaryUnaryMultiCallable[_hook_pb2.ListHooksRequest, _hook_pb2.ListHooksResponse]
+    """Lists the hooks of the caller's tenant, oldest first.
+
+    Errors: INVALID_ARGUMENT (bad page token or page size); UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    DeleteHook: _aio.UnaryUnaryMultiCallable[_hook_pb2.DeleteHookRequest, _hook_pb2.DeleteHookResponse]
+    """Deletes a hook of the caller's tenant with all its deliveries. What is being sent just now may still arrive.
+
+    Errors: INVALID_ARGUMENT; NOT_FOUND `HOOK_NOT_FOUND`; UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
+    """
+    RotateHookSecret: _aio.UnaryUnaryMultiCallable[_hook_pb2.RotateHookSecretRequest, _hook_pb2.RotateHookSecretResponse]
+    """Gives a webhook a new secret. For a day, deliveries are signed with the old one too.
+
+    Errors: INVALID_ARGUMENT; NOT_FOUND `HOOK_NOT_FOUND`; FAILED_PRECONDITION `HOOK_UNSIGNED` (it is no webhook); ALREADY_EXISTS
+    `SECRET_EXISTS` (this request id has made the present secret, which was returned then); UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    TestHook: _aio.UnaryUnaryMultiCallable[_hook_pb2.TestHookRequest, _hook_pb2.TestHookResponse]
+    """Sends a test to a hook once, now, and says what came of it. A hook that is paused goes on if the test arrives.
+
+    Errors: INVALID_ARGUMENT; NOT_FOUND `HOOK_NOT_FOUND`; UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    ListDeliveries: _aio.UnaryUnaryMultiCallable[_hook_pb2.ListDeliveriesRequest, _hook_pb2.ListDeliveriesResponse]
+    """Lists the deliveries of the caller's tenant, newest first, dead letters with them. Those that ended are kept for
+    PARLEY_DELIVERY_DAYS.
+
+    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    ResendDelivery: _aio.UnaryUnaryMultiCallable[_hook_pb2.ResendDeliveryRequest, _hook_pb2.ResendDeliveryResponse]
+    """Sends a delivery again, under its id: a dead letter, or one that was delivered. It is tried for a day, as at first.
+
+    Errors: INVALID_ARGUMENT; NOT_FOUND `DELIVERY_NOT_FOUND`; UNAVAILABLE `STORE_UNAVAILABLE`.
     """
 
 class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -605,6 +645,87 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         it changes nothing.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND `KEY_NOT_FOUND`; FAILED_PRECONDITION `KEYS_NOT_USED`.
+        """
+
+    @_abc_1.abstractmethod
+    def CreateHook(
+        self,
+        request: _hook_pb2.CreateHookRequest,
+        context: _aio.ServicerContext[_hook_pb2.CreateHookRequest, _abc.Awaitable[_hook_pb2.CreateHookResponse]],
+    ) -> _abc.Awaitable[_hook_pb2.CreateHookResponse]:
+        """Creates a hook of the caller's tenant: what is recorded in its debates from now on is sent there, at least once.
+
+        Errors: INVALID_ARGUMENT (every bad field; a target that the operator does not allow); ALREADY_EXISTS `HOOK_EXISTS` (this request id
+        has created one, whose secret was returned then: if it is lost, ask for a new one with RotateHookSecret); RESOURCE_EXHAUSTED
+        `TOO_MANY_HOOKS`; UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def ListHooks(
+        self,
+        request: _hook_pb2.ListHooksRequest,
+        context: _aio.ServicerContext[_hook_pb2.ListHooksRequest, _abc.Awaitable[_hook_pb2.ListHooksResponse]],
+    ) -> _abc.Awaitable[_hook_pb2.ListHooksResponse]:
+        """Lists the hooks of the caller's tenant, oldest first.
+
+        Errors: INVALID_ARGUMENT (bad page token or page size); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteHook(
+        self,
+        request: _hook_pb2.DeleteHookRequest,
+        context: _aio.ServicerContext[_hook_pb2.DeleteHookRequest, _abc.Awaitable[_hook_pb2.DeleteHookResponse]],
+    ) -> _abc.Awaitable[_hook_pb2.DeleteHookResponse]:
+        """Deletes a hook of the caller's tenant with all its deliveries. What is being sent just now may still arrive.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND `HOOK_NOT_FOUND`; UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
+        """
+
+    @_abc_1.abstractmethod
+    def RotateHookSecret(
+        self,
+        request: _hook_pb2.RotateHookSecretRequest,
+        context: _aio.ServicerContext[_hook_pb2.RotateHookSecretRequest, _abc.Awaitable[_hook_pb2.RotateHookSecretResponse]],
+    ) -> _abc.Awaitable[_hook_pb2.RotateHookSecretResponse]:
+        """Gives a webhook a new secret. For a day, deliveries are signed with the old one too.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND `HOOK_NOT_FOUND`; FAILED_PRECONDITION `HOOK_UNSIGNED` (it is no webhook); ALREADY_EXISTS
+        `SECRET_EXISTS` (this request id has made the present secret, which was returned then); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def TestHook(
+        self,
+        request: _hook_pb2.TestHookRequest,
+        context: _aio.ServicerContext[_hook_pb2.TestHookRequest, _abc.Awaitable[_hook_pb2.TestHookResponse]],
+    ) -> _abc.Awaitable[_hook_pb2.TestHookResponse]:
+        """Sends a test to a hook once, now, and says what came of it. A hook that is paused goes on if the test arrives.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND `HOOK_NOT_FOUND`; UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def ListDeliveries(
+        self,
+        request: _hook_pb2.ListDeliveriesRequest,
+        context: _aio.ServicerContext[_hook_pb2.ListDeliveriesRequest, _abc.Awaitable[_hook_pb2.ListDeliveriesResponse]],
+    ) -> _abc.Awaitable[_hook_pb2.ListDeliveriesResponse]:
+        """Lists the deliveries of the caller's tenant, newest first, dead letters with them. Those that ended are kept for
+        PARLEY_DELIVERY_DAYS.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def ResendDelivery(
+        self,
+        request: _hook_pb2.ResendDeliveryRequest,
+        context: _aio.ServicerContext[_hook_pb2.ResendDeliveryRequest, _abc.Awaitable[_hook_pb2.ResendDeliveryResponse]],
+    ) -> _abc.Awaitable[_hook_pb2.ResendDeliveryResponse]:
+        """Sends a delivery again, under its id: a dead letter, or one that was delivered. It is tried for a day, as at first.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND `DELIVERY_NOT_FOUND`; UNAVAILABLE `STORE_UNAVAILABLE`.
         """
 
 def add_OrchestratorServiceServicer_to_server(servicer: OrchestratorServiceServicer, server: _aio.Server) -> None: ...

@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
+from parley.orchestrator.delivery.deliveries import DELIVERIES, DeliveryStore
 from parley.orchestrator.engine.debate_deleter import DebateDeleter
 from parley.orchestrator.engine.inbox import INBOX, Inbox
 from parley.orchestrator.log.deletions import DELETIONS, Deletion, DeletionStore
@@ -40,7 +41,7 @@ from tests.support.real_services import free_address, ratings_at
 from tests.support.scripted_gateway import ScriptedGateway
 
 WITHIN = 10.0
-ALL = (DEBATES, INBOX, FEEDBACK, DELETIONS)
+ALL = (DEBATES, INBOX, FEEDBACK, DELETIONS, DELIVERIES)
 
 
 async def rested(orchestrator: Orchestrator, **spec: Any) -> str:
@@ -212,6 +213,7 @@ def deletions(
         DebateIndex(documents),
         Inbox(documents),
         FeedbackStore(documents),
+        DeliveryStore(documents),
         DeletionStore(documents),
         services,
         clock or ManualClock(),
@@ -224,7 +226,7 @@ async def test_a_deletion_that_breaks_off_anywhere_is_finished_or_never_was(
     tmp_path: Path, gateway_server: RunningServer, *, before: bool
 ) -> None:
     async with orchestrating(tmp_path, gateway_server) as orchestrator:
-        debates = [await rested(orchestrator) for _ in range(9)]
+        debates = [await rested(orchestrator) for _ in range(10)]
     finished = 0
     async with (
         open_store(f"sqlite:///{tmp_path}", "orchestrator") as store,
@@ -352,7 +354,7 @@ async def test_a_log_that_a_crash_left_without_its_debate_is_deleted_an_hour_lat
     tmp_path: Path, *, durable: bool
 ) -> None:
     async with backstage(tmp_path) as stage:
-        await stage.store.documents.prepare(FEEDBACK)
+        await stage.store.documents.prepare(FEEDBACK, DELIVERIES)
         log = StoppingLog(stage.store.log, 1, durable=durable)
         taken_in = asyncio.create_task(stage.replica(log=log).create(LARGE))
         await log.stopped.wait()
@@ -368,7 +370,7 @@ async def test_a_log_that_a_crash_left_without_its_debate_is_deleted_an_hour_lat
 
 async def test_a_debate_that_came_to_be_is_kept_whatever_is_noted_of_it(tmp_path: Path) -> None:
     async with backstage(tmp_path) as stage, stage.replica() as replica:
-        await stage.store.documents.prepare(FEEDBACK)
+        await stage.store.documents.prepare(FEEDBACK, DELIVERIES)
         debate = await replica.create(LARGE)
         assert not await begun(stage)
         await stage.comes_to(debate, COMPLETED)

@@ -16,6 +16,7 @@ from parley.orchestrator.api.conversion import status_word, summary_to_proto, wi
 from parley.orchestrator.api.decision import decision_of, require_moderated_outcome
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
 from parley.orchestrator.api.folded_debates import FoldedDebates
+from parley.orchestrator.api.hooks import HookServicer
 from parley.orchestrator.api.interventions import intervention_event
 from parley.orchestrator.api.keys import KeyServicer
 from parley.orchestrator.api.listing import listing_of
@@ -35,6 +36,8 @@ from parley.orchestrator.api.report import report_pieces
 from parley.orchestrator.api.requests import check_id, digest_content, most_found_characters, resolve_request
 from parley.orchestrator.api.route_warnings import budget_warnings, context_warnings
 from parley.orchestrator.api.store_trouble import map_store_errors
+from parley.orchestrator.delivery.channels.channels import Channels
+from parley.orchestrator.delivery.tenant_hooks import TenantHooks
 from parley.orchestrator.engine.debate_deleter import DebateDeleter
 from parley.orchestrator.engine.feedback_reporter import FeedbackReporter
 from parley.orchestrator.engine.format import Format, Formats
@@ -81,7 +84,7 @@ _LOG_PAGE = 20
 
 
 @dataclass(slots=True)
-class OrchestratorServicer(AgentServicer, KeyServicer, MemoryServicer):
+class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServicer):
     """Answers for debates.
 
     Attributes:
@@ -104,6 +107,8 @@ class OrchestratorServicer(AgentServicer, KeyServicer, MemoryServicer):
     deletions: DebateDeleter
     allowance: Allowance
     keys: TenantKeys
+    hooks: TenantHooks
+    channels: Channels
     agents: ClientGateway
     memory: ClientMemory
     ratings: ClientRatings
@@ -203,7 +208,7 @@ class OrchestratorServicer(AgentServicer, KeyServicer, MemoryServicer):
                 current_tenant(), listing.debate_filter, listing.after, size + 1
             )
         token = page_token(index[size - 1].created, listing.fingerprint) if len(index) > size else ""
-        debates = [summary_to_proto(record) for record in index[:size]]
+        debates = map(summary_to_proto, index[:size])
         return orchestrator_pb2.ListDebatesResponse(debates=debates, next_page_token=token)
 
     async def WatchDebate(  # type: ignore[override]  # noqa: N802 - writes by itself, to see how long that takes
@@ -369,8 +374,8 @@ class OrchestratorServicer(AgentServicer, KeyServicer, MemoryServicer):
     ) -> tuple[str, bool]:
         """Accept a debate; return its id, and whether the same request has created it meanwhile."""
         created, subject = await self._resolve(request, size)
-        created.requested_by = current_identity().subject
-        created.budget_key_id = current_identity().budget_key_id
+        caller = current_identity()
+        created.requested_by, created.budget_key_id = caller.subject, caller.budget_key_id
         found = most_found_characters(created.spec, self.web)
         return await self.intake.create_debate(current_tenant(), created, content, subject, size, found)
 
@@ -380,6 +385,7 @@ class OrchestratorServicer(AgentServicer, KeyServicer, MemoryServicer):
         """Return the first event of the debate that a request asks for, and the id of the debate that it is about, if any."""
         known = ValidationContext(self.formats, self.roles, await roster.fetch_roster(self.gateway), self.web)
         created = await in_thread_if_large(size, partial(resolve_request, request, known))
+        await self.check_named_hooks(request.spec.hook_ids)
         routes = await roster.fetch_routes(self.gateway, roster.routes_of(created.spec, known.roster))
         if not created.demonstration and any(each.demonstration for each in routes.values()):
             # Its defaults are others.
@@ -398,12 +404,11 @@ class OrchestratorServicer(AgentServicer, KeyServicer, MemoryServicer):
 
     async def _apply_subject(self, spec: DebateSpec) -> str | None:
         """Set in a specification what it needs of the debate that it is about; return that debate's id, None if there is none."""
-        debate_format = self.formats.get(spec.format)
-        if debate_format.subject is None:
+        if (subject := self.formats.get(spec.format).subject) is None:
             return None
-        debate_id = debate_format.subject.debate_id(spec)
+        debate_id = subject.debate_id(spec)
         debate = _require_completed(await self._get_debate(debate_id), "can be evaluated")
-        debate_format.subject.apply(spec, with_answer(debate, self._format_of(debate), alone=True))
+        subject.apply(spec, with_answer(debate, self._format_of(debate), alone=True))
         return debate_id
 
     async def _report_pieces(self, debate_id: str) -> Iterator[str]:

@@ -8,13 +8,12 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.orchestrator.engine.call_admission import Slot
-from parley.orchestrator.engine.steps import wait_or_timeout
 from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.index import RUNNING, WAITING
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import CheckpointExpiredError
 from parley.orchestrator.model.times import time_of, timestamp
-from parley.runtime.clock import Clock
+from parley.runtime.clock import Clock, wait_or_timeout
 from parley.v1.debate_pb2 import Approval, Direction, Questions
 from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened
 

@@ -29,7 +29,6 @@ from parley.orchestrator.engine.steps import (
     StepRequest,
     digest_of_step,
     unpack_answer,
-    wait_or_timeout,
 )
 from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.events import Payload
@@ -42,7 +41,7 @@ from parley.orchestrator.model.tasks import AnswerShape, Task
 from parley.orchestrator.model.times import seconds_of, timestamp
 from parley.orchestrator.peers.agents import Agents
 from parley.orchestrator.peers.services import Services
-from parley.runtime.clock import Clock
+from parley.runtime.clock import Clock, wait_or_timeout
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateLimits, Reply, Work

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from parley.orchestrator.delivery.deliveries import DeliveryStore
 from parley.orchestrator.engine.inbox import Inbox
 from parley.orchestrator.log.deletions import Deletion, DeletionStore
 from parley.orchestrator.log.feedback import FeedbackStore
@@ -46,6 +47,7 @@ class DebateDeleter:
     index: DebateIndex
     inbox: Inbox
     feedback: FeedbackStore
+    deliveries: DeliveryStore
     store: DeletionStore
     services: Services
     clock: Clock
@@ -139,6 +141,7 @@ class DebateDeleter:
         await self.log.delete(log_name(deletion.tenant, deletion.debate))
         await self.inbox.delete_for_debate(deletion.key)
         await self.feedback.delete_for_debate(deletion.tenant, deletion.debate)
+        await self.deliveries.delete_for_debate(deletion.tenant, deletion.debate)
         with label_scope(tenant=deletion.tenant, debate=deletion.debate):
             try:
                 await self.services.memory.forget_debate(deletion.debate)

@@ -16,14 +16,13 @@ from parley.orchestrator.engine.budget import UNREACHABLE, next_wait
 from parley.orchestrator.engine.checkpoints import NotifyStatus
 from parley.orchestrator.engine.debate import Debate, given_up_key
 from parley.orchestrator.engine.format import Format
-from parley.orchestrator.engine.steps import wait_or_timeout
 from parley.orchestrator.log.envelope import UnrecordableError, create_event
 from parley.orchestrator.log.index import RUNNING, WAITING
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import CheckpointExpiredError, DebateFailedError, ReplayError
 from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.orchestrator.model.times import duration, seconds_of, time_of, timestamp
-from parley.runtime.clock import Clock
+from parley.runtime.clock import Clock, wait_or_timeout
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.logs import get_logger
 from parley.storage.ports import StorageError

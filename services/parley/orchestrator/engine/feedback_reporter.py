@@ -10,7 +10,7 @@ from parley.orchestrator.log.feedback import Feedback, FeedbackStore
 from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
 from parley.orchestrator.peers.services import Memory, Ratings
 from parley.runtime.backoff import Backoff
-from parley.runtime.clock import Clock
+from parley.runtime.clock import Clock, wait_or_timeout
 from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger
 from parley.storage.ports import StorageError
@@ -57,19 +57,8 @@ class FeedbackReporter:
                 pauses, pause = _BACKOFF.pauses(), _POLL_SECONDS
             else:
                 pause = next(pauses)
-            await self._wait(pause)
-
-    async def _wait(self, seconds: float) -> None:
-        """Wait so long, or until there is new feedback to report."""
-        sleeping = asyncio.create_task(self._clock.sleep(seconds))
-        woken = asyncio.create_task(self._wake.wait())
-        try:
-            await asyncio.wait({sleeping, woken}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sleeping.cancel()
-            woken.cancel()
-            await asyncio.wait({sleeping, woken})
-        self._wake.clear()
+            await wait_or_timeout(self._wake, self._clock, pause)
+            self._wake.clear()
 
     async def _report_all(self) -> bool:
         """Report all feedback. Return whether ratings and memory have everything now."""

@@ -16,7 +16,7 @@ from parley.orchestrator.engine.execution import Execution, FollowUp, leaf_excep
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.inbox import Inbox, InboxEntry
 from parley.orchestrator.engine.interventions import InterventionHandler, stop_calls
-from parley.orchestrator.engine.status_writer import StatusWriter, final_status, time_text
+from parley.orchestrator.engine.status_writer import StatusWriter, final_status
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.index import (
@@ -31,7 +31,7 @@ from parley.orchestrator.log.index import (
     DebateRecord,
 )
 from parley.orchestrator.log.journal import ClaimLostError, Journal, read_events
-from parley.orchestrator.model.times import time_of
+from parley.orchestrator.model.times import time_of, time_text
 from parley.orchestrator.model.tokens import count_tokens
 from parley.orchestrator.peers.agents import Agents
 from parley.orchestrator.peers.services import Services

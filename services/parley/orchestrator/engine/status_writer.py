@@ -7,6 +7,7 @@ from parley.orchestrator import metrics
 from parley.orchestrator.engine.inbox import Inbox, InboxEntry
 from parley.orchestrator.log.index import CANCELLED, COMPLETED, WAITING, DebateIndex, DebateRecord
 from parley.orchestrator.log.journal import Journal
+from parley.orchestrator.model.times import time_text
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 from parley.storage.ports import StoreUnavailableError
@@ -106,11 +107,6 @@ class StatusWriter:
 
     def _now(self) -> str:
         return time_text(self._clock.now())
-
-
-def time_text(time: datetime) -> str:
-    """Return a time as records store it."""
-    return time.isoformat(timespec="microseconds")
 
 
 def final_status(concluded: Concluded) -> str:

@@ -7,14 +7,14 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from parley.orchestrator.engine.budget import is_short_lived
 from parley.orchestrator.engine.call_admission import Gate, Slot
 from parley.orchestrator.engine.limiter import Limiter
-from parley.orchestrator.engine.steps import StepAttempt, StepRequest, is_readable, wait_or_timeout
+from parley.orchestrator.engine.steps import StepAttempt, StepRequest, is_readable
 from parley.orchestrator.log.envelope import UnrecordableError, create_event
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import Outcome
 from parley.orchestrator.model.errors import ReplayError, ServiceUnavailableError, StepError
 from parley.orchestrator.model.times import duration
 from parley.runtime.backoff import Backoff
-from parley.runtime.clock import Clock
+from parley.runtime.clock import Clock, wait_or_timeout
 from parley.v1.event_pb2 import StepFailed, StepStarted, StepSucceeded
 
 _UNRECORDABLE = "UNRECORDABLE"

@@ -17,7 +17,6 @@ from parley.orchestrator.log.replay import Outcome
 from parley.orchestrator.model.digest import digest
 from parley.orchestrator.model.errors import ReplayError, StepError, UnusableAnswerError
 from parley.orchestrator.model.tasks import AnswerShape, Task
-from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.debate_pb2 import Reply, Work
@@ -136,18 +135,6 @@ class StepAttempt:
         self._failed = failed
         if self._scope is not None:
             self._scope.reschedule(asyncio.get_running_loop().time())
-
-
-async def wait_or_timeout(event: asyncio.Event, clock: Clock, seconds: float) -> bool:
-    """Wait for an event, at most so long by this clock. Return whether it is set."""
-    waits = [asyncio.ensure_future(event.wait()), asyncio.ensure_future(clock.sleep(seconds))]
-    try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for each in waits:
-            each.cancel()
-        await asyncio.gather(*waits, return_exceptions=True)
-    return event.is_set()
 
 
 _ROLES: Final[Mapping[int, str]] = {

@@ -4,7 +4,8 @@ The log is the truth; the index may lag behind.
 """
 
 import base64
-from collections.abc import AsyncIterator, Mapping, Sequence
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -48,12 +49,15 @@ DEBATES = Collection(
         Index(("tenant", "open", "owner")),
         Index(("tenant", "open", "updated")),
         Index(("due",)),
+        Index(("tenant", "news")),
     ),
     holds_text=True,
 )
 _RESTING = (COMPLETED, CANCELLED, FAILED, PAUSED)
 _RUNNABLE = (PENDING, RUNNING, COMPLETED, CANCELLED)
 """Statuses of debates that an owner runs now: after an answer its follow-up may be left."""
+_WITHOUT_NEWS = (PENDING, RUNNING)
+"""Statuses that nobody is told of."""
 _PAGE_SIZE = 1000
 _PAGE_PER_TENANT = 64
 _KIND = "debate record"
@@ -61,8 +65,8 @@ _TYPES: Mapping[str, Any] = {
     **dict.fromkeys(
         ("tenant", "debate", "request_id", "format", "status", "created", "updated", "opening"), str
     ),
-    **dict.fromkeys(("epoch", "heartbeat", "document_bytes"), int),
-    **dict.fromkeys(("owner", "due", "alive"), str | None),
+    **dict.fromkeys(("epoch", "heartbeat", "document_bytes", "told"), int),
+    **dict.fromkeys(("owner", "due", "alive", "news"), str | None),
 }
 _WITHOUT_OWNER: Where = {"open": True, "owner": None}
 
@@ -87,6 +91,8 @@ class DebateRecord:
         labels: Labels for searches, each as `name=value`.
         document_bytes: Bytes of its context documents, and of what research may find for it at most; 0 also if an older version has written the record.
         due: If it waits for a person without an owner: when it needs an owner again at the latest, as in `updated`.
+        news: When its status was last written, as in `updated`, and a random part: until hooks are told of what its log has since.
+            None: they were, as far as `told`, the sequence of an event.
     """
 
     tenant: str
@@ -109,6 +115,8 @@ class DebateRecord:
     alive: str | None = None
     labels: tuple[str, ...] = ()
     document_bytes: int = 0
+    news: str | None = None
+    told: int = 0
 
     @property
     def accepted_at(self) -> datetime:
@@ -153,11 +161,13 @@ class DebateIndex:
 
     Attributes:
         address: Where other replicas reach this one, which claims debates through this index; empty until known.
+        notice: Called with tenant and id of a debate of which hooks may have to be told.
     """
 
     def __init__(self, documents: Documents, address: str = "") -> None:
         """Use a store whose collection DEBATES is prepared."""
         self.address = address
+        self.notice: Callable[[str, str], None] = lambda _tenant, _debate: None
         self._documents = documents
 
     async def insert(self, record: DebateRecord) -> None:
@@ -314,7 +324,13 @@ class DebateIndex:
         """Write the status under an epoch. Return False if the record has a later claim."""
         owned = self._owner_fields(owner, updated)
         changes = {"status": status, "open": is_open, "updated": updated, "due": due, **owned}
-        return await self._update(record, changes, {"epoch": epoch})
+        has_news = status not in _WITHOUT_NEWS
+        if has_news:
+            changes["news"] = _news(updated)
+        is_written = await self._update(record, changes, {"epoch": epoch})
+        if is_written and has_news:
+            self.notice(record.tenant, record.debate)
+        return is_written
 
     async def release(self, record: DebateRecord, epoch: int) -> bool:
         """Release the debate, so that any replica may claim it at once."""
@@ -330,6 +346,14 @@ class DebateIndex:
         """Remove the record of a debate that rests. Return False if it was claimed or reopened since."""
         where: Where = {"open": False, "epoch": record.epoch, "status": record.status}
         return await self._documents.delete(DEBATES, record.key, where)
+
+    async def list_news(self, tenant: str, after: str, limit: int) -> Sequence[DebateRecord]:
+        """Return debates of a tenant that have news since a time (as `DebateRecord.updated`), the longest unread first."""
+        return await self._find({"tenant": tenant, "news": Above(after)}, Order("news"), limit=limit)
+
+    async def record_told(self, record: DebateRecord, told: int) -> bool:
+        """Write that hooks are told of the log up to a sequence. Return False if the record has other news since, or is gone."""
+        return await self._update(record, {"news": None, "told": told}, {"news": record.news})
 
     async def list_tenants(self) -> AsyncIterator[str]:
         """Yield every tenant that has debates."""
@@ -361,6 +385,11 @@ class DebateIndex:
 
     async def _update(self, record: DebateRecord, changes: dict[str, Any], where: Where) -> bool:
         return await self._documents.update(DEBATES, record.key, changes, where)
+
+
+def _news(updated: str) -> str:
+    """Return a mark that no other one equals: what is written at the same time is other news."""
+    return f"{updated}/{secrets.token_hex(4)}"
 
 
 def _record(document: Document) -> DebateRecord:

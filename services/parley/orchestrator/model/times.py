@@ -34,3 +34,8 @@ def duration(seconds: float) -> Duration:
 def seconds_of(span: Duration) -> float:
     """Return a span of time of the contract in seconds, to the millisecond; 0 if it is unset."""
     return float(span.ToMilliseconds() / 1000)
+
+
+def time_text(time: datetime) -> str:
+    """Return a time as documents store it, so that texts are ordered as times are (ISO 8601, UTC, microseconds)."""
+    return time.isoformat(timespec="microseconds")

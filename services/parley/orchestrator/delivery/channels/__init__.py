@@ -1,0 +1,1 @@
+"""The ways to receivers, one module a kind."""

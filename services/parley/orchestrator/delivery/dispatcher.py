@@ -1,0 +1,220 @@
+"""Sends deliveries as they are due: one replica at a time each, in order for each hook and debate, and no receiver holds up another.
+
+A delivery that a replica has taken is due again when its lease ends: the end of a replica costs a minute, and no delivery.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Final
+
+from parley.orchestrator import metrics
+from parley.orchestrator.delivery.deliveries import DEAD, DELIVERED, DeliveryStore, StoredDelivery
+from parley.orchestrator.delivery.hooks import HookStore, StoredHook
+from parley.orchestrator.delivery.message import DeliveryError
+from parley.orchestrator.delivery.news import NewsWriter
+from parley.orchestrator.delivery.sender import Sender
+from parley.orchestrator.delivery.subscribers import Subscribers
+from parley.orchestrator.model.short_text import to_line
+from parley.orchestrator.model.times import time_text
+from parley.runtime.backoff import Backoff
+from parley.runtime.clock import Clock, wait_or_timeout
+from parley.runtime.labels import label_scope
+from parley.runtime.logs import get_logger
+from parley.storage.ports import StorageError
+
+_BACKOFF: Final = Backoff(first=5.0, maximum=4 * 3600.0, factor=4.0, jitter=0.2)
+"""About ten tries in a day: after seconds, minutes, then every few hours."""
+_TRIED_FOR: Final = timedelta(days=1)
+"""A delivery that would be tried later than that is a dead letter."""
+_LEASE: Final = timedelta(seconds=60)
+"""How long a delivery is its replica's: longer than a try."""
+_POLL_SECONDS: Final = 1.0
+_PAGE: Final = 100
+_MAX_ERROR: Final = 300
+
+_logger = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Deliveries that a replica sends at a time: to one hook, of one tenant, in all."""
+
+    hook: int = 4
+    tenant: int = 16
+    total: int = 256
+
+
+_BOUNDS: Final = Bounds()
+
+
+class Dispatcher:
+    """Sends the deliveries of all tenants."""
+
+    def __init__(
+        self,
+        deliveries: DeliveryStore,
+        hooks: HookStore,
+        subscribers: Subscribers,
+        news: NewsWriter,
+        sender: Sender,
+        clock: Clock,
+        bounds: Bounds = _BOUNDS,
+    ) -> None:
+        """Send nothing yet: see `run`."""
+        self._deliveries = deliveries
+        self._hooks = hooks
+        self._subscribers = subscribers
+        self._news = news
+        self._sender = sender
+        self._clock = clock
+        self._bounds = bounds
+        self._wake = asyncio.Event()
+        self._lanes: set[str] = set()
+        self._sending: Counter[str] = Counter()
+        self._lacks_room = False
+
+    def wake(self) -> None:
+        """Look now for what is due."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Send what is due, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                try:
+                    await self._start_due(tasks)
+                except StorageError as error:
+                    _logger.warning("store unavailable; deliveries are sent later", error=str(error))
+                await wait_or_timeout(self._wake, self._clock, _POLL_SECONDS)
+                self._wake.clear()
+
+    async def _start_due(self, tasks: asyncio.TaskGroup) -> None:
+        """Start to send what is due and within the bounds."""
+        await self._subscribers.refresh()
+        if not any(self._subscribers.tenants()):
+            return  # a delivery without a hook is not sent
+        self._lacks_room = False
+        async for delivery in self._list_due():
+            if self._has_room(delivery):
+                self._count(delivery, 1)
+                tasks.create_task(self._deliver(delivery))
+            else:
+                self._lacks_room = True
+
+    async def _list_due(self) -> AsyncIterator[StoredDelivery]:
+        """Yield what is due: all, or, if that is much, some of each hook, so that those of one do not hide the others."""
+        now = self._clock.now()
+        found = await self._deliveries.list_due(now, _PAGE)
+        for each in found:
+            yield each
+        if len(found) < _PAGE:
+            return
+        for hook in list(self._subscribers.hook_ids()):
+            free = self._bounds.hook - self._sending[hook]
+            for each in (
+                await self._deliveries.list_due_of(hook, now, 2 * self._bounds.hook) if free > 0 else ()
+            ):
+                yield each
+
+    def _has_room(self, delivery: StoredDelivery) -> bool:
+        return (
+            delivery.lane not in self._lanes
+            and self._sending[delivery.hook] < self._bounds.hook
+            and self._sending[_of_tenant(delivery)] < self._bounds.tenant
+            and len(self._lanes) < self._bounds.total
+        )
+
+    def _count(self, delivery: StoredDelivery, number: int) -> None:
+        if number > 0:
+            self._lanes.add(delivery.lane)
+        else:
+            self._lanes.discard(delivery.lane)
+        for name in (delivery.hook, _of_tenant(delivery)):
+            self._sending[name] += number
+            if not self._sending[name]:
+                del self._sending[name]
+
+    async def _deliver(self, delivery: StoredDelivery) -> None:
+        """Send one delivery, unless it has to wait for another one."""
+        try:
+            with label_scope(tenant=delivery.tenant, debate=delivery.debate):
+                await self._try(delivery)
+        except StorageError as error:
+            _logger.warning(
+                "store unavailable; a delivery is sent later", delivery=delivery.id, error=str(error)
+            )
+        except Exception:
+            # One delivery that cannot be read must not end the others. It is due again when its lease ends.
+            _logger.exception("a delivery failed; it is sent later", delivery=delivery.id)
+        finally:
+            self._count(delivery, -1)
+            if self._lacks_room:
+                self.wake()
+
+    async def _try(self, delivery: StoredDelivery) -> None:
+        now = self._clock.now()
+        first = await self._deliveries.find_first(delivery.lane)
+        if first is None:
+            return  # it has ended since
+        if first.id != delivery.id:
+            soon = time_text(now + timedelta(seconds=_POLL_SECONDS))
+            await self._deliveries.set_due(delivery, max(first.due or "", soon))
+            return
+        if first.tries != delivery.tries or not await self._deliveries.claim(first, now + _LEASE):
+            return  # another replica sends it
+        stored = await self._find_hook(first)
+        try:
+            message = await self._news.write(first) if stored is not None else None
+            if stored is None or message is None:
+                await self._deliveries.delete(first.id)  # the hook is gone, or the debate
+            else:
+                _refuse_paused(stored)
+                await self._sender.send(stored.receiver(now), message)
+                await self._record_success(first)
+        except DeliveryError as error:
+            assert stored is not None
+            await self._record_failure(first, stored, error)
+        await self._promote(first.lane)
+
+    async def _find_hook(self, delivery: StoredDelivery) -> StoredHook | None:
+        return await self._hooks.get(delivery.tenant, delivery.hook)
+
+    async def _record_success(self, delivery: StoredDelivery) -> None:
+        metrics.count_delivery("delivered")
+        await self._deliveries.record_end(delivery, DELIVERED, self._clock.now())
+
+    async def _record_failure(
+        self, delivery: StoredDelivery, stored: StoredHook, error: DeliveryError
+    ) -> None:
+        now, text = self._clock.now(), to_line(str(error), _MAX_ERROR)
+        pause = max(next(islice(_BACKOFF.pauses(), delivery.tries, None)), error.retry_after or 0.0)
+        due = now + min(timedelta(seconds=pause), 2 * _TRIED_FOR)
+        is_dead = error.permanent or due > datetime.fromisoformat(delivery.since) + _TRIED_FOR
+        metrics.count_delivery("dead" if is_dead else "failed")
+        _logger.info("a delivery failed", delivery=delivery.id, hook=delivery.hook, dead=is_dead, error=text)
+        if error.permanent and not stored.hook.paused:
+            await self._hooks.set_paused(delivery.hook, text)
+        if is_dead:
+            await self._deliveries.record_end(delivery, DEAD, now, text)
+        else:
+            await self._deliveries.record_failure(delivery, text, due)
+
+    async def _promote(self, lane: str) -> None:
+        """Let the next delivery of a lane go at once, if it has only waited for the one before."""
+        following = await self._deliveries.find_first(lane)
+        if following is not None and not following.tries:
+            await self._deliveries.set_due(following, time_text(self._clock.now()))
+            self.wake()
+
+
+def _of_tenant(delivery: StoredDelivery) -> str:
+    return f"tenant/{delivery.tenant}"
+
+
+def _refuse_paused(stored: StoredHook) -> None:
+    if stored.hook.paused:
+        raise DeliveryError(f"the hook is paused: {stored.hook.paused}", permanent=True)

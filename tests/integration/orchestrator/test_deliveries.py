@@ -1,0 +1,385 @@
+"""Deliveries to hooks: what a debate's log has comes to every hook that asked for it, in order, again until it is there."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from cloudevents.core.formats.json import JSONFormat
+from cloudevents.core.v1.event import CloudEvent
+
+from parley.orchestrator.delivery.deliveries import DEAD, DELIVERED, PENDING
+from parley.orchestrator.delivery.message import DeliveryError, Message
+from parley.orchestrator.log.index import DEBATES, FAILED, PAUSED, RUNNING, WAITING
+from parley.runtime.errors import ParleyError
+from parley.storage.opening import open_store
+from parley.v1.debate_pb2 import DebateFailure, Outcome
+from parley.v1.effect_pb2 import DECISION_RELATION_CONFIRMS, DECISION_RELATION_REVERSES, RelatedDecision
+from parley.v1.event_pb2 import CheckpointOpened, Concluded, DebateFailed, LimitReached, Resumed
+from parley.v1.hook_pb2 import (
+    HOOK_EVENT_BUDGET_REACHED,
+    HOOK_EVENT_CONCLUDED,
+    HOOK_EVENT_DECISION_REVERSED,
+    HOOK_EVENT_FAILED,
+    HOOK_EVENT_WAITING,
+    CreateHookRequest,
+    HookTarget,
+    WebhookTarget,
+)
+from tests.support.hook_stage import TENANT, HookStage, concluded, created
+from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import until
+
+ALL = (
+    HOOK_EVENT_CONCLUDED,
+    HOOK_EVENT_FAILED,
+    HOOK_EVENT_WAITING,
+    HOOK_EVENT_BUDGET_REACHED,
+    HOOK_EVENT_DECISION_REVERSED,
+)
+DAY = timedelta(days=1).total_seconds()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def stage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[HookStage]:
+    async with open_store(f"sqlite:///{tmp_path}", "orchestrator", poll_interval=0.02) as store:
+        made = HookStage(store, clock)
+        await made.prepare()
+        yield made
+
+
+def data_of(message: Message) -> dict[str, object]:
+    found: dict[str, object] = json.loads(message.body)["data"]
+    return found
+
+
+async def test_what_concludes_comes_to_the_hook_as_a_cloud_event(stage: HookStage) -> None:
+    hook = await stage.add_hook()
+    async with stage.running():
+        await stage.add_debate("one", concluded())
+        [message] = await stage.got_by(hook, 1)
+    event = JSONFormat().read(CloudEvent, message.body)
+    assert event.get_id() == message.id
+    assert event.get_type() == "parley.debate.concluded"
+    assert event.get_source() == "/parley/default"
+    assert event.get_subject() == "one"
+    assert data_of(message) == {
+        "event": "HOOK_EVENT_CONCLUDED",
+        "debateId": "one",
+        "sequence": "2",
+        "time": "2030-01-01T00:00:00Z",
+        "question": "Is water wet?",
+        "format": "panel@1",
+        "labels": {"team": "payments"},
+        "link": "https://parley.example/debates/one",
+        "answer": "The answer of one.",
+    }
+    assert message.text == "Debate concluded: Is water wet?\n\nThe answer of one."
+
+
+async def test_each_kind_of_event_is_told_with_what_it_is_about(stage: HookStage) -> None:
+    hook = await stage.add_hook(*ALL)
+    reverses = RelatedDecision(debate_id="old", decision="Dry.", relation=DECISION_RELATION_REVERSES)
+    confirms = RelatedDecision(debate_id="older", decision="Wet.", relation=DECISION_RELATION_CONFIRMS)
+    async with stage.running():
+        debate = await stage.add_debate("one", CheckpointOpened(), status=WAITING)
+        await stage.extend(
+            debate,
+            LimitReached(limit="token_budget", used=7),
+            LimitReached(limit="total_timeout"),
+            status=PAUSED,
+        )
+        await stage.extend(debate, DebateFailed(failure=DebateFailure(reason="INTERNAL")), status=FAILED)
+        outcome = Outcome(description="Wet.", related=[reverses, confirms])
+        await stage.extend(debate, Resumed(), Concluded(outcome=outcome))
+        got = await stage.got_by(hook, 5)
+    assert [each.event for each in got] == [
+        HOOK_EVENT_WAITING,
+        HOOK_EVENT_BUDGET_REACHED,
+        HOOK_EVENT_FAILED,
+        HOOK_EVENT_CONCLUDED,
+        HOOK_EVENT_DECISION_REVERSED,
+    ]
+    waiting, budget, failed, _, reversed_ = map(data_of, got)
+    assert waiting["checkpoint"] == "k/2"
+    assert budget["limit"] == {"limit": "token_budget", "used": 7.0}
+    assert failed["failure"] == {"reason": "INTERNAL"}
+    assert reversed_["reversed"] == [
+        {"debateId": "old", "decision": "Dry.", "relation": "DECISION_RELATION_REVERSES"}
+    ]
+
+
+async def test_a_cancelled_debate_is_told_without_an_answer(stage: HookStage) -> None:
+    hook = await stage.add_hook()
+    async with stage.running():
+        await stage.add_debate("one", Concluded())
+        [message] = await stage.got_by(hook, 1)
+    assert data_of(message)["cancelled"] is True
+    assert "answer" not in data_of(message)
+
+
+async def test_a_hook_gets_what_it_asked_for_of_its_tenant_since_its_creation(
+    stage: HookStage, clock: ManualClock
+) -> None:
+    await stage.add_debate("before", concluded())
+    clock.advance(1)
+    failing = await stage.add_hook(HOOK_EVENT_FAILED)
+    other = await stage.add_hook(tenant="other")
+    ours = await stage.add_hook()
+    async with stage.running():
+        await stage.add_debate("after", concluded())
+        await stage.got_by(ours, 1)
+        assert [each.debate for each in stage.got[ours]] == ["after"]
+    assert await stage.deliveries.list_page(TENANT, "", 10, hook=failing) == []
+    assert await stage.deliveries.list_page("other", "", 10, hook=other) == []
+
+
+async def test_a_hook_for_named_debates_is_told_of_those_that_name_it(stage: HookStage) -> None:
+    named, every = await stage.add_hook(named_only=True), await stage.add_hook()
+    async with stage.running():
+        await stage.add_debate("one", created(), concluded())
+        await stage.add_debate("two", created(hook_ids=[named]), concluded())
+        await stage.got_by(every, 2)
+        [message] = await stage.got_by(named, 1)
+    assert message.debate == "two"
+
+
+async def test_an_owner_that_ends_before_it_notices_leaves_the_news_to_any_replica(
+    stage: HookStage, clock: ManualClock
+) -> None:
+    hook = await stage.add_hook()
+    async with stage.running():
+        await clock.sleeping(2)
+        stage.index.notice = lambda *_: None
+        await stage.add_debate("one", concluded())
+        clock.advance(15)
+        await stage.got_by(hook, 1)
+
+
+async def test_many_replicas_send_each_delivery_once(stage: HookStage, clock: ManualClock) -> None:
+    hook = await stage.add_hook()
+    names = {f"debate-{number}" for number in range(20)}
+    for name in names:
+        await stage.add_debate(name, concluded())
+    async with stage.running(3):
+        got = await stage.got_by(hook, 20)
+        await stage.comes_to(DELIVERED, 20)
+    assert {each.debate for each in got} == names
+    assert len(got) == 20
+
+
+async def test_a_delivery_is_tried_again_after_growing_pauses_under_one_id(
+    stage: HookStage, clock: ManualClock
+) -> None:
+    tries: list[tuple[float, str]] = []
+
+    async def fail(message: Message) -> None:
+        tries.append((clock.monotonic(), message.id))
+        if len(tries) < 4:
+            raise DeliveryError("it answered 500")
+
+    hook = await stage.add_hook(behave=fail)
+    async with stage.running():
+        await stage.add_debate("one", concluded())
+        await advance_until(clock, lambda: len(stage.got[hook]) == 1)
+        [delivery] = await stage.comes_to(DELIVERED)
+    pauses = [after - before for (before, _), (after, _) in pairwise(tries)]
+    for pause, aim in zip(pauses, (5, 20, 80), strict=True):
+        assert 0.8 * aim <= pause <= aim + 3
+    assert len({each for _, each in tries}) == 1
+    assert (delivery.tries, delivery.error) == (4, "")
+
+
+async def test_the_receiver_says_when_to_come_back(stage: HookStage, clock: ManualClock) -> None:
+    tries: list[float] = []
+
+    async def wait(_: Message) -> None:
+        tries.append(clock.monotonic())
+        if len(tries) == 1:
+            raise DeliveryError("it answered 429", retry_after=600)
+
+    hook = await stage.add_hook(behave=wait)
+    async with stage.running():
+        await stage.add_debate("one", concluded())
+        await advance_until(clock, lambda: len(stage.got[hook]) == 1, step=30)
+    assert 600 <= tries[1] - tries[0] <= 660
+
+
+async def test_after_a_day_it_is_a_dead_letter_that_can_be_sent_again(
+    stage: HookStage, clock: ManualClock
+) -> None:
+    works = False
+
+    async def fail(_: Message) -> None:
+        if not works:
+            raise DeliveryError("it answered 500")
+
+    hook = await stage.add_hook(behave=fail)
+    async with stage.running() as [replica]:
+        await stage.add_debate("one", concluded())
+        await advance_until(clock, lambda: clock.monotonic() > 25 * 3600, step=600)
+        [dead] = await stage.comes_to(DEAD)
+        assert dead.error == "it answered 500"
+        assert dead.tries >= 8
+        assert clock.monotonic() >= DAY - 4 * 3600
+        works = True
+        again = await replica.hooks.resend(TENANT, dead.id)
+        assert (again.state, again.tries) == (PENDING, 0)
+        [message] = await stage.got_by(hook, 1)
+        assert message.id == dead.id
+        await stage.comes_to(DELIVERED)
+
+
+async def test_a_receiver_that_is_gone_pauses_its_hook_until_a_test_arrives(
+    stage: HookStage, clock: ManualClock
+) -> None:
+    gone = True
+
+    async def refuse(_: Message) -> None:
+        if gone:
+            raise DeliveryError("it answered 410 Gone", permanent=True)
+
+    hook = await stage.add_hook(behave=refuse)
+    async with stage.running() as [replica]:
+        await stage.add_debate("one", concluded())
+        await stage.comes_to(DEAD)
+        assert (await stage.hook(hook)).paused == "it answered 410 Gone"
+        await stage.add_debate("two", concluded())
+        clock.advance(15)
+        dead, _ = await stage.comes_to(DEAD, 2)
+        assert dead.error == "the hook is paused: it answered 410 Gone"
+        assert await replica.hooks.test(TENANT, hook) == "it answered 410 Gone"
+        gone = False
+        assert await replica.hooks.test(TENANT, hook) == ""
+        assert (await stage.hook(hook)).paused == ""
+
+
+async def test_what_happens_later_in_a_debate_is_sent_later(stage: HookStage, clock: ManualClock) -> None:
+    failed = asyncio.Event()
+
+    async def fail_first(message: Message) -> None:
+        if message.event == HOOK_EVENT_FAILED and not failed.is_set():
+            failed.set()
+            raise DeliveryError("it answered 500")
+
+    hook = await stage.add_hook(*ALL, behave=fail_first)
+    async with stage.running():
+        debate = await stage.add_debate("one", DebateFailed(), status=FAILED)
+        await failed.wait()
+        await stage.extend(debate, concluded())
+        await stage.add_debate("two", concluded())
+        await advance_until(clock, lambda: len(stage.got[hook]) == 3)
+    of_one = [each.event for each in stage.got[hook] if each.debate == "one"]
+    assert of_one == [HOOK_EVENT_FAILED, HOOK_EVENT_CONCLUDED]
+    assert stage.got[hook][0].debate == "two", "another debate waits for nothing"
+
+
+async def test_a_receiver_that_stalls_holds_up_nobody_else(stage: HookStage) -> None:
+    async def stall(_: Message) -> None:
+        await asyncio.Event().wait()
+
+    await stage.add_hook(behave=stall)
+    quick = await stage.add_hook()
+    for number in range(30):
+        await stage.add_debate(f"debate-{number}", concluded())
+    async with stage.running():
+        await stage.got_by(quick, 30)
+
+
+async def test_a_deleted_hook_and_a_deleted_debate_are_sent_no_more(
+    stage: HookStage, clock: ManualClock
+) -> None:
+    tried = 0
+
+    async def fail(_: Message) -> None:
+        nonlocal tried
+        tried += 1
+        raise DeliveryError("it answered 500")
+
+    one, two = await stage.add_hook(behave=fail), await stage.add_hook(behave=fail)
+    async with stage.running() as [replica]:
+        await stage.add_debate("one", concluded())
+        await until(_is(lambda: tried == 2), "both are tried")
+        await replica.hooks.delete(TENANT, one)
+        assert {each.hook for each in await stage.deliveries.list_page(TENANT, "", 10)} == {two}
+        await stage.store.log.delete(f"{TENANT}/one")
+        await advance_until(clock, lambda: clock.monotonic() > 30)
+
+        async def none_left() -> bool:
+            return not await stage.deliveries.list_page(TENANT, "", 10)
+
+        await until(none_left, "the other is gone too")
+    assert tried == 2
+
+
+async def test_ended_deliveries_are_forgotten_after_their_time(stage: HookStage, clock: ManualClock) -> None:
+    await stage.add_hook()
+    async with stage.running():
+        await stage.add_debate("one", concluded())
+        await stage.comes_to(DELIVERED)
+        await advance_until(clock, lambda: clock.monotonic() > 14 * DAY + 7200, step=3600)
+
+        async def none_left() -> bool:
+            return not await stage.deliveries.list_page(TENANT, "", 10)
+
+        await until(none_left, "it is forgotten")
+
+
+async def test_without_hooks_no_debate_is_looked_at(stage: HookStage, clock: ManualClock) -> None:
+    async with stage.running():
+        record = await stage.add_debate("one", concluded())
+        await clock.sleeping(2)
+        await advance_until(clock, lambda: clock.monotonic() > 60, step=5)
+    found = await stage.store.documents.find(DEBATES, {"tenant": TENANT})
+    assert found[0].fields["news"] is not None
+    assert found[0].fields["told"] == 0
+    assert record.debate == "one"
+
+
+async def test_a_status_that_nobody_is_told_of_leaves_no_mark(stage: HookStage) -> None:
+    await stage.add_debate("one", status=RUNNING)
+    found = await stage.store.documents.find(DEBATES, {"tenant": TENANT})
+    assert found[0].fields["news"] is None
+
+
+async def test_secrets_are_replaced_without_a_gap(stage: HookStage, clock: ManualClock) -> None:
+    request = CreateHookRequest(
+        request_id="one",
+        name="ci",
+        target=HookTarget(webhook=WebhookTarget(url="https://example.org/x")),
+        events=[HOOK_EVENT_CONCLUDED],
+    )
+    hooks = stage.replica().hooks
+    hook, first = await hooks.create(TENANT, request, "ada")
+    second, until_ = await hooks.rotate_secret(TENANT, hook.id, "two", "")
+    assert until_ - clock.now() == timedelta(days=1)
+    stored = await hooks.get(TENANT, hook.id)
+    assert stored.receiver(clock.now()).secrets == (second, first)
+    with pytest.raises(ParleyError, match="already made the secret"):
+        await hooks.rotate_secret(TENANT, hook.id, "two", "")
+    clock.advance(DAY)
+    assert stored.receiver(clock.now()).secrets == (second,)
+
+
+async def advance_until(clock: ManualClock, condition: Callable[[], bool], step: float = 1.0) -> None:
+    """Let the time go on in steps, each once the loops wait again, until something is so."""
+    async with asyncio.timeout(30):
+        while not condition():
+            await clock.sleeping(2)
+            clock.advance(step)
+            await asyncio.sleep(0.001)
+
+
+def _is(condition: Callable[[], bool]) -> Callable[[], Awaitable[bool]]:
+    async def met() -> bool:
+        return condition()
+
+    return met
