@@ -6,8 +6,8 @@ from ipaddress import ip_network
 
 from aiohttp import web
 
+from parley.orchestrator.outgoing.reach import Reach
 from parley.orchestrator.research.fetcher import Fetcher
-from parley.orchestrator.research.reach import Reach
 
 __all__ = ["WEB_NETWORK", "fetcher_of", "web_server"]
 
@@ -15,10 +15,12 @@ WEB_NETWORK = ip_network("127.0.0.2/32")
 
 
 @asynccontextmanager
-async def web_server(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
-    """A server of pages; yields its URL."""
+async def web_server(
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]], *, method: str = "GET"
+) -> AsyncIterator[str]:
+    """A server of pages, or of what is asked by another method; yields its URL."""
     app = web.Application()
-    app.router.add_get("/{path:.*}", handler)
+    app.router.add_route(method, "/{path:.*}", handler)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.2", 0).start()

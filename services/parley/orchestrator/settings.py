@@ -16,8 +16,9 @@ from parley.orchestrator.allowance.allowance import REQUEST_BYTES, TenantLimits
 from parley.orchestrator.engine.document_limits import DocumentLimits
 from parley.orchestrator.engine.runner import RunnerSettings
 from parley.orchestrator.model.retention import Retention
-from parley.orchestrator.peers.issue_tracker import IssueTracker, is_http_url
-from parley.orchestrator.research.reach import Reach, parse_networks
+from parley.orchestrator.outgoing.reach import Reach, parse_networks
+from parley.orchestrator.outgoing.web_address import is_http_url
+from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.runtime.comma_lists import split_list
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.loopback import is_loopback, join_address

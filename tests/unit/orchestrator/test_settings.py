@@ -112,11 +112,11 @@ def test_what_is_read_on_the_web_follows_the_settings(monkeypatch: pytest.Monkey
     assert web is not None
     assert web.feeds == ("https://a.example/feed", "https://b.example/feed")
     assert web.reads_pages
-    assert web.fetcher.reach.ports == {443, 8443}
+    assert web.fetcher.reach.ports == frozenset({443, 8443})
     assert web.fetcher.reach.allows(ip_address("10.1.2.3"))
     assert not web.fetcher.reach.allows(ip_address("10.2.0.1"))
     # The search service may be inside; what it finds may not.
-    assert web.search_fetcher.reach.ports == {8080}
+    assert web.search_fetcher.reach.ports == frozenset({8080})
     assert web.search_fetcher.reach.allows(ip_address("10.2.0.1"))
 
 

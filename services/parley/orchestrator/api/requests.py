@@ -17,7 +17,7 @@ from parley.orchestrator.model.spec import (
     with_default_limits,
     without_sections,
 )
-from parley.orchestrator.research.web_address import refuse_address
+from parley.orchestrator.outgoing.web_address import refuse_address
 from parley.runtime.contract_settings import check_settings, default_of, with_defaults
 from parley.runtime.errors import FieldViolation, invalid_argument
 from parley.runtime.held_texts import digest_of_text

@@ -11,6 +11,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 
 from parley.orchestrator.model.errors import StepError
+from parley.orchestrator.outgoing.web_address import is_http_url
 from parley.v1.moderated_pb2 import FollowUp
 
 if TYPE_CHECKING:  # imported on use: most orchestrators have no tracker
@@ -34,7 +35,6 @@ _REACHING: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """What a tracker acts on: a character without width goes behind it."""
-_NEVER_IN_URLS: Final = frozenset(' <>"`\\')
 
 
 class IssueTracker:
@@ -144,18 +144,6 @@ def _is_link(url: str) -> bool:
 def defuse(text: str) -> str:
     """Return text that reads the same and notifies, refers to, closes and runs nothing at a tracker."""
     return _REACHING.sub(rf"\g<0>{_ZERO_WIDTH}", text)
-
-
-def is_http_url(url: str) -> bool:
-    """Whether a text is a URL of HTTP with a host and without a password, that nothing else can hide in."""
-    if not url.isprintable() or _NEVER_IN_URLS & set(url):
-        return False
-    try:
-        parts = urlsplit(url)
-        known = parts.scheme in {"http", "https"} and parts.port != 0
-    except ValueError:
-        return False
-    return known and bool(parts.hostname) and "@" not in parts.netloc
 
 
 def _one_line(text: str) -> str:

@@ -1,20 +1,18 @@
 """The guarded fetcher: reads one page of the web for a debate, from hosts that may be reached, within bounds of size and time."""
 
 import asyncio
-import socket
 import zlib
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import Final
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from parley.orchestrator.research.reach import Address, Reach
-from parley.orchestrator.research.web_address import FetchError, check_form, parse_address
+from parley.orchestrator.outgoing.guard import Guard, Resolve, describe_failure, resolve_host
+from parley.orchestrator.outgoing.reach import Reach
+from parley.orchestrator.outgoing.web_address import AddressError, parse_address
+from parley.orchestrator.research.errors import FetchError
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _MAX_REDIRECTS: Final = 5
@@ -38,9 +36,6 @@ _HEADERS: Final = {
     "User-Agent": "parley",
 }
 
-Resolve = Callable[[str, int], Awaitable[list[Address]]]
-"""Returns the addresses of a host; raises OSError if it has none."""
-
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -59,18 +54,11 @@ class Page:
     body: bytes
 
 
-async def resolve_host(host: str, port: int) -> list[Address]:
-    """Return the addresses of a host, as the machine's resolver gives them."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(ip_address(str(address[0]).partition("%")[0]) for *_, address in found))
-
-
 @dataclass(frozen=True, slots=True)
 class Fetcher:
     """Reads pages.
 
-    A name is resolved once for each request, and the connection goes to an address that was checked: a second answer of the resolver is
-    never asked for. No cookie, no credential and no proxy of the environment is used.
+    Each address, also one that a page redirects to, goes through the guard.
 
     Attributes:
         reach: What may be reached.
@@ -97,8 +85,10 @@ class Fetcher:
                 return await self._follow(parse_address(url))
         except TimeoutError:
             raise FetchError(f"it did not answer within {self.seconds:g} s") from None
+        except AddressError as error:
+            raise FetchError(str(error)) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise FetchError(f"it could not be read: {_describe(error)}") from error
+            raise FetchError(f"it could not be read: {describe_failure(error)}") from error
 
     async def _follow(self, url: URL) -> Page:
         for _ in range(self.max_redirects + 1):
@@ -110,18 +100,8 @@ class Fetcher:
 
     async def _get(self, url: URL) -> Page | URL:
         """Return the page at a URL, or where it redirects to."""
-        resolver = _Checked(await self._check(url))
-        connector = aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, force_close=True)
-        async with (
-            aiohttp.ClientSession(
-                connector=connector,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
-                trust_env=False,
-                timeout=aiohttp.ClientTimeout(total=self.seconds),
-            ) as session,
-            session.get(url, headers=_HEADERS, allow_redirects=False) as response,
-        ):
+        guard = Guard(self.reach, self.resolve)
+        async with guard.request("GET", url, headers=_HEADERS, seconds=self.seconds) as response:
             if response.status in _REDIRECTS:
                 return _redirected(url, response.headers.get("Location", ""))
             if response.status != 200:
@@ -130,21 +110,6 @@ class Fetcher:
                 raise FetchError(f"it is no text, HTML, XML or JSON but {response.content_type[:80]!r}")
             body = await self._read(response)
             return Page(str(url), response.content_type.lower(), _charset_of(response), body)
-
-    async def _check(self, url: URL) -> list[Address]:
-        """Return the addresses of a URL's host, all of which may be reached."""
-        check_form(url)
-        assert url.raw_host is not None
-        if url.port not in self.reach.ports:
-            raise FetchError(f"port {url.port} may not be reached")
-        try:
-            addresses = await self.resolve(url.raw_host, url.port)
-        except (OSError, UnicodeError):
-            raise FetchError(f"the host {url.raw_host[:253]} was not found") from None
-        refused = next((each for each in addresses if not self.reach.allows(each)), None)
-        if refused is not None or not addresses:
-            raise FetchError(f"the host {url.raw_host[:253]} is at no public address")
-        return addresses
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
@@ -169,36 +134,6 @@ class Fetcher:
             raise FetchError("its compressed text is broken") from None
 
 
-class _Checked(AbstractResolver):
-    """Gives the addresses that were checked, whatever the name says by now."""
-
-    def __init__(self, addresses: list[Address]) -> None:
-        self._addresses = addresses
-
-    async def resolve(
-        self,
-        host: str,
-        port: int = 0,
-        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002
-    ) -> list[ResolveResult]:
-        """Return the addresses, for any host: there is one for each request."""
-        families = {4: socket.AF_INET, 6: socket.AF_INET6}
-        return [
-            ResolveResult(
-                hostname=host,
-                host=str(each),
-                port=port,
-                family=families[each.version],
-                proto=0,
-                flags=socket.AI_NUMERICHOST,
-            )
-            for each in self._addresses
-        ]
-
-    async def close(self) -> None:
-        """There is nothing to close."""
-
-
 def _redirected(url: URL, location: str) -> URL:
     if not location:
         raise FetchError("it redirects to nowhere")
@@ -210,9 +145,3 @@ def _charset_of(response: aiohttp.ClientResponse) -> str:
     with suppress(LookupError, ValueError):
         charset = response.charset or ""
     return charset.lower()[:40]
-
-
-def _describe(error: Exception) -> str:
-    """Return what an error says in one line, without the address: that may be long, and stands beside it."""
-    reason = getattr(error, "strerror", None) or type(error).__name__
-    return " ".join("".join(each if each.isprintable() else " " for each in str(reason)).split())[:200]

@@ -4,9 +4,9 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
+from parley.orchestrator.research.errors import FetchError
 from parley.orchestrator.research.fetcher import Page
 from parley.orchestrator.research.reader_process import run_reader
-from parley.orchestrator.research.web_address import FetchError
 
 _SECONDS: Final = 5
 """Of processor time; on a machine that is busy it may take `_WHEN_BUSY` times as long."""

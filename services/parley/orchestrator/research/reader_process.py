@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from parley.orchestrator.research.web_address import FetchError
+from parley.orchestrator.research.errors import FetchError
 from parley.runtime.python_process import python_command, run_filter
 
 _MEMORY_BYTES: Final = 1 << 30

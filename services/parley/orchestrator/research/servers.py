@@ -5,9 +5,9 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
+from parley.orchestrator.research.errors import FetchError
 from parley.orchestrator.research.parsing import SHOWN_CHARACTERS, Reading, clean_text
 from parley.orchestrator.research.reader_process import run_reader
-from parley.orchestrator.research.web_address import FetchError
 
 _CPU_SECONDS: Final = 10
 """Of the process that asks; the server itself has the time of a source."""

@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 
 from yarl import URL
 
+from parley.orchestrator.outgoing.reach import Reach, parse_networks
+from parley.orchestrator.research.errors import FetchError
 from parley.orchestrator.research.fetcher import Fetcher, Page
 from parley.orchestrator.research.parsing import MAX_TITLE, SHOWN_CHARACTERS, Reading, parse
-from parley.orchestrator.research.reach import Reach, parse_networks
 from parley.orchestrator.research.servers import ToolServer, ask_server
-from parley.orchestrator.research.web_address import FetchError
 from parley.v1.debate_pb2 import DebateSpec
 from parley.v1.source_pb2 import (
     SOURCE_KIND_FEED,

@@ -10,7 +10,7 @@ from aiohttp import web
 from google.protobuf.struct_pb2 import Struct
 
 from parley.orchestrator.model.errors import StepError
-from parley.orchestrator.peers.issue_tracker import IssueTracker, is_http_url
+from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.v1.moderated_pb2 import FollowUp
 from tests.support.issue_tracker_server import (
     ISSUE_URL,
@@ -163,23 +163,6 @@ async def test_a_tracker_that_is_away_is_named_without_the_rest_of_its_url() -> 
     assert failed.reason == "TRACKER_AWAY"
     assert str(failed).startswith(f"http://127.0.0.1:{port} could not be asked: ")
     assert "s3cret" not in str(failed)
-
-
-@pytest.mark.parametrize(
-    ("url", "is_one"),
-    [
-        ("https://api.github.com/repos/o/r/issues", True),
-        ("http://[::1]:8080/x?y=z", True),
-        ("ftp://a.b", False),
-        ("https://", False),
-        ("https://a b", False),
-        ("https://u@a.b", False),
-        ("https://a.b:99999", False),
-        ("//a.b", False),
-    ],
-)
-def test_a_url_is_http_with_a_host(url: str, is_one: bool) -> None:
-    assert is_http_url(url) == is_one
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ from ipaddress import ip_address
 import pytest
 from aiohttp import web
 
-from parley.orchestrator.research.fetcher import Fetcher, Resolve
-from parley.orchestrator.research.reach import Address, Reach
-from parley.orchestrator.research.web_address import FetchError
+from parley.orchestrator.outgoing.guard import Resolve
+from parley.orchestrator.outgoing.reach import Address, Reach
+from parley.orchestrator.research.errors import FetchError
+from parley.orchestrator.research.fetcher import Fetcher
 from tests.support.ports import free_ports
 from tests.support.web_server import WEB_NETWORK, web_server
 

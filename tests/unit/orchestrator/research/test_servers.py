@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator.research import ask_server as ask_server_script
+from parley.orchestrator.research.errors import FetchError
 from parley.orchestrator.research.fetcher import Fetcher
 from parley.orchestrator.research.servers import ToolServer, ask_server
 from parley.orchestrator.research.sources import WebSources
-from parley.orchestrator.research.web_address import FetchError
 from parley.v1.source_pb2 import SOURCE_KIND_TOOL, ResearchRequest
 from tests.support.tool_server import ATTACK, plain_tool_server, tool_server
 from tests.support.waiting import until

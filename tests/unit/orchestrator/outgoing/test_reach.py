@@ -4,7 +4,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from parley.orchestrator.research.reach import Reach, is_public
+from parley.orchestrator.outgoing.reach import Reach, is_public, parse_hosts
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,23 @@ def test_a_range_that_is_named_may_be_reached_and_no_other() -> None:
     assert reach.allows(ip_address("fd00:1::5"))
     assert not reach.allows(ip_address("10.2.0.1"))
     assert not reach.allows(ip_address("127.0.0.1"))
+
+
+def test_hosts_and_networks_are_read_from_one_list() -> None:
+    hosts, networks = parse_hosts("Hooks.Internal., 10.1.0.0/16,localhost,10.2.0.1,fd00:1::/32")
+    assert hosts == {"hooks.internal", "localhost"}
+    assert list(map(str, networks)) == ["10.1.0.0/16", "10.2.0.1/32", "fd00:1::/32"]
+    reach = Reach(hosts=hosts)
+    assert reach.names_host("HOOKS.internal")
+    assert reach.names_host("hooks.internal.")
+    assert not reach.names_host("other.hooks.internal")
+    assert not reach.names_host("internal")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["10.1.0.1/16", "*.internal", "http://a.example", "a.example:80", "a b", "2130706433", "a..b", "-a"],
+)
+def test_what_is_no_host_and_no_network_is_named(entry: str) -> None:
+    with pytest.raises(ValueError, match="is no host and no network"):
+        parse_hosts(entry)

@@ -1,5 +1,6 @@
-"""Which addresses may be reached for a debate: public ones, and those that the operator names."""
+"""Which addresses may be reached: public ones, and those that the operator names."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
@@ -25,6 +26,10 @@ _NOT_PUBLIC: Final = tuple(
 )
 """Addresses that some versions of Python call global, and that lead elsewhere than to a public host."""
 _WEB_PORTS: Final = frozenset({80, 443})
+_HOST: Final = re.compile(
+    r"(?=.*[a-z-])[a-z0-9]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9_-]*[a-z0-9])?)*\.?", re.IGNORECASE
+)
+"""A name with a letter: numbers alone would be read as an address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +38,27 @@ class Reach:
 
     Attributes:
         networks: Addresses that may be reached although they are not public.
-        ports: Ports that may be reached.
+        ports: Ports that may be reached; None for all.
+        hosts: Hosts that may be reached wherever they are, at every port: their names, in lower case.
+        needs_tls: Whether plain HTTP may be spoken to `hosts` and `networks` alone.
     """
 
     networks: tuple[Network, ...] = ()
-    ports: frozenset[int] = _WEB_PORTS
+    ports: frozenset[int] | None = _WEB_PORTS
+    hosts: frozenset[str] = frozenset()
+    needs_tls: bool = False
+
+    def names_host(self, host: str) -> bool:
+        """Return whether the operator names a host."""
+        return host.lower().removesuffix(".") in self.hosts
+
+    def names_address(self, address: Address) -> bool:
+        """Return whether an address is in a network that the operator names."""
+        return any(_is_in(each, self.networks) for each in _meant(address))
 
     def allows(self, address: Address) -> bool:
         """Return whether an address may be reached."""
-        return is_public(address) or any(_is_in(each, self.networks) for each in _meant(address))
+        return is_public(address) or self.names_address(address)
 
 
 def is_public(address: Address) -> bool:
@@ -74,3 +91,16 @@ def _meant(address: Address) -> tuple[Address, ...]:
 def parse_networks(text: str) -> tuple[Network, ...]:
     """Return networks that are separated by commas. Raises ValueError, which names the one that is none."""
     return tuple(map(ip_network, split_list(text)))
+
+
+def parse_hosts(text: str) -> tuple[frozenset[str], tuple[Network, ...]]:
+    """Return hosts and networks that are separated by commas. Raises ValueError, which names the one that is neither."""
+    hosts, networks = set(), []
+    for each in split_list(text):
+        try:
+            networks.append(ip_network(each))
+        except ValueError:
+            if not _HOST.fullmatch(each):
+                raise ValueError(f"{each!r} is no host and no network") from None
+            hosts.add(each.lower().removesuffix("."))
+    return frozenset(hosts), tuple(networks)
