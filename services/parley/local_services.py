@@ -34,7 +34,7 @@ _PLAINTEXT: Final = {
 """Settings of a service on loopback that decides nothing about callers."""
 
 
-Purpose = Literal["debates", "records", "agents", "ratings", "memory", "deleting"]
+Purpose = Literal["debates", "records", "agents", "ratings", "memory", "deleting", "hooks"]
 """What a system is for: to run debates (everything runs), or only to read debates (only the orchestrator), to list
 agents or ratings (with the gateway or the ratings), to search memory (with memory), or to delete debates (with ratings and memory)."""
 
@@ -128,7 +128,7 @@ class LocalServices:
             case "debates":
                 async with self._run_all() as others:
                     yield others
-            case "records":
+            case "records" | "hooks":
                 yield ServiceAddresses()
             case "agents":
                 async with self._run_gateway() as gateway:

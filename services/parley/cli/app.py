@@ -10,6 +10,7 @@ from parley.cli.administration import STORAGE_COMMANDS, api_keys
 from parley.cli.agents import AGENT_COMMANDS
 from parley.cli.command_name import COMPLETION_VARIABLE
 from parley.cli.execute import execute
+from parley.cli.hooks import hooks
 from parley.cli.input.parameters import (
     Address,
     Count,
@@ -179,6 +180,13 @@ def parley() -> None:
     type=Count(100_000_000, 256),
     metavar="N",
     help="Tokens that prompt and answer of a model may have together. Default: what is known of it.",
+)
+@click.option(
+    "--hook",
+    "hooks",
+    metavar="ID",
+    multiple=True,
+    help="A hook that is told of this debate (parley hooks list); may be given several times.",
 )
 @label_option("A label by which the debate is found later; may be given several times.")
 @click.option(
@@ -414,5 +422,5 @@ def config_schema() -> None:
     print_text(files("parley.config").joinpath("schema.json").read_text("utf-8"))
 
 
-for _command in (*AGENT_COMMANDS, *STEERING_COMMANDS, *STORAGE_COMMANDS, memory, api_keys):
+for _command in (*AGENT_COMMANDS, *STEERING_COMMANDS, *STORAGE_COMMANDS, memory, hooks, api_keys):
     parley.add_command(_command)

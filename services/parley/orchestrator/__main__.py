@@ -207,6 +207,7 @@ async def build(
                     async with asyncio.timeout(draining.seconds_left(settings.grace_seconds)):
                         await runner.drain()
                         if not reading:
+                            await delivery.finish()
                             await usage.publish()
                             await uses.store()
 

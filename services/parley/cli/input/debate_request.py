@@ -52,6 +52,7 @@ class DebateOptions:
     max_output_tokens: int | None
     context_tokens: int | None
     labels: tuple[tuple[str, str], ...]
+    hooks: tuple[str, ...]
     output: Path | None
     report: Path | None
     resume: str | None
@@ -136,6 +137,7 @@ def build_debate_request(
     if options.no_knowledge:
         spec.knowledge = False
     spec.labels.update(options.labels)
+    spec.hook_ids.extend(options.hooks)
     return CreateDebateRequest(request_id=os.urandom(16).hex(), spec=spec)
 
 
@@ -209,6 +211,7 @@ def _new_debate_options(question: str | None, options: DebateOptions) -> list[st
         "--no-knowledge": options.no_knowledge or None,
         "--max-output-tokens": options.max_output_tokens,
         "--label": options.labels or None,
+        "--hook": options.hooks or None,
     }
     return [name for name, value in others.items() if value is not None]
 

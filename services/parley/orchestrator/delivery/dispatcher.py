@@ -33,6 +33,7 @@ _TRIED_FOR: Final = timedelta(days=1)
 _LEASE: Final = timedelta(seconds=60)
 """How long a delivery is its replica's: longer than a try."""
 _POLL_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 0.02
 _PAGE: Final = 100
 _MAX_ERROR: Final = 300
 
@@ -91,6 +92,12 @@ class Dispatcher:
                     _logger.warning("store unavailable; deliveries are sent later", error=str(error))
                 await wait_or_timeout(self._wake, self._clock, _POLL_SECONDS)
                 self._wake.clear()
+
+    async def finish(self) -> None:
+        """Wait until nothing is being sent, or due to be sent, while `run` runs. May raise StorageError."""
+        while self._lanes or await self._deliveries.list_due(self._clock.now(), 1):
+            self.wake()
+            await self._clock.sleep(_LOOK_SECONDS)
 
     async def _start_due(self, tasks: asyncio.TaskGroup) -> None:
         """Start to send what is due and within the bounds."""

@@ -71,6 +71,10 @@ class Outbox:
             self._noticed[tenant, debate] = None
             self._wake.set()
 
+    async def finish(self) -> None:
+        """Create the deliveries of what was noticed, as `run` does. May raise StorageError."""
+        await self._tell_noticed()
+
     def notice_hooks(self) -> None:
         """Read the hooks anew: one was created or deleted here."""
         self._subscribers.forget()

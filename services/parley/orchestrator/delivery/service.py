@@ -1,8 +1,10 @@
 """All parts of delivery in one replica, put together."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
 from parley.orchestrator.delivery.deliveries import DeliveryStore
 from parley.orchestrator.delivery.dispatcher import Dispatcher
@@ -16,6 +18,8 @@ from parley.orchestrator.delivery.tenant_hooks import TenantHooks
 from parley.orchestrator.log.index import DebateIndex
 from parley.runtime.clock import Clock
 from parley.storage.ports import Documents, Log
+
+_FINISH_SECONDS: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,16 @@ class DeliveryService:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.outbox.run())
             tasks.create_task(self.dispatcher.run())
+
+    async def finish(self) -> None:
+        """Send what is noticed and due, while `run` runs, so that the end of a command on one's own machine cuts off nothing.
+
+        After a few seconds it gives up: what is left is sent by the next process. May raise StorageError.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FINISH_SECONDS):
+                await self.outbox.finish()
+                await self.dispatcher.finish()
 
 
 def create_service(

@@ -56,6 +56,7 @@ DEBATE: dict[str, list[str]] = {
     "--max-output-tokens": ["Which?", "--max-output-tokens", "64"],
     "--context-tokens": ["Which?", "--context-tokens", "4096"],
     "--label": ["Which?", "--label", "team=payments"],
+    "--hook": ["Which?", "--hook", "hook-0123456789ab"],
     "--output": ["Which?", "-o", "out.md"],
     "--report": ["Which?", "--report", "report.md"],
     "--verbose": ["Which?", "-v"],
