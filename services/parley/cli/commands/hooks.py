@@ -25,6 +25,7 @@ from parley.v1.hook_pb2 import (
     WebhookTarget,
 )
 
+_MAX_URL = 4096
 _CHATS = frozenset({"slack", "teams", "discord", "mattermost"})
 
 
@@ -44,7 +45,7 @@ class HookOptions:
             raise CommandError(message, INVALID_ARGUMENTS)
         [(kind, place)] = self.places.items()
         if place == "-":
-            place = sys.stdin.readline().strip()
+            place = sys.stdin.readline(_MAX_URL).strip() if sys.stdin is not None else ""
         if kind == "webhook":
             return HookTarget(webhook=WebhookTarget(url=place))
         if kind in _CHATS:
