@@ -6,16 +6,19 @@ import sys
 import time
 from typing import Any, Final, Literal, TextIO, cast
 
-import structlog
 from opentelemetry import trace
 from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry._logs import get_logger as get_otel_logger
 from opentelemetry.context import get_current
-from structlog.typing import EventDict, ExcInfo, FilteringBoundLogger, Processor, WrappedLogger
 
 from parley.runtime.labels import labels
+from parley.runtime.late_packages import hide_package
 from parley.runtime.lossy_stream import LossyStream
 from parley.runtime.printable import printable, printable_json
+
+with hide_package("rich"):  # for tracebacks that we do not print
+    import structlog
+    from structlog.typing import EventDict, ExcInfo, FilteringBoundLogger, Processor, WrappedLogger
 
 Level = Literal["debug", "info", "warning", "error"]
 

@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
-import openai
-
 from parley.gateway.failures import BAD_REQUEST, SERVER_ERROR, Failure
 from parley.gateway.wire.api import Api
 from parley.gateway.wire.errors import is_missing_endpoint, of_status, text_of
+from parley.gateway.wire.openai_parts import APIStatusError
 
 LESSON_SECONDS: Final = 3600.0
 """How long a lesson holds."""
@@ -125,7 +124,7 @@ class ApiChoice:
         if api is not self.of(model):
             self._other_answers.learn(model)
 
-    def learn_missing(self, api: Api, model: str, error: openai.APIStatusError) -> bool:
+    def learn_missing(self, api: Api, model: str, error: APIStatusError) -> bool:
         """Return whether the error says that this API is not there, and there is another one to ask by from now on."""
         if self._fixed is not None or api is not self.of(model) or not is_missing_endpoint(error):
             return False
@@ -140,14 +139,14 @@ class ApiChoice:
         return not had_neither
 
     def choose_other(
-        self, api: Api, model: str, problem: openai.APIStatusError | Failure, *, with_schema: bool
+        self, api: Api, model: str, problem: APIStatusError | Failure, *, with_schema: bool
     ) -> Api | None:
         """Return the API to ask by once instead, None if the problem is none that another API helps against."""
         if self._fixed is not None or api is not self.of(model) or self._is_first_missing():
             return None
         if self._other_fails.holds(model):
             return None
-        if isinstance(problem, openai.APIStatusError) and _is_about_the_request(problem):
+        if isinstance(problem, APIStatusError) and _is_about_the_request(problem):
             return _OTHER[api]
         failure = problem if isinstance(problem, Failure) else of_status(problem)
         is_outage = failure.retry_after is not None or (api, model, with_schema) in self._answered
@@ -164,7 +163,7 @@ class ApiChoice:
         return self._missing.holds(self._first)
 
 
-def _is_about_the_request(error: openai.APIStatusError) -> bool:
+def _is_about_the_request(error: APIStatusError) -> bool:
     """Return whether an error names the request's shape, rather than its model, its length or what it says."""
     words = text_of(error)
     if error.status_code in _SHAPE_STATUSES | {404} and _OTHER_API_WORDS.search(words):

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
-import openai
-
 from parley.gateway.failures import CONTEXT_OVERFLOW
 from parley.gateway.prompt.tools import Reasoning
 from parley.gateway.wire.api import Api
 from parley.gateway.wire.api_choice import ApiChoice, Lessons
 from parley.gateway.wire.errors import of_status, text_of
 from parley.gateway.wire.json_fields import as_mappings
+from parley.gateway.wire.openai_parts import APIStatusError
 
 _REFUSAL_STATUSES: Final = frozenset({400, 415, 422, 501})
 _SCHEMA_WORDS: Final = re.compile(
@@ -136,7 +135,7 @@ class EndpointCapabilities:
         else:
             self._known.learn(always if self._known.holds(once) else once)
 
-    def learn_no_tools(self, model: str, sent: dict[str, Any], error: openai.APIStatusError) -> bool:
+    def learn_no_tools(self, model: str, sent: dict[str, Any], error: APIStatusError) -> bool:
         """Return whether the error refuses the tools that were sent, which is remembered."""
         status = error.status_code
         if "tools" not in sent or status not in _TOOL_STATUSES or of_status(error).kind is CONTEXT_OVERFLOW:
@@ -151,7 +150,7 @@ class EndpointCapabilities:
         return True
 
     def learn(
-        self, api: Api, model: str, sent: dict[str, Any], error: openai.APIStatusError, schema: str = ""
+        self, api: Api, model: str, sent: dict[str, Any], error: APIStatusError, schema: str = ""
     ) -> bool:
         """Take from an error what to try otherwise; False if there is nothing in it, and the error stands.
 
@@ -192,7 +191,7 @@ class EndpointCapabilities:
         return True
 
 
-def _refuses_stream(sent: dict[str, object], error: openai.APIStatusError, words: str) -> bool:
+def _refuses_stream(sent: dict[str, object], error: APIStatusError, words: str) -> bool:
     """Return whether it is the stream that was refused.
 
     Without a schema only the parameter's name counts: the message may repeat words of the prompt, and a text that does

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import httpx2
-import openai
 
 from parley.gateway.failures import (
     AUTH,
@@ -34,9 +33,10 @@ from parley.gateway.failures import (
     FailureKind,
 )
 from parley.gateway.prompt.sanitizer import one_line
+from parley.gateway.wire.openai_parts import APIConnectionError, APIStatusError
 
 TRANSPORT_ERRORS: Final = (
-    openai.APIConnectionError,
+    APIConnectionError,
     httpx2.HTTPError,
     httpx2.StreamError,
     httpx2.InvalidURL,
@@ -91,7 +91,7 @@ _BY_CODE: Final[Mapping[str, FailureKind]] = {
 }
 
 
-def text_of(error: openai.APIStatusError) -> str:
+def text_of(error: APIStatusError) -> str:
     """Return what the endpoint said about its error, for matching; never shown."""
     said = error.body
     if isinstance(said, Mapping):
@@ -102,14 +102,14 @@ def text_of(error: openai.APIStatusError) -> str:
     return str(said or error.message)[:_MAX_MATCHED]
 
 
-def is_missing_endpoint(error: openai.APIStatusError) -> bool:
+def is_missing_endpoint(error: APIStatusError) -> bool:
     """Return whether the path is not there at all: not an unknown model, not a key or quota that was refused."""
     if error.status_code in {405, 501}:
         return True
     return error.status_code == 404 and not _is_unknown_model(error)
 
 
-def of_status(error: openai.APIStatusError) -> Failure:
+def of_status(error: APIStatusError) -> Failure:
     """Return the failure that an HTTP error status stands for."""
     status = error.status_code
     if 300 <= status < 400:
@@ -206,7 +206,7 @@ def _clamp(seconds: float) -> float:
     return min(max(seconds, 0.0), _MAX_RETRY_SECONDS)
 
 
-def _kind(error: openai.APIStatusError, status: int) -> FailureKind:
+def _kind(error: APIStatusError, status: int) -> FailureKind:
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if status >= 500:
@@ -221,7 +221,7 @@ def _kind(error: openai.APIStatusError, status: int) -> FailureKind:
     return _by_words(text_of(error)) or BAD_REQUEST
 
 
-def _is_unknown_model(error: openai.APIStatusError) -> bool:
+def _is_unknown_model(error: APIStatusError) -> bool:
     return error.code == "model_not_found" or error.param == "model" or bool(_MODEL.search(text_of(error)))
 
 

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator
 from time import monotonic
 from typing import Any, Final
 
-import openai
 from opentelemetry.trace import Span, Status, StatusCode
 
 from parley.gateway.failures import Failure
 from parley.gateway.prompt.fitting import ROLE_NAMES
 from parley.gateway.prompt.tools import ToolTurn
 from parley.gateway.wire.api import ModelReply
+from parley.gateway.wire.openai_parts import APIStatusError
 from parley.runtime import telemetry
 from parley.v1.gateway_pb2 import PromptPart
 
@@ -32,7 +32,7 @@ def error_type(error: BaseException) -> str:
     """Return what an error is called in traces and metrics: a status, a failure kind or a class."""
     if isinstance(error, Failure):
         return str(error.status or error.kind.name)
-    if isinstance(error, openai.APIStatusError):
+    if isinstance(error, APIStatusError):
         return str(error.status_code)
     return type(error).__name__
 

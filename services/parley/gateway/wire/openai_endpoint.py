@@ -5,16 +5,16 @@ a pydantic object for every token would cost more than everything else here.
 """
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import httpx2
-import openai
-from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Omit
 from opentelemetry.trace import SpanKind
 
 from parley.gateway.failures import (
@@ -51,6 +51,13 @@ from parley.gateway.wire.errors import (
     was_not_sent,
 )
 from parley.gateway.wire.instrumentation import Operation
+from parley.gateway.wire.openai_parts import (
+    APIStatusError,
+    AsyncOpenAI,
+    AsyncStream,
+    DefaultAioHttpClient,
+    Omit,
+)
 from parley.gateway.wire.request_body import body, body_to_send, reader, request_json
 from parley.gateway.wire.streams import (
     AnswerMonitor,
@@ -136,10 +143,10 @@ class OpenAIEndpoint:
             rendered = _adapt(known, api, request)
             create_body = partial(self._create_body, api, rendered, known.find_refused(api, model))
             monitor = AnswerMonitor(listener, self._patience if _must_start_early(rendered) else Patience())
-            problem: openai.APIStatusError | Failure
+            problem: APIStatusError | Failure
             try:
                 reply = await self._send(api, rendered, create_body, used, labels, monitor)
-            except openai.APIStatusError as error:
+            except APIStatusError as error:
                 if _learn(known, api, rendered, create_body(), error):
                     api = choice.of(model) if usual is None else api
                     continue
@@ -177,7 +184,7 @@ class OpenAIEndpoint:
                 found = text_models(await read_whole(stream.response))
             finally:
                 await stream.close()
-        except openai.APIStatusError as error:
+        except APIStatusError as error:
             raise self._failure(error) from None
         except TRANSPORT_ERRORS as error:
             raise self._transport_failure(error) from None
@@ -283,7 +290,7 @@ class OpenAIEndpoint:
                 await stream.close()
         except Failure as failure:
             raise self._redact(failure) from None
-        except openai.APIStatusError:
+        except APIStatusError:
             reading.reply.refused = True
             raise
         except TRANSPORT_ERRORS as error:
@@ -303,7 +310,7 @@ class OpenAIEndpoint:
         tools = tuple(replace(each, arguments=hide(each.arguments)) for each in reply.tool_requests)
         return Reply(text, hide(reply.model) or request.model, truncated, tools, reply.reasoning, unclosed)
 
-    def _failure(self, error: openai.APIStatusError) -> Failure:
+    def _failure(self, error: APIStatusError) -> Failure:
         return self._redact(self._judge(of_status(error), {NO_SUCH_ENDPOINT}))
 
     def _transport_failure(self, error: BaseException) -> Failure:
@@ -340,7 +347,7 @@ def _learn(
     api: Api,
     request: ModelRequest,
     sent: dict[str, Any],
-    error: openai.APIStatusError,
+    error: APIStatusError,
 ) -> bool:
     """Return whether the error says how to ask otherwise. Raise ToolsRefused."""
     if known.learn_no_tools(request.model, sent, error):
@@ -397,6 +404,12 @@ def _server(base_url: str) -> dict[str, str | int]:
     return {"server.address": parts.hostname or "", **({"server.port": port} if port else {})}
 
 
+def _create_tls_context(base_url: str) -> ssl.SSLContext:
+    """Return what checks certificates on the way to an endpoint; where plaintext is spoken it trusts none, and reads no file."""
+    is_plain = urlsplit(base_url).scheme == "http" and not getproxies()
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else httpx2.create_ssl_context()
+
+
 def _create_client(provider: Provider, secret: str, limits: EndpointLimits) -> AsyncOpenAI:
     headers: dict[str, Any] = {**ACCEPT_GZIP, **provider.headers}
     if not provider.sends_organization:  # what the client would take from OpenAI's own variables
@@ -412,6 +425,7 @@ def _create_client(provider: Provider, secret: str, limits: EndpointLimits) -> A
         default_headers=headers,
         max_retries=0,
         http_client=DefaultAioHttpClient(
+            verify=_create_tls_context(provider.base_url),
             limits=connections,
             base_url=provider.base_url,
             event_hooks={"response": [unpack, bound_error]},
