@@ -181,7 +181,6 @@ class LocalServices:
 
     @asynccontextmanager
     async def _run_all(self) -> AsyncIterator[ServiceAddresses]:
-        # Convergence first: threads read its models while the gateway's client is imported, which takes as long.
         starts = self._run_convergence(), self._run_gateway(), self._run_ratings()
         async with (
             enter_together(*starts) as (convergence, gateway, ratings),
@@ -223,7 +222,10 @@ class LocalServices:
         from parley.convergence.settings import ConvergenceSettings
 
         settings, port = ConvergenceSettings.load(), self._options.ports.convergence
-        async with build(settings) as service, self._serve(service, port, settings.auth) as address:
+        async with (
+            build(settings, late=True) as service,  # a first call to a model waits for no other model
+            self._serve(service, port, settings.auth) as address,
+        ):
             yield address
 
     @asynccontextmanager

@@ -14,7 +14,8 @@ from parley.convergence.agreement import Agreements
 from parley.convergence.assessment import Thresholds
 from parley.convergence.embedder import LocalEmbedder
 from parley.convergence.embeddings import open_embeddings
-from parley.convergence.models import LocalModel, MiniLm, StaticWords
+from parley.convergence.local_model import LocalModel
+from parley.convergence.models import MiniLm, StaticWords
 from parley.convergence.rounds import Rounds
 from parley.v1.convergence_pb2 import AgentPosition
 from tests.bench.figures import main, table

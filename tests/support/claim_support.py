@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
-from parley.convergence.models import LocalModel
+from parley.convergence.local_model import LocalModel
 from parley.convergence.support import CANDIDATES, READ_PASSAGES, choose_passages, split_passages
 
 __all__ = [

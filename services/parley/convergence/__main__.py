@@ -9,10 +9,9 @@ from importlib.util import find_spec
 from parley.convergence.agreement import AgreementModel, Agreements, NliAgreement
 from parley.convergence.embedder import Embedder, LocalEmbedder
 from parley.convergence.embeddings import Embeddings, open_embeddings
-from parley.convergence.encoder import EncoderFiles
 from parley.convergence.encoder_threads import EncoderThreads
 from parley.convergence.head import EncoderHead
-from parley.convergence.models import load_local_model
+from parley.convergence.local_model import LateModel
 from parley.convergence.servicer import ConvergenceServicer
 from parley.convergence.settings import ConvergenceSettings, ModelName
 from parley.convergence.support import SupportModel
@@ -25,17 +24,17 @@ from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_ser
 
 
 @asynccontextmanager
-async def build(settings: ConvergenceSettings) -> AsyncIterator[Service]:
-    """Open the service with its models.
+async def build(settings: ConvergenceSettings, *, late: bool = False) -> AsyncIterator[Service]:
+    """Open the service with its models. `late`: they are loaded when they are first used.
 
-    Raise ConfigurationError if a model's files are missing or not the ones expected.
+    Raise ConfigurationError if a model's files are missing or, unless it is late, not the ones expected.
     """
     async with AsyncExitStack() as stack:
         # Endpoints serve many requests at a time; a local model as many as it has threads.
         fine, fast = [
             await stack.enter_async_context(
                 open_embeddings(
-                    await _create_embedder(name, settings),
+                    await _create_embedder(name, settings, late=late),
                     cache=settings.embedding_cache,
                     workers=8 if name == "endpoint" else settings.embedding_threads,
                 )
@@ -59,6 +58,8 @@ def _open_encoder(settings: ConvergenceSettings) -> EncoderThreads | None:
         return None
     if find_spec("onnx") is None:
         raise ConfigurationError("PARLEY_AGREEMENT_ENCODER: needs `onnx`; install `parley[encoder]`")
+    from parley.convergence.encoder import EncoderFiles  # heavy, as most deployments have none
+
     files = EncoderFiles(
         settings.agreement_encoder,
         settings.agreement_encoder_sha256.lower(),
@@ -81,14 +82,17 @@ def _support_model(
     return SupportModel(fine, fast, encoder, EncoderHead.read(settings.support_head, "support"))
 
 
-async def _create_embedder(name: ModelName, settings: ConvergenceSettings) -> Embedder:
+async def _create_embedder(name: ModelName, settings: ConvergenceSettings, *, late: bool) -> Embedder:
     if name == "endpoint":
         from parley.convergence.endpoint import EndpointEmbedder, key_reader
 
         file = settings.embedding_api_key_file
         key = key_reader(file) if file else settings.embedding_api_key.get_secret_value()
         return EndpointEmbedder(settings.embedding_base_url, key, settings.embedding_model)
-    return LocalEmbedder(await asyncio.to_thread(load_local_model, name), settings.embedding_threads)
+    model = LateModel(name)
+    if not late:
+        await asyncio.to_thread(model.load)
+    return LocalEmbedder(model, settings.embedding_threads)
 
 
 async def main() -> None:

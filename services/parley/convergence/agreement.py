@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import ne
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from parley.convergence.encoder import CrossEncoder
 from parley.convergence.encoder_threads import EncoderThreads
 from parley.convergence.head import EncoderHead
+
+if TYPE_CHECKING:
+    from parley.convergence.encoder import CrossEncoder
 
 _SAME_FROM: Final = 0.7
 _APART_UP_TO: Final = 0.3
@@ -82,7 +84,7 @@ class NliAgreement:
         """Read a pair as soon as a thread is free."""
         return await self._encoder.run(lambda encoder: self._read_pair(encoder, one, other))
 
-    def _read_pair(self, encoder: CrossEncoder, one: str, other: str) -> float | None:
+    def _read_pair(self, encoder: "CrossEncoder", one: str, other: str) -> float | None:
         if not all(encoder.knows_language(each, self._head.known_words) for each in (one, other)):
             return None
         return self._head.probability(encoder.read, one, other)

@@ -6,8 +6,6 @@ from enum import Enum
 from itertools import combinations
 from typing import Final
 
-import numpy as np
-
 from parley.convergence.agreement import Relation
 from parley.convergence.grouping import Reading, group
 from parley.convergence.vectors import Vector, cosine
@@ -155,6 +153,8 @@ def _novelty(present: Round, previous: Round) -> float:
         return 0.0
     if not previous.sentences:
         return 100.0
+    import numpy as np
+
     nearest = (np.stack(present.sentences) @ np.stack(previous.sentences).T).max(axis=1)
     return 100 * float((nearest < _REPEATED_FROM).mean())
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Final, Protocol
 
-from parley.convergence.models import LocalModel
+from parley.convergence.local_model import LocalModel
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import unavailable
 

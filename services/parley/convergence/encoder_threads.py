@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from parley.convergence.encoder import CrossEncoder, EncoderFiles
 from parley.convergence.head import EncoderHead
 from parley.runtime.errors import ConfigurationError, unavailable
+
+if TYPE_CHECKING:  # heavy: it is imported when it is loaded
+    from parley.convergence.encoder import CrossEncoder, EncoderFiles
 
 T = TypeVar("T")
 
@@ -16,7 +18,7 @@ T = TypeVar("T")
 class EncoderThreads:
     """Threads that read with one encoder, which all heads share. It is loaded at its first use, which takes seconds."""
 
-    def __init__(self, files: EncoderFiles, threads: int = 2) -> None:
+    def __init__(self, files: "EncoderFiles", threads: int = 2) -> None:
         """Check that the files are there without loading the model; raise ConfigurationError if one is missing."""
         missing = next((each for each in (files.model, files.tokenizer) if not each.is_file()), None)
         if missing is not None:
@@ -35,7 +37,7 @@ class EncoderThreads:
                 f" head for this encoder with `make {target}`"
             )
 
-    async def run(self, work: Callable[[CrossEncoder], T]) -> T:
+    async def run(self, work: Callable[["CrossEncoder"], T]) -> T:
         """Return the result of work with the encoder, as soon as a thread is free.
 
         Raises:
@@ -52,13 +54,15 @@ class EncoderThreads:
         self._closed.set()
         await asyncio.to_thread(self._threads.shutdown)
 
-    def _run(self, work: Callable[[CrossEncoder], T]) -> T:
+    def _run(self, work: Callable[["CrossEncoder"], T]) -> T:
         if self._closed.is_set():
             raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", "the service is stopping", retry_after=1.0)
         return work(self._load_encoder())
 
-    def _load_encoder(self) -> CrossEncoder:
+    def _load_encoder(self) -> "CrossEncoder":
         with self._loading:
             if self._encoder is None:
+                from parley.convergence.encoder import CrossEncoder
+
                 self._encoder = CrossEncoder(self._files)
             return self._encoder

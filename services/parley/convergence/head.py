@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-import numpy as np
-
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError
 
@@ -41,6 +39,8 @@ class EncoderHead:
     @classmethod
     def read(cls, file: Path, task: Task = "agreement") -> "EncoderHead":
         """Read a head; raise ConfigurationError if the file is missing or is not one."""
+        import numpy as np
+
         try:
             stored = json.loads(file.read_text("utf-8"))
             version = stored.get("version")

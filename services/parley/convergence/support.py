@@ -5,15 +5,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from parley.convergence.embeddings import Embeddings
-from parley.convergence.encoder import CrossEncoder
 from parley.convergence.encoder_threads import EncoderThreads
 from parley.convergence.head import EncoderHead
 from parley.convergence.rounds import sentences
 from parley.convergence.vectors import Vector, cosine
 from parley.runtime.large_texts import in_thread_if_large
+
+if TYPE_CHECKING:
+    from parley.convergence.encoder import CrossEncoder
 
 READ_PASSAGES: Final = {2: 5, 3: 3}
 """How many passages of two and of three sentences are read with a claim, the most alike ones. A sentence alone often says `it` and `they`."""
@@ -96,7 +98,7 @@ class SupportModel:
         supporting = dict.fromkeys(place for score, place in best if score >= _SUPPORTED_FROM)
         return Support(best[0][0], tuple(supporting))
 
-    def _score(self, claim: str, passage: "Passage", encoder: CrossEncoder) -> float | None:
+    def _score(self, claim: str, passage: "Passage", encoder: "CrossEncoder") -> float | None:
         if not encoder.knows_language(claim, self._head.known_words):
             return None
         return to_probability(self._head.score(encoder.read(passage.text, claim)))

@@ -1,20 +1,25 @@
 """Vectors of texts, and the combination of windows of a long text."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Vector = NDArray[np.float32]
-"""Of length 1, so that a product of two is their cosine."""
+    Vector: TypeAlias = NDArray[np.float32]
+    """Of length 1, so that a product of two is their cosine."""
+else:
+    Vector = Any  # numpy is imported by what computes: a service starts without it
 
 MAX_WINDOWS: Final = 32
 """A limit, so that no text blocks a model for seconds; texts above some 30,000 characters would need more."""
 
 
-def unit(vector: NDArray[np.float32]) -> Vector:
+def unit(vector: Vector) -> Vector:
     """Return the vector's direction. The null vector stays unchanged."""
+    import numpy as np
+
     length = float(np.linalg.norm(vector))
     return (vector / length if length > 0 else vector).astype(np.float32)
 
@@ -26,11 +31,13 @@ def center(vector: Vector, question: Vector) -> Vector:
 
 def cosine(one: Vector, other: Vector) -> float:
     """Return the cosine of two directions, -1 to 1."""
-    return float(np.dot(one, other))
+    return float(one @ other)
 
 
 def mean_direction(vectors: Sequence[Vector]) -> Vector:
     """Return the direction of the mean of several directions."""
+    import numpy as np
+
     return vectors[0] if len(vectors) == 1 else unit(np.mean(np.stack(vectors), axis=0))
 
 

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
-import numpy as np
-
 from parley.memory.embedding import Embedding
-from parley.memory.stored_vectors import Matrix, encode_vector, find_likeness
+from parley.memory.stored_vectors import Matrix, encode_vector, find_likeness, to_vector
 from parley.storage.ports import Fields
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP
 from parley.v1.memory_pb2 import CritiquePattern, RecordedIssue
@@ -44,7 +42,7 @@ def assign_kinds(vectors: Sequence[Sequence[float]], known: Sequence[Kind]) -> I
     """Yield the pattern of each issue: the nearest one of its kind, or a new one that the next issues may join."""
     kinds = list(known)
     for each in vectors:
-        vector = np.array(each, np.float32)
+        vector = to_vector(each)
         likeness = find_likeness(vector, [kind.vector for kind in kinds])
         if kinds and likeness.max() >= SAME_KIND:
             yield kinds[int(likeness.argmax())].pattern

@@ -11,8 +11,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from parley.memory.debate import debate_of, document_key, storage_key
 from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.issue_kinds import (
@@ -28,7 +26,7 @@ from parley.memory.issue_kinds import (
     start_pattern,
     to_pattern,
 )
-from parley.memory.stored_vectors import decode_vector, find_likeness
+from parley.memory.stored_vectors import decode_vector, find_likeness, to_vector
 from parley.runtime.page_tokens import Place
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
@@ -263,7 +261,7 @@ def _read_all(documents: Sequence[Document], meaning: Embedding | None) -> list[
         for kind, fields in join_twins(patterns)
     ]
     if meaning is not None:
-        vector = np.array(meaning.vector, np.float32)
+        vector = to_vector(meaning.vector)
         likeness = find_likeness(vector, [kind.vector for kind, _, _ in found])
         for (_, pattern, model), like in zip(found, likeness, strict=True):
             is_comparable = model == meaning.model

@@ -6,10 +6,7 @@ The weights are chosen on `tests/data/memory/recall-open.yaml`; `docs/architectu
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from parley.memory.traces import Trace
 from parley.v1.memory_pb2 import Relevance
@@ -30,7 +27,13 @@ _FLOOR_OF_COMPANIONS: Final = 0.5
 _SAME_MATTER: Final = 0.5
 """The cosine from which on two debates are taken to be on one matter."""
 
-_Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    _Array: TypeAlias = NDArray[np.float64]
+else:
+    _Array = Any  # numpy is imported by what computes: the service starts without it
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ def rank(words: Sequence[str], candidates: Sequence[Candidate], floor: float, no
     None if none of them is as similar as the floor. Those below it are recalled if they are on the matter of the best one.
     `now` is in seconds of Unix time.
     """
+    import numpy as np
+
     similarities = np.array([each.similarity for each in candidates])
     if not candidates or similarities.max() < floor:
         return []
@@ -95,6 +100,8 @@ def rank(words: Sequence[str], candidates: Sequence[Candidate], floor: float, no
 
 def _share_words(words: Sequence[str], candidates: Sequence[Candidate]) -> _Array:
     """Return what share of the words each candidate has, 0 to 1; a word counts for more the fewer candidates have it."""
+    import numpy as np
+
     count = len(candidates)
     weights = {}
     for word in words:
@@ -111,6 +118,8 @@ def _measure_crowding(likeness: _Array) -> _Array:
 
     What many debates are like is near to every text, and says less about this one.
     """
+    import numpy as np
+
     count = min(_CROWD, len(likeness) - 1)
     if not count:
         return np.zeros(len(likeness))
@@ -120,6 +129,8 @@ def _measure_crowding(likeness: _Array) -> _Array:
 
 
 def _measure_freshness(candidates: Sequence[Candidate], now: float) -> _Array:
+    import numpy as np
+
     ages = np.array([max(now - each.trace.concluded, 0.0) for each in candidates])
     return np.asarray(np.exp2(-ages / _FRESHNESS_HALF_LIFE_SECONDS))
 

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-import numpy as np
-
 from parley.memory.debate import document_key, storage_key
 from parley.memory.embedding import Embedding
 from parley.memory.stand_reader import MAX_CHARACTERS
-from parley.memory.stored_vectors import Matrix, decode_vector, encode_vector, find_likeness
+from parley.memory.stored_vectors import Matrix, decode_vector, encode_vector, find_likeness, to_vector
 from parley.runtime.page_tokens import Place
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Collection, Document, Fields, Index
@@ -159,7 +157,7 @@ def create_stands(tenant: str, record: RecordDebateRequest, meaning: Embedding) 
     """Return the stands of a debate; `meaning` is that of its shortened question."""
     debate = record.debate
     related = {each.debate_id: int(each.relation) for each in debate.related}
-    vector = np.array(meaning.vector, np.float32)
+    vector = to_vector(meaning.vector)
     decided = next((each.text for each in record.stands if each.for_decision), "")
 
     def create(each: FinalStand) -> Stand:

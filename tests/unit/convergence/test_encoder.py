@@ -7,7 +7,6 @@ from threading import Event, Semaphore
 import numpy as np
 import pytest
 
-from parley.convergence import encoder_threads
 from parley.convergence.agreement import Agreements, NliAgreement
 from parley.convergence.encoder import CrossEncoder, EncoderFiles
 from parley.convergence.encoder_threads import EncoderThreads
@@ -221,7 +220,7 @@ class Waiting:
 @pytest.fixture
 def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
     encoder = Waiting()
-    monkeypatch.setattr(encoder_threads, "CrossEncoder", lambda _: encoder)
+    monkeypatch.setattr("parley.convergence.encoder.CrossEncoder", lambda _: encoder)
     return encoder
 
 
@@ -285,7 +284,7 @@ async def test_a_model_that_cannot_be_loaded_is_not_tried_for_every_pair(
         assert len(tries) == 1 or may_end.wait(10)
         raise ConfigurationError("another file")
 
-    monkeypatch.setattr(encoder_threads, "CrossEncoder", load)
+    monkeypatch.setattr("parley.convergence.encoder.CrossEncoder", load)
     model = ModelOnThreads(small_encoder, small_head, threads=1)
     with pytest.raises(ParleyError, match="another file"):
         await Agreements(model, cache=0).probabilities([(ONE, str(number)) for number in range(5)])

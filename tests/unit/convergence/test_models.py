@@ -8,7 +8,8 @@ import pytest
 from parley.convergence import models
 from parley.convergence.embedder import LocalEmbedder
 from parley.convergence.embeddings import open_embeddings
-from parley.convergence.models import LocalModel, MiniLm, StaticWords
+from parley.convergence.local_model import LocalModel
+from parley.convergence.models import MiniLm, StaticWords
 from parley.convergence.vectors import MAX_WINDOWS, Vector, unit, windows
 from parley.runtime.errors import ConfigurationError
 
@@ -98,12 +99,12 @@ def test_a_file_that_is_not_the_one_expected_is_refused_by_name(
     (package / "__init__.py").touch()
     (package / "model.onnx").write_bytes(b"something else")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(models, "_MINILM_WEIGHTS", ("altered_model", "model.onnx", "0" * 64))
+    monkeypatch.setattr(models, "MINILM_WEIGHTS", ("altered_model", "model.onnx", "0" * 64))
     with pytest.raises(ConfigurationError, match=r"model\.onnx: is not the file expected"):
         MiniLm()
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "_STATIC_WEIGHTS", ("no_such_package_here", "weights", "0" * 64))
+    monkeypatch.setattr(models, "STATIC_WEIGHTS", ("no_such_package_here", "weights", "0" * 64))
     with pytest.raises(ConfigurationError, match="no_such_package_here"):
         StaticWords()
