@@ -35,6 +35,7 @@ __all__ = [
     "back_up",
     "consecutive_ports",
     "default_store",
+    "has_format",
     "list_formats",
     "list_roles",
     "local_system",
@@ -91,6 +92,17 @@ def list_roles(*, evaluating: bool = False) -> Mapping[str, tuple[str, ...]]:
         for role in load_shipped_roles().all()
         if evaluating or any(role.serves(each) for each in duties)
     }
+
+
+def has_format(name: str) -> bool:
+    """Return whether a local system debates a question in this format, of which the version may be given."""
+    from parley.orchestrator.engine.format import UnknownFormatError
+    from parley.orchestrator.formats.shipped import all_formats
+
+    try:
+        return all_formats().get(name.partition("@")[0]).subject is None
+    except UnknownFormatError:
+        return False
 
 
 def list_formats() -> tuple[str, ...]:

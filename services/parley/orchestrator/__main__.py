@@ -87,7 +87,7 @@ async def build(
     """
     metrics.initialize()
     formats = formats or all_formats()
-    roles = _check_roles(roles or load_shipped_roles(), formats)
+    roles = _check_roles(roles, formats) if roles is not None else load_shipped_roles()
     draining, deltas, clock = draining or Draining(), DeltaBroker(), SystemClock()
     channels = settings.channels()
     connect = partial(channel, settings=channels)
@@ -286,10 +286,11 @@ async def serve_orchestrator() -> None:
     settings = OrchestratorSettings.load()
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-orchestrator")
-    draining = Draining()
+    draining, formats = Draining(), all_formats()
+    formats.all()  # imported now: later, that would hold up debates
     try:
         with lock_store(settings.store, NAME, alone=True):
-            async with build(settings, draining=draining) as service:
+            async with build(settings, draining=draining, formats=formats) as service:
                 await serve([service], settings.server(*service.authenticators), draining=draining)
     finally:
         stop_telemetry()

@@ -47,11 +47,13 @@ def _check_names(
     evaluating: bool,
 ) -> None:
     """Check formats and roles without starting a system. Raise CommandError or ConfigError."""
-    from parley.local import list_formats, list_roles
+    from parley.local import has_format, list_roles
 
     wrong: list[str] = []
-    if format is not None and format.partition("@")[0] not in list_formats():
+    if format is not None and not has_format(format):
         wrong.append(f"--format: {_unknown_format(format)}")
+    if found is None and not agents and not wrong:
+        return  # the rest takes an import of every format
     roles = list_roles(evaluating=evaluating)
     own = {each.name for each in found.roles} if found is not None else set()
     accepted = {name for role, others in roles.items() for name in (role, *others)} | own
@@ -65,7 +67,7 @@ def _check_names(
     if found is None:
         return
     written = None if evaluating or format is not None else found.debate.format
-    if written is not None and written.partition("@")[0] not in list_formats():
+    if written is not None and not has_format(written):
         wrong.append(f"{found.places.of('debate.format')}: {_unknown_format(written)}")
     wrong += [
         f"{found.places.of(f'{agent.path}.role')}: {_unusable_role(agent.role)}; {listed}"

@@ -84,7 +84,7 @@ def _formats(name: str, formats: Formats) -> tuple[str, ...]:
     """Return a format with its version, in every version that is known here if none is given."""
     if not name:
         return ()
-    return tuple(each.id for each in formats.all() if each.name == name) or (name,)
+    return formats.ids(name) or (name,)
 
 
 def _time(violations: Violations, request: orchestrator_pb2.ListDebatesRequest, field: str) -> str:

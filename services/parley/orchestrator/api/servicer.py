@@ -11,9 +11,7 @@ import grpc
 
 from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.api.agents import AgentServicer
-from parley.orchestrator.api.analysis import analysis_of
 from parley.orchestrator.api.conversion import status_word, summary_to_proto, with_answer, without_texts
-from parley.orchestrator.api.decision import decision_of, require_moderated_outcome
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
 from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.hooks import HookServicer
@@ -32,7 +30,6 @@ from parley.orchestrator.api.reading import (
     report_responses,
     wants_full_view,
 )
-from parley.orchestrator.api.report import report_pieces
 from parley.orchestrator.api.requests import check_id, digest_content, most_found_characters, resolve_request
 from parley.orchestrator.api.route_warnings import budget_warnings, context_warnings
 from parley.orchestrator.api.store_trouble import map_store_errors
@@ -316,6 +313,8 @@ class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServi
     ) -> orchestrator_pb2.GetDecisionResponse:
         """Return the decision document of a debate."""
         debate = await self._get_debate(check_id("debate_id", request.debate_id))
+        from parley.orchestrator.api.decision import decision_of, require_moderated_outcome
+
         return decision_of(debate, require_moderated_outcome(debate), self._format_of(debate))
 
     async def GetAnalysis(  # noqa: N802
@@ -327,6 +326,8 @@ class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServi
         debate_id = check_id("debate_id", request.debate_id)
         found, size = await self.debates.get_with_size(current_tenant(), debate_id)
         debate = _require_completed(found, "has an analysis")
+        from parley.orchestrator.api.analysis import analysis_of
+
         return await in_thread_if_large(size, partial(analysis_of, debate, self._format_of(debate)))
 
     async def SubmitFeedback(  # noqa: N802
@@ -415,6 +416,8 @@ class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServi
         debate = await self._get_debate(debate_id)
         with map_store_errors():
             feedback = await self.feedback.get_latest(current_tenant(), debate_id)
+        from parley.orchestrator.api.report import report_pieces  # a dozen modules: a start needs none
+
         return report_pieces(debate, self._format_of(debate), feedback)
 
     async def _get_debate(self, debate_id: str) -> Debate:

@@ -182,25 +182,44 @@ class Format:
         return f"{self.name}@{self.version}"
 
 
+@dataclass(frozen=True, slots=True)
+class LateFormat:
+    """A format that is imported when it is first needed; `load` does that."""
+
+    name: str
+    version: int
+    load: Callable[[], Format]
+
+    @property
+    def id(self) -> str:
+        """`name@version`."""
+        return f"{self.name}@{self.version}"
+
+
 class Formats:
     """The formats that a replica knows."""
 
-    def __init__(self, formats: Iterable[Format]) -> None:
+    def __init__(self, formats: Iterable[Format | LateFormat]) -> None:
         """Register these. The name of the first one is the default."""
-        self._by_id: Mapping[str, Format] = {each.id: each for each in formats}
-        self._latest: dict[str, Format] = {}
+        self._by_id: dict[str, Format | LateFormat] = {each.id: each for each in formats}
+        latest: dict[str, Format | LateFormat] = {}
         for each in self._by_id.values():
-            known = self._latest.get(each.name)
+            known = latest.get(each.name)
             if known is None or known.version < each.version:
-                self._latest[each.name] = each
+                latest[each.name] = each
+        self._latest: Final[Mapping[str, str]] = {name: each.id for name, each in latest.items()}
 
     def all(self) -> tuple[Format, ...]:
         """Return all formats, in every version."""
-        return tuple(self._by_id.values())
+        return tuple(self._load(each) for each in tuple(self._by_id))
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all formats, without versions."""
         return tuple(sorted(self._latest))
+
+    def ids(self, name: str) -> tuple[str, ...]:
+        """Return the ids of all versions of a format."""
+        return tuple(each.id for each in self._by_id.values() if each.name == name)
 
     def default(self) -> str:
         """Return the name of the default format."""
@@ -211,17 +230,23 @@ class Formats:
 
         Raise UnknownFormatError if no format has this name; the message lists the known names.
         """
-        found = self._by_id.get(name) or self._latest.get(name)
+        found = self.find(name) or self.find(self._latest.get(name, ""))
         if found is None:
             raise UnknownFormatError(f"unknown format {name!r}; known formats: {', '.join(self.names())}")
         return found
 
     def settings(self, name: str) -> Settings | None:
-        """Return the settings in this field of a specification, or None."""
-        return next(
-            (each.settings for each in self.all() if each.settings and each.settings.name == name), None
-        )
+        """Return the settings in this field of a specification, or None. Settings are mostly named as their format."""
+        ids = sorted(self._by_id, key=lambda each: self._by_id[each].name != name)
+        having = (each.settings for each in map(self._load, ids) if each.settings is not None)
+        return next((each for each in having if each.name == name), None) if name else None
 
     def find(self, name: str) -> Format | None:
         """Return the format with this name and version, or None."""
-        return self._by_id.get(name)
+        return self._load(name) if name in self._by_id else None
+
+    def _load(self, name: str) -> Format:
+        found = self._by_id[name]
+        if isinstance(found, LateFormat):
+            found = self._by_id[name] = found.load()
+        return found
