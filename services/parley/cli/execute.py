@@ -1,6 +1,5 @@
 """How the commands are run."""
 
-import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
@@ -9,6 +8,8 @@ from parley.cli.working_folder import load_dotenv
 
 def execute(main: Coroutine[Any, Any, None]) -> None:
     """Run what a command does, with the keys of `.env`. Raise CommandError."""
+    import asyncio
+
     from parley.cli.translate_errors import translate_errors
 
     with translate_errors():

@@ -1,6 +1,5 @@
 """The terminal's user: whether there is one, and what they type after a prompt."""
 
-import asyncio
 import os
 import select
 import sys
@@ -34,6 +33,8 @@ async def read_input() -> str | None:
 
     Wait without a thread, so that the task can be cancelled at any time.
     """
+    import asyncio  # help needs none of it
+
     loop, readable = asyncio.get_running_loop(), asyncio.Event()
     descriptor = sys.stdin.fileno()
     loop.add_reader(descriptor, readable.set)

@@ -4,11 +4,12 @@ import math
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
-
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, retry_if_exception_type
+from typing import TYPE_CHECKING, TypeVar
 
 from parley.runtime.clock import Clock
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 T = TypeVar("T")
 
@@ -60,13 +61,15 @@ async def retry(
         Exception: the error of the last attempt.
     """
     ends = math.inf if seconds is None else clock.monotonic() + seconds
-    may_pass = retry_if_exception_type(on) if isinstance(on, type) else retry_if_exception(on)
     try:
         return await call()  # tenacity takes 60 microseconds a call: skip it for calls that succeed at once
     except Exception as error:
-        if attempts == 1 or not may_pass.predicate(error):
+        may_pass = isinstance(error, on) if isinstance(on, type) else on(error)
+        if attempts == 1 or not may_pass:
             raise
         first: Exception | None = error
+
+    from tenacity import AsyncRetrying, retry_if_exception, retry_if_exception_type
 
     async def attempt() -> T:
         nonlocal first
@@ -75,12 +78,16 @@ async def retry(
             raise failed
         return await call()
 
-    def is_last(state: RetryCallState) -> bool:
+    def is_last(state: "RetryCallState") -> bool:
         return state.attempt_number == attempts or clock.monotonic() + state.upcoming_sleep > ends
 
     pauses = backoff.pauses()
     retrying = AsyncRetrying(
-        retry=may_pass, wait=lambda _: next(pauses), stop=is_last, sleep=clock.sleep, reraise=True
+        retry=retry_if_exception_type(on) if isinstance(on, type) else retry_if_exception(on),
+        wait=lambda _: next(pauses),
+        stop=is_last,
+        sleep=clock.sleep,
+        reraise=True,
     )
     result: T = await retrying(attempt)
     return result
