@@ -1,13 +1,103 @@
-"""What a client of Parley brings along: not what makes log lines, which services need and which takes long to import."""
+"""What a command has not imported when it first asks someone: what it does not need then makes it late."""
 
+import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
-_CODE = "import sys, parley.client, parley.cli.commands.debates; print(*({'structlog', 'pydantic', 'pygments'} & set(sys.modules)))"
+_STAGES = """
+import sys
+
+def loaded():
+    return sorted(sys.modules)
+
+import parley.cli.app
+stages = {"parley --help": loaded()}
+import parley.client, parley.cli.commands.debate, parley.cli.commands.debates
+stages["parley debate, beside a server"] = loaded()
+
+import asyncio, json
+from parley.local import LocalOptions, local_system
+
+async def run():
+    async with local_system(LocalOptions()):
+        stages["parley debate, alone"] = loaded()
+
+asyncio.run(run())
+print(json.dumps(stages))
+"""
+_NEVER = (
+    "cryptography",
+    "genai_prices",
+    "markdown_it",
+    "mcp",
+    "nh3",
+    "pymongo",
+    "qdrant_client",
+    "starlette",
+)
+_NOT_LOADED = {
+    "parley --help": (
+        *_NEVER,
+        "asyncio",
+        "google.protobuf",
+        "grpc",
+        "parley.client",
+        "pydantic",
+        "rich",
+        "yaml",
+    ),
+    "parley debate, beside a server": (
+        *_NEVER,
+        "aiohttp",
+        "numpy",
+        "openai",
+        "parley.local",
+        "pygments",
+        "rich",
+        "structlog",
+        "tenacity",
+    ),
+    "parley debate, alone": (
+        *_NEVER,
+        "httpcore2._sync",
+        "numpy",
+        "onnxruntime",
+        "openai.resources",
+        "openai.types.chat",
+        "openai.types.responses",
+        "parley.orchestrator.api.report",
+        "parley.orchestrator.formats.arena",
+        "parley.orchestrator.formats.moderated",
+        "rich",
+        "safetensors",
+        "tokenizers",
+    ),
+}
+"""What no module of a stage imports, nor starting what it starts."""
 
 
-def test_a_client_and_the_command_import_nothing_that_only_services_need() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", _CODE], capture_output=True, text=True, timeout=60, check=True
+def test_a_command_imports_nothing_that_its_first_call_does_not_need(tmp_path: Path) -> None:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PARLEY_", "OPENAI_"))}
+    ran = subprocess.run(
+        [sys.executable, "-c", _STAGES],
+        env=kept
+        | {
+            "OPENAI_API_KEY": "none",
+            "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
+            "PARLEY_LOCAL_SERVERS": "off",
+            "PARLEY_STORE": f"sqlite:///{tmp_path}",
+        },
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
-    assert ended.stdout.split() == []
+    stages: dict[str, list[str]] = json.loads(ran.stdout)
+    assert stages.keys() == _NOT_LOADED.keys()
+    loaded = {
+        stage: [name for name in names if name in stages[stage]] for stage, names in _NOT_LOADED.items()
+    }
+    assert loaded == {stage: [] for stage in stages}
