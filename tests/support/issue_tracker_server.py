@@ -5,12 +5,24 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from parley.orchestrator.outgoing.reach import Reach
+from parley.orchestrator.outgoing.sender import Sender
+from parley.orchestrator.peers.issue_forms import form_of
 from parley.orchestrator.peers.issue_tracker import IssueTracker
+from tests.support.issue_trackers import ImpatientClock
 
-__all__ = ["ISSUE_URL", "IssueTrackerServer", "answering", "issue_tracker_server", "never_answering"]
+__all__ = [
+    "ISSUE_URL",
+    "IssueTrackerServer",
+    "answering",
+    "issue_tracker_server",
+    "never_answering",
+    "tracker_client",
+]
 
 ISSUE_URL = "https://tracker.example/o/r/issues/7"
 Answer = Callable[[], Awaitable[web.StreamResponse]]
@@ -35,6 +47,12 @@ async def never_answering() -> web.StreamResponse:
     raise AssertionError
 
 
+def tracker_client(url: str, *, seconds: float = 10.0, token: str = "") -> IssueTracker:
+    """A client of a tracker, wherever it is."""
+    sender = Sender(Reach(hosts=frozenset({urlsplit(url).hostname or ""})), seconds=seconds)
+    return IssueTracker(url, form_of(url), sender, ImpatientClock(), token=token)
+
+
 @dataclass(slots=True)
 class IssueTrackerServer:
     """What it was asked, oldest first, and how it answers.
@@ -49,9 +67,9 @@ class IssueTrackerServer:
     headers: list[dict[str, str]] = field(default_factory=list)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def client(self, **fields: Any) -> IssueTracker:
+    def client(self, *, seconds: float = 10.0, token: str = "") -> IssueTracker:
         """A client of it."""
-        return IssueTracker(self.url, **fields)
+        return tracker_client(self.url, seconds=seconds, token=token)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Note a request, and answer."""

@@ -115,7 +115,7 @@ async def build(
                 Convergence(convergence, clock),
                 Ratings(ratings, clock),
                 Memory(memory, clock),
-                settings.create_issue_tracker(),
+                settings.create_issue_tracker(clock),
                 web,
             ),
             formats=formats,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from parley.orchestrator.allowance.allowance import REQUEST_BYTES, TenantLimits
 from parley.orchestrator.engine.document_limits import DocumentLimits
@@ -18,18 +18,16 @@ from parley.orchestrator.engine.runner import RunnerSettings
 from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.outgoing.reach import Reach, parse_networks
 from parley.orchestrator.outgoing.web_address import is_http_url
-from parley.orchestrator.peers.issue_tracker import IssueTracker
+from parley.orchestrator.outgoing_settings import NO_HTTP_URL, OutgoingSettings
 from parley.runtime.comma_lists import split_list
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.loopback import is_loopback, join_address
-from parley.runtime.settings import ServiceSettings
 
 if TYPE_CHECKING:  # imported on use: most orchestrators read no page
     from parley.orchestrator.research.servers import ToolServer
     from parley.orchestrator.research.sources import WebSources
 
 _MAX_FEEDS = 10
-_NO_HTTP_URL = "must begin with http:// or https://, name a host, and hold no space and no @"
 _MAX_SERVERS = 10
 _ALGORITHM = "(RS256|RS384|RS512|PS256|PS384|PS512|ES256|ES384|ES512|EdDSA)"
 """Asymmetric algorithms only: with a shared secret every verifier could sign tokens."""
@@ -57,7 +55,7 @@ class ToolServerSetting(BaseModel):
         return command
 
 
-class OrchestratorSettings(ServiceSettings):
+class OrchestratorSettings(OutgoingSettings):
     """The settings of the orchestrator."""
 
     internal: ClassVar[bool] = False
@@ -110,25 +108,6 @@ class OrchestratorSettings(ServiceSettings):
         le=7 * 24 * 3600,
         description="Seconds after an answer within which it is sent to ratings and memory, else a warning is recorded; "
         "0: no limit.",
-    )
-    delivery_days: float = Field(
-        default=14.0,
-        gt=0,
-        le=36_500,
-        description="Days that deliveries to hooks are listed after they were delivered or became dead letters.",
-    )
-    public_url: str = Field(
-        default="",
-        pattern=r"^(https?://[^\s@?#]+[^\s@?#/])?$",
-        description="Where people reach the edge's console, such as https://parley.example.org: deliveries to hooks link to a debate's page there. Unset: they have no link.",
-    )
-    follow_up_url: SecretStr | None = Field(
-        default=None,
-        description="Where an issue is created from a decision, if the person wants one: a URL that takes a POST of title, body and "
-        "labels, as https://api.github.com/repos/OWNER/REPOSITORY/issues does. Unset: not offered.",
-    )
-    follow_up_token: SecretStr | None = Field(
-        default=None, description="Sent to that URL as a bearer token, in ASCII without spaces."
     )
     research_search: str = Field(
         default="",
@@ -272,18 +251,11 @@ class OrchestratorSettings(ServiceSettings):
         Retention.parse(0, tenants)
         return tenants
 
-    @field_validator("follow_up_url")
-    @classmethod
-    def _check_http_url(cls, url: SecretStr | None) -> SecretStr | None:
-        if url is not None and not is_http_url(url.get_secret_value()):
-            raise ValueError(_NO_HTTP_URL)
-        return url
-
     @field_validator("research_search")
     @classmethod
     def _check_search(cls, url: str) -> str:
         if url and not is_http_url(url):
-            raise ValueError(_NO_HTTP_URL)
+            raise ValueError(NO_HTTP_URL)
         return url
 
     @field_validator("research_feeds")
@@ -291,7 +263,7 @@ class OrchestratorSettings(ServiceSettings):
     def _check_feeds(cls, urls: str) -> str:
         feeds = split_list(urls)
         if not all(map(is_http_url, feeds)):
-            raise ValueError(_NO_HTTP_URL)
+            raise ValueError(NO_HTTP_URL)
         if len(feeds) > _MAX_FEEDS:
             raise ValueError(f"must be at most {_MAX_FEEDS}")
         return urls
@@ -311,19 +283,6 @@ class OrchestratorSettings(ServiceSettings):
         except ValueError:
             raise ValueError("must be networks such as 10.1.0.0/16,fd00:1::/32") from None
         return networks
-
-    @field_validator("follow_up_token")
-    @classmethod
-    def _check_header_value(cls, token: SecretStr | None) -> SecretStr | None:
-        if token is not None and not re.fullmatch(r"[\x21-\x7e]+", token.get_secret_value()):
-            raise ValueError("must be ASCII without spaces and control characters")
-        return token
-
-    @model_validator(mode="after")
-    def _check_token_has_url(self) -> Self:
-        if self.follow_up_token is not None and self.follow_up_url is None:
-            raise ValueError("PARLEY_FOLLOW_UP_TOKEN needs PARLEY_FOLLOW_UP_URL: set both, or neither")
-        return self
 
     @model_validator(mode="after")
     def _check_issuer_complete(self) -> Self:
@@ -359,13 +318,6 @@ class OrchestratorSettings(ServiceSettings):
     def retention(self) -> Retention:
         """Return how long debates are kept."""
         return Retention.parse(self.retention_days, self.retention_tenants)
-
-    def create_issue_tracker(self) -> IssueTracker | None:
-        """Return the issue tracker for decisions, or None if none is set."""
-        if self.follow_up_url is None:
-            return None
-        token = self.follow_up_token.get_secret_value() if self.follow_up_token else ""
-        return IssueTracker(self.follow_up_url.get_secret_value(), token)
 
     def create_web_sources(self, now: Callable[[], datetime]) -> "WebSources | None":
         """Return what is read on the web for debates, or None if nothing is switched on.

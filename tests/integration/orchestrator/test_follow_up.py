@@ -26,6 +26,7 @@ from tests.support.issue_tracker_server import (
     issue_tracker_server,
     never_answering,
 )
+from tests.support.issue_trackers import Fault, Kind, tracker
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
 from tests.support.orchestration import Backstage, backstage, check_log, make_debate
 from tests.support.stopping import Play
@@ -179,6 +180,24 @@ async def test_whoever_goes_on_after_a_kill_asks_again_under_the_same_key(
     assert made_of(events) == FollowUp(requested=True, url=ISSUE_URL)
     assert [each["Idempotency-Key"] for each in server.headers] == [debate, debate]
     assert server.issues[0] == server.issues[1]
+
+
+@pytest.mark.parametrize("kind", [Kind.GITHUB, Kind.GITLAB])
+async def test_whoever_goes_on_after_a_kill_finds_the_issue_that_was_made(
+    stage: Backstage, kind: Kind
+) -> None:
+    async with tracker(kind) as served:
+        served.faults = [Fault.STALLS]
+        tracked = replace(stage, issues=served.client())
+        debate = await asked(tracked)
+        async with tracked.replica() as replica:
+            await replica.intervene(debate, "approve", approved=True, checkpoint="follow-up")
+            await served.stalled.wait()
+            await replica.crash()
+        async with tracked.replica():
+            events = await tracked.comes_to(debate, "COMPLETED")
+    assert made_of(events) == FollowUp(requested=True, url="https://tracker.example/issues/1")
+    assert (len(served.issues), len(served.bodies)) == (1, 1)
 
 
 async def test_a_person_who_was_asked_is_heard_by_a_replica_without_a_tracker(

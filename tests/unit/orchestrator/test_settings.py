@@ -8,6 +8,7 @@ import pytest
 
 from parley.orchestrator.research.servers import ToolServer
 from parley.orchestrator.settings import OrchestratorSettings
+from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ConfigurationError
 
 URL = "https://tracker.example/hooks/s3cret-path"
@@ -21,12 +22,12 @@ def loaded(monkeypatch: pytest.MonkeyPatch, **variables: str) -> OrchestratorSet
 
 
 def test_no_follow_up_is_offered_unless_an_address_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert loaded(monkeypatch).create_issue_tracker() is None
+    assert loaded(monkeypatch).create_issue_tracker(SystemClock()) is None
 
 
 def test_an_address_is_a_tracker_that_is_named_without_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = loaded(monkeypatch, FOLLOW_UP_URL=URL, FOLLOW_UP_TOKEN="s3cret-token")
-    tracker = settings.create_issue_tracker()
+    tracker = settings.create_issue_tracker(SystemClock())
     assert tracker is not None
     assert tracker.name == "https://tracker.example"
     assert "s3cret" not in repr(settings)
@@ -46,6 +47,18 @@ def test_an_address_is_a_tracker_that_is_named_without_its_path(monkeypatch: pyt
         (
             {"FOLLOW_UP_TOKEN": "s3cret"},
             "PARLEY_FOLLOW_UP_TOKEN needs PARLEY_FOLLOW_UP_URL: set both, or neither",
+        ),
+        (
+            {"FOLLOW_UP_SEARCH": "https://tracker.example/?q={debate}"},
+            "PARLEY_FOLLOW_UP_SEARCH needs PARLEY_FOLLOW_UP_URL: set both, or neither",
+        ),
+        (
+            {"FOLLOW_UP_URL": URL, "FOLLOW_UP_SEARCH": "https://tracker.example/s3cret"},
+            "PARLEY_FOLLOW_UP_SEARCH: must hold {debate}, in whose place the debate's id is put",
+        ),
+        (
+            {"FOLLOW_UP_URL": URL, "FOLLOW_UP_SECRET": "s3cret"},
+            "PARLEY_FOLLOW_UP_SECRET: must be whsec_ and 24 to 64 bytes in base64",
         ),
         (
             {"RESEARCH_FEEDS": "https://a.example/feed,/b"},

@@ -1,7 +1,7 @@
 """Debate ids: `deb-YYYYMMDD-HHMMSS-` and 8 base-32 characters, so that they sort by age and can be read aloud."""
 
 import secrets
-from datetime import datetime
+from datetime import UTC, datetime
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
@@ -9,3 +9,8 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 def new_debate_id(now: datetime) -> str:
     """Return a new id for a debate accepted now (UTC)."""
     return f"deb-{now:%Y%m%d-%H%M%S}-{''.join(secrets.choice(_ALPHABET) for _ in range(8))}"
+
+
+def time_of(debate_id: str) -> datetime:
+    """Return when the debate of an id was accepted, to the second. Raises ValueError for what is no such id."""
+    return datetime.strptime(debate_id[:19], "deb-%Y%m%d-%H%M%S").replace(tzinfo=UTC)

@@ -1,40 +1,44 @@
-"""An issue tracker outside of Parley: one request creates an issue, in the form of GitHub's API."""
+"""An issue tracker outside of Parley: it gets one issue of a debate, however often it has to be asked."""
 
-import json
-import re
-from http import HTTPStatus
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import SplitResult, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import quote, urlsplit
 
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 
 from parley.orchestrator.model.errors import StepError
-from parley.orchestrator.outgoing.web_address import is_http_url
+from parley.orchestrator.model.ids import time_of
+from parley.orchestrator.outgoing.answers import Answer, SendError
+from parley.orchestrator.outgoing.signing import sign
+from parley.orchestrator.peers.issue_forms import PAGE_SIZE, TrackerForm, issue_url, read_issue, read_issues
+from parley.runtime.backoff import Backoff
+from parley.runtime.clock import Clock
+from parley.runtime.large_texts import in_thread_if_large
+from parley.runtime.printable import printable_line
 from parley.v1.moderated_pb2 import FollowUp
 
 if TYPE_CHECKING:  # imported on use: most orchestrators have no tracker
-    from aiohttp import ClientResponse
+    from parley.orchestrator.outgoing.sender import Sender
 
-_REQUEST_SECONDS: Final = 10.0
-_MAX_ANSWER_BYTES: Final = 64 * 1024
-_MAX_URL_CHARACTERS: Final = 2048
+_TRY_SECONDS: Final = 180.0
+"""How long it is tried: a person waits for the end of their debate."""
+_PAUSES: Final = Backoff(first=1.0, maximum=30.0, jitter=0.2)
+_MAX_PAGES: Final = 3
+"""Pages of the newest issues that are looked through before a search is asked, whose index may be minutes behind."""
+_CLOCK_DIFFERENCE: Final = timedelta(hours=1)
 _MAX_MESSAGE_CHARACTERS: Final = 200
-_MAX_CHARACTERS: Final = 65_536
-"""Of a title or a body: GitHub takes no more."""
-_ZERO_WIDTH: Final = "\u200b"
-_AIM: Final = r"\b[\s:*_]+(?:<?https?:|[#!&\\]|GH-|[\w.-]+/)"
-"""What may follow a word such as `fixes` so that it closes something."""
-_REACHING: Final = re.compile(
-    r"(?<!\w)(?:@|&#0*64;|&#x0*40;|&commat;)(?=[\w\\-])"  # a mention notifies people
-    r"|(?:[#!]|&#0*35;|&#x0*23;|&num;|\bGH-)(?=\\?\d)"  # a reference appears in what it names
-    rf"|\bc(?=los(?:e[sd]?|ing){_AIM})|\bf(?=ix(?:e[sd]|ing)?{_AIM})"
-    rf"|\br(?=esolv(?:e[sd]?|ing){_AIM})|\bi(?=mplement(?:s|ed|ing)?{_AIM})"
-    r"|^[ \t>*+-]*(?=/[a-z])",  # GitLab runs the line as a command
-    re.IGNORECASE | re.MULTILINE,
-)
-"""What a tracker acts on: a character without width goes behind it."""
+
+
+class _TemporaryError(Exception):
+    """No issue was made, and a later try may make it."""
+
+    def __init__(self, reason: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.retry_after = retry_after
 
 
 class IssueTracker:
@@ -44,108 +48,131 @@ class IssueTracker:
         name: Its address for people: scheme, host and port, since the rest of the URL may be a secret.
     """
 
-    def __init__(self, url: str, token: str = "", *, seconds: float = _REQUEST_SECONDS) -> None:
-        """Post to `url`, with `token` as its bearer if there is one; wait `seconds` for an answer."""
+    def __init__(
+        self,
+        url: str,
+        form: TrackerForm,
+        sender: "Sender",
+        clock: Clock,
+        *,
+        token: str = "",
+        secret: str = "",
+    ) -> None:
+        """Post to `url`, with `token` as its bearer, and signed with `secret`, if there are any."""
         parts = urlsplit(url)
         self.name = f"{parts.scheme}://{parts.netloc}"
         self._url = url
-        self._seconds = seconds
+        self._form = form
+        self._sender = sender
+        self._clock = clock
+        self._secret = secret
         self._headers = {
             "Accept": "application/json",
-            "Accept-Encoding": "identity",
-            "Content-Type": "application/json",
-            "User-Agent": "parley",
             **({"Authorization": f"Bearer {token}"} if token else {}),
         }
 
-    async def create_issue(self, issue: Struct, idempotency_key: str) -> FollowUp:
+    async def create_issue(self, issue: Struct, debate: str) -> FollowUp:
         """Create an issue of this `title`, `body` and `labels`, and return its address if the tracker gives it.
+
+        It is looked for before each try, where the tracker's form says how. Where it does not, a try that may have made it is
+        the last one.
 
         Raises:
             StepError: the issue was not created, as far as is known; the message gives the reason in one line.
         """
-        import aiohttp
+        body = self._form.write(MessageToDict(issue), debate)
+        ends = self._clock.monotonic() + _TRY_SECONDS
+        for pause in _PAUSES.pauses():
+            try:
+                made = await self._find(debate) or await self._post(body, debate)
+                return FollowUp(requested=True, url=issue_url(made))
+            except _TemporaryError as error:
+                wait = max(pause, error.retry_after or 0.0)
+                if self._clock.monotonic() + wait > ends:
+                    raise StepError(error.reason, f"{self.name} {error}") from None
+            await self._clock.sleep(wait)
+        raise AssertionError
 
-        headers = {**self._headers, "Idempotency-Key": idempotency_key}
-        given = MessageToDict(issue)
-        shown = {name: defuse(given[name])[:_MAX_CHARACTERS] for name in ("title", "body") if name in given}
-        content = json.dumps({**given, **shown}).encode()
-        timeout = aiohttp.ClientTimeout(total=self._seconds)
+    async def _post(self, body: bytes, debate: str) -> dict[str, Any]:
+        headers = {**self._headers, "Content-Type": "application/json", "Idempotency-Key": debate}
+        if self._secret:
+            headers |= sign([self._secret], debate, self._clock.now(), body)
         try:
-            async with (
-                aiohttp.ClientSession(timeout=timeout, auto_decompress=False) as session,
-                # An answer must not redirect the decision, or the token, to another address.
-                session.post(
-                    self._url,
-                    data=content,
-                    headers=headers,
-                    allow_redirects=False,
-                    proxy=_find_proxy(urlsplit(self._url)),
-                ) as response,
-            ):
-                answer = await _read_answer(response)
-                self._check(response.status, answer)
-        except TimeoutError as error:
-            why = f"did not answer within {self._seconds:g} s; it may have made the issue nonetheless"
-            raise StepError("TRACKER_TIMEOUT", f"{self.name} {why}") from error
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            # An error's message may contain the URL.
-            why = _one_line(getattr(error, "strerror", None) or type(error).__name__)
-            raise StepError("TRACKER_AWAY", f"{self.name} could not be asked: {why}") from error
-        return FollowUp(requested=True, url=_issue_url(answer))
+            answer = await self._sender.post(self._url, body, headers)
+        except SendError as error:
+            raise self._explain(error, may_be_made=error.may_have_arrived) from None
+        if not answer.is_success:
+            raise self._refuse(answer, may_be_made=answer.status >= 500 and answer.status != 503)
+        return read_issue(b"" if answer.is_cut else answer.body)
 
-    def _check(self, status: int, answer: dict[str, Any]) -> None:
-        if 200 <= status < 300:
-            return
-        if 300 <= status < 400:
-            why = "redirects elsewhere; PARLEY_FOLLOW_UP_URL must be the address itself"
-            raise StepError("TRACKER_REFUSED", f"{self.name} {why}")
-        message = answer.get("message")
-        reason = f": {_one_line(message)}" if isinstance(message, str) and message.strip() else ""
-        raise StepError("TRACKER_REFUSED", f"{self.name} answered {_describe_status(status)}{reason}")
+    async def _find(self, debate: str) -> dict[str, Any] | None:
+        """Return the issue that was made of a debate; None if there is none, or the tracker's form does not say how to look."""
+        form = self._form
+        for page in range(1, _MAX_PAGES + 1) if form.newest else ():
+            issues = await self._list(form.newest.replace("{page}", str(page)))
+            found = _pick(form, issues, debate)
+            if found is not None or len(issues) < PAGE_SIZE or _is_older(issues[-1], debate):
+                return found
+        if not form.search:
+            return None
+        return _pick(form, await self._list(form.search.replace("{debate}", quote(debate))), debate)
+
+    async def _list(self, url: str) -> list[dict[str, Any]]:
+        try:
+            answer = await self._sender.get(url, self._headers)
+        except SendError as error:
+            raise self._explain(error, may_be_made=False) from None
+        if not answer.is_success:
+            raise self._refuse(answer, may_be_made=False)
+        issues = await in_thread_if_large(len(answer.body), partial(read_issues, answer.body))
+        if issues is None or answer.is_cut:
+            raise StepError(
+                "TRACKER_REFUSED", f"{self.name} did not answer with a list of issues that can be read"
+            )
+        return issues
+
+    def _explain(self, error: SendError, *, may_be_made: bool) -> Exception:
+        """Return the error of a request without an answer."""
+        reason = "TRACKER_TIMEOUT" if error.is_timeout else "TRACKER_AWAY"
+        message = str(error).removeprefix("it ")
+        if may_be_made and not self._form.can_look:
+            return StepError(reason, f"{self.name} {message}; it may have made the issue nonetheless")
+        return _TemporaryError(reason, message)
+
+    def _refuse(self, answer: Answer, *, may_be_made: bool) -> Exception:
+        """Return the error of an answer that is none."""
+        if 300 <= answer.status < 400:
+            message = "redirects elsewhere; PARLEY_FOLLOW_UP_URL must be the address itself"
+            return StepError("TRACKER_REFUSED", f"{self.name} {message}")
+        said = read_issue(answer.body).get("message")
+        message = f"answered {answer.describe_status()}" + (
+            f": {_shorten(said)}" if isinstance(said, str) and said.strip() else ""
+        )
+        may_pass = answer.status in {408, 425, 429} or answer.status >= 500 or _is_limited(answer)
+        if may_pass and (self._form.can_look or not may_be_made):
+            return _TemporaryError("TRACKER_REFUSED", message, answer.retry_after(self._clock.now()))
+        return StepError("TRACKER_REFUSED", f"{self.name} {message}")
 
 
-def _find_proxy(url: SplitResult) -> str | None:
-    """Return the proxy of the usual variables (HTTPS_PROXY, NO_PROXY …) for a URL; aiohttp's own way would also send what ~/.netrc has."""
-    return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
+def _is_limited(answer: Answer) -> bool:
+    """Return whether a tracker refuses for the number of requests alone: GitHub says so with 403."""
+    return answer.status == 403 and (
+        "retry-after" in answer.headers or answer.headers.get("x-ratelimit-remaining") == "0"
+    )
 
 
-def _describe_status(status: int) -> str:
+def _pick(form: TrackerForm, issues: Sequence[dict[str, Any]], debate: str) -> dict[str, Any] | None:
+    return next((each for each in issues if form.is_made_of(each, debate)), None)
+
+
+def _is_older(issue: Mapping[str, Any], debate: str) -> bool:
+    """Return whether an issue is older than a debate, so that all that follow it are."""
     try:
-        return f"{status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return str(status)
+        return datetime.fromisoformat(str(issue.get("created_at"))) < time_of(debate) - _CLOCK_DIFFERENCE
+    except (TypeError, ValueError):  # no time, or one without a zone
+        return False
 
 
-async def _read_answer(response: "ClientResponse") -> dict[str, Any]:
-    """Return the object in an answer; an empty one if there is none, or it is too large."""
-    body = bytearray()
-    async for chunk in response.content.iter_chunked(_MAX_ANSWER_BYTES):
-        body += chunk
-        if len(body) > _MAX_ANSWER_BYTES:
-            return {}
-    try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return answer if isinstance(answer, dict) else {}
-
-
-def _issue_url(answer: dict[str, Any]) -> str:
-    """Return the issue's address by an answer, for people before programs; empty if it has no usable one."""
-    urls = (answer.get(name) for name in ("html_url", "url"))
-    return next((each for each in urls if isinstance(each, str) and _is_link(each)), "")
-
-
-def _is_link(url: str) -> bool:
-    return len(url) <= _MAX_URL_CHARACTERS and is_http_url(url)
-
-
-def defuse(text: str) -> str:
-    """Return text that reads the same and notifies, refers to, closes and runs nothing at a tracker."""
-    return _REACHING.sub(rf"\g<0>{_ZERO_WIDTH}", text)
-
-
-def _one_line(text: str) -> str:
-    line = "".join(each if each.isprintable() else " " for each in " ".join(text.split()))
+def _shorten(text: str) -> str:
+    line = printable_line(text)
     return line if len(line) <= _MAX_MESSAGE_CHARACTERS else f"{line[: _MAX_MESSAGE_CHARACTERS - 1]}…"

@@ -18,6 +18,7 @@ from tests.support.issue_tracker_server import (
     answering,
     issue_tracker_server,
     never_answering,
+    tracker_client,
 )
 from tests.support.ports import free_ports
 
@@ -59,7 +60,7 @@ async def test_it_is_asked_by_the_proxy_of_the_environment_but_for_hosts_that_ar
 ) -> None:
     proxy, _, path = server.url.removeprefix("http://").partition("/")
     monkeypatch.setenv("HTTP_PROXY", f"http://{proxy}")
-    elsewhere = IssueTracker(f"http://tracker.invalid/{path}")
+    elsewhere = tracker_client(f"http://tracker.invalid/{path}")
     assert (await elsewhere.create_issue(ISSUE, KEY)).url == ISSUE_URL
     assert server.headers[0]["Host"] == "tracker.invalid"
     monkeypatch.setenv("NO_PROXY", ".invalid")
@@ -151,7 +152,7 @@ async def test_an_answer_that_never_ends_is_read_no_further_than_its_bound(
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
-        tracker = IssueTracker(f"http://127.0.0.1:{runner.addresses[0][1]}/")
+        tracker = tracker_client(f"http://127.0.0.1:{runner.addresses[0][1]}/")
         assert await tracker.create_issue(ISSUE, KEY) == FollowUp(requested=True)
     finally:
         await runner.cleanup()
@@ -159,9 +160,9 @@ async def test_an_answer_that_never_ends_is_read_no_further_than_its_bound(
 
 async def test_a_tracker_that_is_away_is_named_without_the_rest_of_its_url() -> None:
     port = next(free_ports())
-    failed = await failure(IssueTracker(f"http://127.0.0.1:{port}/hooks/s3cret"))
+    failed = await failure(tracker_client(f"http://127.0.0.1:{port}/hooks/s3cret"))
     assert failed.reason == "TRACKER_AWAY"
-    assert str(failed).startswith(f"http://127.0.0.1:{port} could not be asked: ")
+    assert str(failed).startswith(f"http://127.0.0.1:{port} could not be reached: ")
     assert "s3cret" not in str(failed)
 
 

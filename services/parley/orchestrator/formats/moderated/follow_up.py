@@ -25,8 +25,8 @@ _MAX_BODY: Final = 60_000
 async def offer_issue(discussion: Discussion, decision: ModeratedOutcome) -> None:
     """Ask the person whether they want an issue of their approved decision, make it, and note in the decision what came of it.
 
-    A replica without a tracker asks no person; a person who was asked already is heard all the same. The tracker may be
-    asked twice if a replica dies, and under the same key then, so that it makes one issue.
+    A replica without a tracker asks no person; a person who was asked already is heard all the same. If a replica dies, the next
+    one looks for the issue before it asks for one.
     """
     debate, tracker = discussion.debate, discussion.debate.services.issues
     if not decision.approved or (tracker is None and not debate.checkpoints.was_opened(_KEY)):
@@ -53,13 +53,15 @@ async def offer_issue(discussion: Discussion, decision: ModeratedOutcome) -> Non
 def issue_of(debate_id: str, question: str, decision: ModeratedOutcome) -> Struct:
     """Return the issue: its `title`, its `body` in CommonMark, and its `labels`, as GitHub's API takes them."""
     title = " ".join(decision.topic.split()) or f"Decision of {debate_id}"
-    body = "\n\n".join(_body(debate_id, question, decision))
+    rounds = "1 round" if decision.rounds == 1 else f"{decision.rounds} rounds"
+    end = f"\n\nDecided in the debate {inline(debate_id)} after {rounds}, and approved by a person."
+    body = _shorten("\n\n".join(_body(question, decision)), _MAX_BODY - len(end)) + end
     issue = Struct()
-    issue.update({"title": title, "body": _shorten(body, _MAX_BODY), "labels": [_LABEL]})
+    issue.update({"title": title, "body": body, "labels": [_LABEL]})
     return issue
 
 
-def _body(debate_id: str, question: str, decision: ModeratedOutcome) -> Iterator[str]:
+def _body(question: str, decision: ModeratedOutcome) -> Iterator[str]:
     yield "## Question"
     yield quote(_shorten(question, _MAX_QUESTION))
     yield "## Recommendation"
@@ -74,8 +76,6 @@ def _body(debate_id: str, question: str, decision: ModeratedOutcome) -> Iterator
     yield from _section("Dissenting View", dissents)
     for each in decision.perspectives:
         yield from _section(each.perspective.name, each.key_arguments)
-    rounds = "1 round" if decision.rounds == 1 else f"{decision.rounds} rounds"
-    yield f"Decided in the debate {inline(debate_id)} after {rounds}, and approved by a person."
 
 
 def _section(title: str, points: Sequence[str]) -> Iterator[str]:

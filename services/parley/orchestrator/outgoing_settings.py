@@ -1,0 +1,110 @@
+"""Settings of what leaves the orchestrator for systems of others: issues made of decisions."""
+
+import re
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from parley.orchestrator.outgoing.reach import Reach
+from parley.orchestrator.outgoing.web_address import is_http_url
+from parley.orchestrator.peers.issue_forms import form_of
+from parley.orchestrator.peers.issue_tracker import IssueTracker
+from parley.runtime.clock import Clock
+from parley.runtime.settings import ServiceSettings
+
+NO_HTTP_URL: Final = "must begin with http:// or https://, name a host, and hold no space and no @"
+_TRACKER_SECONDS: Final = 10.0
+_TRACKER_BYTES: Final = 8 * 1024 * 1024
+"""A page of 50 issues of GitHub's largest size, and its own words about each."""
+_SECRET: Final = re.compile(r"(whsec_)?[A-Za-z0-9+/]{32,128}={0,2}")
+
+
+class OutgoingSettings(ServiceSettings):
+    """The settings of the issue tracker."""
+
+    follow_up_url: SecretStr | None = Field(
+        default=None,
+        description="Where an issue is created from a decision, if the person wants one: GitHub's https://api.github.com/repos/OWNER/"
+        "REPOSITORY/issues, GitLab's https://gitlab.com/api/v4/projects/ID/issues, or any URL that takes a POST of title, body and labels. Unset: not offered.",
+    )
+    follow_up_token: SecretStr | None = Field(
+        default=None, description="Sent to that URL as a bearer token, in ASCII without spaces."
+    )
+    follow_up_secret: SecretStr | None = Field(
+        default=None,
+        description="Signs what is sent there by the Standard Webhooks specification: whsec_ and 24 to 64 bytes in base64.",
+    )
+    follow_up_search: SecretStr | None = Field(
+        default=None,
+        description="URL of that tracker with {debate} in it, that answers with a list of the issues that hold this text, so that no issue "
+        "is made twice. GitHub and GitLab need none.",
+    )
+    delivery_days: float = Field(
+        default=14.0,
+        gt=0,
+        le=36_500,
+        description="Days that deliveries to hooks are listed after they were delivered or became dead letters.",
+    )
+    public_url: str = Field(
+        default="",
+        pattern=r"^(https?://[^\s@?#]+[^\s@?#/])?$",
+        description="Where people reach the edge's console, such as https://parley.example.org: deliveries to hooks link to a debate's page there. Unset: they have no link.",
+    )
+
+    @field_validator("follow_up_url", "follow_up_search")
+    @classmethod
+    def _check_http_url(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not is_http_url(url.get_secret_value()):
+            raise ValueError(NO_HTTP_URL)
+        return url
+
+    @field_validator("follow_up_token")
+    @classmethod
+    def _check_header_value(cls, token: SecretStr | None) -> SecretStr | None:
+        if token is not None and not re.fullmatch(r"[\x21-\x7e]+", token.get_secret_value()):
+            raise ValueError("must be ASCII without spaces and control characters")
+        return token
+
+    @field_validator("follow_up_secret")
+    @classmethod
+    def _check_secret(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None and not _SECRET.fullmatch(secret.get_secret_value()):
+            raise ValueError("must be whsec_ and 24 to 64 bytes in base64")
+        return secret
+
+    @field_validator("follow_up_search")
+    @classmethod
+    def _check_placeholder(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and "{debate}" not in url.get_secret_value():
+            raise ValueError("must hold {debate}, in whose place the debate's id is put")
+        return url
+
+    @model_validator(mode="after")
+    def _check_tracker_has_url(self) -> Self:
+        for name in ("token", "secret", "search"):
+            if getattr(self, f"follow_up_{name}") is not None and self.follow_up_url is None:
+                variable = f"PARLEY_FOLLOW_UP_{name.upper()}"
+                raise ValueError(f"{variable} needs PARLEY_FOLLOW_UP_URL: set both, or neither")
+        return self
+
+    def create_issue_tracker(self, clock: Clock) -> IssueTracker | None:
+        """Return the issue tracker for decisions, or None if none is set."""
+        if self.follow_up_url is None:
+            return None
+        from parley.orchestrator.outgoing.sender import Sender
+
+        url, search = self.follow_up_url.get_secret_value(), _reveal(self.follow_up_search)
+        hosts = frozenset((urlsplit(each).hostname or "").removesuffix(".") for each in (url, search) if each)
+        return IssueTracker(
+            url,
+            form_of(url, search),
+            Sender(Reach(hosts=hosts), seconds=_TRACKER_SECONDS, max_bytes=_TRACKER_BYTES),
+            clock,
+            token=_reveal(self.follow_up_token),
+            secret=_reveal(self.follow_up_secret),
+        )
+
+
+def _reveal(secret: SecretStr | None) -> str:
+    return secret.get_secret_value() if secret is not None else ""
