@@ -76,6 +76,7 @@ class Tracker:
         issues: What it has, oldest first.
         faults: What goes wrong with the next requests; None: nothing.
         indexed: How many issues a search finds: an index is behind.
+        elsewhere: The URL of a server that is searched instead; empty: none is.
         lists: What lists are asked for.
         stalled: Set once a request gets no answer.
     """
@@ -88,13 +89,14 @@ class Tracker:
     bodies: list[bytes] = field(default_factory=list)
     lists: list[str] = field(default_factory=list)
     indexed: int | None = None
+    elsewhere: str = ""
     stalled: asyncio.Event = field(default_factory=asyncio.Event)
     clock: ImpatientClock = field(default_factory=ImpatientClock)
 
     def client(self, *, search: str = "", token: str = "", secret: str = "") -> IssueTracker:
         """A client of it, whose pauses take no time."""
-        sender = Sender(Reach(hosts=frozenset({"127.0.0.1"})), seconds=5.0, max_bytes=8_000_000)
-        form = form_of(self.url, search and f"{self.url}{search}")
+        sender = Sender(Reach(hosts=frozenset({"127.0.0.1", "127.0.0.2"})), seconds=5.0, max_bytes=8_000_000)
+        form = form_of(self.url, search and f"{self.elsewhere or self.url}{search}")
         return IssueTracker(self.url, form, sender, self.clock, token=token, secret=secret)
 
     def add(self, count: int, *, age: timedelta = timedelta(), text: str = "Another one.") -> None:

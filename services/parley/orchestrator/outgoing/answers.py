@@ -35,13 +35,11 @@ class Answer:
         status: Its HTTP status.
         headers: Its headers, with names in lower case.
         body: Its beginning, up to the bound of the sender.
-        is_cut: Whether the body went on.
     """
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    is_cut: bool = False
 
     @property
     def is_success(self) -> bool:

@@ -62,14 +62,10 @@ class Sender:
             read = bytearray()
             async for chunk in found.content.iter_chunked(_CHUNK_BYTES):
                 read += chunk
-                if len(read) > self.max_bytes:
+                if len(read) >= self.max_bytes:
                     break
-            return Answer(
-                found.status,
-                {name.lower(): value for name, value in found.headers.items()},
-                bytes(read[: self.max_bytes]),
-                is_cut=len(read) > self.max_bytes,
-            )
+            headers = {name.lower(): value for name, value in found.headers.items()}
+            return Answer(found.status, headers, bytes(read[: self.max_bytes]))
 
 
 def _is_unsent(error: Exception) -> bool:

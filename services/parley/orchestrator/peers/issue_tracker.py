@@ -103,7 +103,7 @@ class IssueTracker:
             raise self._explain(error, may_be_made=error.may_have_arrived) from None
         if not answer.is_success:
             raise self._refuse(answer, may_be_made=answer.status >= 500 and answer.status != 503)
-        return read_issue(b"" if answer.is_cut else answer.body)
+        return read_issue(answer.body)
 
     async def _find(self, debate: str) -> dict[str, Any] | None:
         """Return the issue that was made of a debate; None if there is none, or the tracker's form does not say how to look."""
@@ -125,7 +125,7 @@ class IssueTracker:
         if not answer.is_success:
             raise self._refuse(answer, may_be_made=False)
         issues = await in_thread_if_large(len(answer.body), partial(read_issues, answer.body))
-        if issues is None or answer.is_cut:
+        if issues is None:
             raise StepError(
                 "TRACKER_REFUSED", f"{self.name} did not answer with a list of issues that can be read"
             )

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from aiohttp import web
 from google.protobuf.struct_pb2 import Struct
 from standardwebhooks import Webhook
 
@@ -10,6 +11,7 @@ from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.model.ids import new_debate_id
 from parley.orchestrator.peers.issue_forms import form_of
 from tests.support.issue_trackers import Fault, Kind, Tracker, tracker
+from tests.support.web_server import web_server
 
 ISSUE = Struct()
 ISSUE.update({"title": "A cache?", "body": "## Question\n\n> ü", "labels": ["decision", "cache"]})
@@ -159,6 +161,20 @@ async def test_nothing_is_made_while_it_is_not_known_whether_it_was_made() -> No
     async with tracker(Kind.OTHER) as served:
         told = await failure(served, new_id(), "/elsewhere?search={debate}")
     assert "answered 404 Not Found" in told
+    assert not served.bodies
+
+
+@pytest.mark.parametrize(
+    "answer", ["<html>", '{"message": "ok"}', "[" * 60_000, '[{"body": "' + "x" * 9_000_000 + '"}]']
+)
+async def test_nothing_is_made_while_no_list_can_be_read(answer: str) -> None:
+    async def handle(request: web.Request) -> web.Response:
+        return web.Response(text=answer)
+
+    async with tracker(Kind.OTHER) as served, web_server(handle) as elsewhere:
+        served.elsewhere = elsewhere
+        told = await failure(served, new_id(), "{debate}")
+    assert told.endswith("did not answer with a list of issues that can be read")
     assert not served.bodies
 
 
