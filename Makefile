@@ -22,7 +22,7 @@ AGAINST ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null)
 ARGS ?=
 # Tests wait more than they compute. What takes long begins first, so that nothing is left over at the end.
 WORKERS ?= 6
-LONGEST_FIRST := tests/chaos tests/e2e tests/integration tests/contract tests/unit
+LONGEST_FIRST := tests/chaos tests/contract tests/e2e tests/integration tests/unit
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process of a test would else compile all of it again: a third of the time that it takes to start.

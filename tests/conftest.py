@@ -14,6 +14,7 @@ from tests.contract.reporting import report_mongodb
 from tests.support.fixtures import model_server
 from tests.support.memory_folder import memory_folder
 from tests.support.scheduling import FileScheduling
+from tests.support.shared_compiling import import_share
 
 __all__ = ["model_server"]
 
@@ -56,6 +57,10 @@ settings.load_profile("parley")
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduling | None:
     return FileScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    import_share(session.config)
 
 
 def pytest_collection_finish() -> None:

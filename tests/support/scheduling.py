@@ -4,8 +4,8 @@ from xdist.scheduler import LoadFileScheduling
 
 __all__ = ["FileScheduling"]
 
-_CHAOS = "tests/chaos/"
-"""One system for all of them: its processes alone fill a core."""
+_FOLDERS = ("tests/chaos/", "tests/contract/")
+"""Each has servers for all of its tests: the processes of one system alone fill a core, and a server takes seconds to start."""
 _FIXED_PORTS = frozenset(
     f"tests/e2e/test_{name}.py"
     for name in ("cli_debate", "evaluating", "guides", "planted_modules", "steering")
@@ -18,6 +18,5 @@ class FileScheduling(LoadFileScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        if file.startswith(_CHAOS):
-            return _CHAOS
-        return "fixed ports" if file in _FIXED_PORTS else file
+        folder = next(filter(file.startswith, _FOLDERS), None)
+        return folder or ("fixed ports" if file in _FIXED_PORTS else file)
