@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from parley.memory import index as index_module
 from parley.memory import outbox as outbox_module
 from parley.memory.approvals import APPROVALS
 from parley.memory.debate import DEBATES, FILL_PROGRESS, FORGETTING, RECORDING, storage_key, to_fields
@@ -144,6 +145,12 @@ async def finish_in_background(process: Process) -> None:
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox_module, "_SECONDS", 0.01)
     monkeypatch.setattr(outbox_module, "_RETRY_BACKOFF", Backoff(first=0.01, maximum=0.01))
+
+
+@pytest.fixture(autouse=True)
+def waits_for_no_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody fills it here: what there is is searched at once."""
+    monkeypatch.setattr(index_module, "_MAX_WAIT_SECONDS", 0.0)
 
 
 RECORD_WRITES = ["insert", "insert trace", "insert tier", "upsert", "update"]
