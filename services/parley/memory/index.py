@@ -254,7 +254,7 @@ class Filler:
         held = await self._vectors.count(collection)
         if held < progress.count:  # the index was lost since
             progress = _Progress()
-        if not progress.after and held >= await self._count_debates():
+        if not progress.after and not await self._has_more_debates_than(held):
             if held != progress.complete:
                 await self._save_progress(collection, _Progress(complete=held))
             return
@@ -303,14 +303,19 @@ class Filler:
             except DuplicateError:  # another replica was faster; its vectors are in the index too
                 return
 
-    async def _count_debates(self) -> int:
-        """Return how many debates are recorded. Recalls go on meanwhile, so it takes its time."""
+    async def _has_more_debates_than(self, held: int) -> bool:
+        """Return whether more debates than `held` are recorded. Recalls go on meanwhile, so it takes its time.
+
+        It ends as soon as that is known: an index that was lost is filled at once, however many debates there are.
+        """
         count = 0
         async for page in self._pages("", _COUNTED_AT_ONCE):
             count += len(page)
+            if count > held:
+                return True
             if len(page) == _COUNTED_AT_ONCE:
                 await asyncio.sleep(_COUNT_PAUSE_SECONDS)
-        return count
+        return False
 
     async def _pages(self, after: str, limit: int) -> AsyncIterator[Sequence[Document]]:
         while page := await self._documents.find(

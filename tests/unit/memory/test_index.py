@@ -155,6 +155,17 @@ async def test_an_index_that_is_lost_half_way_is_begun_anew(
         assert await stores.vectors.count(NEW) == 10
 
 
+async def test_an_index_that_was_lost_is_filled_before_all_debates_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_module, "_COUNTED_AT_ONCE", 2)
+    monkeypatch.setattr(index_module, "_COUNT_PAUSE_SECONDS", 3600)
+    async with opened(tmp_path) as stores, asyncio.timeout(30):
+        await remember(stores, 10)
+        await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
+        assert await stores.vectors.count(NEW) == 10
+
+
 async def test_vectors_of_another_model_never_enter_an_index(tmp_path: Path) -> None:
     async with opened(tmp_path) as stores:
         await remember(stores, 3)
@@ -187,12 +198,12 @@ async def test_no_search_waits_for_the_count_of_an_index_that_was_complete_befor
         await remember(stores, 3)
         await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
 
-    async def count_for_ever(_: Filler) -> int:
+    async def count_for_ever(_: Filler, _held: int) -> bool:
         await asyncio.Event().wait()
-        return 0
+        return False
 
     monkeypatch.setattr(index_module, "_MAX_WAIT_SECONDS", 3600)
-    monkeypatch.setattr(Filler, "_count_debates", count_for_ever)
+    monkeypatch.setattr(Filler, "_has_more_debates_than", count_for_ever)
     async with opened(tmp_path) as stores:
         index = DebateIndex(stores.documents, stores.vectors, meanings())
         async with asyncio.timeout(30), background_task("making the index", index.run()):
