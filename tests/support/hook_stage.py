@@ -127,9 +127,14 @@ class HookStage:
         return (await self.replica().hooks.get(tenant, hook_id)).hook
 
     async def add_debate(
-        self, debate: str, *payloads: Payload, tenant: str = TENANT, status: str = COMPLETED
+        self,
+        debate: str,
+        *payloads: Payload,
+        tenant: str = TENANT,
+        status: str = COMPLETED,
+        is_marked: bool = True,
     ) -> DebateRecord:
-        """Write a debate whose log has these events after its first one, and its status, as its owner does."""
+        """Write a debate whose log has these events after its first one, and if it `is_marked` its status, as its owner does."""
         now = time_text(self.clock.now())
         record = DebateRecord(
             tenant=tenant,
@@ -149,15 +154,24 @@ class HookStage:
         )
         await self.index.insert(record)
         first = payloads[0] if payloads and isinstance(payloads[0], DebateCreated) else None
-        await self.extend(record, *(() if first else (created(),)), *payloads, status=status)
+        await self._append(record, *(() if first else (created(),)), *payloads)
+        if is_marked:
+            await self.extend(record, status=status)
         return record
 
     async def extend(self, record: DebateRecord, *payloads: Payload, status: str = COMPLETED) -> None:
         """Write more events of a debate, and its status."""
+        await self._append(record, *payloads)
+        updated = time_text(self.clock.now())
+        assert await self.index.update_status(
+            record, 1, status=status, is_open=False, owner=None, updated=updated
+        )
+
+    async def _append(self, record: DebateRecord, *payloads: Payload) -> None:
         name = log_name(record.tenant, record.debate)
         stored = await self.store.log.read(name)
         last = stored[-1].last if stored else 0
-        before = stored[-1].entries[-1][-32:] if stored else GENESIS
+        before, entries = stored[-1].entries[-1][-32:] if stored else GENESIS, []
         for sequence, payload in enumerate(payloads, start=last + 1):
             key = f"k/{sequence}"
             event = seal(
@@ -170,11 +184,9 @@ class HookStage:
                 before=before,
             )
             before = event.hash
-            await self.store.log.append(name, Record(sequence, uuid.uuid4().hex, (event.entry,)))
-        updated = time_text(self.clock.now())
-        assert await self.index.update_status(
-            record, 1, status=status, is_open=False, owner=None, updated=updated
-        )
+            entries.append(event.entry)
+        if entries:
+            await self.store.log.append(name, Record(last + 1, uuid.uuid4().hex, tuple(entries)))
 
     async def got_by(self, hook: str, count: int) -> list[Message]:
         """Wait until a receiver has got so many messages."""
@@ -189,7 +201,7 @@ class HookStage:
         """Wait until so many deliveries are in a state, and return them, newest first."""
 
         async def there() -> Sequence[StoredDelivery]:
-            found = await self.deliveries.list_page(tenant, "", 1000, state=state)
+            found = await self.deliveries.list_page(tenant, "", max(count, 10), state=state)
             return found if len(found) >= count else ()
 
         found: Sequence[StoredDelivery] = await until(there, f"{count} deliveries {state}")

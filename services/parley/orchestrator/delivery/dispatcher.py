@@ -44,8 +44,8 @@ _logger = get_logger(__name__)
 class Bounds:
     """Deliveries that a replica sends at a time: to one hook, of one tenant, in all."""
 
-    hook: int = 4
-    tenant: int = 16
+    hook: int = 8
+    tenant: int = 32
     total: int = 256
 
 

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from parley.orchestrator import metrics
@@ -32,6 +33,8 @@ _SWEEP_SECONDS: Final = 15.0
 """How often debates are looked for whose news nobody took up: their replica has ended, or did not know of the hook yet."""
 _CLEAN_SECONDS: Final = 3600.0
 _PAGE: Final = 100
+_AT_A_TIME: Final = 8
+"""Debates that are looked at together."""
 _LOG_PAGE: Final = 20
 """Records of a log that are read at a time."""
 
@@ -120,11 +123,15 @@ class Outbox:
 
     async def _tell_noticed(self) -> None:
         while self._noticed:
-            tenant, debate = next(iter(self._noticed))
-            del self._noticed[tenant, debate]
-            record = await self._index.get(tenant, debate)
-            if record is not None and record.news is not None:
-                await self._tell(record)
+            noticed = list(islice(self._noticed, _AT_A_TIME))
+            for each in noticed:
+                del self._noticed[each]
+            await asyncio.gather(*(self._look_at(*each) for each in noticed))
+
+    async def _look_at(self, tenant: str, debate: str) -> None:
+        record = await self._index.get(tenant, debate)
+        if record is not None and record.news is not None:
+            await self._tell(record)
 
     async def _tell(self, record: DebateRecord) -> bool:
         """Create the deliveries of what a debate's log has since hooks were told. Return whether the mark is gone."""
