@@ -120,6 +120,8 @@ def _edge(code: str) -> str:
         ),
         ({_edge("OK"): "0+60x180", _edge("UNAVAILABLE"): "0+12x180"}, "ParleyEdgeFails", True),
         ({_edge("OK"): "0+60x180", _edge("NOT_FOUND"): "0+60x180"}, "ParleyEdgeFails", False),
+        ({"parley_delivery_oldest_seconds": "0+60x180"}, "ParleyDeliveriesWait", True),
+        ({"parley_delivery_oldest_seconds": "0+30x180"}, "ParleyDeliveriesWait", False),
     ],
     ids=[
         "idle",
@@ -130,6 +132,8 @@ def _edge(code: str) -> str:
         "one failed",
         "edge fails",
         "edge refuses",
+        "delivery waits long",
+        "delivery waits",
     ],
 )
 def test_an_alert_fires_when_something_is_wrong_for_the_first_time_and_not_in_an_idle_installation(
