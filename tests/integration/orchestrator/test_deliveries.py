@@ -383,3 +383,19 @@ def _is(condition: Callable[[], bool]) -> Callable[[], Awaitable[bool]]:
         return condition()
 
     return met
+
+
+async def test_what_is_printed_of_a_hook_holds_no_secret(stage: HookStage, clock: ManualClock) -> None:
+    url = "https://hooks.example.org/T0/very-secret"
+    request = CreateHookRequest(
+        request_id="one",
+        name="ci",
+        target=HookTarget(webhook=WebhookTarget(url=url)),
+        events=[HOOK_EVENT_CONCLUDED],
+    )
+    hooks = stage.replica().hooks
+    hook, secret = await hooks.create(TENANT, request, "ada")
+    stored = await hooks.get(TENANT, hook.id)
+    for text in (repr(stored), repr(stored.receiver(clock.now()))):
+        assert secret not in text
+        assert "very-secret" not in text

@@ -90,6 +90,9 @@ class Dispatcher:
                     await self._start_due(tasks)
                 except StorageError as error:
                     _logger.warning("store unavailable; deliveries are sent later", error=str(error))
+                except Exception:
+                    # What cannot be read must not end the orchestrator.
+                    _logger.exception("deliveries could not be looked for; trying again soon")
                 await wait_or_timeout(self._wake, self._clock, _POLL_SECONDS)
                 self._wake.clear()
 

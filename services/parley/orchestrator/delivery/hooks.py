@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ _KIND: Final = "hook"
 class Secret:
     """A secret that signs webhooks until a time (ISO 8601, UTC, microseconds); empty: until it is replaced."""
 
-    text: str
+    text: str = field(repr=False)
     until: str = ""
 
 
@@ -41,7 +41,7 @@ class StoredHook:
     """
 
     tenant: str
-    hook: Hook
+    hook: Hook = field(repr=False)
     created: str
     secrets: tuple[Secret, ...] = ()
     request_id: str = ""

@@ -1,7 +1,7 @@
 """What a channel is given to send, and how it says that it could not."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -60,8 +60,8 @@ class Receiver:
     """
 
     tenant: str
-    hook: Hook
-    secrets: tuple[str, ...] = ()
+    hook: Hook = field(repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 class Channel(Protocol):
