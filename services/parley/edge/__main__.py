@@ -36,8 +36,8 @@ async def run_edge(settings: EdgeSettings) -> AsyncIterator[str]:
         async def is_ready() -> bool:
             return await _is_serving(connection)
 
-        app, mcp = create_app(settings, calls, is_ready), McpEndpoint(connection, calls)
-        mcp.add_to(app)
+        mcp = McpEndpoint(connection, calls)
+        app = create_app(settings, calls, mcp, is_ready)
         async with (
             _serve_health(settings, is_ready),
             mcp.served(),

@@ -25,6 +25,7 @@ from parley.edge.connect import RpcApplication
 from parley.edge.console.routes import create_routes
 from parley.edge.console.sessions import SessionCookie, SessionSeal, SignIn
 from parley.edge.events import EventStreams
+from parley.edge.mcp import McpEndpoint
 from parley.edge.reports import Reports
 from parley.edge.settings import EdgeSettings
 from parley.runtime.comma_lists import split_list
@@ -33,7 +34,9 @@ IsReady = Callable[[], Awaitable[bool]]
 """Says whether the orchestrator answers."""
 
 
-def create_app(settings: EdgeSettings, calls: OrchestratorCalls, is_ready: IsReady) -> Starlette:
+def create_app(
+    settings: EdgeSettings, calls: OrchestratorCalls, mcp: McpEndpoint, is_ready: IsReady
+) -> Starlette:
     """Return the application. Raise ConfigurationError for teams that cannot be used."""
     service = _find_service()
     seal = SessionSeal(
@@ -52,6 +55,7 @@ def create_app(settings: EdgeSettings, calls: OrchestratorCalls, is_ready: IsRea
             ChatDebates(service, calls),
         ),
         *(Route(each.path, each) for each in (RpcApplication(rpc, calls) for rpc in service.methods)),
+        mcp.create_route(),
         *create_routes(sign_in),
     ]
     origins = split_list(settings.edge_origins)

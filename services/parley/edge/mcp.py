@@ -8,9 +8,8 @@ from typing import Any
 import grpc
 from mcp.server.mcpserver import Context
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from parley.client import ParleyClient
@@ -37,9 +36,9 @@ class McpEndpoint:
         )
         self._manager = server.session_manager
 
-    def add_to(self, app: Starlette) -> None:
-        """Answer at `/mcp` of the edge's application, within its bounds."""
-        app.router.routes.insert(0, Route("/mcp", self, methods=["POST"]))
+    def create_route(self) -> BaseRoute:
+        """Return the route of the edge's application."""
+        return Route("/mcp", self, methods=["POST"])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

@@ -1,5 +1,6 @@
 """MCP over HTTP at the edge: its bounds are those of all that the edge answers."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -11,7 +12,7 @@ from parley.edge.settings import EdgeSettings
 from parley.v1 import debate_pb2
 from parley.v1.orchestrator_pb2 import ListDebatesRequest
 from tests.integration.edge.conftest import Edge
-from tests.support.orchestration import Orchestrator
+from tests.support.orchestration import WITHIN, Orchestrator
 from tests.support.scripted_gateway import ScriptedGateway
 
 VERSION = "2026-07-28"
@@ -92,7 +93,8 @@ async def test_a_call_that_ends_since_the_edge_stops_cancels_no_debate(
     async with aiohttp.ClientSession() as session:
         async with run_edge(settings) as address:
             first = await session.post(f"http://{address}/mcp", json=body, headers=headers("debate"))
-            await hold.reached.wait()
+            async with asyncio.timeout(WITHIN):
+                await hold.reached.wait()
         first.close()
     (found,) = (await orchestrator.stub.ListDebates(ListDebatesRequest())).debates
     hold.release()
