@@ -8,9 +8,17 @@ from typing import Final
 
 from parley.client import Event, ParleyClient, event_kind, event_payload
 from parley.mcp.results import cut_line
-from parley.runtime.work_words import phase_text, work_text
+from parley.runtime.work_words import (
+    TRYING_AGAIN,
+    limit_text,
+    phase_text,
+    trickster_text,
+    wait_text,
+    work_text,
+)
 from parley.v1.event_pb2 import (
     CheckpointOpened,
+    LimitReached,
     PhaseEntered,
     PhaseStarted,
     RoundsEnded,
@@ -18,6 +26,8 @@ from parley.v1.event_pb2 import (
     StepFailed,
     StepStarted,
     StepSucceeded,
+    TricksterChecked,
+    WaitFinished,
     WaitStarted,
     Warned,
 )
@@ -96,7 +106,7 @@ async def follow_debate(parley: ParleyClient, debate_id: str, after: int, progre
     return Stop(last)
 
 
-def describe_event(event: Event) -> str:  # noqa: C901, PLR0911 (a case a kind)
+def describe_event(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 (a case a kind)
     """Return what happens, in a line; empty if it is not worth one."""
     match event_payload(event):
         case RoundStarted(number=number, total=total):
@@ -115,8 +125,14 @@ def describe_event(event: Event) -> str:  # noqa: C901, PLR0911 (a case a kind)
             return cut_line(f"rounds ended: {explanation}")
         case Warned(message=message):
             return cut_line(f"warning: {message}")
-        case WaitStarted(message=message):
-            return cut_line(f"waits for a provider: {message}")
+        case TricksterChecked(finding=finding):
+            return cut_line(trickster_text(finding))
+        case LimitReached() as reached:
+            return cut_line(limit_text(reached))
+        case WaitStarted() as started:
+            return cut_line(wait_text(started))
+        case WaitFinished():
+            return TRYING_AGAIN
         case CheckpointOpened():
             return "waits for a person"
         case _:

@@ -2,7 +2,15 @@
 
 from parley.edge.chat.progress import Progress
 from parley.v1.debate_pb2 import Reply, Work
-from parley.v1.event_pb2 import Event, RoundStarted, StepFailed, StepStarted, StepSucceeded, Warned
+from parley.v1.event_pb2 import (
+    Event,
+    LimitReached,
+    RoundStarted,
+    StepFailed,
+    StepStarted,
+    StepSucceeded,
+    Warned,
+)
 
 _WORK = Work(activity="critique", agent_id="ann", target_agent_id="bob")
 
@@ -41,3 +49,11 @@ def test_the_answer_is_no_reasoning() -> None:
 def test_an_event_of_no_interest_or_of_a_later_version_is_passed_over() -> None:
     assert Progress().tell(Event()) == ""
     assert Progress().tell(Event(round_started=RoundStarted(number=2, total=3))) == "### Round 2 of 3\n\n"
+
+
+def test_a_limit_is_said_with_what_follows_from_it() -> None:
+    reached = Event(limit_reached=LimitReached(limit="cost_budget"))
+    assert (
+        Progress().tell(reached)
+        == "ended early by its budget of money; only the answer is still asked for\n\n"
+    )

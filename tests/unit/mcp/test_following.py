@@ -5,7 +5,7 @@ import asyncio
 from parley.client import Event
 from parley.mcp.following import Progress, describe_event
 from parley.v1.debate_pb2 import Work
-from parley.v1.event_pb2 import PhaseStarted, RoundStarted, StepFailed, StepStarted, Warned
+from parley.v1.event_pb2 import LimitReached, PhaseStarted, RoundStarted, StepFailed, StepStarted, Warned
 
 
 async def test_while_nothing_happens_the_last_text_is_sent_again_with_a_larger_number() -> None:
@@ -37,4 +37,9 @@ def test_an_event_is_a_line_for_people() -> None:
     failed = StepFailed(work=work, message="no\nanswer")
     assert describe_event(Event(step_failed=failed)) == "ada criticizes bo: failed: no answer"
     assert describe_event(Event(warned=Warned(message="slow"))) == "warning: slow"
+    late = LimitReached(limit="round_timeout", round=2, used=90)
+    assert (
+        describe_event(Event(limit_reached=late))
+        == "round 2: its time limit is over after 90 s; it goes on without late agents"
+    )
     assert describe_event(Event()) == ""

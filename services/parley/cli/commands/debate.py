@@ -41,7 +41,6 @@ from parley.cli.printing import Style, say
 from parley.cli.terminal.account import account_lines
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.display import choose_style
-from parley.cli.terminal.event_texts import ending_text
 from parley.cli.terminal.files import check_output_path, report_path
 from parley.cli.terminal.markdown import show_markdown
 from parley.cli.terminal.results import write_answer, write_decision, write_evaluation, write_report
@@ -51,6 +50,7 @@ from parley.cli.working_folder import load_dotenv
 from parley.client import Debate, DebateSpec, ParleyClient, ParleyError
 from parley.config import ConfigFile
 from parley.runtime.errors import is_transport
+from parley.runtime.work_words import ending_text
 from parley.v1.debate_pb2 import DEBATE_STATUS_CANCELLED, DEBATE_STATUS_COMPLETED, DEBATE_STATUS_FAILED
 from parley.v1.orchestrator_pb2 import CreateDebateRequest
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from parley.cli.command_name import command_name
-from parley.cli.terminal.words import one_line, utc_time_text
+from parley.cli.terminal.words import one_line
+from parley.runtime.work_words import utc_time_text
 from parley.v1.debate_pb2 import Debate, Intervention, Question, Waiting
 from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from parley.cli.command_name import command_name
 from parley.cli.terminal.checkpoints import clarification_lines
-from parley.cli.terminal.event_texts import ending_text, rounds_end_text, vote_text
+from parley.cli.terminal.event_texts import rounds_end_text, vote_text
 from parley.cli.terminal.words import (
     ACTIVE,
     ENDED,
@@ -18,6 +18,7 @@ from parley.cli.terminal.words import (
     one_line,
 )
 from parley.client import Debate, DebateStatus
+from parley.runtime.work_words import ending_text
 from parley.v1.debate_pb2 import Feedback
 
 _QUESTION_WIDTH: Final = 60

@@ -8,9 +8,8 @@ from google.protobuf.message import Message
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint, intervention_texts
 from parley.cli.terminal.event_texts import (
     assessment_text,
-    ending_text,
     limit_or_wait_text,
-    trickster_text,
+    trickster_line,
     vote_text,
 )
 from parley.cli.terminal.progress import DebateProgress
@@ -18,12 +17,11 @@ from parley.cli.terminal.words import (
     cost_text,
     rounds_text,
     step_text,
-    utc_time_text,
     work_phase_text,
 )
 from parley.client import Event, event_kind, event_payload
 from parley.runtime.printable import printable_line
-from parley.runtime.work_words import phase_text, work_text
+from parley.runtime.work_words import ending_text, phase_text, utc_time_text, work_text
 from parley.v1.analysis_pb2 import CLAIM_GROUNDING_UNSUPPORTED, Analysis
 from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import (
@@ -89,7 +87,7 @@ def _event_text(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 (a 
         case RoundAssessed() as assessed:
             return assessment_text(assessed).strip()
         case TricksterChecked(finding=finding):
-            return trickster_text(finding).strip()
+            return trickster_line(finding).strip()
         case ContributionObserved() as observed:
             return _observation_text(observed)
         case RoundsEnded(explanation=explanation):
@@ -250,7 +248,7 @@ def progress_line(before: DebateProgress, event: Event) -> str | None:  # noqa: 
         case RoundAssessed() as assessed:
             return assessment_text(assessed, before.rounds_ended_by)
         case TricksterChecked(finding=finding):
-            return trickster_text(finding)
+            return trickster_line(finding)
         case Warned(message=message):
             return f"warning: {message}"
         case Paused():

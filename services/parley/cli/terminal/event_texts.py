@@ -1,20 +1,14 @@
-"""Limits, waits, checkpoints and the ends of rounds as texts, which several displays share."""
+"""Limits, waits, checkpoints and the ends of rounds as texts, which several displays of the terminal share."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from google.protobuf.message import Message
 
 from parley.cli.terminal.checkpoints import closed_text, opened_text
-from parley.cli.terminal.words import first_line, utc_time_text
+from parley.cli.terminal.words import first_line
 from parley.client import Debate
-from parley.v1.arena_pb2 import (
-    TRICKSTER_VERDICT_CHALLENGED,
-    TRICKSTER_VERDICT_NO_INTERVENTION_LEFT,
-    TRICKSTER_VERDICT_NO_ROUND_LEFT,
-    TRICKSTER_VERDICT_SOUND,
-    TricksterFinding,
-)
+from parley.runtime.work_words import NO_PERSON_ANSWERED, TRYING_AGAIN, limit_text, trickster_text, wait_text
+from parley.v1.arena_pb2 import TricksterFinding
 from parley.v1.debate_pb2 import DraftGroups
 from parley.v1.event_pb2 import (
     CheckpointClosed,
@@ -26,46 +20,24 @@ from parley.v1.event_pb2 import (
     WaitStarted,
 )
 
-_ENDINGS: Final = {
-    "total_timeout": "ended early by its time limit",
-    "token_budget": "ended early by its budget of tokens",
-    "cost_budget": "ended early by its budget of money",
-}
-
-
-def ending_text(ended_by: str) -> str:
-    """Return `ended early by its time limit`."""
-    return _ENDINGS.get(ended_by, f"ended early: {ended_by}")
-
 
 def limit_or_wait_text(payload: Message | None) -> str | None:  # noqa: PLR0911 (a case a kind)
     """Return one line on a limit, a wait or a checkpoint; None for any other event."""
     match payload:
-        case LimitReached(limit="round_timeout", round=number, used=used):
-            return (
-                f"round {number}: its time limit is over after {used:.0f} s; it goes on without late agents"
-            )
-        case LimitReached(limit=limit):
-            return f"{ending_text(limit)}; only the answer is still asked for"
-        case WaitStarted(reason=reason, message=message, agent_id=agent, phase=phase, until=until):
-            return f"waiting for {agent} in {phase} until {utc_time_text(until)}: {reason}: {message}"
+        case LimitReached() as reached:
+            return limit_text(reached)
+        case WaitStarted() as started:
+            return wait_text(started)
         case WaitFinished():
-            return "trying again"
+            return TRYING_AGAIN
         case CheckpointOpened() as opened:
             return opened_text(opened)
         case CheckpointClosed() as closed:
             return closed_text(closed)
         case CheckpointExpired():
-            return "no answer came in time"
+            return NO_PERSON_ANSWERED
         case _:
             return None
-
-
-_CONSEQUENCES: Final = {
-    TRICKSTER_VERDICT_CHALLENGED: "; it is challenged, and the rounds go on",
-    TRICKSTER_VERDICT_NO_INTERVENTION_LEFT: "; no challenge is left",
-    TRICKSTER_VERDICT_NO_ROUND_LEFT: "; no round is left to challenge it in",
-}
 
 
 def assessment_text(assessed: RoundAssessed, ended_by: str = "") -> str:
@@ -77,14 +49,9 @@ def assessment_text(assessed: RoundAssessed, ended_by: str = "") -> str:
     return _after_round("  after", assessed.round, assessed.finding)
 
 
-def trickster_text(finding: TricksterFinding) -> str:
-    """Return what the trickster found after a round, such as `  after round 3: the agreement is hollow (87 %), and challenged`."""
-    found = (
-        f"the agreement is {{}} ({finding.hollow_percent:.0f} %, threshold {finding.threshold_percent} %){{}}"
-    )
-    is_hollow = finding.verdict != TRICKSTER_VERDICT_SOUND
-    text = found.format("hollow" if is_hollow else "not hollow", _CONSEQUENCES.get(finding.verdict, ""))
-    return _after_round("  after", finding.round, text)
+def trickster_line(finding: TricksterFinding) -> str:
+    """Return what the trickster found after a round, such as `  after round 3: the agreement is hollow (87 %, threshold 60 %)`."""
+    return _after_round("  after", finding.round, trickster_text(finding))
 
 
 def rounds_end_text(debate: Debate) -> str:

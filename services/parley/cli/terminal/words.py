@@ -132,11 +132,6 @@ def utc_day_text(time: Timestamp) -> str:
     return f"{day.day} {day:%B %Y}"
 
 
-def utc_time_text(time: Timestamp) -> str:
-    """Return the time of day in UTC, such as `14:05:09 UTC`."""
-    return f"{time.ToDatetime(UTC):%H:%M:%S} UTC"
-
-
 ACTIVE: Final[frozenset[DebateStatus.ValueType]] = frozenset(
     {DEBATE_STATUS_PENDING, DEBATE_STATUS_RUNNING, DEBATE_STATUS_WAITING}
 )

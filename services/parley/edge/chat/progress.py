@@ -5,6 +5,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from parley.runtime.printable import printable, printable_line
+from parley.runtime.work_words import NO_PERSON_ANSWERED, TRYING_AGAIN, limit_text, trickster_text, wait_text
 from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import (
     CheckpointExpired,
@@ -20,6 +21,7 @@ from parley.v1.event_pb2 import (
     StepFailed,
     StepStarted,
     StepSucceeded,
+    TricksterChecked,
     WaitFinished,
     WaitStarted,
     Warned,
@@ -62,16 +64,18 @@ def _to_text(payload: Message | None) -> str:  # noqa: C901, PLR0911, PLR0912 (a
             return f"*after round {number}: {printable_line(finding)}*"
         case RoundsEnded(explanation=explanation) if explanation:
             return f"*the rounds ended: {printable_line(explanation)}*"
-        case LimitReached(limit=limit):
-            return f"limit reached: {limit}"
-        case WaitStarted(agent_id=agent, reason=reason, message=message):
-            return f"waiting for {agent}: {reason}: {printable_line(message)}"
+        case TricksterChecked(finding=found):
+            return f"*after round {found.round}: {trickster_text(found)}*"
+        case LimitReached() as reached:
+            return limit_text(reached)
+        case WaitStarted() as started:
+            return printable_line(wait_text(started))
         case WaitFinished():
-            return "trying again"
+            return TRYING_AGAIN
         case CheckpointOpened():
             return "waiting for a person: answer in the console or with `parley show`"
         case CheckpointExpired():
-            return "no person answered in time"
+            return NO_PERSON_ANSWERED
         case Paused():
             return "paused by a person; it goes on once it is resumed"
         case Resumed():
