@@ -517,6 +517,7 @@ class DebateSummary(_message.Message):
     LABELS_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    COST_MICROS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The id."""
     status: _debate_pb2.DebateStatus.ValueType
@@ -525,6 +526,10 @@ class DebateSummary(_message.Message):
     """First 200 characters of the question."""
     format: _builtins.str
     """The format with its version."""
+    cost_micros: _builtins.int
+    """Cost so far in millionths of a US dollar; of a running debate, as of a few seconds ago. Unset: the price of at least one part is
+    unknown, or the debate was accepted by a version that did not write it.
+    """
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Its labels."""
@@ -547,12 +552,15 @@ class DebateSummary(_message.Message):
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
+        cost_micros: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros", "cost_micros", b"cost_micros", "create_time", b"create_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "format", b"format", "id", b"id", "labels", b"labels", "question", b"question", "status", b"status", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros", "cost_micros", b"cost_micros", "create_time", b"create_time", "format", b"format", "id", b"id", "labels", b"labels", "question", b"question", "status", b"status", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__cost_micros: _TypeAlias = _typing.Literal["cost_micros"]  # noqa: Y015
+    _WhichOneofArgType__cost_micros: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cost_micros) -> _WhichOneofReturnType__cost_micros | None: ...
 
 Global___DebateSummary: _TypeAlias = DebateSummary  # noqa: Y015
 

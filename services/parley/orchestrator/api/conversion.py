@@ -65,6 +65,7 @@ def summary_to_proto(record: DebateRecord) -> orchestrator_pb2.DebateSummary:
         labels=labels_of(record.labels),
         create_time=created,
         update_time=updated,
+        cost_micros=record.cost_micros,
     )
 
 

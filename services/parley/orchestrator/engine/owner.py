@@ -212,7 +212,13 @@ class DebateOwner:
         ):  # ValueError: the first event in the record is no base64
             updated = time_text(parts.clock.now())
             await parts.index.update_status(
-                record, record.epoch, status=FAILED, is_open=False, owner=None, updated=updated
+                record,
+                record.epoch,
+                status=FAILED,
+                is_open=False,
+                owner=None,
+                updated=updated,
+                cost_micros=record.cost_micros,
             )
             return
         self._load_log(events)

@@ -42,7 +42,9 @@ class StatusWriter:
 
     async def renew_lease(self, heartbeat: int) -> bool:
         """Renew the owner's lease. Return False if the record has a later claim."""
-        return await self._index.renew_lease(self._record, self._journal.epoch, heartbeat, self._now())
+        return await self._index.renew_lease(
+            self._record, self._journal.epoch, heartbeat, self._now(), self._cost()
+        )
 
     async def write_status(self, status: str) -> None:
         """Write a status of a debate that this owner runs."""
@@ -102,8 +104,14 @@ class StatusWriter:
             is_open=is_open,
             owner=owner,
             updated=self._now(),
+            cost_micros=self._cost(),
             due=None if due is None else time_text(due),
         )
+
+    def _cost(self) -> int | None:
+        """Return what the recorded calls cost; None if a price is unknown."""
+        used = self._journal.recorded.usage
+        return used.cost_micros if used.HasField("cost_micros") else None
 
     def _now(self) -> str:
         return time_text(self._clock.now())

@@ -67,6 +67,7 @@ _TYPES: Mapping[str, Any] = {
     ),
     **dict.fromkeys(("epoch", "heartbeat", "document_bytes", "told"), int),
     **dict.fromkeys(("owner", "due", "alive", "news"), str | None),
+    "cost_micros": int | None,
 }
 _WITHOUT_OWNER: Where = {"open": True, "owner": None}
 
@@ -89,6 +90,8 @@ class DebateRecord:
         address: Where other replicas reach the owner, as `host:port`; empty if unknown.
         subject: Id of the debate that this one is about; None if it is about a question.
         labels: Labels for searches, each as `name=value`.
+        cost_micros: Cost so far, in millionths of a US dollar, when its owner last wrote the record; None if a price is unknown, or if
+            no version that writes it has run the debate.
         document_bytes: Bytes of its context documents, and of what research may find for it at most; 0 also if an older version has written the record.
         due: If it waits for a person without an owner: when it needs an owner again at the latest, as in `updated`.
         news: When its status was last written, as in `updated`, and a random part: until hooks are told of what its log has since.
@@ -117,6 +120,7 @@ class DebateRecord:
     document_bytes: int = 0
     news: str | None = None
     told: int = 0
+    cost_micros: int | None = None
 
     @property
     def accepted_at(self) -> datetime:
@@ -305,9 +309,16 @@ class DebateIndex:
         """Write that the log contains the first event of a debate without a claim."""
         return await self._update(record, {"opening": ""}, {"epoch": 0})
 
-    async def renew_lease(self, record: DebateRecord, epoch: int, heartbeat: int, alive: str) -> bool:
+    async def renew_lease(
+        self, record: DebateRecord, epoch: int, heartbeat: int, alive: str, cost_micros: int | None
+    ) -> bool:
         """Write a heartbeat of the owner of an epoch. Return False if the record has a later claim."""
-        changes = {"heartbeat": heartbeat, "alive": alive, "address": self.address}
+        changes = {
+            "heartbeat": heartbeat,
+            "alive": alive,
+            "address": self.address,
+            "cost_micros": cost_micros,
+        }
         return await self._update(record, changes, {"epoch": epoch})
 
     async def update_status(
@@ -319,11 +330,19 @@ class DebateIndex:
         is_open: bool,
         owner: str | None,
         updated: str,
+        cost_micros: int | None = None,
         due: str | None = None,
     ) -> bool:
         """Write the status under an epoch. Return False if the record has a later claim."""
         owned = self._owner_fields(owner, updated)
-        changes = {"status": status, "open": is_open, "updated": updated, "due": due, **owned}
+        changes = {
+            "status": status,
+            "open": is_open,
+            "updated": updated,
+            "due": due,
+            "cost_micros": cost_micros,
+            **owned,
+        }
         has_news = status not in _WITHOUT_NEWS
         if has_news:
             changes["news"] = _news(updated)

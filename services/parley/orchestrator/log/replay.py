@@ -7,11 +7,18 @@ from datetime import datetime
 from parley.orchestrator.log.bare_spec import hold_documents
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.events import UnknownEventError
-from parley.orchestrator.log.usage import Mode, RunningTime, UsageMeter, usage_of_stopped
+from parley.orchestrator.log.usage import (
+    Mode,
+    RunningTime,
+    UsageMeter,
+    add_usage,
+    usage_of,
+    usage_of_stopped,
+)
 from parley.orchestrator.model.limits import ROUND_TIMEOUT, TOTAL_TIMEOUT
 from parley.orchestrator.model.times import time_of
 from parley.runtime.held_texts import HeldText
-from parley.v1.agent_pb2 import Agent
+from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.debate_pb2 import Intervention
 from parley.v1.event_pb2 import (
     CheckpointClosed,
@@ -82,6 +89,7 @@ class RecordedState:
         round_marks: The value of `time.working` when a round started, or when its limit was last reached.
         round_limits: How often each round's limit was reached.
         meter: What its calls used, up to its answer, then after it; `spent`: what they used up to its answer, once there is one.
+        usage: What all its calls used.
         ending: The limit after which only the answer may still start; empty if none was reached.
         late: Steps that fail because of a limit or a `Settled`, with the reason, until their failure is recorded.
         answer: Key of the step that creates the answer; empty until it starts.
@@ -122,6 +130,7 @@ class RecordedState:
     round_limits: dict[int, int] = field(default_factory=dict)
     meter: UsageMeter = field(default_factory=UsageMeter)
     spent: UsageMeter = field(default_factory=UsageMeter)
+    usage: Usage = field(default_factory=Usage)
     ending: str = ""
     late: dict[str, str] = field(default_factory=dict)
     answer: str = ""
@@ -216,6 +225,7 @@ class RecordedState:
             case StepSucceeded() | StepFailed() as outcome:
                 self.outcomes[event.key] = (event.attempt, outcome)
                 self.meter.add(outcome)
+                self.usage = add_usage(self.usage, usage_of(outcome))
                 self.claims = 0
                 self.retried.discard(event.key)
                 self.late.pop(event.key, None)
@@ -306,7 +316,9 @@ class RecordedState:
             case Paused() as paused:
                 self.paused = True
                 self.stopped_runs |= {each.run for each in paused.stopped if each.run}
-                self.meter.count(usage_of_stopped(paused.stopped))
+                stopped = usage_of_stopped(paused.stopped)
+                self.meter.count(stopped)
+                self.usage = add_usage(self.usage, stopped)
             case DebateFailed() as failed:
                 self.failure = failed
             case Resumed():
@@ -314,8 +326,9 @@ class RecordedState:
                 self.attempt, self.attempt_epoch, self.claims = event.attempt, event.epoch, 0
             case Concluded() as concluded:
                 self._conclude(concluded, event.time)
-            case Closed():
+            case Closed() as closed:
                 self.closed = True
+                self.usage = add_usage(self.usage, usage_of_stopped(closed.stopped))
 
     def _resume(self) -> None:
         if self.paused or self.failure is not None:

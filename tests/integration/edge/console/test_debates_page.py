@@ -14,6 +14,17 @@ async def test_debates_are_listed_with_state_question_and_format(page: Page, edg
     await expect(row).to_contain_text("completed")
 
 
+async def test_a_debate_shows_what_it_cost(page: Page, edge: Edge) -> None:
+    debate = await edge.create()
+    await edge.orchestrator.watch(debate)
+    cost = (await edge.orchestrator.get(debate)).usage.cost_micros
+    assert cost
+    await page.goto("/")
+    await expect(page.get_by_role("row").filter(has_text="Is water wet?")).to_contain_text(
+        f"${cost / 1e6:.4f}"
+    )
+
+
 async def test_a_new_debate_shows_without_a_reload(page: Page, edge: Edge) -> None:
     await page.goto("/")
     await expect(page.get_by_text("There is no debate yet.")).to_be_visible()

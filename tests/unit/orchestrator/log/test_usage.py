@@ -1,9 +1,14 @@
 """What a debate has used: running time, tokens and money."""
 
+import pytest
+
+from parley.orchestrator.api.folding import fold
+from parley.orchestrator.log.replay import RecordedState
 from parley.orchestrator.log.usage import Mode, RunningTime, UsageMeter, add_usage
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import StepFailed, StepSucceeded
+from tests.support.kept_logs import KEPT, kept_log
 
 
 def test_only_time_of_one_owner_at_work_counts_and_waits_for_providers_count_apart() -> None:
@@ -50,3 +55,9 @@ def test_a_price_that_is_unknown_once_makes_the_sum_unknown_unless_no_model_was_
     assert add_usage(priced, priced).cost_micros == 10
     assert not add_usage(priced, Usage(input_tokens=1, requests=1)).HasField("cost_micros")
     assert add_usage(Usage(), Usage()) == Usage()
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_an_owner_counts_what_the_state_of_the_debate_says_it_used(name: str) -> None:
+    events = kept_log(KEPT[name])
+    assert RecordedState.from_events(events).usage == fold(events).usage

@@ -6,7 +6,7 @@ import { CardView } from "./cards.js";
 import { DebateLog } from "./debate_log.js";
 import { h, replace } from "./dom.js";
 import { Steering } from "./steering.js";
-import { duration, printable } from "./text.js";
+import { dollars, duration, printable } from "./text.js";
 
 /** @typedef {import("./debate_log.js").Stage} Stage */
 
@@ -133,7 +133,7 @@ class DebateView {
     const isRunning = !ENDED.has(log.status) && !this.isOver;
     const end = isRunning ? Date.now() : Date.parse(log.lastTime);
     const seconds = Math.max(0, (end - Date.parse(log.startTime)) / 1000);
-    const cost = log.costMicros ? ` · $${(log.costMicros / 1e6).toFixed(4)}` : "";
+    const cost = log.costMicros ? ` · ${dollars(log.costMicros)}` : "";
     replace(this.totals, `${log.format} · ${duration(seconds)} · ${log.tokens.toLocaleString("en")} tokens${cost}`);
   }
 

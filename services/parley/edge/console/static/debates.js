@@ -2,7 +2,7 @@
 
 import { call } from "./api.js";
 import { h, replace } from "./dom.js";
-import { age, printable, words } from "./text.js";
+import { age, dollars, printable, words } from "./text.js";
 
 const REFRESH_MS = 5000;
 const STATUSES = ["PENDING", "RUNNING", "WAITING", "PAUSED", "COMPLETED", "FAILED", "CANCELLED"];
@@ -42,7 +42,7 @@ export async function open({ main, signal, setTitle }) {
     h(
       "table",
       { class: "debates" },
-      h("thead", {}, h("tr", {}, ["State", "Question", "Format", "Started"].map((each) => h("th", { scope: "col" }, each)))),
+      h("thead", {}, h("tr", {}, ["State", "Question", "Format", "Cost", "Started"].map((each) => h("th", { scope: "col" }, each)))),
       rows,
     ),
     empty,
@@ -110,6 +110,7 @@ function toRow(debate) {
       labels.map(([name, value]) => h("span", { class: "label" }, printable(`${name}=${value}`))),
     ),
     h("td", {}, debate.format),
+    h("td", { class: "number" }, debate.costMicros === undefined ? "" : dollars(Number(debate.costMicros))),
     h("td", {}, h("time", { datetime: debate.createTime, title: debate.createTime }, age(debate.createTime))),
   );
 }

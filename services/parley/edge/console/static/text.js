@@ -42,3 +42,11 @@ export function duration(seconds) {
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
+
+/**
+ * Return an amount of money such as `$0.0213`.
+ * @param {number} micros millionths of a US dollar
+ */
+export function dollars(micros) {
+  return `$${(micros / 1e6).toFixed(4)}`;
+}
