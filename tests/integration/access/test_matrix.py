@@ -1,5 +1,6 @@
 """Every RPC of every service, by every kind of caller; the RPCs are those of the contract, so that none is forgotten."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from mcp.client.streamable_http import streamable_http_client
 
 from parley.client import ParleyClient
 from parley.edge.__main__ import run_edge
+from parley.edge.app import create_app
+from parley.edge.calls import OrchestratorCalls
+from parley.edge.mcp import McpEndpoint
 from parley.edge.settings import EdgeSettings
 from parley.mcp.server import create_server
 from parley.orchestrator.keys.authenticator import ApiKeyAuthenticator
@@ -36,6 +40,7 @@ from parley.storage.ports import Documents
 from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE, ACCESS_ROLE_UNSPECIFIED
 from tests.support.access import SECRET, Headers, key_for, methods, service_headers, stub_call
 from tests.support.mcp_access import act_by
+from tests.support.orchestration import WITHIN
 
 METHODS = methods()
 OUTER = [each for each in METHODS if each.containing_service.name == "OrchestratorService"]
@@ -255,3 +260,76 @@ async def test_the_edge_lets_in_over_mcp_whom_the_orchestrator_lets_in_and_no_on
     assert served.callers == []
     await call((*await served.key(needs(method)), *lies))
     assert {each.tenant for each in served.callers} == {"acme"}
+
+
+PATHS: Final[Mapping[str, tuple[str, str, object]]] = {
+    "/v1/models": ("GET", "ListDebates", None),
+    "/v1/models/{model}": ("GET", "ListDebates", None),
+    "/v1/chat/completions": (
+        "POST",
+        "CreateDebate",
+        {"model": "panel", "messages": [{"role": "user", "content": "Which?"}]},
+    ),
+    "/v1/debates/{debate_id}/events": ("GET", "WatchDebate", None),
+    "/v1/debates/{debate_id}/report.md": ("GET", "StreamReport", None),
+    "/v1/debates/{debate_id}/report.html": ("GET", "StreamReport", None),
+    "/console/ticket": ("POST", "ListDebates", {}),
+}
+"""What the edge answers besides RPCs, each with the RPC that it calls first."""
+OPEN: Final = frozenset(
+    {"/", "/login", "/new", "/agents", "/debates/{debate_id}", "/debates/{debate_id}/result"}
+    | {"/console/{name}", "/console/options", "/console/markdown", "/healthz", "/readyz"}
+)
+"""What everybody may read, since nobody's debates are in it."""
+TESTED_ELSEWHERE: Final = frozenset({"/mcp", "/console/session"})
+"""`/mcp` above; the console's sign-in, which is there to ask who one is, in `edge/console/test_sign_in.py`."""
+
+
+async def test_every_path_of_the_edge_is_in_the_matrix(served: Served) -> None:
+    settings = EdgeSettings(port=0, orchestrator=served.address)
+    calls = OrchestratorCalls(served.channel, streams_per_caller=1)
+
+    async def is_ready() -> bool:
+        return True
+
+    app = create_app(settings, calls, McpEndpoint(served.channel, calls), is_ready)
+    rpcs = {f"/{each.containing_service.full_name}/{each.name}" for each in OUTER}
+    assert {getattr(each, "path") for each in app.routes} == {*PATHS, *OPEN, *TESTED_ELSEWHERE, *rpcs}  # noqa: B009
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_the_edge_lets_in_by_other_ways_whom_the_orchestrator_lets_in_and_no_one_else(
+    served: Served, over_http: OverHttp, path: str
+) -> None:
+    verb, rpc, body = PATHS[path]
+    method = next(each for each in OUTER if each.name == rpc)
+    url = f"{over_http.url}{path.format(debate_id='deb-20261125-101112-aaaaaaaa', model='panel')}"
+    lies = (("parley-tenant", "other"), ("parley-subject", "root"), ("parley-roles", "admin"))
+    wrong = (("authorization", "Bearer parley_000000000000_" + "A" * 43),)
+
+    async def call(headers: Headers) -> int:
+        async with over_http.session.request(verb, url, json=body, headers=dict(headers)) as answer:
+            return answer.status
+
+    for headers in ((), lies, wrong, service_headers("acme")):
+        assert await call(headers) == 401
+    for role in CLIENT_ROLES:
+        if not allows({role}, needs(method)):
+            assert await call(await served.key(role)) == 403
+    assert served.callers == []
+    let_in = asyncio.create_task(call((*await served.key(needs(method)), *lies)))
+    async with asyncio.timeout(WITHIN):
+        while not served.callers:  # what it makes of an empty answer is of no interest here
+            await asyncio.wait({let_in}, timeout=0.01)
+    let_in.cancel()
+    await asyncio.wait({let_in})
+    assert {each.tenant for each in served.callers} == {"acme"}
+
+
+@pytest.mark.parametrize("path", sorted(OPEN - {"/console/markdown"}))
+async def test_what_everybody_may_read_asks_nothing_of_the_orchestrator(
+    served: Served, over_http: OverHttp, path: str
+) -> None:
+    async with over_http.session.get(f"{over_http.url}{path.format(debate_id='x', name='app.js')}") as answer:
+        assert answer.status == 200
+    assert served.callers == []
