@@ -25,8 +25,7 @@ class TokenIssuer:
 
     async def __aenter__(self) -> Self:
         app = web.Application()
-        app.router.add_get("/.well-known/openid-configuration", self._describe)
-        app.router.add_get("/keys", self._tell)
+        self.add_routes(app.router)
         self._runner = web.AppRunner(app)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -37,6 +36,15 @@ class TokenIssuer:
 
     async def __aexit__(self, *_: object) -> None:
         await self._runner.cleanup()
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Say what it answers."""
+        router.add_get("/.well-known/openid-configuration", self._describe)
+        router.add_get("/keys", self._tell)
+
+    def description(self) -> dict[str, Any]:
+        """What it says of itself."""
+        return {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
 
     def add_key(self, key_id: str, kind: str = "RS256") -> None:
         make = (
@@ -73,7 +81,7 @@ class TokenIssuer:
         return public
 
     async def _describe(self, _request: web.Request) -> web.Response:
-        return web.json_response({"issuer": self.url, "jwks_uri": f"{self.url}/keys"})
+        return web.json_response(self.description())
 
     async def _tell(self, _request: web.Request) -> web.Response:
         self.asked += 1

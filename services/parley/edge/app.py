@@ -23,7 +23,8 @@ from parley.edge.chat.endpoint import chat_routes
 from parley.edge.chat.teams import load_teams
 from parley.edge.connect import RpcApplication
 from parley.edge.console.routes import create_routes
-from parley.edge.console.sessions import SessionCookie, SessionSeal, SignIn
+from parley.edge.console.seals import Seal
+from parley.edge.console.sessions import SessionCookie, Sessions
 from parley.edge.events import EventStreams
 from parley.edge.mcp import McpEndpoint
 from parley.edge.reports import Reports
@@ -39,10 +40,8 @@ def create_app(
 ) -> Starlette:
     """Return the application. Raise ConfigurationError for teams that cannot be used."""
     service = _find_service()
-    seal = SessionSeal(
-        split_list(settings.edge_session_secrets.get_secret_value()), settings.edge_session_seconds
-    )
-    sign_in = SignIn(seal, calls)
+    seal = Seal(split_list(settings.edge_session_secrets.get_secret_value()))
+    sessions = Sessions(seal, settings.edge_session_seconds)
     events = EventStreams(service.methods_by_name["WatchDebate"], calls)
     reports = Reports(service.methods_by_name["StreamReport"], calls)
     routes: list[BaseRoute] = [
@@ -56,7 +55,7 @@ def create_app(
         ),
         *(Route(each.path, each) for each in (RpcApplication(rpc, calls) for rpc in service.methods)),
         mcp.create_route(),
-        *create_routes(sign_in),
+        *create_routes(settings, seal, sessions, calls),
     ]
     origins = split_list(settings.edge_origins)
     return Starlette(
@@ -72,7 +71,7 @@ def create_app(
             ),
             Middleware(OriginCheck, allowed=origins),
             Middleware(RequestBounds, send_seconds=settings.edge_send_seconds),
-            Middleware(SessionCookie, seal=seal),
+            Middleware(SessionCookie, sessions=sessions),
         ],
     )
 

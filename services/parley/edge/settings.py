@@ -1,7 +1,8 @@
 """What the edge reads from the environment."""
 
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -57,6 +58,26 @@ class EdgeSettings(ServiceSettings):
         description="Seconds after which people sign in to the console again.",
     )
 
+    edge_oidc_issuer: str = Field(
+        default="",
+        pattern=r"^(https?://[^\s@?#]+)?$",
+        description="OpenID provider at which people sign in to the console, as in its tokens' claim iss: an https URL. Its tokens "
+        "must be ones that the orchestrator accepts (PARLEY_AUTH=jwt).",
+    )
+    edge_oidc_client_id: str = Field(default="", description="The console's client id at the provider.")
+    edge_oidc_client_secret: SecretStr = Field(
+        default=SecretStr(""), description="Its secret there; unset: a public client, with PKCE alone."
+    )
+    edge_oidc_scopes: str = Field(
+        default="openid",
+        pattern=r"^(\S+ )*openid( \S+)*$",
+        description="Scopes to ask for, separated by spaces; offline_access lets some providers renew tokens.",
+    )
+    edge_oidc_token: Literal["access", "id"] = Field(
+        default="access",
+        description="Which of its tokens the orchestrator accepts: the access token, or the ID token, whose audience is the client id.",
+    )
+
     @field_validator("edge_session_secrets")
     @classmethod
     def _check_secrets(cls, value: SecretStr) -> SecretStr:
@@ -87,11 +108,27 @@ class EdgeSettings(ServiceSettings):
             raise ValueError(
                 "PARLEY_AUTH=mtls: a certificate ends at the edge, and the orchestrator would not see it; use key or jwt here"
             )
+        self._check_provider()
         if not is_loopback(self.host) and not self.edge_hosts:
             raise ValueError(
                 "PARLEY_HOST: is reached from other machines; set PARLEY_EDGE_HOSTS to the names at which they reach it"
             )
         return self
+
+    def _check_provider(self) -> None:
+        issuer = self.edge_oidc_issuer
+        if not issuer:
+            return
+        if not self.edge_oidc_client_id:
+            raise ValueError("PARLEY_EDGE_OIDC_ISSUER needs PARLEY_EDGE_OIDC_CLIENT_ID")
+        if "jwt" not in self.auth_methods:
+            raise ValueError(
+                "PARLEY_EDGE_OIDC_ISSUER: people sign in with its tokens; set PARLEY_AUTH=jwt, here and at the orchestrator"
+            )
+        if issuer.startswith("http://") and not is_loopback(urlsplit(issuer).hostname or ""):
+            raise ValueError(
+                "PARLEY_EDGE_OIDC_ISSUER must begin with https://, else tokens could be read on the way"
+            )
 
     def _find_exposed(self) -> list[str]:
         """Plaintext is allowed if a trusted proxy ends TLS."""

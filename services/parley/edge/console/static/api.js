@@ -38,9 +38,22 @@ export async function call(method, request, signal) {
  * @returns {Promise<Response>}
  */
 export async function send(path, body, signal) {
-  let answer;
+  let answer = await post(path, body, signal);
+  if (answer.status === 401 && path !== "/console/session" && (await renewSession())) {
+    answer = await post(path, body, signal);
+  }
+  if (!answer.ok) throw new ApiError(answer.status, await readError(answer));
+  return answer;
+}
+
+/**
+ * @param {string} path
+ * @param {any} body
+ * @param {AbortSignal} [signal]
+ */
+async function post(path, body, signal) {
   try {
-    answer = await fetch(path, {
+    return await fetch(path, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(body),
@@ -50,8 +63,21 @@ export async function send(path, body, signal) {
     if (signal?.aborted) throw error;
     throw new ApiError(503, { code: "unavailable", message: "the server does not answer; try again" });
   }
-  if (!answer.ok) throw new ApiError(answer.status, await readError(answer));
-  return answer;
+}
+
+/** @type {Promise<boolean> | null} */
+let renewing = null;
+
+/** Get a new token from the provider at which one signed in. Returns whether that is done. */
+function renewSession() {
+  renewing ??= renew().finally(() => (renewing = null));
+  return renewing;
+}
+
+async function renew() {
+  const ask = () => fetch("/console/oidc/renew", { method: "POST" }).then((answer) => answer.ok, () => false);
+  // One page at a time: a provider takes each of its renewal tokens once.
+  return navigator.locks ? navigator.locks.request("parley-renewal", ask) : ask();
 }
 
 /**

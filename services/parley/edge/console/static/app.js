@@ -110,7 +110,10 @@ addEventListener("popstate", () => {
 });
 signOut.addEventListener("click", async () => {
   await fetch("/console/session", { method: "DELETE" });
-  go("/login");
+  const ended = await fetch("/console/oidc/end", { method: "POST" });
+  const { address } = ended.ok ? await ended.json() : { address: "" };
+  if (address) location.assign(address);
+  else go("/login");
 });
 
 show();

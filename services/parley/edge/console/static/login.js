@@ -1,4 +1,4 @@
-// Sign-in by a key or token, or by the link of `parley up` and `parley open`.
+// Sign-in at an OpenID provider, by a key or token, or by the link of `parley up` and `parley open`.
 
 import { send } from "./api.js";
 import { h, replace } from "./dom.js";
@@ -23,13 +23,24 @@ export async function open({ main, signal, setTitle, go }) {
     }
   }
 
+  async function showProvider() {
+    const answer = await fetch("/console/oidc", { signal }).catch(() => null);
+    if (!answer?.ok) return;
+    const start = () => location.assign(`/console/oidc/start?next=${encodeURIComponent(target)}`);
+    const button = h("button", { type: "button", class: "primary", onclick: start }, `Sign in at ${(await answer.json()).name}`);
+    replace(provider, button, h("p", { class: "hint" }, "or with a key:"));
+    if (!key.value) button.focus();
+  }
+
   const key = /** @type {HTMLInputElement} */ (
     h("input", { id: "key", type: "password", autocomplete: "current-password", required: true })
   );
   const tenant = /** @type {HTMLInputElement} */ (h("input", { id: "tenant", autocomplete: "organization" }));
+  const provider = h("div", { class: "narrow" });
   replace(
     main,
     h("h1", {}, "Sign in"),
+    provider,
     h(
       "form",
       {
@@ -49,6 +60,7 @@ export async function open({ main, signal, setTitle, go }) {
     h("p", { class: "hint" }, "On your own machine, ", h("code", {}, "parley open"), " signs you in without a key."),
   );
   key.focus();
+  showProvider();
   const ticket = new URLSearchParams(location.hash.slice(1)).get("ticket");
   if (ticket) {
     history.replaceState(null, "", location.pathname + location.search);
