@@ -2,12 +2,14 @@
 
 import copy
 import re
+from pathlib import Path
 from typing import Any
 
 import helm_python
 import kubernetes_validate
 import pytest
 
+from parley.edge.chat.teams import load_teams
 from parley.edge.settings import EdgeSettings
 from tests.deploy.chart import EXAMPLES, SETTINGS, Rendered, example, render, values_of
 
@@ -19,6 +21,18 @@ def with_edge(name: str = "minimal", clients: Any = FROM_ELSEWHERE, **edge: Any)
     values = copy.deepcopy(values_of(name))
     values["edge"] = edge
     values.setdefault("networkPolicy", {})["edgeClients"] = clients
+    return values
+
+
+def with_provider(**more: Any) -> dict[str, Any]:
+    """The production example, with other parts of what a provider for the console needs."""
+    values = copy.deepcopy(values_of("production"))
+    for path, value in more.items():
+        *parents, name = path.split("__")
+        place = values
+        for each in parents:
+            place = place[each]
+        place[name] = value
     return values
 
 
@@ -39,7 +53,7 @@ def test_an_edge_starts_with_what_it_is_given(name: str, monkeypatch: pytest.Mon
 
 def test_it_signs_nothing_and_so_has_no_secret_of_services_and_no_store() -> None:
     rendered = example("production")
-    assert mounted(rendered, "edge") == {"/tmp", "/etc/parley/tls"}
+    assert mounted(rendered, "edge") == {"/tmp", "/etc/parley/tls", "/etc/parley/teams"}
     assert "/etc/parley/secret" in mounted(rendered, "memory")
     assert not {"PARLEY_SERVICE_SECRET_FILE", "PARLEY_STORE"} & rendered.variables("edge").keys()
 
@@ -107,6 +121,54 @@ def test_its_metrics_have_no_port_at_the_address_for_clients() -> None:
         for name in ("parley-edge", "parley-http")
     }
     assert ports == {"parley-edge": {"http", "metrics"}, "parley-http": {"http"}}
+
+
+def test_teams_are_models_of_the_edge_that_runs_and_a_change_starts_it_anew(tmp_path: Path) -> None:
+    rendered = example("production")
+    teams = rendered.one("ConfigMap", "parley-edge-teams")["data"]
+    for name, text in teams.items():
+        (tmp_path / name).write_text(text)
+    assert [each.name for each in load_teams(tmp_path)] == ["review"]
+    deployment = rendered.one("Deployment", "parley-edge")["spec"]["template"]
+    (volume,) = [each for each in deployment["spec"]["volumes"] if each["name"] == "teams"]
+    assert volume["configMap"]["name"] == "parley-edge-teams"
+    assert rendered.variables("edge")["PARLEY_EDGE_TEAMS"] in mounted(rendered, "edge")
+    other = render(with_provider(edge__teams={"review.yaml": "debate: {rounds: 1}"}))
+    changed = other.one("Deployment", "parley-edge")["spec"]["template"]["metadata"]["annotations"]
+    assert changed["checksum/teams"] != deployment["metadata"]["annotations"]["checksum/teams"]
+    assert "PARLEY_EDGE_TEAMS" not in example("minimal").variables("edge")
+
+
+def test_it_reaches_the_provider_at_which_people_sign_in_by_the_proxy_if_there_is_one() -> None:
+    proxied = {"proxy": {"url": "http://proxy.example.org:3128"}, "networkPolicy__providers": [{}]}
+    rendered = render(with_provider(**proxied))
+    assert rendered.variables("edge")["HTTPS_PROXY"] == "http://proxy.example.org:3128"
+    egress = rendered.one("NetworkPolicy", "parley-edge")["spec"]["egress"]
+    assert values_of("production")["networkPolicy"]["edgeEgress"][0] in egress
+    values = with_edge()
+    values["proxy"] = proxied["proxy"]
+    values["networkPolicy"]["providers"] = [{}]
+    assert "HTTPS_PROXY" not in render(values).variables("edge")
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"services__edge__existingSecret": ""}, "services.edge.existingSecret is empty"),
+        ({"networkPolicy__edgeEgress": []}, "networkPolicy.edgeEgress is empty"),
+        ({"access__clients": ["key"]}, "access.clients has no jwt"),
+        ({"edge__teams": {"Review.yaml": "x"}}, "teams"),
+    ],
+)
+def test_a_sign_in_that_would_not_work_is_refused_by_its_name(changed: dict[str, Any], told: str) -> None:
+    with pytest.raises(helm_python.HelmError, match=re.escape(told)):
+        render(with_provider(**changed))
+
+
+def test_a_single_pod_needs_no_secret_for_sessions() -> None:
+    values = with_provider(services__edge__existingSecret="", services__edge__autoscaling={"enabled": False})
+    values["services"]["edge"]["replicas"] = 1
+    assert render(values).objects
 
 
 def test_there_is_none_where_it_is_switched_off() -> None:

@@ -69,10 +69,12 @@ _PAIRED = {
     "agreement_tokenizer",
     "agreement_head",
     "support_head",
+    "edge_oidc_issuer",
 }
-"""Settings that are files which belong together."""
+"""Settings that need others: files which belong together, and a provider that the orchestrator believes."""
 _SAMPLES = {
     "edge_origins": "https://console.example.org",
+    "edge_oidc_scopes": "openid offline_access",
     "research_search": "https://search.example.org",
     "research_feeds": "https://example.org/a,https://example.org/b",
     "research_mcp": [

@@ -34,6 +34,7 @@ FROM_VALUES: Final = frozenset(
         "memory",
         "orchestrator",
         "edge_hosts",
+        "edge_teams",
         "agents_file",
         "prices_file",
         "advertise_name",
