@@ -25,14 +25,16 @@ from parley.client import ParleyClient
 from parley.client.trial import run_trial
 from tests.deploy.collected import Collected, Rotel, exposition, rotel, values
 from tests.deploy.test_observation import RULES, alerts, names_in, queries
-from tests.e2e.harness import SERVICES, System, model_server, system
+from tests.e2e.harness import EDGE, SERVICES, System, model_server, system
 from tests.support.ports import free_ports
 from tests.support.trace_collector import collecting_http
 
-pytestmark = pytest.mark.timeout(240)  # five processes start here, on a machine that may be busy
+pytestmark = pytest.mark.timeout(240)  # six processes start here, on a machine that may be busy
 
+_ALL: Final = (*SERVICES, EDGE)
 _BY_HTTP: Final = {"gateway", "ratings"}
 """The others send by gRPC."""
+_MEASURED: Final = ("orchestrator", "gateway", EDGE)
 _SHOWN: Final = {
     "Running/A",
     "Ended, by outcome/A",
@@ -47,6 +49,8 @@ _SHOWN: Final = {
     "Debates of tenants in a day/A",
     "Tokens of routes/A",
     "Claims/A",
+    "Requests/A",
+    "Open streams/A",
 }
 """Panels that have something to show after one debate."""
 
@@ -77,18 +81,27 @@ def collected(run: Run) -> Collected:
 
 
 def _hold_debate(folder: Path, collector: Rotel) -> dict[str, str]:
-    ports = dict(zip(SERVICES, free_ports(), strict=False))
+    ports = dict(zip(_ALL, free_ports(), strict=False))
     with (
         model_server() as models,
         system(folder, models, _VARIABLES | {"OPENAI_API_KEY": "test"}) as services,
     ):
-        for name in SERVICES:
+        for name in _ALL:
             _start(services, name, models, collector, ports[name])
         services.wait(*SERVICES)
+        services.wait_for_edge()
         target = services.addresses["orchestrator"]
         asyncio.run(run_trial(target, tenant="default", route="openai/test-model", seconds=60))
-        asyncio.run(_closed(target))
+        debate = asyncio.run(_closed(target))
+        _ask_edge(services.addresses[EDGE], debate)
         return {name: _scrape(port) for name, port in ports.items()}
+
+
+def _ask_edge(address: str, debate: str) -> None:
+    """Ask for what is a call, and for what is a stream."""
+    for path in ("v1/models", f"v1/debates/{debate}/events"):
+        with urlopen(f"http://{address}/{path}", timeout=60) as response:
+            assert response.read()
 
 
 def _scrape(port: int) -> str:
@@ -120,15 +133,16 @@ def _start(services: System, name: str, models: str, collector: Rotel, metrics_p
     services.start(name, variables=protocol)
 
 
-async def _closed(target: str) -> None:
-    """Wait until what follows from the answer is done: the log of the one debate ends with that."""
+async def _closed(target: str) -> str:
+    """Wait until what follows from the answer is done: the log of the one debate ends with that. Return its id."""
     async with asyncio.timeout(30), ParleyClient(target) as client:
         (debate,) = [each.id async for each in client.list()]
         async for _ in client.watch(debate):
             pass
+    return debate
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", _ALL)
 def test_traces_metrics_and_log_lines_of_a_service_come_through_a_collector(
     collected: Collected, service: str
 ) -> None:
@@ -136,7 +150,7 @@ def test_traces_metrics_and_log_lines_of_a_service_come_through_a_collector(
     assert collected.resources[name]["service.version"] == version("parley")
     assert collected.spans[name]
     assert collected.lines[name]
-    if service in {"orchestrator", "gateway"}:  # the others measure nothing that a debate moves
+    if service in _MEASURED:  # the others measure nothing that a debate moves
         assert collected.metrics[name]
 
 
@@ -179,7 +193,7 @@ def _series(text: str) -> set[tuple[str, frozenset[tuple[str, str]]]]:
 
 def test_a_service_serves_the_series_that_the_collector_makes_of_its_metrics(run: Run) -> None:
     made = _series(exposition(run.collected))
-    for service in ("orchestrator", "gateway"):
+    for service in _MEASURED:
         served = _series(run.scraped[service])
         assert served
         assert served - made == set(), service
@@ -189,7 +203,7 @@ def test_the_ports_of_services_have_the_metrics_that_the_dashboard_shows_of_a_de
     served = {name for text in run.scraped.values() for name, _ in _series(text)}
     missing = {where: names_in(queries()[where]) - served for where in sorted(_SHOWN)}
     assert {where: names for where, names in missing.items() if names} == {}
-    for service in ("orchestrator", "gateway"):  # the others count nothing in a debate that goes well
+    for service in _MEASURED:  # the others count nothing in a debate that goes well
         (about,) = re.findall(r"^target_info\{.*$", run.scraped[service], re.MULTILINE)
         assert f'service_name="parley-{service}"' in about
 
