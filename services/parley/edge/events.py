@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from google.protobuf.descriptor import MethodDescriptor
@@ -20,7 +20,10 @@ from parley.v1.orchestrator_pb2 import WatchDebateRequest, WatchDebateResponse
 _FIRST_SECONDS: Final = 1.0
 """How long the answer waits for the first message, so that an error gets a status of its own."""
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-_END: Final = "event: end\ndata: {}\n\n"
+_END: Final = b"event: end\ndata: {}\n\n"
+_SHARED: Final = 256
+_SHARED_BYTES: Final = 16 * 1024
+"""Of a message that is kept for others who watch, so that all of these take 10 MiB at most."""
 
 
 class EventStreams:
@@ -70,7 +73,7 @@ def _read_request(request: Request) -> WatchDebateRequest:
     )
 
 
-async def _write(first: "asyncio.Future[Any]", messages: AsyncGenerator[Any, None]) -> AsyncIterator[str]:
+async def _write(first: "asyncio.Future[Any]", messages: AsyncGenerator[Any, None]) -> AsyncIterator[bytes]:
     try:
         yield await _write_message(await first)
         async for each in messages:
@@ -79,24 +82,34 @@ async def _write(first: "asyncio.Future[Any]", messages: AsyncGenerator[Any, Non
     except StopAsyncIteration:
         yield _END
     except ParleyError as error:
-        yield f"event: error\ndata: {json.dumps(to_error_object(error))}\n\n"
+        yield f"event: error\ndata: {json.dumps(to_error_object(error))}\n\n".encode()
     finally:
         first.cancel()
         await asyncio.wait({first})
         await messages.aclose()
 
 
-async def _write_message(message: WatchDebateResponse) -> str:
-    return await in_thread_if_large(message.ByteSize(), partial(_to_text, message))
+async def _write_message(message: WatchDebateResponse) -> bytes:
+    size = message.ByteSize()
+    if size <= _SHARED_BYTES:
+        return _write_shared(message.SerializeToString())
+    return await in_thread_if_large(size, partial(_write_text, message))
 
 
-def _to_text(message: WatchDebateResponse) -> str:
+@lru_cache(_SHARED)
+def _write_shared(message: bytes) -> bytes:
+    """Return the message in the stream's form. It is made once for all who watch the debate at this moment."""
+    return _write_text(WatchDebateResponse.FromString(message))
+
+
+def _write_text(message: WatchDebateResponse) -> bytes:
     """Return the message in the stream's form: `event` with its sequence as the id, `delta`, or a comment for a heartbeat."""
     match message.WhichOneof("message"):
         case "event":
             data = json.dumps(MessageToDict(message.event), ensure_ascii=False)
-            return f"id: {message.event.sequence}\nevent: event\ndata: {data}\n\n"
+            return f"id: {message.event.sequence}\nevent: event\ndata: {data}\n\n".encode()
         case "delta":
-            return f"event: delta\ndata: {json.dumps(MessageToDict(message.delta), ensure_ascii=False)}\n\n"
+            data = json.dumps(MessageToDict(message.delta), ensure_ascii=False)
+            return f"event: delta\ndata: {data}\n\n".encode()
         case _:
-            return ": alive\n\n"
+            return b": alive\n\n"

@@ -86,7 +86,7 @@ async def test_others_are_answered_while_a_large_event_is_written(
         async with edge.session.get(f"{edge.url}/v1/debates/{debate}/events") as stream:
             return await stream.text()
 
-    followed = await answers_others_during(follow(), edge, events, "_to_text", monkeypatch)
+    followed = await answers_others_during(follow(), edge, events, "_write_text", monkeypatch)
     assert "Wet. Wet." in followed
     assert followed.endswith("event: end\ndata: {}\n\n")
 
