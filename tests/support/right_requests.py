@@ -77,7 +77,7 @@ _SPECIAL: Sequence[Message] = (
     hook_pb2.CreateHookRequest(
         request_id="fuzz",
         name="ci",
-        target=hook_pb2.HookTarget(stdout=hook_pb2.StdoutTarget()),
+        target=hook_pb2.HookTarget(webhook=hook_pb2.WebhookTarget(url="https://hooks.example/parley")),
         events=[hook_pb2.HOOK_EVENT_CONCLUDED],
     ),
     hook_pb2.DeleteHookRequest(hook_id=_HOOK),

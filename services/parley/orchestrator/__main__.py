@@ -17,7 +17,6 @@ from parley.orchestrator.allowance.usage import TENANT_USE, MeteredLog, TenantUs
 from parley.orchestrator.api.answer_for_hooks import write_answer
 from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.servicer import OrchestratorServicer
-from parley.orchestrator.delivery.channels.channels import Channels
 from parley.orchestrator.delivery.deliveries import DELIVERIES, DeliveryStore
 from parley.orchestrator.delivery.hooks import HOOKS
 from parley.orchestrator.delivery.service import create_service
@@ -144,13 +143,13 @@ async def build(
         )
         keys = KeyStore(store.documents)
         uses = KeyUses(keys, clock)
-        debates, delivery_channels = FoldedDebates(store.log, index), Channels()
+        debates, channels_of_hooks = FoldedDebates(store.log, index), settings.create_channels(clock)
         delivery = create_service(
             store.documents,
             store.log,
             index,
             clock,
-            create_channel=delivery_channels.create,
+            create_channel=channels_of_hooks.create,
             write_answer=partial(write_answer, debates, formats),
             public_url=settings.public_url,
             kept_for=timedelta(days=settings.delivery_days),
@@ -174,7 +173,7 @@ async def build(
             allowance=allowance,
             keys=TenantKeys(keys, clock, is_enabled="key" in settings.auth_methods),
             hooks=delivery.hooks,
-            channels=delivery_channels,
+            channels=channels_of_hooks,
             agents=ClientGateway(gateway),
             memory=ClientMemory(memory),
             ratings=ClientRatings(ratings),

@@ -1,17 +1,21 @@
-"""Settings of what leaves the orchestrator for systems of others: issues made of decisions."""
+"""Settings of what leaves the orchestrator for systems of others: hooks, and issues made of decisions."""
 
 import re
-from typing import Final, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from parley.orchestrator.outgoing.reach import Reach
+from parley.orchestrator.outgoing.reach import Reach, parse_hosts
 from parley.orchestrator.outgoing.web_address import is_http_url
 from parley.orchestrator.peers.issue_forms import form_of
 from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.runtime.clock import Clock
 from parley.runtime.settings import ServiceSettings
+
+if TYPE_CHECKING:  # imported on use: settings are read by commands that send nothing
+    from parley.orchestrator.delivery.channels.channels import Channels
 
 NO_HTTP_URL: Final = "must begin with http:// or https://, name a host, and hold no space and no @"
 _TRACKER_SECONDS: Final = 10.0
@@ -21,7 +25,7 @@ _SECRET: Final = re.compile(r"(whsec_)?[A-Za-z0-9+/]{32,128}={0,2}")
 
 
 class OutgoingSettings(ServiceSettings):
-    """The settings of the issue tracker."""
+    """The settings of hooks and of the issue tracker."""
 
     follow_up_url: SecretStr | None = Field(
         default=None,
@@ -40,6 +44,16 @@ class OutgoingSettings(ServiceSettings):
         description="URL of that tracker with {debate} in it, that answers with a list of the issues that hold this text, so that no issue "
         "is made twice. GitHub and GitLab need none.",
     )
+    hook_hosts: str = Field(
+        default="",
+        description="Hosts and networks, as hooks.internal,10.1.0.0/16,…, to which hooks may send although they are not public, at every "
+        "port, and by plain HTTP. Through the proxy of HTTPS_PROXY go requests to hosts that are named here, and no others.",
+    )
+    hook_folder: Path | None = Field(
+        default=None,
+        description="Folder in which hooks may write files, each tenant below its own name. Unset: nowhere.",
+    )
+    hook_stdout: bool = Field(default=False, description="Whether hooks may write lines to standard output.")
     delivery_days: float = Field(
         default=14.0,
         gt=0,
@@ -80,6 +94,19 @@ class OutgoingSettings(ServiceSettings):
             raise ValueError("must hold {debate}, in whose place the debate's id is put")
         return url
 
+    @field_validator("hook_hosts")
+    @classmethod
+    def _check_hosts(cls, hosts: str) -> str:
+        parse_hosts(hosts)
+        return hosts
+
+    @field_validator("hook_folder")
+    @classmethod
+    def _check_folder(cls, folder: Path | None) -> Path | None:
+        if folder is not None and not folder.is_dir():
+            raise ValueError("must be a folder that is there")
+        return folder
+
     @model_validator(mode="after")
     def _check_tracker_has_url(self) -> Self:
         for name in ("token", "secret", "search"):
@@ -104,6 +131,15 @@ class OutgoingSettings(ServiceSettings):
             token=_reveal(self.follow_up_token),
             secret=_reveal(self.follow_up_secret),
         )
+
+    def create_channels(self, clock: Clock) -> "Channels":
+        """Return what creates the channels of hooks, within what is allowed here."""
+        from parley.orchestrator.delivery.channels.channels import Channels
+        from parley.orchestrator.outgoing.sender import Sender
+
+        hosts, networks = parse_hosts(self.hook_hosts)
+        sender = Sender(Reach(networks, ports=None, hosts=hosts, needs_tls=True))
+        return Channels(sender, clock, self.hook_folder, self.hook_stdout)
 
 
 def _reveal(secret: SecretStr | None) -> str:

@@ -57,7 +57,7 @@ def printed(capfd: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 async def test_a_debate_that_ends_is_sent_to_a_hook_and_listed(
     tmp_path: Path, gateway_server: RunningServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with orchestrating(tmp_path, gateway_server) as orchestrator:
+    async with orchestrating(tmp_path, gateway_server, hook_stdout=True) as orchestrator:
         created = await hook(orchestrator)
         debate = await orchestrator.create()
         events = await orchestrator.watch(debate)
@@ -89,7 +89,10 @@ class Curious(ScriptedGateway):
 async def test_a_debate_that_waits_for_a_person_is_sent_before_they_act(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with Curious().served() as server, orchestrating(tmp_path, server) as orchestrator:
+    async with (
+        Curious().served() as server,
+        orchestrating(tmp_path, server, hook_stdout=True) as orchestrator,
+    ):
         await hook(orchestrator, events=[pb.HOOK_EVENT_WAITING, pb.HOOK_EVENT_CONCLUDED])
         debate = await orchestrator.create(clarifications=Clarifications())
         await delivered(orchestrator, 1)
@@ -103,7 +106,7 @@ async def test_a_debate_that_waits_for_a_person_is_sent_before_they_act(
 async def test_a_debate_names_the_hooks_that_are_told_of_it(
     tmp_path: Path, gateway_server: RunningServer
 ) -> None:
-    async with orchestrating(tmp_path, gateway_server) as orchestrator:
+    async with orchestrating(tmp_path, gateway_server, hook_stdout=True) as orchestrator:
         named = await hook(orchestrator, named_only=True)
         quiet = await orchestrator.create()
         debate = await orchestrator.create(hook_ids=[named])
@@ -122,7 +125,7 @@ async def test_bad_fields_of_a_hook_are_refused_together(
     asked = request(
         request_id="no id", name=" ", target=None, events=[pb.HOOK_EVENT_TEST], secret="whsec_short"
     )
-    async with orchestrating(tmp_path, gateway_server) as orchestrator:
+    async with orchestrating(tmp_path, gateway_server, hook_stdout=True) as orchestrator:
         refused = await failure_of(orchestrator.stub.CreateHook(asked, timeout=WITHIN))
     assert {each.field for each in refused.violations} == {
         "request_id",
@@ -134,7 +137,7 @@ async def test_bad_fields_of_a_hook_are_refused_together(
 
 
 async def test_a_hook_is_of_its_tenant_alone(tmp_path: Path, gateway_server: RunningServer) -> None:
-    async with orchestrating(tmp_path, gateway_server) as orchestrator:
+    async with orchestrating(tmp_path, gateway_server, hook_stdout=True) as orchestrator:
         created = await hook(orchestrator)
         stub = orchestrator.stub
         theirs: list[Callable[[], Any]] = [
@@ -154,7 +157,7 @@ async def test_a_hook_is_of_its_tenant_alone(tmp_path: Path, gateway_server: Run
 
 
 async def test_a_request_creates_a_hook_once(tmp_path: Path, gateway_server: RunningServer) -> None:
-    async with orchestrating(tmp_path, gateway_server) as orchestrator:
+    async with orchestrating(tmp_path, gateway_server, hook_stdout=True) as orchestrator:
         await hook(orchestrator)
         again = await failure_of(orchestrator.stub.CreateHook(request(), timeout=WITHIN))
         assert (again.code, again.reason) == (grpc.StatusCode.ALREADY_EXISTS, "HOOK_EXISTS")
@@ -164,7 +167,7 @@ async def test_a_request_creates_a_hook_once(tmp_path: Path, gateway_server: Run
 async def test_hooks_and_deliveries_are_listed_page_by_page(
     tmp_path: Path, gateway_server: RunningServer
 ) -> None:
-    async with orchestrating(tmp_path, gateway_server) as orchestrator:
+    async with orchestrating(tmp_path, gateway_server, hook_stdout=True) as orchestrator:
         ids = [await hook(orchestrator, request_id=f"r{number}") for number in range(3)]
         stub = orchestrator.stub
         first = await stub.ListHooks(pb.ListHooksRequest(page_size=2))
@@ -186,7 +189,7 @@ async def test_hooks_and_deliveries_are_listed_page_by_page(
 async def test_a_deleted_debate_leaves_no_delivery(tmp_path: Path, gateway_server: RunningServer) -> None:
     from parley.v1 import orchestrator_pb2
 
-    async with orchestrating(tmp_path, gateway_server) as orchestrator:
+    async with orchestrating(tmp_path, gateway_server, hook_stdout=True) as orchestrator:
         await hook(orchestrator)
         debate = await orchestrator.create()
         await orchestrator.watch(debate)

@@ -1,21 +1,76 @@
-"""The channels that the operator allows."""
+"""From a hook to its channel, within what the operator allows."""
 
+from dataclasses import dataclass
+from pathlib import Path
+
+from parley.orchestrator.delivery.channels.chat import BODIES, ChatChannel
+from parley.orchestrator.delivery.channels.file import FileChannel, is_path
 from parley.orchestrator.delivery.channels.stdout import StdoutChannel
+from parley.orchestrator.delivery.channels.webhook import WebhookChannel
 from parley.orchestrator.delivery.message import Channel, DeliveryError, Receiver
+from parley.orchestrator.outgoing.sender import Sender
+from parley.orchestrator.outgoing.web_address import refuse_address
+from parley.runtime.clock import Clock
 from parley.v1.hook_pb2 import HookTarget
 
+_NO_FOLDER = "the operator allows no files: PARLEY_HOOK_FOLDER is not set"
+_NO_STDOUT = "the operator does not allow standard output: PARLEY_HOOK_STDOUT is not true"
+_NO_PATH = (
+    "must be at most 10 names between single slashes, each at most 200 bytes and none `.` or `..`, such as"
+    " debates/results.jsonl"
+)
 
+
+@dataclass(frozen=True, slots=True)
 class Channels:
-    """Creates channels to receivers."""
+    """Creates channels to receivers.
+
+    Attributes:
+        sender: Sends to URLs, within what may be reached.
+        folder: Where files may be written; None: nowhere.
+        allows_stdout: Whether standard output may be written to.
+    """
+
+    sender: Sender
+    clock: Clock
+    folder: Path | None = None
+    allows_stdout: bool = False
 
     def check(self, target: HookTarget) -> tuple[tuple[str, str], ...]:
-        """Return what is wrong with a target: the path of a field below it, and why; empty if nothing is."""
-        if target.WhichOneof("target") == "stdout":
-            return ()
-        return (("", "must be stdout: this server has no other channel"),)
+        """Return what is wrong with a target: the path of a field below it, and why; empty if nothing is.
+
+        Where a host is, and so whether it may be reached, is looked at with each request alone.
+        """
+        kind = target.WhichOneof("target")
+        problems: list[tuple[str, str]] = []
+        if kind == "webhook":
+            problems.append(("webhook.url", refuse_address(target.webhook.url)))
+        elif kind == "chat":
+            problems.append(
+                ("chat.kind", "" if target.chat.kind in BODIES else "must be a chat that is known")
+            )
+            problems.append(("chat.url", refuse_address(target.chat.url)))
+        elif kind == "file":
+            problems.append(("file", "" if self.folder else _NO_FOLDER))
+            problems.append(("file.path", "" if is_path(target.file.path) else _NO_PATH))
+        elif kind == "stdout":
+            problems.append(("stdout", "" if self.allows_stdout else _NO_STDOUT))
+        else:
+            problems.append(("", "must be a webhook, a chat, a file or stdout"))
+        return tuple((field, wrong) for field, wrong in problems if wrong)
 
     def create(self, receiver: Receiver) -> Channel:
-        """Return the channel to a receiver. Raise DeliveryError if its target is not allowed."""
-        if self.check(receiver.hook.target):
-            raise DeliveryError("this server has no channel for its target", permanent=True)
-        return StdoutChannel()
+        """Return the channel to a receiver. Raise DeliveryError if its target is not allowed, or not any more."""
+        target = receiver.hook.target
+        for _, wrong in self.check(target):
+            raise DeliveryError(wrong, permanent=True)
+        match target.WhichOneof("target"):
+            case "webhook":
+                return WebhookChannel(self.sender, self.clock, target.webhook.url, receiver.secrets)
+            case "chat":
+                return ChatChannel(self.sender, self.clock, target.chat.url, target.chat.kind)
+            case "file":
+                assert self.folder is not None
+                return FileChannel(self.folder, receiver.tenant, target.file.path)
+            case _:
+                return StdoutChannel()

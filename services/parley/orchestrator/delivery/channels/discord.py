@@ -1,0 +1,21 @@
+"""Discord, by a webhook: https://docs.discord.com/developers/resources/webhook#execute-webhook."""
+
+from typing import Any, Final
+
+from parley.orchestrator.delivery.channels.chat_text import fit, split_text
+
+_MAX_TITLE: Final = 256
+_MAX_TEXT: Final = 4_096
+"""Of an embed; all of its texts together may have 6,000."""
+_ESCAPES: Final = {each: f"\\{each}" for each in "\\`|<[]"}
+"""Discord reads Markdown. Its emphasis, lists and headings stay; links that show another text, mentions (`<@1>`) and what hides
+text go. Code goes with them, since nothing can be escaped in it."""
+
+
+def discord_body(text: str, link: str) -> dict[str, Any]:
+    """Return the body for a text: an embed, since links in one are not previewed, and one that may mention nobody."""
+    title, rest = split_text(text)
+    embed = {"title": fit(title, _MAX_TITLE, _ESCAPES), "description": fit(rest, _MAX_TEXT, _ESCAPES)}
+    if link:
+        embed["url"] = link
+    return {"embeds": [embed], "allowed_mentions": {"parse": []}}
