@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import pytest
 from aiohttp import web
+from standardwebhooks import Webhook
 
 from parley.runtime.server import RunningServer
 from parley.v1 import hook_pb2 as pb
@@ -68,7 +69,7 @@ async def test_the_guides_receiver_verifies_what_a_debate_comes_to(
 ) -> None:
     async with orchestrating(tmp_path, gateway_server, hook_hosts=ALLOWED) as orchestrator:
         created = await add(orchestrator, HookTarget(webhook=WebhookTarget(url=receiver)))
-        monkeypatch.setattr(hook_receiver, "webhook", hook_receiver.Webhook(created.secret))
+        monkeypatch.setattr(hook_receiver, "webhook", Webhook(created.secret))
         delivery = await ended(orchestrator)
     assert delivery.state == pb.DELIVERY_STATE_DELIVERED
     event = hook_receiver.seen[delivery.id]

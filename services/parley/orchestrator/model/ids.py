@@ -11,6 +11,6 @@ def new_debate_id(now: datetime) -> str:
     return f"deb-{now:%Y%m%d-%H%M%S}-{''.join(secrets.choice(_ALPHABET) for _ in range(8))}"
 
 
-def time_of(debate_id: str) -> datetime:
+def creation_time(debate_id: str) -> datetime:
     """Return when the debate of an id was accepted, to the second. Raises ValueError for what is no such id."""
     return datetime.strptime(debate_id[:19], "deb-%Y%m%d-%H%M%S").replace(tzinfo=UTC)

@@ -10,7 +10,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 
 from parley.orchestrator.model.errors import StepError
-from parley.orchestrator.model.ids import time_of
+from parley.orchestrator.model.ids import creation_time
 from parley.orchestrator.outgoing.answers import Answer, SendError
 from parley.orchestrator.outgoing.signing import sign
 from parley.orchestrator.peers.issue_forms import PAGE_SIZE, TrackerForm, issue_url, read_issue, read_issues
@@ -168,7 +168,9 @@ def _pick(form: TrackerForm, issues: Sequence[dict[str, Any]], debate: str) -> d
 def _is_older(issue: Mapping[str, Any], debate: str) -> bool:
     """Return whether an issue is older than a debate, so that all that follow it are."""
     try:
-        return datetime.fromisoformat(str(issue.get("created_at"))) < time_of(debate) - _CLOCK_DIFFERENCE
+        return (
+            datetime.fromisoformat(str(issue.get("created_at"))) < creation_time(debate) - _CLOCK_DIFFERENCE
+        )
     except (TypeError, ValueError):  # no time, or one without a zone
         return False
 
