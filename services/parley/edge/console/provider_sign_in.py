@@ -31,7 +31,7 @@ _RENEWAL: Final = "parley-renewal"
 _NO_STORE: Final = {"Cache-Control": "no-store"}
 _PAGE_HEADERS: Final = {
     **_NO_STORE,
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
 }
 _UNKNOWN_HERE: Final = (
@@ -184,7 +184,8 @@ def _show_error(error: ParleyError) -> Response:
     page = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Not signed in · Parley</title>'
-        '<link rel="stylesheet" href="/console/style.css"></head><body><main><h1>You are not signed in</h1>'
+        '<link rel="stylesheet" href="/console/style.css"></head><body><header class="bar"><a class="brand" href="/">'
+        '<img src="/console/icon.svg" alt="" width="24" height="24">Parley</a></header><main><h1>You are not signed in</h1>'
         f'<p class="failure" role="alert">{escape(error.message)}</p>'
         '<p><a class="button primary" href="/login">Back to sign in</a></p></main></body></html>'
     )
