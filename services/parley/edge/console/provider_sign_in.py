@@ -19,15 +19,13 @@ from parley.edge.calls import OrchestratorCalls
 from parley.edge.console.cookies import CookieTooLargeError, delete_cookie, set_cookie
 from parley.edge.console.provider import Provider, Tokens
 from parley.edge.console.seals import Seal
-from parley.edge.console.sessions import Credentials, Sessions
+from parley.edge.console.sessions import PROVIDER_PATH, RENEWAL, Credentials, Sessions
 from parley.edge.console.sign_in import check_credentials
 from parley.edge.statuses import http_status, to_response
 from parley.runtime.errors import ParleyError, unauthenticated
 
-_PATH: Final = "/console/oidc"
 _BEGUN: Final = "parley-sign-in"
 _BEGUN_SECONDS: Final = 600
-_RENEWAL: Final = "parley-renewal"
 _NO_STORE: Final = {"Cache-Control": "no-store"}
 _PAGE_HEADERS: Final = {
     **_NO_STORE,
@@ -55,11 +53,11 @@ class ProviderSignIn:
     def create_routes(self) -> list[BaseRoute]:
         """Return the routes of the edge's application."""
         return [
-            Route(_PATH, self.answer_name),
-            Route(f"{_PATH}/start", self.start),
-            Route(f"{_PATH}/callback", self.finish),
-            Route(f"{_PATH}/renew", self.renew, methods=["POST"]),
-            Route(f"{_PATH}/end", self.end, methods=["POST"]),
+            Route(PROVIDER_PATH, self.answer_name),
+            Route(f"{PROVIDER_PATH}/start", self.start),
+            Route(f"{PROVIDER_PATH}/callback", self.finish),
+            Route(f"{PROVIDER_PATH}/renew", self.renew, methods=["POST"]),
+            Route(f"{PROVIDER_PATH}/end", self.end, methods=["POST"]),
         ]
 
     async def answer_name(self, _: Request) -> Response:
@@ -76,7 +74,7 @@ class ProviderSignIn:
         target = _check_target(request.query_params.get("next", "/"))
         sealed = self._seal.encrypt("sign-in", begun.state, begun.nonce, begun.verifier, target)
         # Lax: the provider leads the browser back, from its site to ours.
-        set_cookie(answer, request, _BEGUN, sealed, _BEGUN_SECONDS, path=_PATH, same_site="lax")
+        set_cookie(answer, request, _BEGUN, sealed, _BEGUN_SECONDS, path=PROVIDER_PATH, same_site="lax")
         return answer
 
     async def finish(self, request: Request) -> Response:
@@ -88,7 +86,7 @@ class ProviderSignIn:
             self._keep(answer, request, tokens, time.time())
         except ParleyError as error:
             answer = _show_error(error)
-        delete_cookie(answer, request, _BEGUN, path=_PATH)
+        delete_cookie(answer, request, _BEGUN, path=PROVIDER_PATH)
         return answer
 
     async def renew(self, request: Request) -> Response:
@@ -111,8 +109,7 @@ class ProviderSignIn:
         with suppress(ParleyError):  # whoever wants to leave is let go, also if the provider is away
             address = await self._provider.sign_out(kept[0], f"{_find_base(request)}/login") if kept else ""
         answer = JSONResponse({"address": address}, headers=_NO_STORE)
-        self._sessions.delete_cookie(answer, request)
-        delete_cookie(answer, request, _RENEWAL, path=_PATH)
+        self._sessions.delete_cookies(answer, request)
         return answer
 
     async def _redeem(self, request: Request) -> tuple[Tokens, str]:
@@ -144,7 +141,7 @@ class ProviderSignIn:
         try:
             self._sessions.set_cookie(answer, request, _to_credentials(tokens), left)
             renewal = self._seal.encrypt("renewal", tokens.refresh, str(signed_in))
-            set_cookie(answer, request, _RENEWAL, renewal, left, path=_PATH)
+            set_cookie(answer, request, RENEWAL, renewal, left, path=PROVIDER_PATH)
         except CookieTooLargeError:
             raise unauthenticated(
                 "SIGN_IN_REFUSED",
@@ -153,7 +150,7 @@ class ProviderSignIn:
 
     def _read_renewal(self, request: Request) -> tuple[str, float] | None:
         """Return the token that gets a new one, empty without one, and when people signed in; None if that is over, or not by us."""
-        cookie = request.cookies.get(_RENEWAL, "")
+        cookie = request.cookies.get(RENEWAL, "")
         found = self._seal.decrypt("renewal", cookie, self._sessions.seconds) if cookie else None
         if found is None or "origin" not in request.headers:
             return None
@@ -171,7 +168,7 @@ def _find_base(request: Request) -> str:
 
 
 def _find_return_address(request: Request) -> str:
-    return f"{_find_base(request)}{_PATH}/callback"
+    return f"{_find_base(request)}{PROVIDER_PATH}/callback"
 
 
 def _check_target(path: str) -> str:

@@ -17,6 +17,9 @@ from parley.edge.console.cookies import delete_cookie, set_cookie
 from parley.edge.console.seals import Seal
 
 COOKIE: Final = "parley-session"
+RENEWAL: Final = "parley-renewal"
+"""The cookie with what renews a session that a provider began; it is sent to `PROVIDER_PATH` alone."""
+PROVIDER_PATH: Final = "/console/oidc"
 TICKET_SECONDS: Final = 600
 _SAFE: Final = frozenset({"GET", "HEAD"})
 
@@ -45,9 +48,14 @@ class Sessions:
         content = self._seal.encrypt("session", credentials.authorization, credentials.tenant)
         set_cookie(answer, request, COOKIE, content, seconds)
 
-    def delete_cookie(self, answer: Response, request: Request) -> None:
-        """Take the credentials from the browser."""
+    def delete_cookies(self, answer: Response, request: Request) -> None:
+        """Take the credentials from the browser, and what would renew them."""
         delete_cookie(answer, request, COOKIE)
+        self.delete_renewal(answer, request)
+
+    def delete_renewal(self, answer: Response, request: Request) -> None:
+        """Take from the browser what would renew a session that a provider began."""
+        delete_cookie(answer, request, RENEWAL, path=PROVIDER_PATH)
 
     def read_cookie(self, request: Request) -> Credentials | None:
         """Return the credentials; None if there is no cookie of ours, or if it is too old."""

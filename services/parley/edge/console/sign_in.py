@@ -46,6 +46,7 @@ class SignIn:
         try:
             await check_credentials(self._calls, credentials)
             self._sessions.set_cookie(answer, request, credentials, self._sessions.seconds)
+            self._sessions.delete_renewal(answer, request)  # else it would renew another caller's session
         except ParleyError as error:
             return to_response(error)
         except CookieTooLargeError:
@@ -55,7 +56,7 @@ class SignIn:
     async def delete_session(self, request: Request) -> Response:
         """Take the cookie away."""
         answer = Response(status_code=204, headers=_NO_STORE)
-        self._sessions.delete_cookie(answer, request)
+        self._sessions.delete_cookies(answer, request)
         return answer
 
     async def create_ticket(self, request: Request) -> Response:

@@ -123,6 +123,16 @@ async def test_a_session_is_over_after_its_time_however_often_it_was_renewed(
             assert (await other.post("/console/oidc/renew", Cookie=f"parley-renewal={sealed}"))[0] == status
 
 
+async def test_who_signs_in_with_a_key_is_not_renewed_as_somebody_else(
+    visitor: Visitor, provider: OpenIdProvider
+) -> None:
+    await visitor.sign_in()
+    key = {"key": provider.sign(sub="bob@acme.example", roles=["read"])}
+    async with visitor.session.post(f"{visitor.edge.url}/console/session", json=key) as answer:
+        assert answer.status == 204
+    assert visitor.cookies().keys() == {"parley-session"}
+
+
 async def test_a_provider_that_renews_nothing_lets_people_sign_in_again(
     visitor: Visitor, provider: OpenIdProvider
 ) -> None:
@@ -190,7 +200,7 @@ async def test_people_read_why_they_are_not_signed_in(visitor: Visitor, provider
     provider.access = {"tenant": None}
     status, _, text = await visitor.sign_in()
     assert (status, "does not accept its token" in text) == (401, True)
-    provider.access = {"roles": ["read"], "groups": secrets.token_hex(4000)}
+    provider.access = {"roles": ["read"], "groups": secrets.token_urlsafe(3000)}
     assert "too long for a cookie" in (await visitor.sign_in())[2]
     provider.away = True
     status, _, text = await visitor.sign_in()
@@ -201,9 +211,15 @@ async def test_people_read_why_they_are_not_signed_in(visitor: Visitor, provider
 async def test_in_a_browser_a_token_that_ends_is_renewed_unseen_and_signing_out_ends_both(
     page: Page, provider: OpenIdProvider
 ) -> None:
+    provider.refuses = "access_denied"
     await page.goto("/")
     await expect(page.get_by_role("button", name="Sign in at 127.0.0.1")).to_be_visible()
     assert await find_serious_faults(page) == []
+    await page.get_by_role("button", name="Sign in at 127.0.0.1").click()
+    await expect(page.get_by_role("alert")).to_have_text("the sign-in provider refused: access_denied")
+    assert await find_serious_faults(page) == []
+    provider.refuses = ""
+    await page.get_by_role("link", name="Back to sign in").click()
     await page.get_by_role("button", name="Sign in at 127.0.0.1").click()
     await expect(page.get_by_text("There is no debate yet.")).to_be_visible()
     await page.context.clear_cookies(name="parley-session")

@@ -109,8 +109,8 @@ addEventListener("popstate", () => {
   if (location.pathname + location.search !== shown) show(); // a link within a page comes here too
 });
 signOut.addEventListener("click", async () => {
-  await fetch("/console/session", { method: "DELETE" });
   const ended = await fetch("/console/oidc/end", { method: "POST" });
+  await fetch("/console/session", { method: "DELETE" });
   const { address } = ended.ok ? await ended.json() : { address: "" };
   if (address) location.assign(address);
   else go("/login");
