@@ -34,7 +34,7 @@ _PLAINTEXT: Final = {
 """Settings of a service on loopback that decides nothing about callers."""
 
 
-Purpose = Literal["debates", "records", "agents", "ratings", "memory", "deleting", "hooks"]
+Purpose = Literal["debates", "records", "agents", "ratings", "memory", "deleting", "hooks", "importing"]
 """What a system is for: to run debates (everything runs), or only to read debates (only the orchestrator), to list
 agents or ratings (with the gateway or the ratings), to search memory (with memory), or to delete debates (with ratings and memory)."""
 
@@ -128,7 +128,7 @@ class LocalServices:
             case "debates":
                 async with self._run_all() as others:
                     yield others
-            case "records" | "hooks":
+            case "records" | "hooks" | "importing":
                 yield ServiceAddresses()
             case "agents":
                 async with self._run_gateway() as gateway:
@@ -158,7 +158,7 @@ class LocalServices:
         settings = settings.model_copy(update=self._shared)
         draining, port = Draining(), self._options.ports.orchestrator
         async with (
-            build(settings, draining=draining, reading=self._read_only) as service,
+            build(settings, draining=draining, reading=self._read_only, own_folder=self._folder) as service,
             self._serve(service, port, settings.auth, draining) as address,
         ):
             yield address

@@ -42,7 +42,9 @@ def _optional() -> set[str]:
     """What is made of values that no example has."""
     values: dict[str, Any] = values_of("production")
     values["gateway"]["prices"] = "{}"
-    return set(render(values).variables("gateway"))
+    values["receipts"]["revoked"] = ["A" * 43]
+    rendered = render(values)
+    return {*rendered.variables("gateway"), *rendered.variables("orchestrator")}
 
 
 @pytest.mark.parametrize("service", SETTINGS)

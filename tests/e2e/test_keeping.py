@@ -1,6 +1,5 @@
 """Deleting, exporting, backing up and restoring by the command, on this machine."""
 
-import base64
 import json
 import zipfile
 from hashlib import sha256
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from parley.v1.orchestrator_pb2 import ReadLogResponse
 from tests.support.command import Command, Ended
 
 
@@ -28,7 +28,7 @@ def test_debates_are_backed_up_exported_deleted_and_restored(tmp_path: Path, mod
 
     ended = run(tmp_path, models, "backup", "kept")
     assert (ended.code, "orchestrator.db" in ended.out) == (0, True)
-    ended = run(tmp_path, models, "export", "all.zip")
+    ended = run(tmp_path, models, "export", "-o", "all.zip")
     assert (ended.code, ended.out) == (0, "Wrote 2 debates to all.zip.\n")
     check_export(tmp_path / "all.zip", {first: "One process or several?", second: "Tabs or spaces?"})
 
@@ -39,7 +39,7 @@ def test_debates_are_backed_up_exported_deleted_and_restored(tmp_path: Path, mod
     )
     deleted = run(tmp_path, models, "delete", first, "--yes")
     assert (deleted.code, deleted.out) == (0, f"Deleted {first}.\n")
-    gone = run(tmp_path, models, "export", "gone.zip", first)
+    gone = run(tmp_path, models, "export", first, "-o", "gone.zip")
     assert (gone.code, gone.err[-1]) == (1, f"parley: debate '{first}' not found")
     assert not list(tmp_path.glob("gone.zip*")), "nothing half written is left"
     databases = [each for each in tmp_path.rglob("*.db*") if "kept" not in each.parts]
@@ -62,9 +62,9 @@ def check_export(file: Path, questions: dict[str, str]) -> None:
         for debate, question in questions.items():
             assert question in archive.read(f"{debate}/report.md").decode()
             before = bytes(32)
-            lines = [json.loads(line) for line in archive.read(f"{debate}/events.jsonl").splitlines()]
-            for line in lines:
-                stored = base64.b64decode(line["stored"])
+            log = archive.read(f"{debate}/log.pb") + archive.read(f"{debate}/log-after.pb")
+            for stored in ReadLogResponse.FromString(log).events:
                 assert sha256(before + stored[:-34]).digest() == stored[-32:]
                 before = stored[-32:]
-            assert "closed" in lines[-1]["event"]
+            lines = [json.loads(line) for line in archive.read(f"{debate}/events.jsonl").splitlines()]
+            assert "closed" in lines[-1]

@@ -54,7 +54,7 @@ def test_all_that_is_kept_is_0600_in_folders_of_0700_and_what_was_asked_for_is_a
         run("debate", "Tabs or spaces?", "--rounds", "1", "--trust-config", *out)
         run("keys", "add", "ci")
         run("backup", str(home / "kept" / "first"))
-        run("export", str(home / "all.zip"))
+        run("export", "-o", str(home / "all.zip"))
 
     kept = modes(home)
     assert {".db", ".log", ".json", ".zip"} <= {Path(each).suffix for each in kept}, kept

@@ -21,9 +21,11 @@ from parley.v1 import (
     memory_pb2,
     orchestrator_pb2,
     ratings_pb2,
+    receipt_pb2,
 )
 from parley.v1.access_pb2 import ACCESS_ROLE_READ
 from tests.support.access import methods
+from tests.support.receipts import ring, signed_debate
 
 __all__ = ["DEBATE", "RIGHT_REQUESTS"]
 
@@ -150,6 +152,9 @@ _SPECIAL: Sequence[Message] = (
     memory_pb2.ForgetDebateRequest(debate_id=DEBATE),
     orchestrator_pb2.SearchMemoryRequest(text="One service or several?", limit=2, domain="general"),
     memory_pb2.ListPatternsRequest(text="One service or several?", domain="code", page_size=3),
+    receipt_pb2.ImportDebateRequest(
+        receipt=signed_debate().receipt, keys=ring().keys, log=signed_debate().log_file
+    ),
     # Of another debate, since the others ask about this one.
     orchestrator_pb2.DeleteDebateRequest(debate_id="deb-20260101-000000-bbbbbbbb", ratings=True),
 )

@@ -26,14 +26,30 @@ def delete(debate_id: str, ratings: bool, yes: bool, server: str | None) -> None
 
 
 @click.command()
-@click.argument("file", type=_PATH)
 @click.argument("debate_ids", metavar="[ID]...", type=DebateId(), nargs=-1)
+@click.option("-o", "--output", metavar="FILE", type=_PATH, help="The file. Default: ID.zip, or debates.zip.")
 @_orchestrator_option
-def export(file: Path, debate_ids: Sequence[str], server: str | None) -> None:
-    """Write all debates, or those named, into a ZIP file: events and reports."""
+def export(debate_ids: Sequence[str], output: Path | None, server: str | None) -> None:
+    """Write all debates, or those named, into a ZIP file: log, answer, report, and a receipt that anyone can verify."""
     from parley.cli.commands.keep import export_debates
 
-    execute(export_debates(server, file, debate_ids))
+    execute(export_debates(server, output, debate_ids))
+
+
+@click.command("import")
+@click.argument("file", type=_PATH)
+@click.option(
+    "--keys",
+    metavar="FILE",
+    type=_PATH,
+    help="Public keys that you trust: a list (JWKS), or one in PEM. Default: the one in the archive.",
+)
+@_orchestrator_option
+def import_(file: Path, keys: Path | None, server: str | None) -> None:
+    """Keep debates of another system, from a file that `export` wrote: verified, to be read only."""
+    from parley.cli.commands.receipts import import_debates
+
+    execute(import_debates(server, file, keys))
 
 
 @click.command()
@@ -77,7 +93,7 @@ def open_(debate_id: str | None, edge: str | None, server: str, only_print: bool
     execute(open_console(edge, server, debate_id, only_print=only_print))
 
 
-STORAGE_COMMANDS: Final = (delete, export, backup, restore, open_)
+STORAGE_COMMANDS: Final = (delete, export, import_, backup, restore, open_)
 
 
 _store_option = server_option("orchestrator", "the store of PARLEY_STORE")

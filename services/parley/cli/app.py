@@ -25,6 +25,7 @@ from parley.cli.input.parameters import (
     trust_option,
 )
 from parley.cli.printing import STYLES, print_text
+from parley.cli.receipts import RECEIPT_COMMANDS
 from parley.cli.remembering import memory
 from parley.cli.steering import STEERING_COMMANDS
 
@@ -422,5 +423,13 @@ def config_schema() -> None:
     print_text(files("parley.config").joinpath("schema.json").read_text("utf-8"))
 
 
-for _command in (*AGENT_COMMANDS, *STEERING_COMMANDS, *STORAGE_COMMANDS, memory, hooks, api_keys):
+for _command in (
+    *AGENT_COMMANDS,
+    *RECEIPT_COMMANDS,
+    *STEERING_COMMANDS,
+    *STORAGE_COMMANDS,
+    memory,
+    hooks,
+    api_keys,
+):
     parley.add_command(_command)

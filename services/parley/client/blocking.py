@@ -228,6 +228,9 @@ class SyncParleyClient(SyncConnection[ParleyClient]):
     test_hook = _blocking_call(ParleyClient.test_hook)
     list_deliveries = _blocking_iterator(ParleyClient.list_deliveries)
     resend_delivery = _blocking_call(ParleyClient.resend_delivery)
+    get_receipt = _blocking_call(ParleyClient.get_receipt)
+    import_debate = _blocking_call(ParleyClient.import_debate)
+    list_receipt_keys = _blocking_call(ParleyClient.list_receipt_keys)
     # end of ParleyClient
     export = _blocking_call(export)
 

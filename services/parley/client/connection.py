@@ -15,6 +15,7 @@ from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import from_rpc_error, is_transport
 from parley.runtime.watching import RECONNECTION
+from parley.v1.orchestrator_pb2_grpc import OrchestratorServiceStub
 
 _CALL_SECONDS: Final = 30.0
 
@@ -100,6 +101,13 @@ class Connection(ABC):
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token
+
+
+class OrchestratorConnection(Connection):
+    """A connection to an orchestrator: the common part of what makes up its client."""
+
+    def _create_stub(self, connected: grpc.aio.Channel) -> None:
+        self._stub = OrchestratorServiceStub(connected)
 
 
 def create_request_id() -> str:

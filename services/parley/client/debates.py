@@ -10,6 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from parley.client.connection import create_request_id
 from parley.client.hooks import HookClient
 from parley.client.large_debate import TOO_LARGE, fill_answer, fill_contributions, fill_documents
+from parley.client.receipts import ReceiptClient
 from parley.runtime.errors import ParleyError
 from parley.runtime.watching import LogStream, TextPiece, WatchStream, read_stored_events, watch_events
 from parley.v1 import (
@@ -27,7 +28,7 @@ _PAGE_BYTES: Final = 12 * 1024 * 1024
 """The size of a page of contributions: the server reads the whole log for each page, so large pages cost it least."""
 
 
-class ParleyClient(HookClient):
+class ParleyClient(HookClient, ReceiptClient):
     """Debates of one tenant at an orchestrator; use it as `async with`.
 
     Every call may be repeated safely, and is retried for up to `patience` seconds if the connection breaks or a

@@ -1,4 +1,4 @@
-"""Debates as files: events and reports for people and programs, and the stored bytes to verify them."""
+"""Debates as files: for people and programs, and the stored bytes with a receipt to verify them."""
 
 import asyncio
 import base64
@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,21 +19,21 @@ from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument
 from parley.runtime.validation import DEBATE_ID
 from parley.v1 import convergence_pb2, gateway_pb2, memory_pb2, ratings_pb2
 from parley.v1.event_pb2 import Event
+from parley.v1.receipt_pb2 import GetReceiptResponse
 
 __all__ = ["export"]
 
 _PARTIAL: Final = ".partial"
 _RESULT_MODULES: Final = (convergence_pb2, gateway_pb2, memory_pb2, ratings_pb2)
 """The modules of messages that are results of steps; protobuf only knows messages of imported modules."""
-_BATCH_BYTES: Final = 256 * 1024
-"""Bytes that are compressed at a time, in a thread."""
+_NO_RECEIPT: Final = frozenset({"NO_RECEIPT_KEY", "RECEIPT_KEY_UNUSABLE", "DEBATE_NOT_COMPLETED"})
 
 
 async def export(parley: ParleyClient, file: Path, debate_ids: Sequence[str] = ()) -> int:
     """Write debates into a ZIP file, whole or not at all: the given ones, or all of the tenant; return how many.
 
-    Each has a folder of its id with `events.jsonl` (of each event `event`, as protobuf's JSON, and `stored`, its stored bytes
-    in base64, by which the log can be verified) and `report.md`. Events recorded after the export began may be missing.
+    Each has a folder of its id, whose README says what is in it and how the receipt is verified without Parley. A debate that does
+    not change gives the same bytes again. Events recorded after the export began may be missing. Needs the extras `pages` and `receipts`.
 
     Raises:
         ParleyError: a debate cannot be read, or an id is invalid.
@@ -45,10 +45,7 @@ async def export(parley: ParleyClient, file: Path, debate_ids: Sequence[str] = (
     descriptor, name = tempfile.mkstemp(_PARTIAL, f".{file.name}.", file.parent)
     partial, written = Path(name), 0
     try:
-        with (
-            os.fdopen(descriptor, "wb") as opened,
-            zipfile.ZipFile(opened, "w", zipfile.ZIP_DEFLATED) as archive,
-        ):
+        with os.fdopen(descriptor, "wb") as opened, zipfile.ZipFile(opened, "w") as archive:
             for debate_id in ids:
                 written += await _write_debate(parley, archive, debate_id, may_be_gone=not debate_ids)
         await asyncio.to_thread(_publish, partial, file)
@@ -71,28 +68,85 @@ async def _write_debate(
     """Write one debate; return False if it was deleted after it was listed, which only `may_be_gone` allows."""
     try:
         report = await parley.get_report(debate_id)
+        entries = [each async for each in parley.read_log(debate_id)]
+        receipt, decision = await _get_receipt(parley, debate_id), await _get_decision(parley, debate_id)
     except ParleyError as error:
         if may_be_gone and error.code is grpc.StatusCode.NOT_FOUND:
             return False
         raise
-    with archive.open(f"{debate_id}/events.jsonl", "w", force_zip64=True) as lines:
-        waiting = b""
-        async for entry in parley.read_log(debate_id):
-            waiting += _line(entry)
-            if len(waiting) > _BATCH_BYTES:
-                await asyncio.to_thread(lines.write, waiting)
-                waiting = b""
-        await asyncio.to_thread(lines.write, waiting)
-    await asyncio.to_thread(archive.writestr, f"{debate_id}/report.md", report)
+
+    def write() -> None:
+        from parley.receipts.archive import write_files
+
+        files = {
+            **_proof_files(entries, receipt, debate_id),
+            **_readable_files(entries, report, decision),
+        }
+        write_files(archive, debate_id, files.items())
+
+    await asyncio.to_thread(write)
     return True
 
 
-def _line(entry: bytes) -> bytes:
-    entry_json = {
-        "event": _event_to_json(Event.FromString(entry)),
-        "stored": base64.b64encode(entry).decode(),
-    }
-    return json.dumps(entry_json, ensure_ascii=False).encode() + b"\n"
+async def _get_receipt(parley: ParleyClient, debate_id: str) -> GetReceiptResponse | None:
+    """Return the receipt of a debate; None if there is none, also since the server is older than receipts."""
+    try:
+        return await parley.get_receipt(debate_id)
+    except ParleyError as error:
+        if error.reason in _NO_RECEIPT or error.code is grpc.StatusCode.UNIMPLEMENTED:
+            return None
+        raise
+
+
+async def _get_decision(parley: ParleyClient, debate_id: str) -> str:
+    """Return the decision document of a debate; empty if there is none."""
+    try:
+        return (await parley.get_decision(debate_id)).markdown
+    except ParleyError as error:
+        if error.reason == "NO_DECISION" or error.code is grpc.StatusCode.UNIMPLEMENTED:
+            return ""
+        raise
+
+
+def _proof_files(
+    entries: Sequence[bytes], signed: GetReceiptResponse | None, debate_id: str
+) -> dict[str, bytes]:
+    """Return the files by which a debate can be verified, and the one that says how."""
+    from parley.receipts import archive
+    from parley.receipts.keys import write_key_list, write_pem
+
+    answer, log_files = archive.split_log(entries)
+    files = {archive.README: archive.describe_archive(debate_id, is_signed=signed is not None).encode()}
+    if answer is not None:
+        files[archive.ANSWER] = answer.encode()
+    files |= log_files
+    if signed is not None:
+        files[archive.RECEIPT] = signed.receipt.encode()
+        files[archive.KEY] = write_pem(signed.key).encode()
+        files[archive.KEYS] = write_key_list([signed.key]).encode()
+    return files
+
+
+def _readable_files(entries: Sequence[bytes], report: str, decision: str) -> dict[str, bytes]:
+    """Return the files for people and programs. They are made of the log."""
+    from parley.receipts.archive import document_name
+    from parley.runtime.html_page import render_page
+
+    events = [Event.FromString(each) for each in entries]
+    files = {"report.md": report.encode(), "report.html": render_page(report).encode()}
+    if decision:
+        files["decision.md"] = decision.encode()
+    context = events[0].debate_created.spec.context if events else ()
+    for number, document in enumerate(context, start=1):
+        name = document_name(number, document.path)
+        files[name if name not in files else document_name(number, "")] = document.text.encode()
+    files["events.jsonl"] = b"".join(_lines(events))
+    return files
+
+
+def _lines(events: Sequence[Event]) -> Iterator[bytes]:
+    for each in events:
+        yield json.dumps(_event_to_json(each), ensure_ascii=False).encode() + b"\n"
 
 
 def _event_to_json(event: Event) -> dict[str, Any]:

@@ -3,19 +3,14 @@
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
-import grpc
-
-from parley.client.connection import Connection, create_request_id
-from parley.v1 import hook_pb2, orchestrator_pb2_grpc
+from parley.client.connection import OrchestratorConnection, create_request_id
+from parley.v1 import hook_pb2
 
 _PAGE: Final = 200
 
 
-class HookClient(Connection):
+class HookClient(OrchestratorConnection):
     """Hooks of one tenant at an orchestrator."""
-
-    def _create_stub(self, connected: grpc.aio.Channel) -> None:
-        self._stub = orchestrator_pb2_grpc.OrchestratorServiceStub(connected)
 
     async def create_hook(
         self,

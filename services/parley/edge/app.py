@@ -27,6 +27,7 @@ from parley.edge.console.seals import Seal
 from parley.edge.console.sessions import SessionCookie, Sessions
 from parley.edge.events import EventStreams
 from parley.edge.mcp import McpEndpoint
+from parley.edge.receipts import Receipts
 from parley.edge.reports import Reports
 from parley.edge.settings import EdgeSettings
 from parley.runtime.comma_lists import split_list
@@ -44,11 +45,14 @@ def create_app(
     sessions = Sessions(seal, settings.edge_session_seconds)
     events = EventStreams(service.methods_by_name["WatchDebate"], calls)
     reports = Reports(service.methods_by_name["StreamReport"], calls)
+    receipts = Receipts(service, calls)
     routes: list[BaseRoute] = [
         *_create_probes(is_ready),
         Route("/v1/debates/{debate_id}/events", events.answer),
         Route("/v1/debates/{debate_id}/report.md", reports.answer_markdown),
         Route("/v1/debates/{debate_id}/report.html", reports.answer_html),
+        Route("/v1/debates/{debate_id}/receipt.json", receipts.answer_receipt),
+        Route("/.well-known/parley-receipt-keys.json", receipts.answer_keys),
         *chat_routes(
             Catalogue([*format_models(), *_load_teams(settings)]),
             ChatDebates(service, calls),

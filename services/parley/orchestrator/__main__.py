@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppres
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
 from parley.orchestrator import metrics
 from parley.orchestrator.allowance.allowance import Allowance
@@ -21,6 +22,7 @@ from parley.orchestrator.delivery.deliveries import DELIVERIES, DeliveryStore
 from parley.orchestrator.delivery.hooks import HOOKS
 from parley.orchestrator.delivery.service import create_service
 from parley.orchestrator.engine.debate_deleter import DebateDeleter
+from parley.orchestrator.engine.debate_importer import DebateImporter
 from parley.orchestrator.engine.execution import leaf_exceptions
 from parley.orchestrator.engine.feedback_reporter import FeedbackReporter
 from parley.orchestrator.engine.format import Formats
@@ -35,6 +37,7 @@ from parley.orchestrator.keys.tenant_keys import TenantKeys
 from parley.orchestrator.keys.uses import KeyUses
 from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
+from parley.orchestrator.log.imported_receipts import IMPORTED_RECEIPTS, ImportedReceiptStore
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.model.times import duration
 from parley.orchestrator.peers.agents import Agents
@@ -75,10 +78,12 @@ async def build(
     formats: Formats | None = None,
     roles: Roles | None = None,
     reading: bool = False,
+    own_folder: Path | None = None,
 ) -> AsyncGenerator[Service, None]:
     """Create an orchestrator and run its debates while the block runs. They are released once it drains.
 
     It uses `formats` and `roles`, by default those that Parley ships. `reading`: debates are only read, by this process alone.
+    `own_folder`: where the system keeps the key of its receipts that it makes for itself, if the settings name none.
 
     Raises:
         ConfigurationError: a setting cannot be used.
@@ -130,12 +135,14 @@ async def build(
             feedback, dependencies.services.ratings, dependencies.services.memory, clock
         )
         deletion_store, deliveries = DeletionStore(store.documents), DeliveryStore(store.documents)
+        imported_receipts = ImportedReceiptStore(store.documents)
         deletions = DebateDeleter(
             log=log,
             index=index,
             inbox=dependencies.inbox,
             feedback=feedback,
             deliveries=deliveries,
+            imported_receipts=imported_receipts,
             store=deletion_store,
             services=dependencies.services,
             clock=clock,
@@ -177,6 +184,8 @@ async def build(
             agents=ClientGateway(gateway),
             memory=ClientMemory(memory),
             ratings=ClientRatings(ratings),
+            receipt_keys=settings.receipt_key_source(own_folder),
+            importer=DebateImporter(log, index, imported_receipts, deletion_store, clock),
             reader_seconds=settings.reader_seconds,
             web=web,
         )
@@ -217,7 +226,7 @@ async def _open_store(url: str, *, reading: bool) -> AsyncGenerator[Store, None]
         with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(url, NAME, reading=reading))
             await store.documents.prepare(
-                DEBATES, INBOX, FEEDBACK, DELETIONS, KEYS, TENANT_USE, HOOKS, DELIVERIES
+                DEBATES, INBOX, FEEDBACK, DELETIONS, KEYS, TENANT_USE, HOOKS, DELIVERIES, IMPORTED_RECEIPTS
             )
         yield store
 

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from parley.orchestrator.allowance.allowance import REQUEST_BYTES, TenantLimits
+from parley.orchestrator.api.receipts import ReceiptKeys
 from parley.orchestrator.engine.document_limits import DocumentLimits
 from parley.orchestrator.engine.runner import RunnerSettings
 from parley.orchestrator.model.retention import Retention
@@ -194,6 +195,16 @@ class OrchestratorSettings(OutgoingSettings):
         default="roles", min_length=1, description="The claim with roles: read, debate, steer, admin."
     )
 
+    receipt_keys: str = Field(
+        default="",
+        description="FILE,… of Ed25519 keys of receipts, in PEM: the first private one signs, all verify. A system on one machine makes a "
+        "key of its own if this is unset; any other then gives no receipts.",
+    )
+    receipt_revoked: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9_-]*(,[A-Za-z0-9_-]+)*$",
+        description="KEY_ID,… of those keys that are revoked: no receipt that they signed verifies any more.",
+    )
     retention_days: float = Field(
         default=0.0,
         ge=0,
@@ -296,6 +307,13 @@ class OrchestratorSettings(OutgoingSettings):
                     f"{name} must begin with https://, else the keys could be changed on the way"
                 )
         return self
+
+    def receipt_key_source(self, own_folder: Path | None) -> ReceiptKeys:
+        """Return the keys of receipts, or of this folder if none are set. Raise ConfigurationError if a file cannot be used."""
+        files, revoked = split_list(self.receipt_keys), split_list(self.receipt_revoked)
+        if revoked and not files:
+            raise ConfigurationError("PARLEY_RECEIPT_REVOKED needs PARLEY_RECEIPT_KEYS: set both, or neither")
+        return ReceiptKeys.create(files, revoked, own_folder)
 
     def tenant_limits(self) -> TenantLimits:
         """Return the limits of each tenant."""

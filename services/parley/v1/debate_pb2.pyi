@@ -606,6 +606,7 @@ class Debate(_message.Message):
     ANALYSIS_FIELD_NUMBER: _builtins.int
     SOURCES_FIELD_NUMBER: _builtins.int
     SOURCE_USES_FIELD_NUMBER: _builtins.int
+    IMPORTED_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The id, `deb-YYYYMMDD-HHMMSS-` and 8 characters."""
     status: Global___DebateStatus.ValueType
@@ -758,6 +759,10 @@ class Debate(_message.Message):
         cited, or the debate began with a version that did not number them.
         """
 
+    @_builtins.property
+    def imported(self) -> Global___ImportedDebate:
+        """Set if it is of another system, and only kept here; not part of its log."""
+
     def __init__(
         self,
         *,
@@ -804,10 +809,11 @@ class Debate(_message.Message):
         analysis: _analysis_pb2.Analysis | None = ...,
         sources: _abc.Iterable[_source_pb2.Source] | None = ...,
         source_uses: _abc.Iterable[_source_pb2.SourceUse] | None = ...,
+        imported: Global___ImportedDebate | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "analysis", b"analysis", "create_time", b"create_time", "end_time", b"end_time", "estimate", b"estimate", "failure", b"failure", "feedback", b"feedback", "first_drafts", b"first_drafts", "outcome", b"outcome", "spec", b"spec", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_imported", b"_imported", "_outcome", b"_outcome", "_waiting", b"_waiting", "analysis", b"analysis", "create_time", b"create_time", "end_time", b"end_time", "estimate", b"estimate", "failure", b"failure", "feedback", b"feedback", "first_drafts", b"first_drafts", "imported", b"imported", "outcome", b"outcome", "spec", b"spec", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "analysis", b"analysis", "answer", b"answer", "approvals", b"approvals", "begun_rounds", b"begun_rounds", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "current_round", b"current_round", "demonstration", b"demonstration", "end_time", b"end_time", "ended_by", b"ended_by", "estimate", b"estimate", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "interventions", b"interventions", "joined", b"joined", "judge_reason", b"judge_reason", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "process", b"process", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "source_uses", b"source_uses", "sources", b"sources", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analysis", b"_analysis", "_end_time", b"_end_time", "_estimate", b"_estimate", "_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_imported", b"_imported", "_outcome", b"_outcome", "_waiting", b"_waiting", "analysis", b"analysis", "answer", b"answer", "approvals", b"approvals", "begun_rounds", b"begun_rounds", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "current_round", b"current_round", "demonstration", b"demonstration", "end_time", b"end_time", "ended_by", b"ended_by", "estimate", b"estimate", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "imported", b"imported", "interventions", b"interventions", "joined", b"joined", "judge_reason", b"judge_reason", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "process", b"process", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "source_uses", b"source_uses", "sources", b"sources", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__analysis: _TypeAlias = _typing.Literal["analysis"]  # noqa: Y015
     _WhichOneofArgType__analysis: _TypeAlias = _typing.Literal["_analysis", b"_analysis"]  # noqa: Y015
@@ -821,6 +827,8 @@ class Debate(_message.Message):
     _WhichOneofArgType__feedback: _TypeAlias = _typing.Literal["_feedback", b"_feedback"]  # noqa: Y015
     _WhichOneofReturnType__first_drafts: _TypeAlias = _typing.Literal["first_drafts"]  # noqa: Y015
     _WhichOneofArgType__first_drafts: _TypeAlias = _typing.Literal["_first_drafts", b"_first_drafts"]  # noqa: Y015
+    _WhichOneofReturnType__imported: _TypeAlias = _typing.Literal["imported"]  # noqa: Y015
+    _WhichOneofArgType__imported: _TypeAlias = _typing.Literal["_imported", b"_imported"]  # noqa: Y015
     _WhichOneofReturnType__outcome: _TypeAlias = _typing.Literal["outcome"]  # noqa: Y015
     _WhichOneofArgType__outcome: _TypeAlias = _typing.Literal["_outcome", b"_outcome"]  # noqa: Y015
     _WhichOneofReturnType__waiting: _TypeAlias = _typing.Literal["waiting"]  # noqa: Y015
@@ -838,11 +846,45 @@ class Debate(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__first_drafts) -> _WhichOneofReturnType__first_drafts | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__imported) -> _WhichOneofReturnType__imported | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__outcome) -> _WhichOneofReturnType__outcome | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__waiting) -> _WhichOneofReturnType__waiting | None: ...
 
 Global___Debate: _TypeAlias = Debate  # noqa: Y015
+
+@_typing.final
+class ImportedDebate(_message.Message):
+    """How a debate of another system came here."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IMPORTED_BY_FIELD_NUMBER: _builtins.int
+    IMPORT_TIME_FIELD_NUMBER: _builtins.int
+    KEY_ID_FIELD_NUMBER: _builtins.int
+    imported_by: _builtins.str
+    """Who imported it, as in `DebateCreated.requested_by`. Empty: callers do not authenticate."""
+    key_id: _builtins.str
+    """The key that signed its receipt, which whoever imported it trusted."""
+    @_builtins.property
+    def import_time(self) -> _timestamp_pb2.Timestamp:
+        """When."""
+
+    def __init__(
+        self,
+        *,
+        imported_by: _builtins.str = ...,
+        import_time: _timestamp_pb2.Timestamp | None = ...,
+        key_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["import_time", b"import_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["import_time", b"import_time", "imported_by", b"imported_by", "key_id", b"key_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ImportedDebate: _TypeAlias = ImportedDebate  # noqa: Y015
 
 @_typing.final
 class DebateEstimate(_message.Message):

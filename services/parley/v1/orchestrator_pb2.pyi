@@ -518,6 +518,7 @@ class DebateSummary(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     COST_MICROS_FIELD_NUMBER: _builtins.int
+    IMPORTED_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The id."""
     status: _debate_pb2.DebateStatus.ValueType
@@ -530,6 +531,8 @@ class DebateSummary(_message.Message):
     """Cost so far in millionths of a US dollar; of a running debate, as of a few seconds ago. Unset: the price of at least one part is
     unknown, or the debate was accepted by a version that did not write it.
     """
+    imported: _builtins.bool
+    """Whether it is of another system (`ImportDebate`)."""
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Its labels."""
@@ -540,7 +543,7 @@ class DebateSummary(_message.Message):
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """When its state last changed."""
+        """When its state last changed; of an imported one, when it was imported."""
 
     def __init__(
         self,
@@ -553,10 +556,11 @@ class DebateSummary(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
         cost_micros: _builtins.int | None = ...,
+        imported: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros", "cost_micros", b"cost_micros", "create_time", b"create_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros", "cost_micros", b"cost_micros", "create_time", b"create_time", "format", b"format", "id", b"id", "labels", b"labels", "question", b"question", "status", b"status", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros", "cost_micros", b"cost_micros", "create_time", b"create_time", "format", b"format", "id", b"id", "imported", b"imported", "labels", b"labels", "question", b"question", "status", b"status", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost_micros: _TypeAlias = _typing.Literal["cost_micros"]  # noqa: Y015
     _WhichOneofArgType__cost_micros: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros"]  # noqa: Y015

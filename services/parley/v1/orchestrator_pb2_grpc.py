@@ -8,6 +8,7 @@ from parley.v1 import key_pb2 as parley_dot_v1_dot_key__pb2
 from parley.v1 import memory_pb2 as parley_dot_v1_dot_memory__pb2
 from parley.v1 import orchestrator_pb2 as parley_dot_v1_dot_orchestrator__pb2
 from parley.v1 import ratings_pb2 as parley_dot_v1_dot_ratings__pb2
+from parley.v1 import receipt_pb2 as parley_dot_v1_dot_receipt__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -99,6 +100,21 @@ class OrchestratorServiceStub:
                 '/parley.v1.OrchestratorService/GetDecision',
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.GetDecisionRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetDecisionResponse.FromString,
+                _registered_method=True)
+        self.GetReceipt = channel.unary_unary(
+                '/parley.v1.OrchestratorService/GetReceipt',
+                request_serializer=parley_dot_v1_dot_receipt__pb2.GetReceiptRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_receipt__pb2.GetReceiptResponse.FromString,
+                _registered_method=True)
+        self.ImportDebate = channel.unary_unary(
+                '/parley.v1.OrchestratorService/ImportDebate',
+                request_serializer=parley_dot_v1_dot_receipt__pb2.ImportDebateRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_receipt__pb2.ImportDebateResponse.FromString,
+                _registered_method=True)
+        self.ListReceiptKeys = channel.unary_unary(
+                '/parley.v1.OrchestratorService/ListReceiptKeys',
+                request_serializer=parley_dot_v1_dot_receipt__pb2.ListReceiptKeysRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_receipt__pb2.ListReceiptKeysResponse.FromString,
                 _registered_method=True)
         self.GetAnalysis = channel.unary_unary(
                 '/parley.v1.OrchestratorService/GetAnalysis',
@@ -366,6 +382,40 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetReceipt(self, request, context):
+        """Returns the signed receipt of a completed debate. The same debate has the same receipt as long as the same key signs. An imported
+        debate has the one that it came with.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED`, `NO_RECEIPT_KEY` (this server has no key
+        that signs), `RECEIPT_KEY_UNUSABLE` (the key that it made for itself cannot be read, or none can be made) or `DEBATE_TOO_LARGE` (the
+        receipt is larger than a message may be); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ImportDebate(self, request, context):
+        """Keeps a debate of another system under its id, to be read like any other. It is verified first: the receipt must be signed by
+        one of the keys, the events must be those that it is about, and each must follow from the one before. Nobody can steer it or give
+        feedback on it, memory and ratings do not learn of it, and `Debate.imported` says who imported it. The same again changes nothing.
+
+        Errors: INVALID_ARGUMENT (something is not as it was signed: which event, and how; the debate has no answer, or something still
+        followed from it); ALREADY_EXISTS `DEBATE_EXISTS` (another debate has this id); FAILED_PRECONDITION `DEBATE_BEING_DELETED` (a debate with
+        this id is); RESOURCE_EXHAUSTED (as of CreateDebate); UNAVAILABLE `STORE_UNAVAILABLE` or `DRAINING`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListReceiptKeys(self, request, context):
+        """Lists the public keys by which receipts of this server are verified: the one that signs, those that did, and revoked ones.
+
+        Errors: FAILED_PRECONDITION `RECEIPT_KEY_UNUSABLE` (as of GetReceipt).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetAnalysis(self, request, context):
         """Returns what is known about a completed debate besides its answer: what the answer rests on, where the agents disagree, what
         changed minds, and which kinds of issues were not taken up.
@@ -382,8 +432,8 @@ class OrchestratorServiceServicer:
         before; the same `request_id` again changes nothing, also after new feedback. The ratings of the debate's agents count
         the latest feedback once; if the ratings service is unavailable, it is sent again until it has it.
 
-        Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED`; ALREADY_EXISTS
-        `REQUEST_ID_REUSED` (different feedback under this request id); UNAVAILABLE `STORE_UNAVAILABLE`.
+        Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED` or `DEBATE_IMPORTED` (it is of
+        another system); ALREADY_EXISTS `REQUEST_ID_REUSED` (different feedback under this request id); UNAVAILABLE `STORE_UNAVAILABLE`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -675,6 +725,21 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.GetDecision,
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetDecisionRequest.FromString,
                     response_serializer=parley_dot_v1_dot_orchestrator__pb2.GetDecisionResponse.SerializeToString,
+            ),
+            'GetReceipt': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetReceipt,
+                    request_deserializer=parley_dot_v1_dot_receipt__pb2.GetReceiptRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_receipt__pb2.GetReceiptResponse.SerializeToString,
+            ),
+            'ImportDebate': grpc.unary_unary_rpc_method_handler(
+                    servicer.ImportDebate,
+                    request_deserializer=parley_dot_v1_dot_receipt__pb2.ImportDebateRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_receipt__pb2.ImportDebateResponse.SerializeToString,
+            ),
+            'ListReceiptKeys': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListReceiptKeys,
+                    request_deserializer=parley_dot_v1_dot_receipt__pb2.ListReceiptKeysRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_receipt__pb2.ListReceiptKeysResponse.SerializeToString,
             ),
             'GetAnalysis': grpc.unary_unary_rpc_method_handler(
                     servicer.GetAnalysis,
@@ -1123,6 +1188,87 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/GetDecision',
             parley_dot_v1_dot_orchestrator__pb2.GetDecisionRequest.SerializeToString,
             parley_dot_v1_dot_orchestrator__pb2.GetDecisionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetReceipt(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/GetReceipt',
+            parley_dot_v1_dot_receipt__pb2.GetReceiptRequest.SerializeToString,
+            parley_dot_v1_dot_receipt__pb2.GetReceiptResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportDebate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ImportDebate',
+            parley_dot_v1_dot_receipt__pb2.ImportDebateRequest.SerializeToString,
+            parley_dot_v1_dot_receipt__pb2.ImportDebateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListReceiptKeys(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ListReceiptKeys',
+            parley_dot_v1_dot_receipt__pb2.ListReceiptKeysRequest.SerializeToString,
+            parley_dot_v1_dot_receipt__pb2.ListReceiptKeysResponse.FromString,
             options,
             channel_credentials,
             insecure,

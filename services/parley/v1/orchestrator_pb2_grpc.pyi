@@ -10,6 +10,7 @@ from parley.v1 import key_pb2 as _key_pb2
 from parley.v1 import memory_pb2 as _memory_pb2
 from parley.v1 import orchestrator_pb2 as _orchestrator_pb2
 from parley.v1 import ratings_pb2 as _ratings_pb2
+from parley.v1 import receipt_pb2 as _receipt_pb2
 import abc as _abc_1
 
 
@@ -113,6 +114,28 @@ class OrchestratorServiceStub:
 
     Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `NO_DECISION` (it is of another format, or not completed).
     """
+    GetReceipt: _aio.UnaryUnaryMultiCallable[_receipt_pb2.GetReceiptRequest, _receipt_pb2.GetReceiptResponse]
+    """Returns the signed receipt of a completed debate. The same debate has the same receipt as long as the same key signs. An imported
+    debate has the one that it came with.
+
+    Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED`, `NO_RECEIPT_KEY` (this server has no key
+    that signs), `RECEIPT_KEY_UNUSABLE` (the key that it made for itself cannot be read, or none can be made) or `DEBATE_TOO_LARGE` (the
+    receipt is larger than a message may be); UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    ImportDebate: _aio.UnaryUnaryMultiCallable[_receipt_pb2.ImportDebateRequest, _receipt_pb2.ImportDebateResponse]
+    """Keeps a debate of another system under its id, to be read like any other. It is verified first: the receipt must be signed by
+    one of the keys, the events must be those that it is about, and each must follow from the one before. Nobody can steer it or give
+    feedback on it, memory and ratings do not learn of it, and `Debate.imported` says who imported it. The same again changes nothing.
+
+    Errors: INVALID_ARGUMENT (something is not as it was signed: which event, and how; the debate has no answer, or something still
+    followed from it); ALREADY_EXISTS `DEBATE_EXISTS` (another debate has this id); FAILED_PRECONDITION `DEBATE_BEING_DELETED` (a debate with
+    this id is); RESOURCE_EXHAUSTED (as of CreateDebate); UNAVAILABLE `STORE_UNAVAILABLE` or `DRAINING`.
+    """
+    ListReceiptKeys: _aio.UnaryUnaryMultiCallable[_receipt_pb2.ListReceiptKeysRequest, _receipt_pb2.ListReceiptKeysResponse]
+    """Lists the public keys by which receipts of this server are verified: the one that signs, those that did, and revoked ones.
+
+    Errors: FAILED_PRECONDITION `RECEIPT_KEY_UNUSABLE` (as of GetReceipt).
+    """
     GetAnalysis: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetAnalysisRequest, _orchestrator_pb2.GetAnalysisResponse]
     """Returns what is known about a completed debate besides its answer: what the answer rests on, where the agents disagree, what
     changed minds, and which kinds of issues were not taken up.
@@ -125,8 +148,8 @@ class OrchestratorServiceStub:
     before; the same `request_id` again changes nothing, also after new feedback. The ratings of the debate's agents count
     the latest feedback once; if the ratings service is unavailable, it is sent again until it has it.
 
-    Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED`; ALREADY_EXISTS
-    `REQUEST_ID_REUSED` (different feedback under this request id); UNAVAILABLE `STORE_UNAVAILABLE`.
+    Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED` or `DEBATE_IMPORTED` (it is of
+    another system); ALREADY_EXISTS `REQUEST_ID_REUSED` (different feedback under this request id); UNAVAILABLE `STORE_UNAVAILABLE`.
     """
     DeleteDebate: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.DeleteDebateRequest, _orchestrator_pb2.DeleteDebateResponse]
     """Deletes a debate that does not run, for good. Once this answers, no client can read it, whatever happens then. Its
@@ -434,6 +457,46 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def GetReceipt(
+        self,
+        request: _receipt_pb2.GetReceiptRequest,
+        context: _aio.ServicerContext[_receipt_pb2.GetReceiptRequest, _abc.Awaitable[_receipt_pb2.GetReceiptResponse]],
+    ) -> _abc.Awaitable[_receipt_pb2.GetReceiptResponse]:
+        """Returns the signed receipt of a completed debate. The same debate has the same receipt as long as the same key signs. An imported
+        debate has the one that it came with.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED`, `NO_RECEIPT_KEY` (this server has no key
+        that signs), `RECEIPT_KEY_UNUSABLE` (the key that it made for itself cannot be read, or none can be made) or `DEBATE_TOO_LARGE` (the
+        receipt is larger than a message may be); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def ImportDebate(
+        self,
+        request: _receipt_pb2.ImportDebateRequest,
+        context: _aio.ServicerContext[_receipt_pb2.ImportDebateRequest, _abc.Awaitable[_receipt_pb2.ImportDebateResponse]],
+    ) -> _abc.Awaitable[_receipt_pb2.ImportDebateResponse]:
+        """Keeps a debate of another system under its id, to be read like any other. It is verified first: the receipt must be signed by
+        one of the keys, the events must be those that it is about, and each must follow from the one before. Nobody can steer it or give
+        feedback on it, memory and ratings do not learn of it, and `Debate.imported` says who imported it. The same again changes nothing.
+
+        Errors: INVALID_ARGUMENT (something is not as it was signed: which event, and how; the debate has no answer, or something still
+        followed from it); ALREADY_EXISTS `DEBATE_EXISTS` (another debate has this id); FAILED_PRECONDITION `DEBATE_BEING_DELETED` (a debate with
+        this id is); RESOURCE_EXHAUSTED (as of CreateDebate); UNAVAILABLE `STORE_UNAVAILABLE` or `DRAINING`.
+        """
+
+    @_abc_1.abstractmethod
+    def ListReceiptKeys(
+        self,
+        request: _receipt_pb2.ListReceiptKeysRequest,
+        context: _aio.ServicerContext[_receipt_pb2.ListReceiptKeysRequest, _abc.Awaitable[_receipt_pb2.ListReceiptKeysResponse]],
+    ) -> _abc.Awaitable[_receipt_pb2.ListReceiptKeysResponse]:
+        """Lists the public keys by which receipts of this server are verified: the one that signs, those that did, and revoked ones.
+
+        Errors: FAILED_PRECONDITION `RECEIPT_KEY_UNUSABLE` (as of GetReceipt).
+        """
+
+    @_abc_1.abstractmethod
     def GetAnalysis(
         self,
         request: _orchestrator_pb2.GetAnalysisRequest,
@@ -456,8 +519,8 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         before; the same `request_id` again changes nothing, also after new feedback. The ratings of the debate's agents count
         the latest feedback once; if the ratings service is unavailable, it is sent again until it has it.
 
-        Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED`; ALREADY_EXISTS
-        `REQUEST_ID_REUSED` (different feedback under this request id); UNAVAILABLE `STORE_UNAVAILABLE`.
+        Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED` or `DEBATE_IMPORTED` (it is of
+        another system); ALREADY_EXISTS `REQUEST_ID_REUSED` (different feedback under this request id); UNAVAILABLE `STORE_UNAVAILABLE`.
         """
 
     @_abc_1.abstractmethod

@@ -59,8 +59,16 @@ def gateway() -> ScriptedGateway:
 
 
 @pytest.fixture
-async def orchestrator(gateway: ScriptedGateway, tmp_path: Path) -> AsyncIterator[Orchestrator]:
-    async with gateway.served() as server, orchestrating(tmp_path, server) as served:
+def orchestrator_settings() -> dict[str, Any]:
+    """The orchestrator's settings; a module that needs others has a fixture of its own."""
+    return {}
+
+
+@pytest.fixture
+async def orchestrator(
+    gateway: ScriptedGateway, tmp_path: Path, orchestrator_settings: dict[str, Any]
+) -> AsyncIterator[Orchestrator]:
+    async with gateway.served() as server, orchestrating(tmp_path, server, **orchestrator_settings) as served:
         yield served
 
 

@@ -15,6 +15,7 @@ from parley.orchestrator.engine.debate_deleter import DebateDeleter
 from parley.orchestrator.engine.inbox import INBOX, Inbox
 from parley.orchestrator.log.deletions import DELETIONS, Deletion, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
+from parley.orchestrator.log.imported_receipts import IMPORTED_RECEIPTS, ImportedReceiptStore
 from parley.orchestrator.log.index import COMPLETED, DEBATES, DebateIndex
 from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
@@ -41,7 +42,7 @@ from tests.support.real_services import free_address, ratings_at
 from tests.support.scripted_gateway import ScriptedGateway
 
 WITHIN = 10.0
-ALL = (DEBATES, INBOX, FEEDBACK, DELETIONS, DELIVERIES)
+ALL = (DEBATES, INBOX, FEEDBACK, DELETIONS, DELIVERIES, IMPORTED_RECEIPTS)
 
 
 async def rested(orchestrator: Orchestrator, **spec: Any) -> str:
@@ -214,6 +215,7 @@ def deletions(
         Inbox(documents),
         FeedbackStore(documents),
         DeliveryStore(documents),
+        ImportedReceiptStore(documents),
         DeletionStore(documents),
         services,
         clock or ManualClock(),
@@ -354,7 +356,7 @@ async def test_a_log_that_a_crash_left_without_its_debate_is_deleted_an_hour_lat
     tmp_path: Path, *, durable: bool
 ) -> None:
     async with backstage(tmp_path) as stage:
-        await stage.store.documents.prepare(FEEDBACK, DELIVERIES)
+        await stage.store.documents.prepare(FEEDBACK, DELIVERIES, IMPORTED_RECEIPTS)
         log = StoppingLog(stage.store.log, 1, durable=durable)
         taken_in = asyncio.create_task(stage.replica(log=log).create(LARGE))
         await log.stopped.wait()
@@ -370,7 +372,7 @@ async def test_a_log_that_a_crash_left_without_its_debate_is_deleted_an_hour_lat
 
 async def test_a_debate_that_came_to_be_is_kept_whatever_is_noted_of_it(tmp_path: Path) -> None:
     async with backstage(tmp_path) as stage, stage.replica() as replica:
-        await stage.store.documents.prepare(FEEDBACK, DELIVERIES)
+        await stage.store.documents.prepare(FEEDBACK, DELIVERIES, IMPORTED_RECEIPTS)
         debate = await replica.create(LARGE)
         assert not await begun(stage)
         await stage.comes_to(debate, COMPLETED)

@@ -12,6 +12,7 @@ from google.protobuf.any_pb2 import Any
 
 from parley.client import DebateSpec, DebateSummary, Event, ParleyClient, ParleyError, export
 from parley.v1.event_pb2 import StepSucceeded
+from parley.v1.orchestrator_pb2 import ReadLogResponse
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator, scripted
 
 
@@ -28,12 +29,14 @@ async def test_the_result_of_a_step_that_only_a_newer_contract_knows_is_written_
             assert await export(parley, tmp_path / "out.zip", [DEBATE_ID]) == 1
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         lines = archive.read(f"{DEBATE_ID}/events.jsonl").decode().splitlines()
+        log = archive.read(f"{DEBATE_ID}/log.pb")
     (line,) = [json.loads(each) for each in lines if '"newer"' in each]
-    assert line["event"]["step_succeeded"] == {
+    assert line["step_succeeded"] == {
         "digest": "x",
         "value": {"@type": result.type_url, "value": base64.b64encode(result.value).decode()},
     }
-    assert Event.FromString(base64.b64decode(line["stored"])).step_succeeded.value == result
+    stored = [Event.FromString(each) for each in ReadLogResponse.FromString(log).events]
+    assert [each.step_succeeded.value for each in stored if each.key == "newer"] == [result]
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "deb-20260101-000000-aaaaaaaa/..", "C:x", ""])
@@ -61,7 +64,17 @@ async def test_a_debate_that_is_named_twice_is_written_once(tmp_path: Path) -> N
             await parley.create_debate(DebateSpec(question="Which?"))
             assert await export(parley, tmp_path / "out.zip", [DEBATE_ID, DEBATE_ID]) == 1
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
-        assert sorted(archive.namelist()) == [f"{DEBATE_ID}/events.jsonl", f"{DEBATE_ID}/report.md"]
+        files = [
+            "README.md",
+            "answer.md",
+            "log.pb",
+            "log-after.pb",
+            "report.md",
+            "report.html",
+            "events.jsonl",
+        ]
+        assert archive.namelist() == [f"{DEBATE_ID}/{each}" for each in files]
+        assert "There is no receipt" in archive.read(f"{DEBATE_ID}/README.md").decode()
 
 
 async def test_a_debate_that_was_deleted_since_it_was_listed_is_passed_over(

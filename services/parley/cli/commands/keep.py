@@ -29,11 +29,13 @@ async def delete_debate(server: str | None, debate_id: str, *, ratings: bool, is
     print_line(f"Deleted {found}.{rest}")
 
 
-async def export_debates(server: str | None, file: Path, debate_ids: Sequence[str]) -> None:
+async def export_debates(server: str | None, output: Path | None, debate_ids: Sequence[str]) -> None:
     """Write debates into a ZIP file. Raise CommandError."""
-    check_output_path("FILE", file)
+    if output is not None:
+        check_output_path("--output", output)
     async with connect_orchestrator(server) as (_, parley):
         named = [await find_debate_id(parley, each) for each in debate_ids]
+        file = output or Path(f"{named[0]}.zip" if len(named) == 1 else "debates.zip")
         count = await export(parley, file, named)
     print_line(f"Wrote {count} debate{'' if count == 1 else 's'} to {file}.")
 

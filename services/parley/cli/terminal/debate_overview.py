@@ -19,7 +19,7 @@ from parley.cli.terminal.words import (
 )
 from parley.client import Debate, DebateStatus
 from parley.runtime.work_words import ending_text
-from parley.v1.debate_pb2 import Feedback
+from parley.v1.debate_pb2 import Feedback, ImportedDebate
 
 _QUESTION_WIDTH: Final = 60
 _TEXT_WIDTH: Final = 76
@@ -32,6 +32,8 @@ def overview_lines(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
     can run the debate.
     """
     yield from _head_lines(debate, alone=alone)
+    if debate.HasField("imported"):
+        yield f"Imported   {import_text(debate.imported)}"
     yield f"Created    {local_time_text(debate.create_time)}"
     yield f"Updated    {local_time_text(debate.update_time)}"
     usage = debate.usage
@@ -43,6 +45,14 @@ def overview_lines(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
     if debate.HasField("feedback"):
         yield f"Feedback   {feedback_text(debate.feedback)}"
     yield from _problem_lines(debate, hint, alone=alone)
+
+
+def import_text(imported: ImportedDebate) -> str:
+    """Return how a debate of another system came here."""
+    by = f" by {imported.imported_by}" if imported.imported_by else ""
+    return (
+        f"{local_time_text(imported.import_time)}{by}, to be read only; signed by the key {imported.key_id}"
+    )
 
 
 def _head_lines(debate: Debate, *, alone: bool) -> Iterable[str]:

@@ -105,7 +105,7 @@ def debate_rows(found: Sequence[DebateSummary], *, interrupted: bool, narrow: bo
     """
     rows: list[tuple[str, ...]] = [("ID", "STATUS", "CREATED", "QUESTION")]
     for each in found:
-        status = status_text(each.status, interrupted=interrupted)
+        status = status_text(each.status, interrupted=interrupted) + (", imported" if each.imported else "")
         rows.append(
             (each.id, status, local_time_text(each.create_time), one_line(each.question, _QUESTION_WIDTH))
         )

@@ -66,6 +66,7 @@ def summary_to_proto(record: DebateRecord) -> orchestrator_pb2.DebateSummary:
         create_time=created,
         update_time=updated,
         cost_micros=record.cost_micros,
+        imported=bool(record.imported),
     )
 
 

@@ -8,6 +8,7 @@ from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.feedback import Feedback
 from parley.orchestrator.model.spec import participants_of
 from parley.orchestrator.model.times import timestamp
+from parley.runtime.errors import failed_precondition
 from parley.runtime.validation import DEBATE_ID, Violations
 from parley.v1 import debate_pb2, orchestrator_pb2
 
@@ -36,7 +37,10 @@ def feedback_of(
     debate_format: Format | None,
     now: datetime,
 ) -> Feedback:
-    """Return the feedback in a request, on a debate."""
+    """Return the feedback in a request, on a debate. Raise ParleyError if the debate is of another system."""
+    if debate.HasField("imported"):
+        message = f"debate {debate.id} was imported; give feedback where it was held"
+        raise failed_precondition("DEBATE_IMPORTED", message)
     is_recorded = debate_format is None or debate_format.is_recorded
     is_rated = is_recorded and not debate.demonstration
     agents = tuple(each.id for each in participants_of(debate)) if is_rated else ()

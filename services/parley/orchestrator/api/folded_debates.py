@@ -11,7 +11,7 @@ from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import read_events, read_events_after
 from parley.runtime.errors import not_found
 from parley.storage.ports import Log
-from parley.v1.debate_pb2 import Debate
+from parley.v1.debate_pb2 import Debate, ImportedDebate
 
 _CACHE_BYTES: Final = 32 * 1024 * 1024
 _OVERHEAD_BYTES: Final = 8 * 1024
@@ -43,22 +43,28 @@ class FoldedDebates:
         """Return a debate as `get` does, and the bytes of its log, by which work on all of it is large or not."""
         with map_store_errors():
             known = self._folds.get((tenant, debate))
-            events = None if known is None else await read_events_after(self._log, known.last)
+            events = None if known is None else await read_events_after(self._log, tenant, known.last)
             if events is None:
                 known, events = None, await read_events(self._log, tenant, debate)
             # Looked at after the log: a debate that is being deleted is out of the index before its log is.
-            is_there = (known or events) and await self._index.get(tenant, debate)
-        if not is_there:
+            record = await self._index.get(tenant, debate) if known or events else None
+        if record is None:
             self._drop((tenant, debate))
             raise not_found("debate", debate)
-        return self._fold_and_keep((tenant, debate), known, events)
+        return self._fold_and_keep((tenant, debate), known, events, record.import_note())
 
     def _fold_and_keep(
-        self, key: tuple[str, str], known: DebateFold | None, events: Sequence[Envelope]
+        self,
+        key: tuple[str, str],
+        known: DebateFold | None,
+        events: Sequence[Envelope],
+        imported: ImportedDebate | None,
     ) -> tuple[Debate, int]:
         self._drop(key)  # before its size changes
         if known is None:
             known = DebateFold(events)
+            if imported is not None:
+                known.debate.imported.CopyFrom(imported)
         else:
             known.extend(events)
         self._keep(key, known)

@@ -16,7 +16,13 @@ from parley.orchestrator.log.feedback import Feedback
 from parley.runtime.errors import failed_precondition
 from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 from parley.runtime.validation import Violations
-from parley.v1.debate_pb2 import DEBATE_STATUS_CANCELLED, Contribution, Debate, FailedContribution
+from parley.v1.debate_pb2 import (
+    DEBATE_STATUS_CANCELLED,
+    DEBATE_STATUS_COMPLETED,
+    Contribution,
+    Debate,
+    FailedContribution,
+)
 from parley.v1.orchestrator_pb2 import (
     DEBATE_VIEW_SUMMARY,
     DebateView,
@@ -52,6 +58,14 @@ def check_size(message: Message, debate: str, otherwise: str) -> None:
         text = f"{debate} takes {size:,} bytes, and one message at most {MAX_MESSAGE_BYTES:,}; {otherwise}"
         numbers = {"bytes": str(size), "max_bytes": str(MAX_MESSAGE_BYTES)}
         raise failed_precondition("DEBATE_TOO_LARGE", text, numbers)
+
+
+def require_completed(debate: Debate, what: str) -> Debate:
+    """Return a debate, if it is completed. Raises ParleyError for any other."""
+    if debate.status != DEBATE_STATUS_COMPLETED:
+        message = f"debate {debate.id} is {status_word(debate)}; only a completed one {what}"
+        raise failed_precondition("DEBATE_NOT_COMPLETED", message)
+    return debate
 
 
 def debate_response(

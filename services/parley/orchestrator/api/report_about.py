@@ -14,7 +14,13 @@ from parley.orchestrator.model.tasks import phase_of
 from parley.orchestrator.model.times import time_of
 from parley.runtime.safe_markdown import inline, list_item, moment, quote, span, table
 from parley.v1.agent_pb2 import Agent, Usage
-from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Debate, FailedContribution, Waiting
+from parley.v1.debate_pb2 import (
+    DEBATE_STATUS_COMPLETED,
+    Debate,
+    FailedContribution,
+    ImportedDebate,
+    Waiting,
+)
 
 _ENDINGS: Final = {
     TOTAL_TIMEOUT: "its time limit was reached",
@@ -40,6 +46,14 @@ def status_lines(page: ReportPage) -> Iterator[str]:
         yield inline(line)
     if debate.demonstration:
         yield f"Demonstration: {DEMONSTRATION}"
+    if debate.HasField("imported"):
+        yield _describe_import(debate.imported)
+
+
+def _describe_import(imported: ImportedDebate) -> str:
+    by = f" by {inline(imported.imported_by)}" if imported.imported_by else ""
+    when = moment(time_of(imported.import_time))
+    return f"Imported: from another system{by} on {when}; its receipt was signed by the key {inline(imported.key_id)}"
 
 
 def _describe_failure(page: ReportPage) -> str:

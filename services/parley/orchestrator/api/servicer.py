@@ -11,10 +11,11 @@ import grpc
 
 from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.api.agents import AgentServicer
-from parley.orchestrator.api.conversion import status_word, summary_to_proto, with_answer, without_texts
+from parley.orchestrator.api.conversion import summary_to_proto, with_answer, without_texts
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
 from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.hooks import HookServicer
+from parley.orchestrator.api.imports import ImportServicer
 from parley.orchestrator.api.interventions import intervention_event
 from parley.orchestrator.api.keys import KeyServicer
 from parley.orchestrator.api.listing import listing_of
@@ -28,14 +29,17 @@ from parley.orchestrator.api.reading import (
     debate_response,
     report_response,
     report_responses,
+    require_completed,
     wants_full_view,
 )
+from parley.orchestrator.api.receipts import ReceiptKeys
 from parley.orchestrator.api.requests import check_id, digest_content, most_found_characters, resolve_request
 from parley.orchestrator.api.route_warnings import budget_warnings, context_warnings
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.delivery.channels.channels import Channels
 from parley.orchestrator.delivery.tenant_hooks import TenantHooks
 from parley.orchestrator.engine.debate_deleter import DebateDeleter
+from parley.orchestrator.engine.debate_importer import DebateImporter
 from parley.orchestrator.engine.feedback_reporter import FeedbackReporter
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.intake import Intake
@@ -65,7 +69,7 @@ from parley.runtime.request_reading import request_bytes
 from parley.runtime.validation import REQUEST_ID
 from parley.storage.ports import Log
 from parley.v1 import event_pb2, orchestrator_pb2
-from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Debate, DebateSpec
+from parley.v1.debate_pb2 import Debate, DebateSpec
 from parley.v1.orchestrator_pb2 import StepDelta
 
 if TYPE_CHECKING:  # imported on use: most orchestrators read no page
@@ -81,7 +85,7 @@ _LOG_PAGE = 20
 
 
 @dataclass(slots=True)
-class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServicer):
+class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServicer, ImportServicer):
     """Answers for debates.
 
     Attributes:
@@ -109,6 +113,8 @@ class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServi
     agents: ClientGateway
     memory: ClientMemory
     ratings: ClientRatings
+    receipt_keys: ReceiptKeys
+    importer: DebateImporter
     draining: Draining
     owner: str
     reader_seconds: float
@@ -227,13 +233,12 @@ class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServi
         self, request: orchestrator_pb2.WatchDebateRequest, context: _WatchContext
     ) -> AsyncGenerator[WatchItem, None]:
         owner = dict(context.invocation_metadata() or ()).get(OWNER_KEY)
+        tenant, debate = current_tenant(), request.debate_id
         if owner is None:
-            return self.watcher.watch(
-                current_tenant(), request.debate_id, request.after_sequence, text=request.text_deltas
-            )
+            return self.watcher.watch(tenant, debate, request.after_sequence, text=request.text_deltas)
         if owner != self.owner:
             raise failed_precondition("NOT_OWNER", f"{self.owner} is here, not {owner!r}")
-        return self.watcher.stream_text(current_tenant(), request.debate_id)
+        return self.watcher.stream_text(tenant, debate)
 
     def _encode(self, each: WatchItem, after: int) -> tuple[orchestrator_pb2.WatchDebateResponse, int]:
         """Return a message and its bytes, 0 for a message that is surely small."""
@@ -325,7 +330,7 @@ class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServi
         """Return what is known about a debate besides its answer."""
         debate_id = check_id("debate_id", request.debate_id)
         found, size = await self.debates.get_with_size(current_tenant(), debate_id)
-        debate = _require_completed(found, "has an analysis")
+        debate = require_completed(found, "has an analysis")
         from parley.orchestrator.api.analysis import analysis_of
 
         return await in_thread_if_large(size, partial(analysis_of, debate, self._format_of(debate)))
@@ -337,7 +342,7 @@ class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServi
     ) -> orchestrator_pb2.SubmitFeedbackResponse:
         """Record a person's feedback on a debate."""
         check_feedback(request)
-        debate = _require_completed(await self._get_debate(request.debate_id), "takes feedback")
+        debate = require_completed(await self._get_debate(request.debate_id), "takes feedback")
         now = self.intake.clock.now()
         feedback = feedback_of(request, current_tenant(), debate, self._format_of(debate), now)
         with map_store_errors():
@@ -408,7 +413,7 @@ class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServi
         if (subject := self.formats.get(spec.format).subject) is None:
             return None
         debate_id = subject.debate_id(spec)
-        debate = _require_completed(await self._get_debate(debate_id), "can be evaluated")
+        debate = require_completed(await self._get_debate(debate_id), "can be evaluated")
         subject.apply(spec, with_answer(debate, self._format_of(debate), alone=True))
         return debate_id
 
@@ -437,14 +442,6 @@ class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServi
         if not there:
             message = f"the log of {debate} does not reach sequence {after}"
             raise ParleyError(grpc.StatusCode.OUT_OF_RANGE, "AFTER_END", message)
-
-
-def _require_completed(debate: Debate, what: str) -> Debate:
-    """Return a debate, if it is completed. Raises ParleyError for any other."""
-    if debate.status != DEBATE_STATUS_COMPLETED:
-        message = f"debate {debate.id} is {status_word(debate)}; only a completed one {what}"
-        raise failed_precondition("DEBATE_NOT_COMPLETED", message)
-    return debate
 
 
 def _watch_response(each: StepDelta | Heartbeat, after: int) -> orchestrator_pb2.WatchDebateResponse:

@@ -12,6 +12,7 @@ from parley.orchestrator.delivery.deliveries import DeliveryStore
 from parley.orchestrator.engine.inbox import Inbox
 from parley.orchestrator.log.deletions import Deletion, DeletionStore
 from parley.orchestrator.log.feedback import FeedbackStore
+from parley.orchestrator.log.imported_receipts import ImportedReceiptStore
 from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateIndex, DebateRecord
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
@@ -48,6 +49,7 @@ class DebateDeleter:
     inbox: Inbox
     feedback: FeedbackStore
     deliveries: DeliveryStore
+    imported_receipts: ImportedReceiptStore
     store: DeletionStore
     services: Services
     clock: Clock
@@ -142,6 +144,7 @@ class DebateDeleter:
         await self.inbox.delete_for_debate(deletion.key)
         await self.feedback.delete_for_debate(deletion.tenant, deletion.debate)
         await self.deliveries.delete_for_debate(deletion.tenant, deletion.debate)
+        await self.imported_receipts.delete(deletion.tenant, deletion.debate)
         with label_scope(tenant=deletion.tenant, debate=deletion.debate):
             try:
                 await self.services.memory.forget_debate(deletion.debate)

@@ -60,6 +60,11 @@ class DeletionStore:
         deletion = Deletion(tenant, debate, ratings=False)
         await self._documents.insert(DELETIONS, deletion.key, {**asdict(deletion), "begun": now})
 
+    async def is_deleting(self, tenant: str, debate: str) -> bool:
+        """Return whether a debate's data is being removed."""
+        found = await self._documents.get(DELETIONS, record_key(tenant, debate))
+        return found is not None and found.fields.get("place") is not None
+
     async def list_started(self, before: str) -> Sequence[Deletion]:
         """Return up to 1,000 debates whose log was started before a time and which may have no record."""
         found = await self._documents.find(DELETIONS, {"begun": Below(before)}, limit=_PAGE_SIZE)

@@ -1,6 +1,5 @@
 """An event as the log stores it: the serialized message of the contract, chained to the previous event by its hash."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,14 +9,11 @@ from google.protobuf.message import DecodeError, Message
 
 from parley.orchestrator.log.events import CorruptEventError, Payload, is_ignorable, kind_of
 from parley.orchestrator.model.times import duration, seconds_of, time_of, timestamp
+from parley.receipts import chain
 from parley.v1 import event_pb2
 
-GENESIS: Final = bytes(32)
+GENESIS: Final = chain.GENESIS
 """The hash before the first event."""
-
-_HASH_FIELD: Final = b"\x7a\x20"
-"""Field 15, 32 bytes long: the tag of the hash, which is the last field of the stored bytes."""
-_HASH_BYTES: Final = len(_HASH_FIELD) + 32
 _MAX_BYTES: Final = 10_000_000
 """Bytes of events that are recorded together. With the rest of their record, less than any store refuses."""
 
@@ -137,8 +133,8 @@ def seal(
         sealed.owner_time.CopyFrom(duration(owner_seconds))
     sealed.MergeFrom(event)
     body = sealed.SerializeToString()
-    sealed.hash = _chain_hash(before, body)
-    return _wrap(body + _HASH_FIELD + sealed.hash, sealed, time.astimezone(UTC))
+    sealed.hash = chain.chain_hash(before, body)
+    return _wrap(body + chain.HASH_FIELD + sealed.hash, sealed, time.astimezone(UTC))
 
 
 def open_entry(entry: bytes, before: bytes | None) -> Envelope:
@@ -152,8 +148,8 @@ def open_entry(entry: bytes, before: bytes | None) -> Envelope:
         time = time_of(event.time)
     except (DecodeError, ValueError) as error:  # ValueError: an invalid time
         raise CorruptEventError(f"stored event is damaged: {error}") from error
-    sealed = entry[-_HASH_BYTES:] == _HASH_FIELD + event.hash
-    if not sealed or (before is not None and _chain_hash(before, entry[:-_HASH_BYTES]) != event.hash):
+    sealed = entry[-chain.HASH_BYTES :] == chain.HASH_FIELD + event.hash
+    if not sealed or (before is not None and not chain.follows(entry, before)):
         message = f"event {event.sequence} of {event.debate_id} does not follow from the event before it"
         raise CorruptEventError(message)
     return _wrap(entry, event, time)
@@ -162,7 +158,3 @@ def open_entry(entry: bytes, before: bytes | None) -> Envelope:
 def _wrap(entry: bytes, event: event_pb2.Event, time: datetime) -> Envelope:
     kind = event.WhichOneof("payload") or ""
     return Envelope(entry, event, time, kind, getattr(event, kind) if kind else None)
-
-
-def _chain_hash(before: bytes, body: bytes) -> bytes:
-    return hashlib.sha256(before + body).digest()

@@ -24,6 +24,7 @@ from parley.storage.ports import (
     Order,
     Where,
 )
+from parley.v1.debate_pb2 import ImportedDebate
 from parley.v1.event_pb2 import DebateCreated
 
 PENDING = "PENDING"
@@ -93,6 +94,7 @@ class DebateRecord:
         cost_micros: Cost so far, in millionths of a US dollar, when its owner last wrote the record; None if a price is unknown, or if
             no version that writes it has run the debate.
         document_bytes: Bytes of its context documents, and of what research may find for it at most; 0 also if an older version has written the record.
+        imported: The contract's `ImportedDebate` (base64), if it is of another system; else empty.
         due: If it waits for a person without an owner: when it needs an owner again at the latest, as in `updated`.
         news: When its status was last written, as in `updated`, and a random part: until hooks are told of what its log has since.
             None: they were, as far as `told`, the sequence of an event.
@@ -121,6 +123,7 @@ class DebateRecord:
     news: str | None = None
     told: int = 0
     cost_micros: int | None = None
+    imported: str = ""
 
     @property
     def accepted_at(self) -> datetime:
@@ -140,6 +143,10 @@ class DebateRecord:
     def opening_event(self) -> DebateCreated | None:
         """Return the payload of the first event, or None if the log is known to contain it."""
         return DebateCreated.FromString(base64.b64decode(self.opening)) if self.opening else None
+
+    def import_note(self) -> ImportedDebate | None:
+        """Return how the debate came here from another system, or None if it is of this one."""
+        return ImportedDebate.FromString(base64.b64decode(self.imported)) if self.imported else None
 
 
 def opening_text(created: DebateCreated) -> str:

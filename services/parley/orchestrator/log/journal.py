@@ -95,9 +95,12 @@ async def read_events(log: Log, tenant: str, debate: str) -> list[Envelope]:
     return await _read_from(log, log_name(tenant, debate), 0, GENESIS)
 
 
-async def read_events_after(log: Log, last: Envelope) -> list[Envelope] | None:
-    """Return the events of a debate after `last`, checked as in `read_events`; None if the log does not contain `last`."""
-    name, place = log_name(last.tenant, last.debate), last.sequence
+async def read_events_after(log: Log, tenant: str, last: Envelope) -> list[Envelope] | None:
+    """Return the events of a tenant's debate after `last`, checked as in `read_events`; None if the log does not contain `last`.
+
+    Events of an imported debate name the tenant that it had.
+    """
+    name, place = log_name(tenant, last.debate), last.sequence
     records = await log.read(name, place - 1, _PAGE)
     if not records or records[0].entries[place - records[0].first :][:1] != (last.entry,):
         return None

@@ -2,13 +2,25 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
 from playwright.async_api import Page, expect
 
+from parley.client import ParleyClient
+from parley.receipts.keys import create_ring
+from parley.receipts.verification import verify_receipt
 from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import Edge
 from tests.support.browser import find_serious_faults
+from tests.support.receipts import OLD, pem_of, signed_debate
 from tests.support.scripted_gateway import ScriptedGateway
+
+
+@pytest.fixture
+def orchestrator_settings(tmp_path: Path) -> dict[str, Any]:
+    (tmp_path / "key.pem").write_text(pem_of(OLD))
+    return {"receipt_keys": str(tmp_path / "key.pem")}
 
 
 async def test_the_answer_comes_first_then_how_sure_it_is_and_all_that_was_said(
@@ -45,12 +57,12 @@ async def test_a_link_within_the_page_leaves_what_is_open_as_it_is(page: Page, e
     assert await page.evaluate(asked) == 1
 
 
-async def test_report_and_debate_are_downloaded(page: Page, edge: Edge, tmp_path: Path) -> None:
+async def test_report_receipt_and_debate_are_downloaded(page: Page, edge: Edge, tmp_path: Path) -> None:
     debate = await edge.create()
     await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
     await page.goto(f"/debates/{debate}/result")
     found = {}
-    for name in ("Report (Markdown)", "Debate (JSON)"):
+    for name in ("Report (Markdown)", "Debate (JSON)", "Receipt (signed)"):
         async with page.expect_download() as download:
             await page.get_by_role("button", name=name).click()
         path = tmp_path / (await download.value).suggested_filename
@@ -63,6 +75,17 @@ async def test_report_and_debate_are_downloaded(page: Page, edge: Edge, tmp_path
     assert "Is water wet?" in found[f"{debate}.md"]
     assert "<title>Is water wet?" in page_of_report.read_text()
     assert json.loads(found[f"{debate}.json"])["id"] == debate
+    assert verify_receipt(found[f"{debate}.receipt.json"], create_ring([OLD]).keys).debate_id == debate
+
+
+async def test_a_debate_of_another_system_says_so(page: Page, edge: Edge) -> None:
+    foreign = signed_debate()
+    async with ParleyClient(edge.orchestrator.server.address) as parley:
+        kept = await parley.import_debate(foreign.receipt, create_ring([OLD]).keys, foreign.log_file)
+    await page.goto("/")
+    await expect(page.get_by_role("row").filter(has_text="imported")).to_be_visible()
+    await page.goto(f"/debates/{kept.debate_id}/result")
+    await expect(page.get_by_text("Imported from another system on 20")).to_be_visible()
 
 
 async def test_a_debate_without_an_answer_leads_to_its_watch(

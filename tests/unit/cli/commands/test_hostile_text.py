@@ -54,6 +54,12 @@ CASES: dict[str, list[list[str]]] = {
         ["report", DEBATE_ID, "--html", SERVER],
         ["report", DEBATE_ID, "-o", f"{NAME}/r.md", SERVER],
     ],
+    "receipt": [["receipt", DEBATE_ID, SERVER], ["receipt", DEBATE_ID, "-o", f"{NAME}/r.json", SERVER]],
+    "verify": [
+        ["verify", FILE, SERVER],
+        ["verify", FILE, "--keys", FILE],
+        ["verify", HOSTILE, "--log", HOSTILE, "--answer", HOSTILE, SERVER],
+    ],
     "analysis": [["analysis", DEBATE_ID, SERVER], ["analysis", DEBATE_ID, "--json", SERVER]],
     "agents": [["agents", SERVER], ["agents", "--json", SERVER], ["agents", "-c", FILE]],
     "roles": [["roles", "-c", FILE], ["roles", "--json"]],
@@ -124,7 +130,12 @@ CASES: dict[str, list[list[str]]] = {
     "answer": [["answer", DEBATE_ID, "yes", SERVER], ["answer", DEBATE_ID, "--to", HOSTILE, "yes", SERVER]],
     "approve": [["approve", DEBATE_ID, HOSTILE, SERVER], ["approve", DEBATE_ID, "--no", SERVER]],
     "delete": [["delete", DEBATE_ID, "-y", SERVER], ["delete", DEBATE_ID, SERVER]],
-    "export": [["export", f"{NAME}.zip", SERVER], ["export", f"{NAME}/x.zip", DEBATE_ID, SERVER]],
+    "export": [["export", "-o", f"{NAME}.zip", SERVER], ["export", "-o", f"{NAME}/x.zip", DEBATE_ID, SERVER]],
+    "import": [
+        ["import", FILE, SERVER],
+        ["import", HOSTILE, "--keys", FILE, SERVER],
+        ["import", HOSTILE, SERVER],
+    ],
     "open": [
         ["open", "--print", "--edge", f"http://[{HOSTILE}"],
         ["open", "--print", "--edge", f"http://127.0.0.1:1/{HOSTILE}"],

@@ -107,6 +107,7 @@ function toRow(debate) {
       "td",
       { class: "question" },
       h("a", { href: `/debates/${encodeURIComponent(debate.id)}` }, h("bdi", {}, printable(debate.question ?? "") || debate.id)),
+      debate.imported ? h("span", { class: "label" }, "imported") : null,
       labels.map(([name, value]) => h("span", { class: "label" }, printable(`${name}=${value}`))),
     ),
     h("td", {}, debate.format),

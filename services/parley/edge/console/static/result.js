@@ -29,6 +29,7 @@ export async function open(page) {
     main,
     h("h1", {}, h("bdi", {}, question)),
     h("p", {}, h("a", { href: `/debates/${encodeURIComponent(debateId)}` }, "How the debate went")),
+    debate.imported ? h("p", { class: "hint" }, describeImport(debate.imported)) : null,
     h("section", { class: "answer", "aria-label": "The answer" }, h("h2", {}, "Answer"), createText(answer.markdown ?? "")),
     createDownloads(debate, page),
     later,
@@ -48,6 +49,15 @@ export async function open(page) {
     },
     signal,
   );
+}
+
+/**
+ * @param {any} imported
+ * @returns {string}
+ */
+function describeImport({ importedBy, importTime, keyId }) {
+  const by = importedBy ? ` by ${printable(importedBy)}` : "";
+  return `Imported from another system${by} on ${importTime.slice(0, 10)}, to be read only. The key ${printable(keyId)} signed its receipt.`;
 }
 
 /**
@@ -244,6 +254,7 @@ function createDownloads({ id: debateId, spec }, { signal, notify }) {
     return h("button", { type: "button", onclick: start }, text);
   };
   const readReport = async () => (await call("GetReport", { debateId }, signal)).markdown ?? "";
+  const readReceipt = async () => (await call("GetReceipt", { debateId }, signal)).receipt ?? "";
   const readDecision = async () => (await call("GetDecision", { debateId }, signal)).markdown ?? "";
   const readDebate = async () => JSON.stringify((await call("GetDebate", { debateId }, signal)).debate, null, 2);
   return h(
@@ -252,6 +263,7 @@ function createDownloads({ id: debateId, spec }, { signal, notify }) {
     h("a", { class: "button", href: `/v1/debates/${encodeURIComponent(debateId)}/report.html`, download: `${debateId}.html` }, "Report (one HTML file)"),
     download("Report (Markdown)", `${debateId}.md`, "text/markdown", readReport),
     spec?.format?.startsWith("moderated") ? download("Decision (Markdown)", `${debateId}-decision.md`, "text/markdown", readDecision) : null,
+    download("Receipt (signed)", `${debateId}.receipt.json`, "application/json", readReceipt),
     download("Debate (JSON)", `${debateId}.json`, "application/json", readDebate),
   );
 }
