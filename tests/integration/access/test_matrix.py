@@ -273,6 +273,8 @@ PATHS: Final[Mapping[str, tuple[str, str, object]]] = {
     "/v1/debates/{debate_id}/events": ("GET", "WatchDebate", None),
     "/v1/debates/{debate_id}/report.md": ("GET", "StreamReport", None),
     "/v1/debates/{debate_id}/report.html": ("GET", "StreamReport", None),
+    "/v1/debates/{debate_id}/receipt.json": ("GET", "GetReceipt", None),
+    "/.well-known/parley-receipt-keys.json": ("GET", "ListReceiptKeys", None),
     "/console/ticket": ("POST", "ListDebates", {}),
 }
 """What the edge answers besides RPCs, each with the RPC that it calls first."""
