@@ -121,7 +121,7 @@ def running_address() -> str | None:
 
 def open_own_keys() -> AbstractAsyncContextManager["KeyStore"]:
     """Open the API keys of our data folder, or of the store in PARLEY_STORE, also while a system runs on it."""
-    from parley.orchestrator.keys.store import open_keys
+    from parley.orchestrator.audit.key_store import open_keys
 
     return open_keys(default_store())
 

@@ -89,6 +89,7 @@ __all__ = [
     "outcomes",
     "panel_settings",
     "until",
+    "until_at_rest",
     "with_fields",
     "with_spec",
 ]
@@ -229,6 +230,16 @@ async def until(condition: Callable[[], Awaitable[Any]], what: str, within: floa
     except TimeoutError:
         raise AssertionError(f"it never came to this: {what}") from None
     return found
+
+
+async def until_at_rest(store: Store, tenant: str, debate: str) -> None:
+    """Wait until a debate that has ended can be deleted: what follows its answer is done."""
+
+    async def is_at_rest() -> bool:
+        record = await DebateIndex(store.documents, "").get(tenant, debate)
+        return record is not None and record.is_resting
+
+    await until(is_at_rest, "the debate is at rest")
 
 
 class StoppingLog(PassingLog):

@@ -13,6 +13,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.v1 import (
     agent_pb2,
+    audit_pb2,
     convergence_pb2,
     debate_pb2,
     gateway_pb2,
@@ -155,6 +156,7 @@ _SPECIAL: Sequence[Message] = (
     receipt_pb2.ImportDebateRequest(
         receipt=signed_debate().receipt, keys=ring().keys, log=signed_debate().log_file
     ),
+    audit_pb2.ListAuditEntriesRequest(page_size=3, subject="ann", acts=[audit_pb2.AUDIT_ACT_CREATE_DEBATE]),
     # Of another debate, since the others ask about this one.
     orchestrator_pb2.DeleteDebateRequest(debate_id="deb-20260101-000000-bbbbbbbb", ratings=True),
 )

@@ -38,6 +38,7 @@ from parley.v1.access_pb2 import (
     queue,
 )
 from parley.v1.arena_pb2 import ArenaSettings
+from parley.v1.audit_pb2 import AUDIT_ACT_UNSPECIFIED, act
 from parley.v1.debate_pb2 import Clarifications, DebateLimits
 from parley.v1.evaluation_pb2 import EvaluationSettings
 from parley.v1.event_pb2 import Event, ignorable, in_no_kept_log, not_in_state, without_line
@@ -62,6 +63,17 @@ UNBOUNDED = {
 def test_every_rpc_names_the_role_that_its_callers_need(method: MethodDescriptor) -> None:
     assert method.GetOptions().Extensions[needs] != ACCESS_ROLE_UNSPECIFIED, (
         f"{method.full_name}: add `option (needs) = ACCESS_ROLE_…;` to the RPC, or no caller may use it"
+    )
+
+
+@pytest.mark.parametrize(
+    "method",
+    [each for each in METHODS if each.containing_service.name == "OrchestratorService"],
+    ids=lambda each: each.name,
+)
+def test_every_rpc_of_the_orchestrator_says_what_it_is_to_the_audit_log(method: MethodDescriptor) -> None:
+    assert method.GetOptions().Extensions[act] != AUDIT_ACT_UNSPECIFIED, (
+        f"{method.full_name}: add `option (act) = AUDIT_ACT_…;`, NONE if nothing of it is to be recorded"
     )
 
 

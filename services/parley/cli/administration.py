@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from parley.cli.execute import execute
-from parley.cli.input.parameters import Address, DebateId, debate_argument, json_option, server_option
+from parley.cli.input.parameters import Address, Count, DebateId, debate_argument, json_option, server_option
 
 _PATH: Final = click.Path(path_type=Path)
 _orchestrator_option = server_option("orchestrator")
@@ -93,9 +93,6 @@ def open_(debate_id: str | None, edge: str | None, server: str, only_print: bool
     execute(open_console(edge, server, debate_id, only_print=only_print))
 
 
-STORAGE_COMMANDS: Final = (delete, export, import_, backup, restore, open_)
-
-
 _store_option = server_option("orchestrator", "the store of PARLEY_STORE")
 
 
@@ -176,3 +173,38 @@ def revoke_key(key_id: str, server: str | None) -> None:
     from parley.cli.commands import keys
 
     execute(keys.revoke_key(server, key_id))
+
+
+_time = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
+
+
+@click.command("audit")
+@click.option("--limit", type=Count(10_000), default=50, show_default=True, help="Entries at most.")
+@click.option("--since", metavar="TIME", type=_time, help="Only entries from this time on (UTC).")
+@click.option("--before", metavar="TIME", type=_time, help="Only entries before this time (UTC).")
+@click.option("--subject", default="", metavar="NAME", help="Only what this caller did.")
+@click.option("--debate", "debate_id", default="", metavar="ID", help="Only what was done with this debate.")
+@click.option(
+    "--act",
+    "acts",
+    metavar="NAME",
+    multiple=True,
+    help="Only acts of this kind, such as delete-debate; may be given several times.",
+)
+@click.option(
+    "--holds",
+    "noted_hash",
+    default="",
+    metavar="HASH",
+    help="Fail unless the log has the entry with this hash, such as its end as printed earlier.",
+)
+@json_option
+@_orchestrator_option
+def audit(as_json: bool, server: str | None, **options: Any) -> None:  # noqa: FBT001
+    """List who did what, newest first, and say whether the log was changed."""
+    from parley.cli.commands.audit import AuditOptions, list_audit_entries
+
+    execute(list_audit_entries(server, AuditOptions(**options), as_json=as_json))
+
+
+STORAGE_COMMANDS: Final = (delete, export, import_, backup, restore, open_, audit)

@@ -5,12 +5,12 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Final
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
+from parley.client.audit import AuditClient
 from parley.client.connection import create_request_id
 from parley.client.hooks import HookClient
 from parley.client.large_debate import TOO_LARGE, fill_answer, fill_contributions, fill_documents
 from parley.client.receipts import ReceiptClient
+from parley.client.times import to_timestamp
 from parley.runtime.errors import ParleyError
 from parley.runtime.watching import LogStream, TextPiece, WatchStream, read_stored_events, watch_events
 from parley.v1 import (
@@ -28,7 +28,7 @@ _PAGE_BYTES: Final = 12 * 1024 * 1024
 """The size of a page of contributions: the server reads the whole log for each page, so large pages cost it least."""
 
 
-class ParleyClient(HookClient, ReceiptClient):
+class ParleyClient(AuditClient, HookClient, ReceiptClient):
     """Debates of one tenant at an orchestrator; use it as `async with`.
 
     Every call may be repeated safely, and is retried for up to `patience` seconds if the connection breaks or a
@@ -106,8 +106,8 @@ class ParleyClient(HookClient, ReceiptClient):
             page_size=page_size,
             statuses=tuple(statuses),
             format=format_name,
-            created_from=_to_timestamp(since),
-            created_before=_to_timestamp(before),
+            created_from=to_timestamp(since),
+            created_before=to_timestamp(before),
             labels=labels,
             order_by="create_time" if oldest_first else "",
         )
@@ -425,11 +425,3 @@ class ParleyClient(HookClient, ReceiptClient):
             request_id=request_id or create_request_id(), debate_id=debate_id, intervention=intervention
         )
         return (await self._call(self._stub.Intervene, request)).sequence
-
-
-def _to_timestamp(time: datetime | None) -> Timestamp | None:
-    if time is None:
-        return None
-    stamp = Timestamp()
-    stamp.FromDatetime(time)
-    return stamp

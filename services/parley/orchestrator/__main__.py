@@ -18,6 +18,10 @@ from parley.orchestrator.allowance.usage import TENANT_USE, MeteredLog, TenantUs
 from parley.orchestrator.api.answer_for_hooks import write_answer
 from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.servicer import OrchestratorServicer
+from parley.orchestrator.audit.parts import AUDIT_LOGS, AuditLogs
+from parley.orchestrator.audit.retention import remove_old_parts
+from parley.orchestrator.audit.trail import AuditTrail
+from parley.orchestrator.audit.writer import AuditWriter
 from parley.orchestrator.delivery.deliveries import DELIVERIES, DeliveryStore
 from parley.orchestrator.delivery.hooks import HOOKS
 from parley.orchestrator.delivery.service import create_service
@@ -161,6 +165,8 @@ async def build(
             public_url=settings.public_url,
             kept_for=timedelta(days=settings.delivery_days),
         )
+        audit_logs = AuditLogs(store.log, store.documents)
+        acts = AuditWriter(audit_logs, clock)
         feeds = Feeds(store.log, heartbeat_seconds=settings.heartbeat_seconds)
         forwarding = DeltaForwarder(index, feeds, deltas, dependencies.owner, to_replicas)
         servicer = OrchestratorServicer(
@@ -178,6 +184,7 @@ async def build(
             reporter=reporter,
             deletions=deletions,
             allowance=allowance,
+            audit_logs=audit_logs,
             keys=TenantKeys(keys, clock, is_enabled="key" in settings.auth_methods),
             hooks=delivery.hooks,
             channels=channels_of_hooks,
@@ -195,16 +202,24 @@ async def build(
             lambda address: _set_own_address(index, address),
             authenticators=_create_authenticators(settings, uses, clock),
             admission=allowance.admit_call,
+            # A process that only reads cannot write, and serves the user of its store alone.
+            acts=None if reading else AuditTrail(acts).record_call,
             ready=store.ping,
         )
         async with (
             background_task("counting what tenants use", usage.run()) if not reading else nullcontext(),
             background_task("storing when keys are used", uses.run()) if not reading else nullcontext(),
+            background_task("recording acts", acts.run()) if not reading else nullcontext(),
             background_task("running debates", _run(runner)),
             background_task("reporting feedback", reporter.run()),
             background_task("delivering to hooks", delivery.run()) if not reading else nullcontext(),
             # A process that only reads debates deletes none.
             background_task("deleting debates", deletions.run()) if settings.max_debates else nullcontext(),
+            background_task(
+                "removing old acts", remove_old_parts(audit_logs, clock, settings.audit_retention_days)
+            )
+            if settings.max_debates
+            else nullcontext(),
             background_task("releasing debates", _drain_on_stop(draining, runner)),
         ):
             try:
@@ -218,6 +233,7 @@ async def build(
                             await delivery.finish()
                             await usage.publish()
                             await uses.store()
+                            await acts.flush()
 
 
 @asynccontextmanager
@@ -226,7 +242,16 @@ async def _open_store(url: str, *, reading: bool) -> AsyncGenerator[Store, None]
         with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(url, NAME, reading=reading))
             await store.documents.prepare(
-                DEBATES, INBOX, FEEDBACK, DELETIONS, KEYS, TENANT_USE, HOOKS, DELIVERIES, IMPORTED_RECEIPTS
+                DEBATES,
+                INBOX,
+                FEEDBACK,
+                DELETIONS,
+                KEYS,
+                TENANT_USE,
+                HOOKS,
+                DELIVERIES,
+                IMPORTED_RECEIPTS,
+                AUDIT_LOGS,
             )
         yield store
 

@@ -7,7 +7,7 @@ import argparse
 import re
 import sys
 
-from parley.orchestrator.keys.store import open_keys
+from parley.orchestrator.audit.key_store import open_keys
 from parley.orchestrator.settings import OrchestratorSettings
 from parley.runtime.clock import SystemClock
 from parley.runtime.entry import run

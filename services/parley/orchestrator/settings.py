@@ -216,6 +216,12 @@ class OrchestratorSettings(OutgoingSettings):
         pattern=r"^([^=,]+=[0-9.]+(,[^=,]+=[0-9.]+)*)?$",
         description="TENANT=DAYS,… for tenants with another retention; 0: for ever.",
     )
+    audit_retention_days: float = Field(
+        default=0.0,
+        ge=0,
+        le=36_500,
+        description="Days that an entry of the audit log is kept, and a day more at most, since whole parts are removed; 0: for ever.",
+    )
 
     tenant_debates: int = Field(
         default=500,

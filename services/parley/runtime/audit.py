@@ -82,9 +82,14 @@ def set_call(method: str, peer: Callable[[], str]) -> None:
     _call.set(_Call(method, peer))
 
 
+def is_refusal(error: ParleyError) -> bool:
+    """Return whether an error refuses the caller for what it is or may see."""
+    return error.code in _REFUSALS and not error.reason.startswith(_OF_PROVIDERS)
+
+
 def report_error(error: ParleyError) -> None:
     """Log and count the error of the current call, if it is a refusal."""
-    if error.code not in _REFUSALS or error.reason.startswith(_OF_PROVIDERS):
+    if not is_refusal(error):
         return
     call = _call.get()
     _refusals.add(1, {"parley.reason": error.reason, "rpc.method": call.method})
@@ -126,6 +131,11 @@ def report_act(target: str) -> None:
         target=target,
         **({"left_out": left_out} if left_out else {}),
     )
+
+
+def peer_address() -> str:
+    """Return the address of the current call's peer, without a port, such as `10.0.0.1`; empty outside of a call."""
+    return _host(unquote(_call.get().peer())).partition(":")[2]
 
 
 def _host(peer: str) -> str:

@@ -11,6 +11,7 @@ from typing import Final
 import grpc
 from grpc_health.v1 import health
 
+from parley.runtime.acts import Acts
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.health import Health, ReadyCheck
@@ -43,7 +44,7 @@ class Service:
     """A service: its full gRPC name (`parley.v1.MemoryService`) and the function that adds it to a server.
 
     `authenticators` are its own, in addition to those of every service. `on_listening` gets the address just before the first call.
-    `admission` may refuse an authenticated tenant's call.
+    `admission` may refuse an authenticated tenant's call. `acts` records calls; None: it keeps no audit log.
     `ready` is called every few seconds and raises if the service cannot work.
     """
 
@@ -52,6 +53,7 @@ class Service:
     on_listening: Callable[[str], None] | None = None
     authenticators: tuple[Authenticator, ...] = ()
     admission: Admission | None = None
+    acts: Acts | None = None
     ready: ReadyCheck | None = None
 
 
@@ -196,7 +198,8 @@ async def serve(
 
 async def _start(services: Sequence[Service], settings: ServerSettings, draining: Draining) -> RunningServer:
     admissions = {each.name: each.admission for each in services if each.admission is not None}
-    interceptor = CallInterceptor(settings.guard, admissions)
+    acts = {each.name: each.acts for each in services if each.acts is not None}
+    interceptor = CallInterceptor(settings.guard, admissions, acts)
     server = grpc.aio.server(interceptors=(interceptor,), options=_options(settings))
     names = [service.name for service in services]
     for service in services:

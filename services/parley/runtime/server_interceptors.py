@@ -16,6 +16,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from parley.runtime import audit, deadline, errors, logs, telemetry
+from parley.runtime.acts import Act, Acts, set_act, unrecorded
 from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Credentials, Guard, bearer_token
 from parley.runtime.identity.identity import is_tenant, set_identity
 from parley.runtime.labels import LABELS, labels, set_labels
@@ -61,10 +62,19 @@ else:
 class CallInterceptor(grpc.aio.ServerInterceptor):
     """One interceptor for everything: each further one would cost every call another layer."""
 
-    def __init__(self, guard: Guard = OPEN, admissions: Mapping[str, Admission] | None = None) -> None:
-        """Admit callers that `guard` accepts, if the service's admission, if it has one, admits the tenant."""
+    def __init__(
+        self,
+        guard: Guard = OPEN,
+        admissions: Mapping[str, Admission] | None = None,
+        acts: Mapping[str, Acts] | None = None,
+    ) -> None:
+        """Admit callers that `guard` accepts, if the service's admission, if it has one, admits the tenant.
+
+        `acts` records the calls of services, by their names.
+        """
         self._guard = guard
         self._admissions = admissions or {}
+        self._acts = acts or {}
         self._public_slots = {prefix: PublicSlots() for prefix in _PUBLIC}
         self._wrapped: dict[str, tuple[_Method, _Method]] = {}
 
@@ -89,7 +99,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             if method.startswith(prefix):
                 reader = PublicRequestReader(name, decode, slots)
                 return _wrap(name, handler, reader, _Door(OPEN, None, is_traced=False))
-        door = _Door(self._guard, self._admissions.get(name.partition("/")[0]))
+        service = name.partition("/")[0]
+        door = _Door(self._guard, self._admissions.get(service), self._acts.get(service, unrecorded))
         return _wrap(name, handler, RequestReader(name, decode, max_request_bytes(name)), door)
 
 
@@ -99,11 +110,13 @@ class _Door:
 
     Attributes:
         admission: None: every tenant is admitted.
+        record: Returns the act of a call.
         is_traced: Whether each call has a span.
     """
 
     guard: Guard
     admission: Admission | None
+    record: Acts = unrecorded
     is_traced: bool = True
 
     def admit_tenant(self, method: str, tenant: str) -> AbstractAsyncContextManager[None]:
@@ -137,12 +150,16 @@ def _wrap_unary(method: str, handle: _Handler, read: _Read, door: _Door) -> _Han
         raise TypeError(f"{method}: a handler must be async")
 
     async def handle_call(_requests: object, context: _Context) -> Any:
-        span, shown = _begin(method, context, door)
+        span, act, shown = _begin(method, context, door)
         try:
             async with door.admit_tenant(method, await _admit(method, shown, door.guard, span)):
-                response = await handle(await read(context), context)
+                request = await read(context)
+                await act.start(request)
+                response = await handle(request, context)
+                act.finish(response)
         except BaseException as error:
             answer = _fail(method, context, span, error)
+            act.fail(answer)
             if answer is not None:
                 await _abort(context, answer)
             raise
@@ -159,19 +176,24 @@ def _wrap_stream(method: str, handle: _Handler, read: _Read, door: _Door) -> _Ha
         raise TypeError(f"{method}: a handler must be async")
 
     async def handle_call(_requests: object, context: _Context) -> None:
-        span, shown = _begin(method, context, door)
+        span, act, shown = _begin(method, context, door)
         try:
             async with door.admit_tenant(method, await _admit(method, shown, door.guard, span)):
-                # Not kept here: a request may be large, and a stream may last.
-                answering = handle(await read(context), context)
+                request = await read(context)
+                await act.start(request)
+                answering = handle(request, context)
+                del request  # it may be large, and a stream may last
                 if generator:
                     async with aclosing(answering) as responses:
                         async for response in responses:
+                            act.finish(response)
                             await context.write(response)
                 else:
                     await answering
+                act.finish()
         except BaseException as error:
             answer = _fail(method, context, span, error)
+            act.fail(answer)
             if answer is not None:
                 await _abort(context, answer)
             raise
@@ -180,8 +202,8 @@ def _wrap_stream(method: str, handle: _Handler, read: _Read, door: _Door) -> _Ha
     return handle_call
 
 
-def _begin(method: str, context: _Context, door: _Door) -> tuple[trace.Span, Credentials]:
-    """Set this call's deadline, labels and span; nothing is inherited from the task that started it."""
+def _begin(method: str, context: _Context, door: _Door) -> tuple[trace.Span, Act, Credentials]:
+    """Set this call's deadline, labels, span and act; nothing is inherited from the task that started it."""
     carrier: dict[str, str] = {}
     found: dict[str, str] = {}
     for key, value in context.invocation_metadata() or ():
@@ -190,6 +212,8 @@ def _begin(method: str, context: _Context, door: _Door) -> tuple[trace.Span, Cre
     deadline.set_call_deadline(context.time_remaining())
     set_labels(about)
     audit.set_call(method, context.peer)
+    act = door.record(method)
+    set_act(act)
     span = _start_span(method, telemetry.extract(carrier), about) if door.is_traced else trace.INVALID_SPAN
     shown = Credentials(
         bearer_token(found.get(AUTHORIZATION, "")),
@@ -197,7 +221,7 @@ def _begin(method: str, context: _Context, door: _Door) -> tuple[trace.Span, Cre
         found.get(_TENANT, "")[:_MAX_LABEL],
         context.auth_context,
     )
-    return span, shown
+    return span, act, shown
 
 
 def _start_span(method: str, parent: Context, about: dict[str, str]) -> trace.Span:

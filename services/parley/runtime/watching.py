@@ -14,7 +14,7 @@ from parley.v1 import event_pb2, orchestrator_pb2
 
 RECONNECTION: Final = Backoff(first=0.1, maximum=5.0, jitter=0.5)
 """Pauses before a broken connection is used again."""
-_SILENCE_SECONDS: Final = 45.0
+SILENCE_SECONDS: Final = 45.0
 """Heartbeats come every 15 s; a stream that misses three of them is broken."""
 _RETRIED: Final = frozenset({"STORE_UNAVAILABLE", "SLOW_READER"})
 
@@ -65,7 +65,7 @@ class TextPiece:
 
 
 def watch_events(
-    open_after: Callable[[int], WatchStream], after: int, patience: float, silence: float = _SILENCE_SECONDS
+    open_after: Callable[[int], WatchStream], after: int, patience: float, silence: float = SILENCE_SECONDS
 ) -> AsyncGenerator[event_pb2.Event | TextPiece, None]:
     """Yield the events of the streams that `open_after(sequence)` opens, each once and in order.
 
@@ -79,7 +79,7 @@ def read_stored_events(
     open_after: Callable[[int], LogStream], after: int, patience: float
 ) -> AsyncGenerator[bytes, None]:
     """Yield the stored bytes of every event after a sequence; otherwise as `watch_events`."""
-    return read_with_reconnects(open_after, _LogReader(after), patience, _SILENCE_SECONDS)
+    return read_with_reconnects(open_after, _LogReader(after), patience, SILENCE_SECONDS)
 
 
 class _WatchReader:

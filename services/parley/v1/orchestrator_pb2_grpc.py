@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from parley.v1 import audit_pb2 as parley_dot_v1_dot_audit__pb2
 from parley.v1 import hook_pb2 as parley_dot_v1_dot_hook__pb2
 from parley.v1 import key_pb2 as parley_dot_v1_dot_key__pb2
 from parley.v1 import memory_pb2 as parley_dot_v1_dot_memory__pb2
@@ -235,6 +236,16 @@ class OrchestratorServiceStub:
                 '/parley.v1.OrchestratorService/ResendDelivery',
                 request_serializer=parley_dot_v1_dot_hook__pb2.ResendDeliveryRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_hook__pb2.ResendDeliveryResponse.FromString,
+                _registered_method=True)
+        self.ListAuditEntries = channel.unary_unary(
+                '/parley.v1.OrchestratorService/ListAuditEntries',
+                request_serializer=parley_dot_v1_dot_audit__pb2.ListAuditEntriesRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_audit__pb2.ListAuditEntriesResponse.FromString,
+                _registered_method=True)
+        self.ReadAuditLog = channel.unary_stream(
+                '/parley.v1.OrchestratorService/ReadAuditLog',
+                request_serializer=parley_dot_v1_dot_audit__pb2.ReadAuditLogRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_audit__pb2.ReadAuditLogResponse.FromString,
                 _registered_method=True)
 
 
@@ -663,6 +674,25 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListAuditEntries(self, request, context):
+        """Lists the audit log of the caller's tenant, newest first.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadAuditLog(self, request, context):
+        """Sends the stored bytes of the audit log of the caller's tenant, oldest first, up to the last one, and ends. Whoever has audit.proto
+        can check it by its hashes.
+
+        Errors: INVALID_ARGUMENT; UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OrchestratorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -860,6 +890,16 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.ResendDelivery,
                     request_deserializer=parley_dot_v1_dot_hook__pb2.ResendDeliveryRequest.FromString,
                     response_serializer=parley_dot_v1_dot_hook__pb2.ResendDeliveryResponse.SerializeToString,
+            ),
+            'ListAuditEntries': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAuditEntries,
+                    request_deserializer=parley_dot_v1_dot_audit__pb2.ListAuditEntriesRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_audit__pb2.ListAuditEntriesResponse.SerializeToString,
+            ),
+            'ReadAuditLog': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadAuditLog,
+                    request_deserializer=parley_dot_v1_dot_audit__pb2.ReadAuditLogRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_audit__pb2.ReadAuditLogResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1917,6 +1957,60 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/ResendDelivery',
             parley_dot_v1_dot_hook__pb2.ResendDeliveryRequest.SerializeToString,
             parley_dot_v1_dot_hook__pb2.ResendDeliveryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAuditEntries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ListAuditEntries',
+            parley_dot_v1_dot_audit__pb2.ListAuditEntriesRequest.SerializeToString,
+            parley_dot_v1_dot_audit__pb2.ListAuditEntriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadAuditLog(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ReadAuditLog',
+            parley_dot_v1_dot_audit__pb2.ReadAuditLogRequest.SerializeToString,
+            parley_dot_v1_dot_audit__pb2.ReadAuditLogResponse.FromString,
             options,
             channel_credentials,
             insecure,

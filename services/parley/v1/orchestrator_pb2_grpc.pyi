@@ -5,6 +5,7 @@ The orchestrator: debates from question to answer."""
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from parley.v1 import audit_pb2 as _audit_pb2
 from parley.v1 import hook_pb2 as _hook_pb2
 from parley.v1 import key_pb2 as _key_pb2
 from parley.v1 import memory_pb2 as _memory_pb2
@@ -286,6 +287,17 @@ class OrchestratorServiceStub:
     """Sends a delivery again, under its id: a dead letter, or one that was delivered. It is tried for a day, as at first.
 
     Errors: INVALID_ARGUMENT; NOT_FOUND `DELIVERY_NOT_FOUND`; UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    ListAuditEntries: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListAuditEntriesRequest, _audit_pb2.ListAuditEntriesResponse]
+    """Lists the audit log of the caller's tenant, newest first.
+
+    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    ReadAuditLog: _aio.UnaryStreamMultiCallable[_audit_pb2.ReadAuditLogRequest, _audit_pb2.ReadAuditLogResponse]
+    """Sends the stored bytes of the audit log of the caller's tenant, oldest first, up to the last one, and ends. Whoever has audit.proto
+    can check it by its hashes.
+
+    Errors: INVALID_ARGUMENT; UNAVAILABLE `STORE_UNAVAILABLE`.
     """
 
 class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -789,6 +801,29 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Sends a delivery again, under its id: a dead letter, or one that was delivered. It is tried for a day, as at first.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND `DELIVERY_NOT_FOUND`; UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def ListAuditEntries(
+        self,
+        request: _audit_pb2.ListAuditEntriesRequest,
+        context: _aio.ServicerContext[_audit_pb2.ListAuditEntriesRequest, _abc.Awaitable[_audit_pb2.ListAuditEntriesResponse]],
+    ) -> _abc.Awaitable[_audit_pb2.ListAuditEntriesResponse]:
+        """Lists the audit log of the caller's tenant, newest first.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def ReadAuditLog(
+        self,
+        request: _audit_pb2.ReadAuditLogRequest,
+        context: _aio.ServicerContext[_audit_pb2.ReadAuditLogRequest, _abc.AsyncIterator[_audit_pb2.ReadAuditLogResponse]],
+    ) -> _abc.AsyncIterator[_audit_pb2.ReadAuditLogResponse]:
+        """Sends the stored bytes of the audit log of the caller's tenant, oldest first, up to the last one, and ends. Whoever has audit.proto
+        can check it by its hashes.
+
+        Errors: INVALID_ARGUMENT; UNAVAILABLE `STORE_UNAVAILABLE`.
         """
 
 def add_OrchestratorServiceServicer_to_server(servicer: OrchestratorServiceServicer, server: _aio.Server) -> None: ...

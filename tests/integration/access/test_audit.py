@@ -14,10 +14,10 @@ from parley.client import DebateSpec, ParleyClient, ParleyError
 from parley.orchestrator.keys import authenticator
 from parley.runtime import audit
 from parley.runtime.errors import permission_denied
-from parley.storage.opening import open_store
+from parley.storage.opening import Store, open_store
 from parley.v1.access_pb2 import ACCESS_ROLE_ADMIN, ACCESS_ROLE_READ
 from tests.support.access import key_for
-from tests.support.orchestration import Orchestrator, orchestrating
+from tests.support.orchestration import Orchestrator, orchestrating, until_at_rest
 from tests.support.scripted_gateway import ScriptedGateway
 
 SERVICE = "parley.v1.OrchestratorService"
@@ -39,6 +39,7 @@ class Audited:
     """An orchestrator that authenticates by key, and the counters of its refusals and acts."""
 
     stack: AsyncExitStack
+    store: Store
     address: str
     admin: ParleyClient
     reader: ParleyClient
@@ -72,7 +73,7 @@ async def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
             client = ParleyClient(served.server.address, token=bearer.removeprefix("Bearer "), patience=0)
             clients.append(await stack.enter_async_context(client))
         admin, reader, other = clients
-        yield Audited(stack, served.server.address, admin, reader, other, refusals, acts)
+        yield Audited(stack, store, served.server.address, admin, reader, other, refusals, acts)
 
 
 async def refuse(client: ParleyClient, debate: str = UNKNOWN) -> str:
@@ -130,6 +131,7 @@ async def test_administrative_acts_are_logged_with_who_did_what_and_counted(audi
         made = await audited.admin.create_key("ci", [ACCESS_ROLE_READ])
         await audited.admin.revoke_key(made.key.id)
         await audited.admin.forget_memory(debate)
+        await until_at_rest(audited.store, "acme", debate)
         await audited.admin.delete(debate)
     lines = lines_of(logged, "an administrative act")
     assert [(each["method"], each["target"]) for each in lines] == [

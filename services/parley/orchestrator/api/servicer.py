@@ -11,7 +11,8 @@ import grpc
 
 from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.api.agents import AgentServicer
-from parley.orchestrator.api.conversion import summary_to_proto, with_answer, without_texts
+from parley.orchestrator.api.audit import AuditServicer
+from parley.orchestrator.api.conversion import summary_to_proto, watch_response, with_answer, without_texts
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
 from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.hooks import HookServicer
@@ -36,6 +37,7 @@ from parley.orchestrator.api.receipts import ReceiptKeys
 from parley.orchestrator.api.requests import check_id, digest_content, most_found_characters, resolve_request
 from parley.orchestrator.api.route_warnings import budget_warnings, context_warnings
 from parley.orchestrator.api.store_trouble import map_store_errors
+from parley.orchestrator.audit.parts import AuditLogs
 from parley.orchestrator.delivery.channels.channels import Channels
 from parley.orchestrator.delivery.tenant_hooks import TenantHooks
 from parley.orchestrator.engine.debate_deleter import DebateDeleter
@@ -52,8 +54,9 @@ from parley.orchestrator.peers import roster
 from parley.orchestrator.peers.for_clients import ClientGateway, ClientMemory, ClientRatings
 from parley.orchestrator.roles.catalogue import Roles
 from parley.orchestrator.watch.deltas import OWNER_KEY
-from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat, WatchItem, slow_reader_error
+from parley.orchestrator.watch.watcher import DebateWatcher, WatchItem, slow_reader_error
 from parley.runtime import audit
+from parley.runtime.acts import current_act
 from parley.runtime.byte_budget import ByteBudget
 from parley.runtime.draining import Draining
 from parley.runtime.errors import (
@@ -70,7 +73,6 @@ from parley.runtime.validation import REQUEST_ID
 from parley.storage.ports import Log
 from parley.v1 import event_pb2, orchestrator_pb2
 from parley.v1.debate_pb2 import Debate, DebateSpec
-from parley.v1.orchestrator_pb2 import StepDelta
 
 if TYPE_CHECKING:  # imported on use: most orchestrators read no page
     from parley.orchestrator.research.sources import WebSources
@@ -85,7 +87,9 @@ _LOG_PAGE = 20
 
 
 @dataclass(slots=True)
-class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServicer, ImportServicer):
+class OrchestratorServicer(
+    AgentServicer, AuditServicer, HookServicer, KeyServicer, MemoryServicer, ImportServicer
+):
     """Answers for debates.
 
     Attributes:
@@ -107,6 +111,7 @@ class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServi
     reporter: FeedbackReporter
     deletions: DebateDeleter
     allowance: Allowance
+    audit_logs: AuditLogs
     keys: TenantKeys
     hooks: TenantHooks
     channels: Channels
@@ -222,6 +227,7 @@ class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServi
         """Follow a debate."""
         debate, after = check_id("debate_id", request.debate_id), request.after_sequence
         await self._check_start(debate, after)
+        current_act().finish()
         with map_store_errors():
             async with aclosing(self.draining.until(self._open_watch(request, context))) as found:
                 async for each in found:
@@ -243,7 +249,7 @@ class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServi
     def _encode(self, each: WatchItem, after: int) -> tuple[orchestrator_pb2.WatchDebateResponse, int]:
         """Return a message and its bytes, 0 for a message that is surely small."""
         if not isinstance(each, Envelope):
-            return _watch_response(each, after), 0
+            return watch_response(each, after), 0
         if self._latest is None or self._latest[0] is not each:
             message = orchestrator_pb2.WatchDebateResponse(event=each.message)
             self._latest = each, message, message.ByteSize()
@@ -442,9 +448,3 @@ class OrchestratorServicer(AgentServicer, HookServicer, KeyServicer, MemoryServi
         if not there:
             message = f"the log of {debate} does not reach sequence {after}"
             raise ParleyError(grpc.StatusCode.OUT_OF_RANGE, "AFTER_END", message)
-
-
-def _watch_response(each: StepDelta | Heartbeat, after: int) -> orchestrator_pb2.WatchDebateResponse:
-    if isinstance(each, StepDelta):
-        return orchestrator_pb2.WatchDebateResponse(delta=each)
-    return orchestrator_pb2.WatchDebateResponse(heartbeat=orchestrator_pb2.Heartbeat(last_sequence=after))

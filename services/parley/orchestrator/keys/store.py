@@ -1,11 +1,8 @@
 """API keys as the store keeps them: the hash of a key, never the key itself."""
 
-import getpass
 import hashlib
-import os
 import secrets
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -14,7 +11,6 @@ from parley.runtime.identity.identity import Role
 from parley.runtime.identity.roles import role_name, roles_by_name
 from parley.runtime.key_budgets import budget_fields
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.opening import open_store, refuse_unusable_store
 from parley.storage.ports import Above, Collection, Document, Documents, Index, Order, Value, Where
 from parley.v1.key_pb2 import KeyBudget
 
@@ -168,14 +164,6 @@ class KeyStore:
         await self._documents.update(KEYS, key_id, {"last_used": _text_of(used)})
 
 
-def _local_creator() -> str:
-    """Return the user of this machine, as the creator of a key: whoever opens the store itself shows no credentials."""
-    try:
-        return f"{getpass.getuser()} at the store"
-    except (ImportError, KeyError, OSError):  # a user without a name, as in a container
-        return f"user {os.geteuid()} at the store"
-
-
 def _text_of(time: datetime) -> str:
     return time.isoformat(timespec="microseconds")
 
@@ -211,16 +199,3 @@ def _key(document: Document) -> ApiKey:
         expires=str(fields.get("expires", "")),
         budget=_budget(int(fields.get("tokens_per_day", 0)), int(fields.get("cost_micros_per_day", 0))),
     )
-
-
-@asynccontextmanager
-async def open_keys(url: str) -> AsyncGenerator[KeyStore, None]:
-    """Open the keys of the store at `url`, also while an orchestrator uses it: the first key is created before a caller has one.
-
-    Raise ConfigurationError if the store cannot be used.
-    """
-    async with AsyncExitStack() as stack:
-        with refuse_unusable_store():
-            store = await stack.enter_async_context(open_store(url, "orchestrator"))
-            await store.documents.prepare(KEYS)
-        yield KeyStore(store.documents, _local_creator())

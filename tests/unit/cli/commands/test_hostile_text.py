@@ -142,6 +142,13 @@ CASES: dict[str, list[list[str]]] = {
         ["open", "--print", "--server", f"{HOSTILE}:1"],
         ["open", HOSTILE, "--print"],
     ],
+    "audit": [
+        ["audit", SERVER],
+        ["audit", "--json", SERVER],
+        ["audit", "--subject", HOSTILE, "--debate", HOSTILE, SERVER],
+        ["audit", "--act", HOSTILE, SERVER],
+        ["audit", "--holds", HOSTILE, SERVER],
+    ],
     "backup": [["backup", NAME]],
     "restore": [["restore", HOSTILE]],
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.orchestrator.keys.store import open_keys
+from parley.orchestrator.audit.key_store import open_keys
 from parley.runtime.identity.roles import role_name
 
 
