@@ -258,6 +258,8 @@ async def _run_system(
         others = await stack.enter_async_context(services.run_others())
         settings = settings.model_copy(
             update={
+                # Whoever runs the system on their own machine is its operator.
+                "hook_stdout": settings.hook_stdout or "hook_stdout" not in settings.model_fields_set,
                 "gateway": others.gateway,
                 "convergence": others.convergence,
                 "ratings": others.ratings,
