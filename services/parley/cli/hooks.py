@@ -26,6 +26,7 @@ def hooks() -> None:
 @click.option(
     "--file", metavar="PATH", help="Append lines of JSON to a file below the folder that the operator allows."
 )
+@click.option("--mail", metavar="ADDRESS", help="Send mail, to a domain that the operator allows.")
 @click.option("--stdout", is_flag=True, help="Print lines of JSON on the orchestrator's standard output.")
 @click.option(
     "--event",

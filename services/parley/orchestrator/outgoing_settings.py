@@ -7,11 +7,13 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from parley.orchestrator.delivery.channels.mail_server import Mail, domain_of, is_mail_server
 from parley.orchestrator.outgoing.reach import Reach, parse_hosts
 from parley.orchestrator.outgoing.web_address import is_http_url
 from parley.orchestrator.peers.issue_forms import form_of
 from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.runtime.clock import Clock
+from parley.runtime.comma_lists import split_list
 from parley.runtime.settings import ServiceSettings
 
 if TYPE_CHECKING:  # imported on use: settings are read by commands that send nothing
@@ -53,7 +55,19 @@ class OutgoingSettings(ServiceSettings):
         default=None,
         description="Folder in which hooks may write files, each tenant below its own name. Unset: nowhere.",
     )
-    hook_stdout: bool = Field(default=False, description="Whether hooks may write lines to standard output.")
+    hook_stdout: bool = Field(
+        default=False,
+        description="Whether hooks may write lines to standard output; with parley up and the commands, they may unless it is false.",
+    )
+    mail_server: SecretStr | None = Field(
+        default=None,
+        description="Server through which hooks send mail: smtps://USER:PASSWORD@HOST:PORT, or smtp:// with STARTTLS, which a server on "
+        "this machine may lack. Unset: no mail.",
+    )
+    mail_from: str = Field(default="", description="Address that mail of hooks comes from.")
+    mail_domains: str = Field(
+        default="", description="Domains, as example.org,…, to whose addresses hooks may send mail."
+    )
     delivery_days: float = Field(
         default=14.0,
         gt=0,
@@ -97,8 +111,24 @@ class OutgoingSettings(ServiceSettings):
     @field_validator("hook_hosts")
     @classmethod
     def _check_hosts(cls, hosts: str) -> str:
-        parse_hosts(hosts)
+        try:
+            parse_hosts(hosts)
+        except ValueError:
+            raise ValueError("must be hosts and networks, as hooks.internal,10.1.0.0/16") from None
         return hosts
+
+    @field_validator("mail_server")
+    @classmethod
+    def _check_mail_server(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not is_mail_server(url.get_secret_value()):
+            raise ValueError("must be smtps://USER:PASSWORD@HOST:PORT or smtp://…; in a password, %40 is @")
+        return url
+
+    @model_validator(mode="after")
+    def _check_mail(self) -> Self:
+        if self.mail_server is not None and not (domain_of(self.mail_from) and split_list(self.mail_domains)):
+            raise ValueError("PARLEY_MAIL_SERVER needs PARLEY_MAIL_FROM, an address, and PARLEY_MAIL_DOMAINS")
+        return self
 
     @field_validator("hook_folder")
     @classmethod
@@ -139,7 +169,11 @@ class OutgoingSettings(ServiceSettings):
 
         hosts, networks = parse_hosts(self.hook_hosts)
         sender = Sender(Reach(networks, ports=None, hosts=hosts, needs_tls=True))
-        return Channels(sender, clock, self.hook_folder, self.hook_stdout)
+        mail = None
+        if self.mail_server is not None:
+            domains = frozenset(map(str.lower, split_list(self.mail_domains)))
+            mail = Mail(self.mail_server.get_secret_value(), self.mail_from, domains)
+        return Channels(sender, clock, self.hook_folder, self.hook_stdout, mail)
 
 
 def _reveal(secret: SecretStr | None) -> str:

@@ -101,6 +101,7 @@ class HookTarget(_message.Message):
     CHAT_FIELD_NUMBER: _builtins.int
     FILE_FIELD_NUMBER: _builtins.int
     STDOUT_FIELD_NUMBER: _builtins.int
+    MAIL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def webhook(self) -> Global___WebhookTarget:
         """A URL that takes webhooks."""
@@ -117,6 +118,10 @@ class HookTarget(_message.Message):
     def stdout(self) -> Global___StdoutTarget:
         """The standard output of the orchestrator."""
 
+    @_builtins.property
+    def mail(self) -> Global___MailTarget:
+        """An address of mail."""
+
     def __init__(
         self,
         *,
@@ -124,12 +129,13 @@ class HookTarget(_message.Message):
         chat: Global___ChatTarget | None = ...,
         file: Global___FileTarget | None = ...,
         stdout: Global___StdoutTarget | None = ...,
+        mail: Global___MailTarget | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "file", b"file", "stdout", b"stdout", "target", b"target", "webhook", b"webhook"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "file", b"file", "mail", b"mail", "stdout", b"stdout", "target", b"target", "webhook", b"webhook"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "file", b"file", "stdout", b"stdout", "target", b"target", "webhook", b"webhook"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "file", b"file", "mail", b"mail", "stdout", b"stdout", "target", b"target", "webhook", b"webhook"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_target: _TypeAlias = _typing.Literal["webhook", "chat", "file", "stdout"]  # noqa: Y015
+    _WhichOneofReturnType_target: _TypeAlias = _typing.Literal["webhook", "chat", "file", "stdout", "mail"]  # noqa: Y015
     _WhichOneofArgType_target: _TypeAlias = _typing.Literal["target", b"target"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_target) -> _WhichOneofReturnType_target | None: ...
 
@@ -254,6 +260,28 @@ class StdoutTarget(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StdoutTarget: _TypeAlias = StdoutTarget  # noqa: Y015
+
+@_typing.final
+class MailTarget(_message.Message):
+    """An address of mail, in a domain that the operator allows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    address: _builtins.str
+    """Such as `team@example.org`. Required."""
+    def __init__(
+        self,
+        *,
+        address: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MailTarget: _TypeAlias = MailTarget  # noqa: Y015
 
 @_typing.final
 class Hook(_message.Message):

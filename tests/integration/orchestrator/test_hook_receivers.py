@@ -96,7 +96,9 @@ async def test_an_address_inside_gets_nothing_unless_the_operator_names_it(
     async with orchestrating(tmp_path, gateway_server) as orchestrator:
         await add(orchestrator, HookTarget(webhook=WebhookTarget(url=receiver)))
         delivery = await ended(orchestrator)
-    assert delivery.last_error == f"the host {ALLOWED} is at no public address"
+    assert delivery.last_error == (
+        f"the host {ALLOWED} is at no public address; the operator can name it in PARLEY_HOOK_HOSTS"
+    )
     assert not hook_receiver.seen
 
 

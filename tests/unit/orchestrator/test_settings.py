@@ -3,6 +3,7 @@
 import shutil
 from datetime import UTC, datetime
 from ipaddress import ip_address
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +60,19 @@ def test_an_address_is_a_tracker_that_is_named_without_its_path(monkeypatch: pyt
         (
             {"FOLLOW_UP_URL": URL, "FOLLOW_UP_SECRET": "s3cret"},
             "PARLEY_FOLLOW_UP_SECRET: must be whsec_ and 24 to 64 bytes in base64",
+        ),
+        (
+            {"HOOK_HOSTS": "hooks.internal,s3cret host"},
+            "PARLEY_HOOK_HOSTS: must be hosts and networks, as hooks.internal,10.1.0.0/16",
+        ),
+        ({"HOOK_FOLDER": "/s3cret"}, "PARLEY_HOOK_FOLDER: must be a folder that is there"),
+        (
+            {"MAIL_SERVER": "mail.example:s3cret"},
+            "PARLEY_MAIL_SERVER: must be smtps://USER:PASSWORD@HOST:PORT or smtp://…; in a password, %40 is @",
+        ),
+        (
+            {"MAIL_SERVER": "smtps://mail.example"},
+            "PARLEY_MAIL_SERVER needs PARLEY_MAIL_FROM, an address, and PARLEY_MAIL_DOMAINS",
         ),
         (
             {"RESEARCH_FEEDS": "https://a.example/feed,/b"},
@@ -157,3 +171,24 @@ def test_research_without_its_libraries_is_an_error_that_says_what_to_install(
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def test_hooks_reach_public_hosts_by_tls_and_what_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    channels = loaded(
+        monkeypatch,
+        HOOK_HOSTS="hooks.internal,10.1.0.0/16",
+        HOOK_FOLDER=str(tmp_path),
+        MAIL_SERVER="smtps://me:s3cret@mail.example",
+        MAIL_FROM="parley@mail.example",
+        MAIL_DOMAINS="Acme.example, other.example",
+    ).create_channels(SystemClock())
+    reach = channels.sender.reach
+    assert (reach.needs_tls, reach.ports) == (True, None)
+    assert reach.names_host("hooks.internal")
+    assert reach.names_address(ip_address("10.1.2.3"))
+    assert not reach.allows(ip_address("10.2.0.1"))
+    assert (channels.folder, channels.allows_stdout) == (tmp_path, False)
+    assert channels.mail is not None
+    assert channels.mail.domains == {"acme.example", "other.example"}

@@ -21,6 +21,7 @@ from parley.v1.hook_pb2 import (
     Hook,
     HookEvent,
     HookTarget,
+    MailTarget,
     StdoutTarget,
     WebhookTarget,
 )
@@ -41,7 +42,7 @@ class HookOptions:
     def target(self) -> HookTarget:
         """Return where it sends to. Raise CommandError unless there is one place."""
         if len(self.places) != 1:
-            message = "give one of --webhook, --slack, --teams, --discord, --mattermost, --file and --stdout"
+            message = "give one of --webhook, --slack, --teams, --discord, --mattermost, --mail, --file and --stdout"
             raise CommandError(message, INVALID_ARGUMENTS)
         [(kind, place)] = self.places.items()
         if place == "-":
@@ -50,9 +51,11 @@ class HookOptions:
             return HookTarget(webhook=WebhookTarget(url=place))
         if kind in _CHATS:
             return HookTarget(chat=ChatTarget(kind=ChatTarget.Kind.Value(f"KIND_{kind.upper()}"), url=place))
-        return (
-            HookTarget(file=FileTarget(path=place)) if kind == "file" else HookTarget(stdout=StdoutTarget())
-        )
+        if kind == "mail":
+            return HookTarget(mail=MailTarget(address=place))
+        if kind == "file":
+            return HookTarget(file=FileTarget(path=place))
+        return HookTarget(stdout=StdoutTarget())
 
 
 async def create_hook(server: str | None, options: HookOptions) -> None:
@@ -154,6 +157,8 @@ def _target_text(target: HookTarget) -> str:
             return target.webhook.url
         case "chat":
             return f"{enum_text(ChatTarget.Kind.DESCRIPTOR, target.chat.kind)} {target.chat.url}"
+        case "mail":
+            return f"mail {target.mail.address}"
         case "file":
             return f"file {target.file.path}"
         case kind:

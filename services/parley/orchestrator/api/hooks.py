@@ -182,7 +182,7 @@ def _check_create_request(request: hook_pb2.CreateHookRequest, channels: Channel
     )
     kind = request.target.WhichOneof("target")
     if kind is None:
-        violations.add("target", "must be a webhook, a chat, a file or stdout")
+        violations.add("target", "must be a webhook, a chat, a file, stdout or mail")
     else:
         for path, wrong in channels.check(request.target):
             violations.add(".".join(filter(None, ("target", path))), wrong)

@@ -18,13 +18,22 @@ class SendError(Exception):
     Attributes:
         may_have_arrived: Whether the receiver may have acted on it nonetheless.
         is_timeout: Whether the time was up.
+        is_out_of_reach: Whether the operator can allow what was asked for.
     """
 
-    def __init__(self, message: str, *, may_have_arrived: bool, is_timeout: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        may_have_arrived: bool,
+        is_timeout: bool = False,
+        is_out_of_reach: bool = False,
+    ) -> None:
         """Create it with its message."""
         super().__init__(message)
         self.may_have_arrived = may_have_arrived
         self.is_timeout = is_timeout
+        self.is_out_of_reach = is_out_of_reach
 
 
 @dataclass(frozen=True, slots=True)

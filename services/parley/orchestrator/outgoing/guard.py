@@ -16,11 +16,11 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from parley.orchestrator.outgoing.reach import Address, Reach
-from parley.orchestrator.outgoing.web_address import AddressError, check_form
+from parley.orchestrator.outgoing.web_address import AddressError, OutOfReachError, check_form
 
 _MAX_REASON: Final = 200
-_RESOLVING: Final = ThreadPoolExecutor(max_workers=32, thread_name_prefix="resolve")
-"""Threads of their own: a name server that does not answer holds one for long, and nothing else of the process may wait for it."""
+_RESOLVING: Final = ThreadPoolExecutor(max_workers=256, thread_name_prefix="resolve")
+"""Threads of their own: a name server that does not answer holds one for longer than a request may take, and nothing else may wait for it."""
 
 Resolve = Callable[[str, int], Awaitable[list[Address]]]
 """Returns the addresses of a host; raises OSError if it has none."""
@@ -89,10 +89,10 @@ class Guard:
         except (OSError, UnicodeError):
             raise AddressError(f"the host {host} was not found") from None
         if not addresses or not (is_named or all(map(self.reach.allows, addresses))):
-            raise AddressError(f"the host {host} is at no public address")
+            raise OutOfReachError(f"the host {host} is at no public address")
         may_be_plain = is_named or not self.reach.needs_tls or all(map(self.reach.names_address, addresses))
         if url.scheme != "https" and not may_be_plain:
-            raise AddressError(f"the host {host} may be reached by https:// alone")
+            raise OutOfReachError(f"the host {host} may be reached by https:// alone")
         return addresses
 
 

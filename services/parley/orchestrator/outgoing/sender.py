@@ -10,7 +10,7 @@ import aiohttp
 from parley.orchestrator.outgoing.answers import Answer, SendError
 from parley.orchestrator.outgoing.guard import Guard, Resolve, describe_failure, resolve_host
 from parley.orchestrator.outgoing.reach import Reach
-from parley.orchestrator.outgoing.web_address import AddressError, parse_address
+from parley.orchestrator.outgoing.web_address import AddressError, OutOfReachError, parse_address
 
 _CHUNK_BYTES: Final = 64 * 1024
 _HEADERS: Final = {"Accept-Encoding": "identity", "User-Agent": "parley"}
@@ -47,7 +47,8 @@ class Sender:
             async with asyncio.timeout(self.seconds):
                 return await self._request(method, url, {**_HEADERS, **headers}, body)
         except AddressError as error:
-            raise SendError(str(error), may_have_arrived=False) from None
+            is_out_of_reach = isinstance(error, OutOfReachError)
+            raise SendError(str(error), may_have_arrived=False, is_out_of_reach=is_out_of_reach) from None
         except TimeoutError:
             message = f"it did not answer within {self.seconds:g} s"
             raise SendError(message, may_have_arrived=True, is_timeout=True) from None

@@ -13,6 +13,10 @@ class AddressError(Exception):
     """An address may not be reached, or is none; the message says why, in one line, and holds at most its host."""
 
 
+class OutOfReachError(AddressError):
+    """An address may not be reached, and the operator can allow it."""
+
+
 def parse_address(url: str) -> URL:
     """Return an address in its parts. Raises AddressError for what is none."""
     if len(url) > _MAX_CHARACTERS or not url.isprintable() or " " in url:

@@ -35,3 +35,8 @@ def test_a_hook_is_made_listed_tested_and_deleted(capsys: pytest.CaptureFixture[
 def test_a_hook_has_one_place(places: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["hooks", "add", "ci", *places]) == 2
     assert "give one of --webhook" in capsys.readouterr().err
+
+
+def test_mail_that_the_operator_does_not_allow_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["hooks", "add", "ci", "--mail", "team@acme.example"]) != 0
+    assert "PARLEY_MAIL_SERVER is not set" in capsys.readouterr().err

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from parley.orchestrator.delivery.channels.chat import BODIES, ChatChannel
 from parley.orchestrator.delivery.channels.file import FileChannel, is_path
+from parley.orchestrator.delivery.channels.mail import MailChannel
+from parley.orchestrator.delivery.channels.mail_server import Mail
 from parley.orchestrator.delivery.channels.stdout import StdoutChannel
 from parley.orchestrator.delivery.channels.webhook import WebhookChannel
 from parley.orchestrator.delivery.message import Channel, DeliveryError, Receiver
@@ -15,6 +17,7 @@ from parley.v1.hook_pb2 import HookTarget
 
 _NO_FOLDER = "the operator allows no files: PARLEY_HOOK_FOLDER is not set"
 _NO_STDOUT = "the operator does not allow standard output: PARLEY_HOOK_STDOUT is not true"
+_NO_MAIL = "the operator allows no mail: PARLEY_MAIL_SERVER is not set"
 _NO_PATH = (
     "must be at most 10 names between single slashes, each at most 200 bytes and none `.` or `..`, such as"
     " debates/results.jsonl"
@@ -29,12 +32,14 @@ class Channels:
         sender: Sends to URLs, within what may be reached.
         folder: Where files may be written; None: nowhere.
         allows_stdout: Whether standard output may be written to.
+        mail: How mail is sent; None: not at all.
     """
 
     sender: Sender
     clock: Clock
     folder: Path | None = None
     allows_stdout: bool = False
+    mail: Mail | None = None
 
     def check(self, target: HookTarget) -> tuple[tuple[str, str], ...]:
         """Return what is wrong with a target: the path of a field below it, and why; empty if nothing is.
@@ -55,8 +60,16 @@ class Channels:
             problems.append(("file.path", "" if is_path(target.file.path) else _NO_PATH))
         elif kind == "stdout":
             problems.append(("stdout", "" if self.allows_stdout else _NO_STDOUT))
+        elif kind == "mail":
+            if self.mail is None:
+                problems.append(("mail", _NO_MAIL))
+            elif not self.mail.allows(target.mail.address):
+                domains = ", ".join(sorted(self.mail.domains))
+                problems.append(
+                    ("mail.address", f"must be an address in a domain that the operator allows: {domains}")
+                )
         else:
-            problems.append(("", "must be a webhook, a chat, a file or stdout"))
+            problems.append(("", "must be a webhook, a chat, a file, stdout or mail"))
         return tuple((field, wrong) for field, wrong in problems if wrong)
 
     def create(self, receiver: Receiver) -> Channel:
@@ -72,5 +85,8 @@ class Channels:
             case "file":
                 assert self.folder is not None
                 return FileChannel(self.folder, receiver.tenant, target.file.path)
+            case "mail":
+                assert self.mail is not None
+                return MailChannel(self.mail, target.mail.address)
             case _:
                 return StdoutChannel()

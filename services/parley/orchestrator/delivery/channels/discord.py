@@ -15,7 +15,10 @@ text go. Code goes with them, since nothing can be escaped in it."""
 def discord_body(text: str, link: str) -> dict[str, Any]:
     """Return the body for a text: an embed, since links in one are not previewed, and one that may mention nobody."""
     title, rest = split_text(text)
-    embed = {"title": fit(title, _MAX_TITLE, _ESCAPES), "description": fit(rest, _MAX_TEXT, _ESCAPES)}
-    if link:
-        embed["url"] = link
+    parts = {
+        "title": fit(title, _MAX_TITLE, _ESCAPES),
+        "description": fit(rest, _MAX_TEXT, _ESCAPES),
+        "url": link,
+    }
+    embed = {name: part for name, part in parts.items() if part}
     return {"embeds": [embed], "allowed_mentions": {"parse": []}}

@@ -15,7 +15,8 @@ async def post(sender: Sender, clock: Clock, url: str, body: bytes, headers: Map
     try:
         answer = await sender.post(url, body, headers)
     except SendError as error:
-        raise DeliveryError(str(error)) from None
+        hint = "; the operator can name it in PARLEY_HOOK_HOSTS" if error.is_out_of_reach else ""
+        raise DeliveryError(f"{error}{hint}") from None
     if answer.is_success:
         return
     why = f"it answered {answer.describe_status()}"

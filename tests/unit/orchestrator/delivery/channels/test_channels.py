@@ -8,18 +8,30 @@ import pytest
 from parley.orchestrator.delivery.channels.channels import Channels
 from parley.orchestrator.delivery.channels.chat import ChatChannel
 from parley.orchestrator.delivery.channels.file import FileChannel
+from parley.orchestrator.delivery.channels.mail import MailChannel
+from parley.orchestrator.delivery.channels.mail_server import Mail
 from parley.orchestrator.delivery.channels.webhook import WebhookChannel
 from parley.orchestrator.delivery.message import DeliveryError, Receiver
 from parley.runtime.clock import SystemClock
-from parley.v1.hook_pb2 import ChatTarget, FileTarget, Hook, HookTarget, StdoutTarget, WebhookTarget
+from parley.v1.hook_pb2 import (
+    ChatTarget,
+    FileTarget,
+    Hook,
+    HookTarget,
+    MailTarget,
+    StdoutTarget,
+    WebhookTarget,
+)
 from tests.support.made_messages import SENDER, make_message
 
 CLOSED = Channels(SENDER, SystemClock())
-OPEN = Channels(SENDER, SystemClock(), folder=Path("/allowed"), allows_stdout=True)
+SERVER = Mail("smtp://localhost", "parley@acme.example", frozenset({"acme.example"}))
+OPEN = Channels(SENDER, SystemClock(), folder=Path("/allowed"), allows_stdout=True, mail=SERVER)
 WEBHOOK = HookTarget(webhook=WebhookTarget(url="https://a.example/hooks"))
 CHAT = HookTarget(chat=ChatTarget(kind=ChatTarget.KIND_TEAMS, url="https://a.example/hooks"))
 FILE = HookTarget(file=FileTarget(path="a.jsonl"))
 STDOUT = HookTarget(stdout=StdoutTarget())
+MAIL = HookTarget(mail=MailTarget(address="team@acme.example"))
 
 
 def receiver(target: HookTarget) -> Receiver:
@@ -30,7 +42,8 @@ def test_each_target_has_its_channel() -> None:
     assert isinstance(CLOSED.create(receiver(WEBHOOK)), WebhookChannel)
     assert isinstance(CLOSED.create(receiver(CHAT)), ChatChannel)
     assert OPEN.create(receiver(FILE)) == FileChannel(Path("/allowed"), "acme", "a.jsonl")
-    for each in (WEBHOOK, CHAT, FILE, STDOUT):
+    assert OPEN.create(receiver(MAIL)) == MailChannel(SERVER, "team@acme.example")
+    for each in (WEBHOOK, CHAT, FILE, STDOUT, MAIL):
         assert OPEN.check(each) == ()
 
 
@@ -39,6 +52,7 @@ def test_each_target_has_its_channel() -> None:
     [
         (FILE, "file", "PARLEY_HOOK_FOLDER"),
         (STDOUT, "stdout", "PARLEY_HOOK_STDOUT"),
+        (MAIL, "mail", "PARLEY_MAIL_SERVER"),
         (HookTarget(), "", "must be a webhook"),
         (HookTarget(chat=ChatTarget(url="https://a.example")), "chat.kind", "a chat that is known"),
         (HookTarget(webhook=WebhookTarget(url="ftp://a.example")), "webhook.url", "only http"),
@@ -65,6 +79,14 @@ def test_what_is_not_allowed_is_named_with_its_field_and_gets_no_channel(
 def test_a_path_out_of_the_folder_gets_no_channel() -> None:
     ((field, wrong),) = OPEN.check(HookTarget(file=FileTarget(path="../a")))
     assert (field, "none `.` or `..`" in wrong) == ("file.path", True)
+
+
+def test_mail_to_another_domain_gets_no_channel() -> None:
+    ((field, wrong),) = OPEN.check(HookTarget(mail=MailTarget(address="team@other.example")))
+    assert (field, wrong) == (
+        "mail.address",
+        "must be an address in a domain that the operator allows: acme.example",
+    )
 
 
 async def test_standard_output_gets_a_line_of_json_without_control_characters(
