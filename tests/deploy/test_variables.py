@@ -75,6 +75,8 @@ _PAIRED = {
 }
 """Settings that need others: files which belong together, and a provider that the orchestrator believes."""
 _SAMPLES = {
+    "hook_folder": "/tmp",
+    "hook_hosts": "10.1.0.0/16,hooks.example.org",
     "edge_origins": "https://console.example.org",
     "edge_oidc_scopes": "openid offline_access",
     "research_search": "https://search.example.org",

@@ -89,6 +89,22 @@ async def test_the_same_import_again_changes_nothing(parley: ParleyClient) -> No
     assert await parley.get(Foreign().debate_id) == before
 
 
+async def test_it_is_the_debate_of_the_tenant_that_imported_it_alone(orchestrator: Orchestrator) -> None:
+    address, debate = orchestrator.server.address, Foreign().debate_id
+    async with (
+        ParleyClient(address, "acme", patience=0) as acme,
+        ParleyClient(address, "other", patience=0) as other,
+    ):
+        await Foreign().send(acme)
+        for _ in range(2):  # the second is answered by what the first has read
+            assert (await acme.get(debate)).outcome.description == DEBATE.answer
+        for refused in (other.get(debate), other.get_receipt(debate)):
+            with pytest.raises(ParleyError) as unknown:
+                await refused
+            assert unknown.value.code is grpc.StatusCode.NOT_FOUND
+        assert not await Foreign().send(other), "each tenant has its own"
+
+
 async def test_its_receipt_is_the_one_that_it_came_with(parley: ParleyClient) -> None:
     await Foreign().send(parley)
     signed = await parley.get_receipt(Foreign().debate_id)
