@@ -13,6 +13,7 @@ from google.protobuf.message import Message as Payload
 
 from parley.orchestrator.delivery.deliveries import DELIVERIES, DeliveryStore, StoredDelivery
 from parley.orchestrator.delivery.hooks import HOOKS
+from parley.orchestrator.delivery.links import LinkRules
 from parley.orchestrator.delivery.message import Channel, Message, Receiver
 from parley.orchestrator.delivery.service import DeliveryService, create_service
 from parley.orchestrator.log.envelope import GENESIS, create_event, seal
@@ -87,7 +88,7 @@ class HookStage:
             self.clock,
             create_channel=self._channel,
             write_answer=self._write_answer,
-            public_url="https://parley.example",
+            links=LinkRules("https://parley.example"),
             kept_for=KEPT_FOR,
         )
 

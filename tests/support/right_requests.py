@@ -19,6 +19,7 @@ from parley.v1 import (
     gateway_pb2,
     hook_pb2,
     key_pb2,
+    link_pb2,
     memory_pb2,
     orchestrator_pb2,
     ratings_pb2,
@@ -157,6 +158,8 @@ _SPECIAL: Sequence[Message] = (
         receipt=signed_debate().receipt, keys=ring().keys, log=signed_debate().log_file
     ),
     audit_pb2.ListAuditEntriesRequest(page_size=3, subject="ann", acts=[audit_pb2.AUDIT_ACT_CREATE_DEBATE]),
+    link_pb2.GetLinkRequest(token="link_AAAA"),
+    link_pb2.UseLinkRequest(token="link_AAAA"),
     # Of another debate, since the others ask about this one.
     orchestrator_pb2.DeleteDebateRequest(debate_id="deb-20260101-000000-bbbbbbbb", ratings=True),
 )

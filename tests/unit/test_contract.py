@@ -97,6 +97,8 @@ def test_calls_of_services_wait_in_no_queue_of_a_tenant(method: MethodDescriptor
 CALLED_BY_NO_CODE_OF_OURS = {
     "GetReport": "the client takes StreamReport, which has the report however long it is",
     "GetAgent": "is for programs of others",
+    "GetLink": "is for the edge's page of a one-time link",
+    "UseLink": "is for the edge's page of a one-time link",
     "WatchRoutes": "is for programs of others",
 }
 """RPCs without a method of the client or a call of a service, and why."""

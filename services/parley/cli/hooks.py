@@ -40,12 +40,18 @@ def hooks() -> None:
 @click.option(
     "--named-only", is_flag=True, help="Send only what happens in debates that name the hook (--hook)."
 )
+@click.option(
+    "--links",
+    is_flag=True,
+    help="Let deliveries about a debate that waits carry links by which their readers answer, each once.",
+)
 @_orchestrator_option
 def add_hook(
     name: str,
     events: tuple[str, ...],
     stdout: bool,  # noqa: FBT001
     named_only: bool,  # noqa: FBT001
+    links: bool,  # noqa: FBT001
     server: str | None,
     **places: str | None,
 ) -> None:
@@ -53,7 +59,7 @@ def add_hook(
     from parley.cli.commands.hooks import HookOptions, create_hook
 
     given = {kind: place for kind, place in places.items() if place is not None}
-    options = HookOptions(name, {**given, **({"stdout": ""} if stdout else {})}, events, named_only)
+    options = HookOptions(name, {**given, **({"stdout": ""} if stdout else {})}, events, named_only, links)
     execute(create_hook(server, options))
 
 

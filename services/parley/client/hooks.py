@@ -19,12 +19,13 @@ class HookClient(OrchestratorConnection):
         events: Sequence[hook_pb2.HookEvent.ValueType],
         *,
         named_only: bool = False,
+        one_time_links: bool = False,
         secret: str = "",
         request_id: str | None = None,
     ) -> hook_pb2.CreateHookResponse:
         """Create a hook of the tenant: these events of its debates are sent to `target` from now on.
 
-        `named_only`: only those of debates that name the hook. Return it with the secret that signs a webhook, which is shown only
+        `named_only`: only those of debates that name the hook. `one_time_links`: whoever reads that a debate waits may answer by a link. Return it with the secret that signs a webhook, which is shown only
         once; `secret` gives one of your own. Another call with the same `request_id` fails with HOOK_EXISTS.
         """
         request = hook_pb2.CreateHookRequest(
@@ -33,6 +34,7 @@ class HookClient(OrchestratorConnection):
             target=target,
             events=events,
             named_only=named_only,
+            one_time_links=one_time_links,
             secret=secret,
         )
         return await self._call(self._stub.CreateHook, request)

@@ -26,6 +26,7 @@ from parley.edge.console.routes import create_routes
 from parley.edge.console.seals import Seal
 from parley.edge.console.sessions import SessionCookie, Sessions
 from parley.edge.events import EventStreams
+from parley.edge.links import Links
 from parley.edge.mcp import McpEndpoint
 from parley.edge.receipts import Receipts
 from parley.edge.reports import Reports
@@ -44,6 +45,7 @@ def create_app(
     seal = Seal(split_list(settings.edge_session_secrets.get_secret_value()))
     sessions = Sessions(seal, settings.edge_session_seconds)
     events = EventStreams(service.methods_by_name["WatchDebate"], calls)
+    links = Links(service, calls)
     reports = Reports(service.methods_by_name["StreamReport"], calls)
     receipts = Receipts(service, calls)
     routes: list[BaseRoute] = [
@@ -53,6 +55,8 @@ def create_app(
         Route("/v1/debates/{debate_id}/report.html", reports.answer_html),
         Route("/v1/debates/{debate_id}/receipt.json", receipts.answer_receipt),
         Route("/.well-known/parley-receipt-keys.json", receipts.answer_keys),
+        Route("/links/{token}", links.answer_page, methods=["GET"]),
+        Route("/links/{token}", links.answer_use, methods=["POST"]),
         *chat_routes(
             Catalogue([*format_models(), *_load_teams(settings)]),
             ChatDebates(service, calls),

@@ -39,6 +39,9 @@ from parley.orchestrator.keys.authenticator import ApiKeyAuthenticator
 from parley.orchestrator.keys.store import KEYS, KeyStore
 from parley.orchestrator.keys.tenant_keys import TenantKeys
 from parley.orchestrator.keys.uses import KeyUses
+from parley.orchestrator.links.authenticator import LinkAuthenticator
+from parley.orchestrator.links.tokens import LinkTokens
+from parley.orchestrator.links.uses import LINK_USES, LinkUses
 from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
 from parley.orchestrator.log.imported_receipts import IMPORTED_RECEIPTS, ImportedReceiptStore
@@ -154,6 +157,7 @@ async def build(
         )
         keys = KeyStore(store.documents)
         uses = KeyUses(keys, clock)
+        links = settings.link_rules()
         debates, channels_of_hooks = FoldedDebates(store.log, index), settings.create_channels(clock)
         delivery = create_service(
             store.documents,
@@ -162,7 +166,7 @@ async def build(
             clock,
             create_channel=channels_of_hooks.create,
             write_answer=partial(write_answer, debates, formats),
-            public_url=settings.public_url,
+            links=links,
             kept_for=timedelta(days=settings.delivery_days),
         )
         audit_logs = AuditLogs(store.log, store.documents)
@@ -188,6 +192,8 @@ async def build(
             keys=TenantKeys(keys, clock, is_enabled="key" in settings.auth_methods),
             hooks=delivery.hooks,
             channels=channels_of_hooks,
+            links=links.tokens,
+            link_uses=LinkUses(store.documents),
             agents=ClientGateway(gateway),
             memory=ClientMemory(memory),
             ratings=ClientRatings(ratings),
@@ -200,7 +206,7 @@ async def build(
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].full_name,
             lambda server: orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(servicer, server),
             lambda address: _set_own_address(index, address),
-            authenticators=_create_authenticators(settings, uses, clock),
+            authenticators=_create_authenticators(settings, uses, links.tokens, clock),
             admission=allowance.admit_call,
             # A process that only reads cannot write, and serves the user of its store alone.
             acts=None if reading else AuditTrail(acts).record_call,
@@ -252,6 +258,7 @@ async def _open_store(url: str, *, reading: bool) -> AsyncGenerator[Store, None]
                 DELIVERIES,
                 IMPORTED_RECEIPTS,
                 AUDIT_LOGS,
+                LINK_USES,
             )
         yield store
 
@@ -266,12 +273,13 @@ def _check_roles(roles: Roles, formats: Formats) -> Roles:
 
 
 def _create_authenticators(
-    settings: OrchestratorSettings, uses: KeyUses, clock: Clock
+    settings: OrchestratorSettings, uses: KeyUses, links: LinkTokens | None, clock: Clock
 ) -> tuple[Authenticator, ...]:
     """Return the authenticators that the settings name, in addition to those of every service."""
     keys = [ApiKeyAuthenticator(uses.keys, clock, uses)] if "key" in settings.auth_methods else []
     return (
         *keys,
+        *([LinkAuthenticator(links, clock)] if links is not None else []),
         *([_create_token_authenticator(settings, clock)] if "jwt" in settings.auth_methods else []),
     )
 

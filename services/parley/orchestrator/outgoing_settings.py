@@ -1,6 +1,7 @@
-"""Settings of what leaves the orchestrator for systems of others: hooks, and issues made of decisions."""
+"""Settings of what leaves the orchestrator for systems of others: hooks, their links, and issues made of decisions."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
@@ -18,11 +19,13 @@ from parley.runtime.settings import ServiceSettings
 
 if TYPE_CHECKING:  # imported on use: settings are read by commands that send nothing
     from parley.orchestrator.delivery.channels.channels import Channels
+    from parley.orchestrator.delivery.links import LinkRules
 
 NO_HTTP_URL: Final = "must begin with http:// or https://, name a host, and hold no space and no @"
 _TRACKER_SECONDS: Final = 10.0
 _TRACKER_BYTES: Final = 8 * 1024 * 1024
 """A page of 50 issues of GitHub's largest size, and its own words about each."""
+_MIN_LINK_SECRET: Final = 32
 _SECRET: Final = re.compile(r"(whsec_)?[A-Za-z0-9+/]{32,128}={0,2}")
 
 
@@ -79,6 +82,42 @@ class OutgoingSettings(ServiceSettings):
         pattern=r"^(https?://[^\s@?#]+[^\s@?#/])?$",
         description="Where people reach the edge's console, such as https://parley.example.org: deliveries to hooks link to a debate's page there. Unset: they have no link.",
     )
+
+    link_secrets: SecretStr = Field(
+        default=SecretStr(""),
+        description="Secrets that sign one-time links, 32 characters or more each, separated by commas. The first signs; all are accepted. "
+        "Hooks that are created for it then carry links by which their readers answer a debate that waits. Unset: none.",
+    )
+    link_hours: float = Field(
+        default=72.0,
+        gt=0,
+        le=24 * 365,
+        description="Hours after which a one-time link expires; with its checkpoint at the latest.",
+    )
+
+    @field_validator("link_secrets")
+    @classmethod
+    def _check_link_secrets(cls, secrets: SecretStr) -> SecretStr:
+        if any(len(each) < _MIN_LINK_SECRET for each in split_list(secrets.get_secret_value())):
+            raise ValueError(f"must have {_MIN_LINK_SECRET} characters or more each")
+        return secrets
+
+    @model_validator(mode="after")
+    def _check_links_have_url(self) -> Self:
+        if self.link_secrets.get_secret_value() and not self.public_url:
+            raise ValueError(
+                "PARLEY_LINK_SECRETS needs PARLEY_PUBLIC_URL, to which links lead: set both, or neither"
+            )
+        return self
+
+    def link_rules(self) -> "LinkRules":
+        """Return which links deliveries have."""
+        from parley.orchestrator.delivery.links import LinkRules
+        from parley.orchestrator.links.tokens import LinkTokens
+
+        secrets = split_list(self.link_secrets.get_secret_value())
+        tokens = LinkTokens(secrets) if secrets else None
+        return LinkRules(self.public_url, tokens, timedelta(hours=self.link_hours))
 
     @field_validator("follow_up_url", "follow_up_search")
     @classmethod

@@ -16,6 +16,8 @@ PAGE_POLICY: Final = (
     f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'"
 )
 """The Content-Security-Policy of every page: a browser takes our styles, and nothing else, in case the cleaning ever fails."""
+FORM_POLICY: Final = PAGE_POLICY.replace("form-action 'none'", "form-action 'self'")
+"""The same for a page with a form, which is sent to where the page came from."""
 _HEADING: Final = re.compile(r"<h1>(.*?)</h1>", re.DOTALL)
 _TAG: Final = re.compile(r"<[^>]*>")
 _MAX_TITLE: Final = 200
@@ -24,7 +26,7 @@ _PAGE: Final = """<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="referrer" content="no-referrer">
+<meta name="referrer" content="{referrer}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>{style}</style>
@@ -40,7 +42,17 @@ _PAGE: Final = """<!doctype html>
 def render_page(markdown: str) -> str:
     """Return the whole file; its title is the first heading of the first level. A megabyte may take seconds."""
     body = render_markdown(markdown)
-    return _PAGE.format(policy=PAGE_POLICY, title=_find_title(body), style=_STYLE, body=body)
+    return _PAGE.format(
+        policy=PAGE_POLICY, referrer="no-referrer", title=_find_title(body), style=_STYLE, body=body
+    )
+
+
+def render_form_page(body: str) -> str:
+    """Return a page whose body, clean HTML, may hold a form. Its title is found as `render_page` finds it."""
+    # With `no-referrer` a browser would send the form with the origin `null`, as if another site had.
+    return _PAGE.format(
+        policy=FORM_POLICY, referrer="same-origin", title=_find_title(body), style=_STYLE, body=body
+    )
 
 
 def _find_title(body: str) -> str:

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/access.proto\x12\tparley.v1\x1a google/protobuf/descriptor.proto*\x9e\x01\n\nAccessRole\x12\x1b\n\x17\x41\x43\x43\x45SS_ROLE_UNSPECIFIED\x10\x00\x12\x14\n\x10\x41\x43\x43\x45SS_ROLE_READ\x10\x01\x12\x16\n\x12\x41\x43\x43\x45SS_ROLE_DEBATE\x10\x02\x12\x15\n\x11\x41\x43\x43\x45SS_ROLE_STEER\x10\x03\x12\x15\n\x11\x41\x43\x43\x45SS_ROLE_ADMIN\x10\x04\x12\x17\n\x13\x41\x43\x43\x45SS_ROLE_SERVICE\x10\x05*\x97\x01\n\tCallQueue\x12\x1a\n\x16\x43\x41LL_QUEUE_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43\x41LL_QUEUE_NONE\x10\x01\x12\x13\n\x0f\x43\x41LL_QUEUE_READ\x10\x02\x12\x13\n\x0f\x43\x41LL_QUEUE_SEND\x10\x03\x12\x15\n\x11\x43\x41LL_QUEUE_CREATE\x10\x04\x12\x18\n\x14\x43\x41LL_QUEUE_INTERVENE\x10\x05:F\n\x05needs\x12\x1e.google.protobuf.MethodOptions\x18\xe2\x89\x03 \x01(\x0e\x32\x15.parley.v1.AccessRole:E\n\x05queue\x12\x1e.google.protobuf.MethodOptions\x18\xe4\x89\x03 \x01(\x0e\x32\x14.parley.v1.CallQueue:;\n\x11max_request_bytes\x12\x1e.google.protobuf.MethodOptions\x18\xe5\x89\x03 \x01(\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/access.proto\x12\tparley.v1\x1a google/protobuf/descriptor.proto*\xb4\x01\n\nAccessRole\x12\x1b\n\x17\x41\x43\x43\x45SS_ROLE_UNSPECIFIED\x10\x00\x12\x14\n\x10\x41\x43\x43\x45SS_ROLE_READ\x10\x01\x12\x16\n\x12\x41\x43\x43\x45SS_ROLE_DEBATE\x10\x02\x12\x15\n\x11\x41\x43\x43\x45SS_ROLE_STEER\x10\x03\x12\x15\n\x11\x41\x43\x43\x45SS_ROLE_ADMIN\x10\x04\x12\x17\n\x13\x41\x43\x43\x45SS_ROLE_SERVICE\x10\x05\x12\x14\n\x10\x41\x43\x43\x45SS_ROLE_LINK\x10\x06*\x97\x01\n\tCallQueue\x12\x1a\n\x16\x43\x41LL_QUEUE_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43\x41LL_QUEUE_NONE\x10\x01\x12\x13\n\x0f\x43\x41LL_QUEUE_READ\x10\x02\x12\x13\n\x0f\x43\x41LL_QUEUE_SEND\x10\x03\x12\x15\n\x11\x43\x41LL_QUEUE_CREATE\x10\x04\x12\x18\n\x14\x43\x41LL_QUEUE_INTERVENE\x10\x05:F\n\x05needs\x12\x1e.google.protobuf.MethodOptions\x18\xe2\x89\x03 \x01(\x0e\x32\x15.parley.v1.AccessRole:E\n\x05queue\x12\x1e.google.protobuf.MethodOptions\x18\xe4\x89\x03 \x01(\x0e\x32\x14.parley.v1.CallQueue:;\n\x11max_request_bytes\x12\x1e.google.protobuf.MethodOptions\x18\xe5\x89\x03 \x01(\rb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,7 +33,7 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.access_pb2', _glo
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_ACCESSROLE']._serialized_start=72
-  _globals['_ACCESSROLE']._serialized_end=230
-  _globals['_CALLQUEUE']._serialized_start=233
-  _globals['_CALLQUEUE']._serialized_end=384
+  _globals['_ACCESSROLE']._serialized_end=252
+  _globals['_CALLQUEUE']._serialized_start=255
+  _globals['_CALLQUEUE']._serialized_end=406
 # @@protoc_insertion_point(module_scope)

@@ -42,6 +42,8 @@ class _AccessRoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AccessRole
     """All of the tenant's."""
     ACCESS_ROLE_SERVICE: _AccessRole.ValueType  # 5
     """Be one of Parley's own services, on behalf of the tenant that it names. Includes `READ`."""
+    ACCESS_ROLE_LINK: _AccessRole.ValueType  # 6
+    """Use the one-time link that is shown as the token, and nothing else. No key has it."""
 
 class AccessRole(_AccessRole, metaclass=_AccessRoleEnumTypeWrapper):
     """What a caller may do. `ADMIN` includes `READ`, `DEBATE` and `STEER`; `DEBATE` and `STEER` include `READ`."""
@@ -58,6 +60,8 @@ ACCESS_ROLE_ADMIN: AccessRole.ValueType  # 4
 """All of the tenant's."""
 ACCESS_ROLE_SERVICE: AccessRole.ValueType  # 5
 """Be one of Parley's own services, on behalf of the tenant that it names. Includes `READ`."""
+ACCESS_ROLE_LINK: AccessRole.ValueType  # 6
+"""Use the one-time link that is shown as the token, and nothing else. No key has it."""
 Global___AccessRole: _TypeAlias = AccessRole  # noqa: Y015
 
 class _CallQueue:

@@ -12,6 +12,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from parley.v1 import debate_pb2 as _debate_pb2
 from parley.v1 import effect_pb2 as _effect_pb2
 from parley.v1 import event_pb2 as _event_pb2
+from parley.v1 import link_pb2 as _link_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -297,6 +298,7 @@ class Hook(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     CREATOR_FIELD_NUMBER: _builtins.int
     PAUSED_FIELD_NUMBER: _builtins.int
+    ONE_TIME_LINKS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The id: `hook-` and 12 hex digits."""
     name: _builtins.str
@@ -307,6 +309,8 @@ class Hook(_message.Message):
     """Who created it, as in `requested_by` of a debate."""
     paused: _builtins.str
     """Why nothing is sent to it any more, in one line, such as `it answered 410 Gone`. A test that succeeds ends that. Empty: it is used."""
+    one_time_links: _builtins.bool
+    """Whether deliveries about a debate that waits carry one-time links. Whoever reads them may answer."""
     @_builtins.property
     def target(self) -> Global___HookTarget:
         """Where deliveries go. Secrets in it are not shown."""
@@ -330,10 +334,11 @@ class Hook(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         creator: _builtins.str = ...,
         paused: _builtins.str = ...,
+        one_time_links: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "target", b"target"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "creator", b"creator", "events", b"events", "id", b"id", "name", b"name", "named_only", b"named_only", "paused", b"paused", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "creator", b"creator", "events", b"events", "id", b"id", "name", b"name", "named_only", b"named_only", "one_time_links", b"one_time_links", "paused", b"paused", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -456,6 +461,7 @@ class HookNews(_message.Message):
     WAITS_FOR_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     REVERSED_FIELD_NUMBER: _builtins.int
+    ONE_TIME_LINKS_FIELD_NUMBER: _builtins.int
     event: Global___HookEvent.ValueType
     """What happened."""
     debate_id: _builtins.str
@@ -500,6 +506,10 @@ class HookNews(_message.Message):
     def reversed(self) -> _containers.RepeatedCompositeFieldContainer[_effect_pb2.RelatedDecision]:
         """Of DECISION_REVERSED: the earlier decisions."""
 
+    @_builtins.property
+    def one_time_links(self) -> _containers.RepeatedCompositeFieldContainer[_link_pb2.OneTimeLink]:
+        """Of WAITING: links that answer it, if the hook and the operator allow them."""
+
     def __init__(
         self,
         *,
@@ -519,10 +529,11 @@ class HookNews(_message.Message):
         waits_for: _event_pb2.CheckpointOpened | None = ...,
         limit: _event_pb2.LimitReached | None = ...,
         reversed: _abc.Iterable[_effect_pb2.RelatedDecision] | None = ...,
+        one_time_links: _abc.Iterable[_link_pb2.OneTimeLink] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_limit", b"_limit", "_waits_for", b"_waits_for", "failure", b"failure", "limit", b"limit", "time", b"time", "waits_for", b"waits_for"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_limit", b"_limit", "_waits_for", b"_waits_for", "answer", b"answer", "cancelled", b"cancelled", "checkpoint", b"checkpoint", "debate_id", b"debate_id", "ended_by", b"ended_by", "event", b"event", "failure", b"failure", "format", b"format", "labels", b"labels", "limit", b"limit", "link", b"link", "question", b"question", "reversed", b"reversed", "sequence", b"sequence", "time", b"time", "waits_for", b"waits_for"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_limit", b"_limit", "_waits_for", b"_waits_for", "answer", b"answer", "cancelled", b"cancelled", "checkpoint", b"checkpoint", "debate_id", b"debate_id", "ended_by", b"ended_by", "event", b"event", "failure", b"failure", "format", b"format", "labels", b"labels", "limit", b"limit", "link", b"link", "one_time_links", b"one_time_links", "question", b"question", "reversed", b"reversed", "sequence", b"sequence", "time", b"time", "waits_for", b"waits_for"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__failure: _TypeAlias = _typing.Literal["failure"]  # noqa: Y015
     _WhichOneofArgType__failure: _TypeAlias = _typing.Literal["_failure", b"_failure"]  # noqa: Y015
@@ -551,6 +562,7 @@ class CreateHookRequest(_message.Message):
     EVENTS_FIELD_NUMBER: _builtins.int
     NAMED_ONLY_FIELD_NUMBER: _builtins.int
     SECRET_FIELD_NUMBER: _builtins.int
+    ONE_TIME_LINKS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Names this request, 1 to 128 characters of `[A-Za-z0-9._-]`. Required."""
     name: _builtins.str
@@ -559,6 +571,10 @@ class CreateHookRequest(_message.Message):
     """Whether it is told only of debates that name it."""
     secret: _builtins.str
     """Of a webhook: the secret that signs deliveries, `whsec_` and 24 to 64 bytes in base64. Empty: one is made."""
+    one_time_links: _builtins.bool
+    """Whether deliveries about a debate that waits carry links by which their readers may answer without signing in. The operator must have set
+    PARLEY_LINK_SECRETS.
+    """
     @_builtins.property
     def target(self) -> Global___HookTarget:
         """Where deliveries go. Required."""
@@ -576,10 +592,11 @@ class CreateHookRequest(_message.Message):
         events: _abc.Iterable[Global___HookEvent.ValueType] | None = ...,
         named_only: _builtins.bool = ...,
         secret: _builtins.str = ...,
+        one_time_links: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["target", b"target"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "name", b"name", "named_only", b"named_only", "request_id", b"request_id", "secret", b"secret", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "name", b"name", "named_only", b"named_only", "one_time_links", b"one_time_links", "request_id", b"request_id", "secret", b"secret", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

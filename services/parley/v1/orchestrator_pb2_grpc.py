@@ -6,6 +6,7 @@ import warnings
 from parley.v1 import audit_pb2 as parley_dot_v1_dot_audit__pb2
 from parley.v1 import hook_pb2 as parley_dot_v1_dot_hook__pb2
 from parley.v1 import key_pb2 as parley_dot_v1_dot_key__pb2
+from parley.v1 import link_pb2 as parley_dot_v1_dot_link__pb2
 from parley.v1 import memory_pb2 as parley_dot_v1_dot_memory__pb2
 from parley.v1 import orchestrator_pb2 as parley_dot_v1_dot_orchestrator__pb2
 from parley.v1 import ratings_pb2 as parley_dot_v1_dot_ratings__pb2
@@ -236,6 +237,16 @@ class OrchestratorServiceStub:
                 '/parley.v1.OrchestratorService/ResendDelivery',
                 request_serializer=parley_dot_v1_dot_hook__pb2.ResendDeliveryRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_hook__pb2.ResendDeliveryResponse.FromString,
+                _registered_method=True)
+        self.GetLink = channel.unary_unary(
+                '/parley.v1.OrchestratorService/GetLink',
+                request_serializer=parley_dot_v1_dot_link__pb2.GetLinkRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_link__pb2.GetLinkResponse.FromString,
+                _registered_method=True)
+        self.UseLink = channel.unary_unary(
+                '/parley.v1.OrchestratorService/UseLink',
+                request_serializer=parley_dot_v1_dot_link__pb2.UseLinkRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_link__pb2.UseLinkResponse.FromString,
                 _registered_method=True)
         self.ListAuditEntries = channel.unary_unary(
                 '/parley.v1.OrchestratorService/ListAuditEntries',
@@ -674,6 +685,25 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetLink(self, request, context):
+        """Returns what a one-time link is for, and changes nothing. The link's token is the caller's token too.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND `LINK_NOT_FOUND` (none of this server); FAILED_PRECONDITION `LINK_USED`, `LINK_EXPIRED` or
+        `CHECKPOINT_CLOSED` (its checkpoint is not open any more); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UseLink(self, request, context):
+        """Does what a one-time link is for, once. The link's token is the caller's token too.
+
+        Errors: as GetLink, and those of Intervene.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListAuditEntries(self, request, context):
         """Lists the audit log of the caller's tenant, newest first.
 
@@ -890,6 +920,16 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.ResendDelivery,
                     request_deserializer=parley_dot_v1_dot_hook__pb2.ResendDeliveryRequest.FromString,
                     response_serializer=parley_dot_v1_dot_hook__pb2.ResendDeliveryResponse.SerializeToString,
+            ),
+            'GetLink': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetLink,
+                    request_deserializer=parley_dot_v1_dot_link__pb2.GetLinkRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_link__pb2.GetLinkResponse.SerializeToString,
+            ),
+            'UseLink': grpc.unary_unary_rpc_method_handler(
+                    servicer.UseLink,
+                    request_deserializer=parley_dot_v1_dot_link__pb2.UseLinkRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_link__pb2.UseLinkResponse.SerializeToString,
             ),
             'ListAuditEntries': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAuditEntries,
@@ -1957,6 +1997,60 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/ResendDelivery',
             parley_dot_v1_dot_hook__pb2.ResendDeliveryRequest.SerializeToString,
             parley_dot_v1_dot_hook__pb2.ResendDeliveryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetLink(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/GetLink',
+            parley_dot_v1_dot_link__pb2.GetLinkRequest.SerializeToString,
+            parley_dot_v1_dot_link__pb2.GetLinkResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UseLink(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/UseLink',
+            parley_dot_v1_dot_link__pb2.UseLinkRequest.SerializeToString,
+            parley_dot_v1_dot_link__pb2.UseLinkResponse.FromString,
             options,
             channel_credentials,
             insecure,

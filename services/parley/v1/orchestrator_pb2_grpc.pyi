@@ -8,6 +8,7 @@ from grpc import aio as _aio
 from parley.v1 import audit_pb2 as _audit_pb2
 from parley.v1 import hook_pb2 as _hook_pb2
 from parley.v1 import key_pb2 as _key_pb2
+from parley.v1 import link_pb2 as _link_pb2
 from parley.v1 import memory_pb2 as _memory_pb2
 from parley.v1 import orchestrator_pb2 as _orchestrator_pb2
 from parley.v1 import ratings_pb2 as _ratings_pb2
@@ -287,6 +288,17 @@ class OrchestratorServiceStub:
     """Sends a delivery again, under its id: a dead letter, or one that was delivered. It is tried for a day, as at first.
 
     Errors: INVALID_ARGUMENT; NOT_FOUND `DELIVERY_NOT_FOUND`; UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    GetLink: _aio.UnaryUnaryMultiCallable[_link_pb2.GetLinkRequest, _link_pb2.GetLinkResponse]
+    """Returns what a one-time link is for, and changes nothing. The link's token is the caller's token too.
+
+    Errors: INVALID_ARGUMENT; NOT_FOUND `LINK_NOT_FOUND` (none of this server); FAILED_PRECONDITION `LINK_USED`, `LINK_EXPIRED` or
+    `CHECKPOINT_CLOSED` (its checkpoint is not open any more); UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    UseLink: _aio.UnaryUnaryMultiCallable[_link_pb2.UseLinkRequest, _link_pb2.UseLinkResponse]
+    """Does what a one-time link is for, once. The link's token is the caller's token too.
+
+    Errors: as GetLink, and those of Intervene.
     """
     ListAuditEntries: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListAuditEntriesRequest, _audit_pb2.ListAuditEntriesResponse]
     """Lists the audit log of the caller's tenant, newest first.
@@ -801,6 +813,29 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Sends a delivery again, under its id: a dead letter, or one that was delivered. It is tried for a day, as at first.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND `DELIVERY_NOT_FOUND`; UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def GetLink(
+        self,
+        request: _link_pb2.GetLinkRequest,
+        context: _aio.ServicerContext[_link_pb2.GetLinkRequest, _abc.Awaitable[_link_pb2.GetLinkResponse]],
+    ) -> _abc.Awaitable[_link_pb2.GetLinkResponse]:
+        """Returns what a one-time link is for, and changes nothing. The link's token is the caller's token too.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND `LINK_NOT_FOUND` (none of this server); FAILED_PRECONDITION `LINK_USED`, `LINK_EXPIRED` or
+        `CHECKPOINT_CLOSED` (its checkpoint is not open any more); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def UseLink(
+        self,
+        request: _link_pb2.UseLinkRequest,
+        context: _aio.ServicerContext[_link_pb2.UseLinkRequest, _abc.Awaitable[_link_pb2.UseLinkResponse]],
+    ) -> _abc.Awaitable[_link_pb2.UseLinkResponse]:
+        """Does what a one-time link is for, once. The link's token is the caller's token too.
+
+        Errors: as GetLink, and those of Intervene.
         """
 
     @_abc_1.abstractmethod

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +28,9 @@ from parley.mcp.server import create_server
 from parley.orchestrator.keys.authenticator import ApiKeyAuthenticator
 from parley.orchestrator.keys.store import KEYS, KeyStore
 from parley.orchestrator.keys.uses import KeyUses
+from parley.orchestrator.links.authenticator import LinkAuthenticator
+from parley.orchestrator.links.tokens import LinkTokens
+from parley.orchestrator.model.times import timestamp
 from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import from_rpc_error
@@ -37,7 +41,8 @@ from parley.runtime.identity.service_tokens import ServiceTokens
 from parley.runtime.server import ServerSettings, Service, start_server
 from parley.storage.opening import open_store
 from parley.storage.ports import Documents
-from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE, ACCESS_ROLE_UNSPECIFIED
+from parley.v1.access_pb2 import ACCESS_ROLE_LINK, ACCESS_ROLE_SERVICE, ACCESS_ROLE_UNSPECIFIED
+from parley.v1.link_pb2 import LinkClaims
 from tests.support.access import SECRET, Headers, key_for, methods, service_headers, stub_call
 from tests.support.mcp_access import act_by
 from tests.support.orchestration import WITHIN
@@ -61,6 +66,10 @@ class Served:
     async def key(self, *roles: Role, tenant: str = "acme") -> Headers:
         return await key_for(self.documents, tenant, roles)
 
+    async def credentials(self, role: Role) -> Headers:
+        """What a caller of acme with a role sends: a link if it is that of links, else a key."""
+        return link_for("acme") if role == ACCESS_ROLE_LINK else await self.key(role)
+
     async def called(self, method: MethodDescriptor, headers: Headers) -> Identity:
         """Return who the service took the caller for."""
         await stub_call(self.channel, method, headers)
@@ -83,6 +92,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
         guard = Guard(
             ServiceTokens(lambda: (SECRET.encode(),)),
             ApiKeyAuthenticator(keys, clock, KeyUses(keys, clock)),
+            LinkAuthenticator(LinkTokens([SECRET]), clock),
         )
         names = sorted({each.containing_service.full_name for each in METHODS})
         services = [Service(name, partial(_register, name, callers)) for name in names]
@@ -91,6 +101,13 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
             channel(running.address) as connected,
         ):
             yield Served(connected, running.address, store.documents, callers)
+
+
+def link_for(tenant: str) -> Headers:
+    """What whoever has a one-time link sends."""
+    until = timestamp(SystemClock().now() + timedelta(hours=1))
+    token = LinkTokens([SECRET]).sign(LinkClaims(tenant=tenant, hook_id="test", expire_time=until))
+    return (("authorization", f"Bearer {token}"),)
 
 
 def _register(name: str, callers: list[Identity], server: grpc.aio.Server) -> None:
@@ -157,6 +174,8 @@ async def test_nobody_gets_in_with_the_wrong_role(served: Served, method: Method
             assert await served.refused(method, await served.key(role)) == refusal
     if not allows({ACCESS_ROLE_SERVICE}, needs(method)):
         assert await served.refused(method, service_headers("acme")) == refusal
+    if not allows({ACCESS_ROLE_LINK}, needs(method)):
+        assert await served.refused(method, link_for("acme")) == refusal
     assert await served.refused(method, await served.key()) == refusal
 
 
@@ -169,8 +188,8 @@ async def test_who_has_the_role_gets_in_and_what_they_write_of_themselves_names_
         caller = await served.called(method, (*service_headers("acme"), *lies))
         assert caller.subject == "service orchestrator"
     else:
-        caller = await served.called(method, (*await served.key(needs(method)), *lies))
-        assert caller.subject.startswith("test (key ")
+        caller = await served.called(method, (*await served.credentials(needs(method)), *lies))
+        assert caller.subject.startswith(("test (key ", "one-time link of test"))
     assert (caller.tenant, caller.proven) == ("acme", True)
 
 
@@ -217,7 +236,7 @@ async def test_the_edge_lets_in_whom_the_orchestrator_lets_in_and_no_one_else(
         if not allows({role}, needs(method)):
             assert await over_http.call(method, await served.key(role)) == "permission_denied"
     assert served.callers == []
-    assert await over_http.call(method, (*await served.key(needs(method)), *lies)) == ""
+    assert await over_http.call(method, (*await served.credentials(needs(method)), *lies)) == ""
     assert [each.tenant for each in served.callers] == ["acme"]
 
 
@@ -283,8 +302,8 @@ OPEN: Final = frozenset(
     | {"/console/{name}", "/console/options", "/console/markdown", "/healthz", "/readyz"}
 )
 """What everybody may read, since nobody's debates are in it."""
-TESTED_ELSEWHERE: Final = frozenset({"/mcp", "/console/session"})
-"""`/mcp` above; the console's sign-in, which is there to ask who one is, in `edge/console/test_sign_in.py`."""
+TESTED_ELSEWHERE: Final = frozenset({"/mcp", "/console/session", "/links/{token}"})
+"""`/mcp` above; links, whose token is all that counts, in `edge/test_links.py`; the console's sign-in, which is there to ask who one is, in `edge/console/test_sign_in.py`."""
 
 
 async def test_every_path_of_the_edge_is_in_the_matrix(served: Served) -> None:

@@ -38,6 +38,7 @@ class HookOptions:
     places: Mapping[str, str]
     events: Sequence[str]
     named_only: bool
+    one_time_links: bool = False
 
     def target(self) -> HookTarget:
         """Return where it sends to. Raise CommandError unless there is one place."""
@@ -63,7 +64,13 @@ async def create_hook(server: str | None, options: HookOptions) -> None:
     target = options.target()
     events = [HookEvent.Value(f"HOOK_EVENT_{_upper(each)}") for each in options.events]
     async with connect_orchestrator(server, "hooks") as (_, parley):
-        made = await parley.create_hook(options.name, target, events, named_only=options.named_only)
+        made = await parley.create_hook(
+            options.name,
+            target,
+            events,
+            named_only=options.named_only,
+            one_time_links=options.one_time_links,
+        )
     if made.secret:
         print_line(made.secret)
         say(

@@ -14,6 +14,7 @@ from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.delivery.channels.channels import Channels
 from parley.orchestrator.delivery.deliveries import DEAD, DELIVERED, PENDING, StoredDelivery
 from parley.orchestrator.delivery.tenant_hooks import TenantHooks, is_secret
+from parley.orchestrator.links.tokens import LinkTokens
 from parley.orchestrator.model.times import timestamp
 from parley.runtime import audit
 from parley.runtime.identity.identity import current_identity, current_tenant
@@ -54,12 +55,13 @@ class HookServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
 
     hooks: TenantHooks
     channels: Channels
+    links: LinkTokens | None
 
     async def CreateHook(  # noqa: N802
         self, request: hook_pb2.CreateHookRequest, _context: object
     ) -> hook_pb2.CreateHookResponse:
         """Create a hook."""
-        _check_create_request(request, self.channels)
+        _check_create_request(request, self.channels, allows_links=self.links is not None)
         with map_store_errors():
             hook, secret = await self.hooks.create(current_tenant(), request, current_identity().subject)
         audit.report_act(f"hook {hook.id}")
@@ -171,7 +173,9 @@ class HookServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         violations.refuse()
 
 
-def _check_create_request(request: hook_pb2.CreateHookRequest, channels: Channels) -> None:
+def _check_create_request(
+    request: hook_pb2.CreateHookRequest, channels: Channels, *, allows_links: bool
+) -> None:
     violations = Violations()
     check_request_id(violations, request.request_id)
     name = request.name
@@ -194,6 +198,11 @@ def _check_create_request(request: hook_pb2.CreateHookRequest, channels: Channel
     for place, event in enumerate(request.events[:_MAX_EVENTS]):
         otherwise = "must be CONCLUDED, FAILED, WAITING, BUDGET_REACHED or DECISION_REVERSED"
         violations.check(that=event in _EVENTS, field=f"events[{place}]", otherwise=otherwise)
+    violations.check(
+        that=allows_links or not request.one_time_links,
+        field="one_time_links",
+        otherwise="are not allowed here: the operator has to set PARLEY_LINK_SECRETS",
+    )
     _check_secret(violations, request.secret)
     if request.secret and kind != "webhook":
         violations.add("secret", "is for webhooks alone")

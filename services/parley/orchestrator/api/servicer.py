@@ -19,6 +19,7 @@ from parley.orchestrator.api.hooks import HookServicer
 from parley.orchestrator.api.imports import ImportServicer
 from parley.orchestrator.api.interventions import intervention_event
 from parley.orchestrator.api.keys import KeyServicer
+from parley.orchestrator.api.links import LinkServicer
 from parley.orchestrator.api.listing import listing_of
 from parley.orchestrator.api.memory import MemoryServicer
 from parley.orchestrator.api.page_tokens import page_token
@@ -46,6 +47,8 @@ from parley.orchestrator.engine.feedback_reporter import FeedbackReporter
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.intake import Intake
 from parley.orchestrator.keys.tenant_keys import TenantKeys
+from parley.orchestrator.links.tokens import LinkTokens
+from parley.orchestrator.links.uses import LinkUses
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.feedback import FeedbackReusedError, FeedbackStore
 from parley.orchestrator.log.index import DebateIndex
@@ -88,7 +91,7 @@ _LOG_PAGE = 20
 
 @dataclass(slots=True)
 class OrchestratorServicer(
-    AgentServicer, AuditServicer, HookServicer, KeyServicer, MemoryServicer, ImportServicer
+    AgentServicer, AuditServicer, HookServicer, KeyServicer, LinkServicer, MemoryServicer, ImportServicer
 ):
     """Answers for debates.
 
@@ -115,6 +118,8 @@ class OrchestratorServicer(
     keys: TenantKeys
     hooks: TenantHooks
     channels: Channels
+    links: LinkTokens | None
+    link_uses: LinkUses
     agents: ClientGateway
     memory: ClientMemory
     ratings: ClientRatings

@@ -1,6 +1,6 @@
 """What there is to tell in a debate's log, and how it is told: the CloudEvent for programs, a short text for people."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -31,6 +31,7 @@ from parley.v1.hook_pb2 import (
     HookEvent,
     HookNews,
 )
+from parley.v1.link_pb2 import LINK_ACTION_APPROVE, LINK_ACTION_CONTINUE, LINK_ACTION_END, OneTimeLink
 
 MAX_QUESTION: Final = 1000
 MAX_ANSWER: Final = 100_000
@@ -45,10 +46,19 @@ _TITLES: Final = {
     HOOK_EVENT_BUDGET_REACHED: "Debate used up its budget",
     HOOK_EVENT_DECISION_REVERSED: "Debate reverses an earlier decision",
 }
+_LINK_TITLES: Final = {
+    LINK_ACTION_CONTINUE: "Continue, by a link that works once",
+    LINK_ACTION_END: "End the rounds, by a link that works once",
+    LINK_ACTION_APPROVE: "Approve, by a link that works once",
+}
 _TEST_TEXT: Final = "Test of Parley\n\nThis hook works: what it was created for comes here."
 
 WriteAnswer = Callable[[str, str], Awaitable[str]]
 """Returns the answer of a debate (tenant, id) for people, as CommonMark. Raises ParleyError if the debate is gone."""
+
+
+WriteLinks = Callable[[str, Envelope], Awaitable[Sequence[OneTimeLink]]]
+"""Returns the links for a hook (id) and the event that opened a checkpoint. May raise StorageError."""
 
 
 def list_news(event: Envelope) -> Iterator[HookEvent.ValueType]:
@@ -73,11 +83,13 @@ class NewsWriter:
     Attributes:
         write_answer: Returns the answer of a concluded debate.
         public_url: Where people reach the console, without a slash at its end; empty if it is not known.
+        write_links: Returns the one-time links that answer a checkpoint, for a hook; None: there are none.
     """
 
     log: Log
     write_answer: WriteAnswer
     public_url: str = ""
+    write_links: WriteLinks | None = None
 
     async def write(self, delivery: StoredDelivery) -> Message | None:
         """Return what is sent for a delivery; None if its debate is gone, or the event tells of no such thing.
@@ -109,6 +121,8 @@ class NewsWriter:
             link=f"{self.public_url}/debates/{event.debate}" if self.public_url else "",
         )
         await self._add_details(news, event)
+        if isinstance(event.payload, CheckpointOpened) and self.write_links is not None:
+            news.one_time_links.extend(await self.write_links(delivery.hook, event))
         write = partial(_write_message, delivery, news, event.time)
         return await in_thread_if_large(len(news.answer), write)
 
@@ -198,6 +212,8 @@ def _list_paragraphs(news: HookNews) -> Iterator[str]:
         asked = getattr(opened, opened.WhichOneof("request") or "direction").text
         yield to_beginning(asked, _MAX_TEXT)
         yield f"It waits until {time_of(opened.until):%Y-%m-%d %H:%M} UTC."
+    for link in news.one_time_links:
+        yield f"{_LINK_TITLES[link.action]}: {link.url}"
     if news.HasField("limit"):
         yield f"Limit: {news.limit.limit}, {news.limit.used:,.0f} used."
 

@@ -9,6 +9,7 @@ from typing import Final
 from parley.orchestrator.delivery.deliveries import DeliveryStore
 from parley.orchestrator.delivery.dispatcher import Dispatcher
 from parley.orchestrator.delivery.hooks import HookStore
+from parley.orchestrator.delivery.links import LinkRules, LinkWriter
 from parley.orchestrator.delivery.message import CreateChannel
 from parley.orchestrator.delivery.news import NewsWriter, WriteAnswer
 from parley.orchestrator.delivery.outbox import Outbox
@@ -55,13 +56,13 @@ def create_service(
     *,
     create_channel: CreateChannel,
     write_answer: WriteAnswer,
-    public_url: str,
+    links: LinkRules,
     kept_for: timedelta,
 ) -> DeliveryService:
     """Create delivery for a replica whose debates are in this index, which tells it of news from now on."""
     hooks, deliveries, sender = HookStore(documents), DeliveryStore(documents), Sender(create_channel)
     subscribers = Subscribers(hooks, clock)
-    news = NewsWriter(log, write_answer, public_url)
+    news = NewsWriter(log, write_answer, links.public_url, LinkWriter(hooks, links).write)
     dispatcher = Dispatcher(deliveries, hooks, subscribers, news, sender, clock)
     outbox = Outbox(
         log,

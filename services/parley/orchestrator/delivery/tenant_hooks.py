@@ -54,6 +54,7 @@ class TenantHooks:
             target=request.target,
             events=sorted(set(request.events)),
             named_only=request.named_only,
+            one_time_links=request.one_time_links,
             create_time=timestamp(now),
             creator=creator,
         )

@@ -8,6 +8,7 @@ from parley.runtime.identity.identity import Role
 from parley.v1.access_pb2 import (
     ACCESS_ROLE_ADMIN,
     ACCESS_ROLE_DEBATE,
+    ACCESS_ROLE_LINK,
     ACCESS_ROLE_READ,
     ACCESS_ROLE_SERVICE,
     ACCESS_ROLE_STEER,
@@ -17,8 +18,10 @@ from parley.v1.access_pb2 import (
 )
 
 EVERY_ROLE: Final = frozenset(set(AccessRole.values()) - {ACCESS_ROLE_UNSPECIFIED})
-CLIENT_ROLES: Final = EVERY_ROLE - {ACCESS_ROLE_SERVICE}
+CLIENT_ROLES: Final = EVERY_ROLE - {ACCESS_ROLE_SERVICE, ACCESS_ROLE_LINK}
 """The roles that a key or a token can have: none makes its holder a service."""
+LINK_ROLES: Final = frozenset({ACCESS_ROLE_LINK})
+"""The roles of whoever shows a one-time link."""
 _INCLUDED: Final = {
     ACCESS_ROLE_ADMIN: CLIENT_ROLES,
     ACCESS_ROLE_DEBATE: {ACCESS_ROLE_READ},
