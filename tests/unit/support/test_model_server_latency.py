@@ -74,7 +74,6 @@ async def test_words_come_at_their_pace_after_the_first(
     assert len(arrived) == 5
     assert arrived[0] >= 0.1
     assert arrived[-1] >= 0.1 + 4 * 0.04
-    assert arrived[-1] - arrived[0] > 0.04
 
 
 def test_a_latency_out_of_range_is_refused() -> None:
