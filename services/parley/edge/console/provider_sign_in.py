@@ -81,9 +81,10 @@ class ProviderSignIn:
         """Sign in whom the provider leads back, and show the page that was asked for."""
         try:
             tokens, target = await self._redeem(request)
-            await self._check(tokens)
             answer: Response = RedirectResponse(target, 303, _NO_STORE)
+            # First, as a token that is too long for a cookie may be too long for the metadata of a call.
             self._keep(answer, request, tokens, time.time())
+            await self._check(tokens)
         except ParleyError as error:
             answer = _show_error(error)
         delete_cookie(answer, request, _BEGUN, path=PROVIDER_PATH)

@@ -44,9 +44,10 @@ class SignIn:
             return _refuse("this link was used, or is older than ten minutes; make a new one: parley open")
         answer = Response(status_code=204, headers=_NO_STORE)
         try:
-            await check_credentials(self._calls, credentials)
+            # First, as a token that is too long for a cookie may be too long for the metadata of a call.
             self._sessions.set_cookie(answer, request, credentials, self._sessions.seconds)
             self._sessions.delete_renewal(answer, request)  # else it would renew another caller's session
+            await check_credentials(self._calls, credentials)
         except ParleyError as error:
             return to_response(error)
         except CookieTooLargeError:
