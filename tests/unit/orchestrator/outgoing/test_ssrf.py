@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
@@ -12,10 +13,12 @@ from parley.orchestrator.outgoing.answers import SendError
 from parley.orchestrator.outgoing.guard import resolve_host
 from parley.orchestrator.outgoing.reach import Address, Reach
 from parley.orchestrator.outgoing.sender import Sender
+from tests.support.ports import free_ports
 from tests.support.web_server import WEB_NETWORK, web_server
 
 EVERYWHERE_PUBLIC = Reach(ports=None)
 """Every port, and plain HTTP too, so that nothing but the address keeps a request back."""
+_IPV4 = ("127.0.0.1", "127.0.0.53", "127.255.255.254")
 LOOPBACK = (
     "http://127.0.0.1:{port}/",
     "http://127.0.0.1.:{port}/",
@@ -127,7 +130,7 @@ INSIDE = (
 
 @dataclass(slots=True)
 class Inside:
-    """A server that nobody may reach, at every address of this machine."""
+    """A server that nobody may reach, on loopback."""
 
     port: int = 0
     connections: list[str] = field(default_factory=list)
@@ -141,16 +144,15 @@ class Inside:
 @pytest.fixture
 async def inside() -> AsyncIterator[Inside]:
     served = Inside()
-    server = await asyncio.start_server(served.serve, None, 0)
-    first = server.sockets[0].getsockname()[1]
-    if any(each.getsockname()[1] != first for each in server.sockets):  # a port of its own for each family
-        server.close()
-        server = await asyncio.start_server(served.serve, None, first)
-    served.port = first
-    try:
+    async with AsyncExitStack() as stack:
+        for port in free_ports():  # the same one at each address
+            with suppress(OSError):
+                stack.enter_context(closing(await asyncio.start_server(served.serve, _IPV4, port)))
+                served.port = port
+                break
+        with suppress(OSError):  # a machine may have no IPv6
+            stack.enter_context(closing(await asyncio.start_server(served.serve, "::1", served.port)))
         yield served
-    finally:
-        server.close()
 
 
 async def refusal(sender: Sender, url: str) -> SendError:
