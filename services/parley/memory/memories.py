@@ -28,7 +28,7 @@ from parley.memory.traces import Trace, Traces
 from parley.memory.words import list_words
 from parley.runtime.clock import Clock
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Document, Documents, DuplicateError, Neighbor
+from parley.storage.ports import Above, Document, Documents, DuplicateError, Neighbor, Order
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
 
@@ -139,6 +139,8 @@ class Memories:
 
         None if none is as similar to it as the floor, a cosine.
         """
+        if not await self._has_debates(tenant):  # then no model is loaded
+            return
         (meaning,) = await self._embedding_client.embed(text)
         found = await self._index.nearest(
             meaning,
@@ -156,6 +158,11 @@ class Memories:
                 self._recalled[each.key] += 1
                 yield record.debate
                 limit -= 1
+
+    async def _has_debates(self, tenant: str) -> bool:
+        first = storage_key(tenant, "")
+        found = await self._documents.find(DEBATES, {"key": Above(first)}, order=(Order("key"),), limit=1)
+        return any(each.key.startswith(first) for each in found)
 
     def take_recalled(self) -> Counter[str]:
         """Return how often each debate was recalled since the last call, by key."""

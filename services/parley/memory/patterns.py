@@ -100,8 +100,10 @@ class Patterns:
         With a text, those most like it come first, and none whose likeness is below `floor` percent; otherwise those that were raised
         most often.
         """
-        meaning = (await self._meanings.embed(text))[0] if text else None
-        found = await asyncio.to_thread(_read_all, await self._list(tenant), meaning)
+        documents = await self._list(tenant)
+        # A memory without patterns loads no model.
+        meaning = (await self._meanings.embed(text))[0] if text and documents else None
+        found = await asyncio.to_thread(_read_all, documents, meaning)
         wanted = sorted(
             (
                 each

@@ -244,13 +244,22 @@ async def test_another_embedding_model_finds_what_the_first_one_embedded(tmp_pat
 
 
 async def test_without_convergence_it_says_so_and_does_its_work_when_it_is_back(tmp_path: Path) -> None:
+    async with convergence() as address, running(tmp_path, address) as stub:
+        await stub.RecordDebate(debate("deb-1", PRICES))
     async with running(tmp_path, "127.0.0.1:9") as stub:
-        for call in (stub.RecordDebate(debate("deb-1")), recalled(stub, "Kafka?")):
+        for call in (stub.RecordDebate(debate("deb-2")), recalled(stub, "Kafka?")):
             error = await refused(call)
             assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "CONVERGENCE_UNAVAILABLE")
     async with convergence() as address, running(tmp_path, address) as stub:
-        assert not (await stub.RecordDebate(debate("deb-1"))).existed
+        assert not (await stub.RecordDebate(debate("deb-2"))).existed
         assert len(await recalled(stub, "Kafka for orders?")) == 1
+
+
+async def test_a_memory_that_holds_nothing_of_the_tenant_asks_no_model(tmp_path: Path) -> None:
+    async with running(tmp_path, "127.0.0.1:9") as stub:
+        assert await recalled(stub, "Kafka?") == []
+        found = await stub.ListPatterns(pb.ListPatternsRequest(text="Kafka?"))
+        assert list(found.patterns) == []
 
 
 async def test_texts_of_the_largest_size_are_remembered(memory: MemoryServiceStub) -> None:
