@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from parley.runtime.loopback import loopback
 
 if TYPE_CHECKING:  # services are imported when they start: a command that starts none starts faster
-    from parley.config import ConfigFile
+    from parley.config.file import ConfigFile
     from parley.orchestrator.settings import OrchestratorSettings
     from parley.runtime.draining import Draining
     from parley.runtime.identity.guard import Guard

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from parley.config import loads
+from parley.config.loading import loads
 from tests.support.guides import ROOT, Block, find_blocks, is_program, list_pages
 
 BLOCKS: Final = [block for page in list_pages() for block in find_blocks(page)]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from parley.config.contract_keys import entry_of, number_field, with_keys_of
+from parley.config.contract_entries import entry_of, number_field, with_keys_of
 from parley.config.formats import FORMATS
 from parley.runtime.validation import AGENT_ID
 from parley.v1.agent_pb2 import Agent, SummarySettings

@@ -3,13 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from parley.config.entries import DebateEntry, SummarizationEntry
 from parley.config.errors import ConfigError
+from parley.config.places import Places
 from parley.config.prompts import Prompt
-from parley.config.reading import Places
 from parley.config.roles import OwnRole, find_own_role
+
+if TYPE_CHECKING:  # heavy, as all that reads: a command without a file needs none of it
+    from parley.config.entries import DebateEntry, SummarizationEntry
+
+DEFAULT_TEAM: Final = ("architect", "performance")
+"""The roles that debate if none are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Agent:
     system_prompt: Prompt | None = None
     summary_prompt: Prompt | None = None
     clarification_prompt: Prompt | None = None
-    summarization: SummarizationEntry | None = None
+    summarization: "SummarizationEntry | None" = None
     path: str = ""
     tools: tuple[str, ...] = ()
     tool_call_limit: int = 0
@@ -121,7 +126,7 @@ class ConfigFile:
 
     agents: tuple[Agent, ...]
     judge: Agent
-    debate: DebateEntry
+    debate: "DebateEntry"
     providers: tuple[Provider, ...]
     routes: tuple[Route, ...]
     notices: tuple[str, ...]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from parley.config.errors import ConfigError
-from parley.config.reading import Places
+from parley.config.places import Places
 
 
 class Findings:

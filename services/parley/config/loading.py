@@ -9,8 +9,9 @@ from parley.config.entries import DebateEntry, FileEntry
 from parley.config.file import ConfigFile
 from parley.config.findings import Findings
 from parley.config.formats import DEFAULT
+from parley.config.places import Places
 from parley.config.prompts import is_outside
-from parley.config.reading import Places, check_tree, is_evaluators_file
+from parley.config.reading import check_tree, is_evaluators_file
 from parley.config.roles import OwnRole, RoleProblem, find_duplicate_names, read_file_roles, read_folder_roles
 from parley.config.routes import Routes
 from parley.config.source import parse, read

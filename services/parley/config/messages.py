@@ -1,12 +1,16 @@
 """A configuration as messages of the contract, and the keys that their fields come from."""
 
+from typing import TYPE_CHECKING
+
 from parley.config.contract_keys import find_key, set_keys
-from parley.config.entries import DebateEntry
 from parley.config.file import Agent
 from parley.config.formats import CONCURRENCY_KEYS, FORMAT_SETTINGS, find_format
 from parley.config.prompts import Prompt
 from parley.v1 import agent_pb2
 from parley.v1.debate_pb2 import Clarifications, DebateSpec
+
+if TYPE_CHECKING:  # heavy: what reads a file brings it along
+    from parley.config.entries import DebateEntry
 
 
 def agent_message(agent: Agent) -> agent_pb2.Agent:
@@ -50,12 +54,14 @@ def keys_of_field(field: str) -> tuple[str, ...]:
     return () if key is None else (f"debate.{key}", *also)
 
 
-def debate_message(debate: DebateEntry, format_name: str | None = None) -> DebateSpec:
-    """Return the settings of a debate, without question and agents; what is not said stays unset.
+def debate_message(debate: "DebateEntry | None", format_name: str | None = None) -> DebateSpec:
+    """Return the settings of a debate, without question and agents; what is not said stays unset. None: no file says anything.
 
     The format is the one named, or else the file's.
     """
     spec = DebateSpec()
+    if debate is None:
+        return spec
     chosen = find_format(format_name or debate.format)
     name = chosen.name if chosen is not None else ""
     set_keys(spec, debate, but={each.name for each in FORMAT_SETTINGS.fields} - {name})

@@ -7,7 +7,6 @@ import json
 import re
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -16,7 +15,8 @@ from pydantic_core import ErrorDetails
 
 from parley.config.entries import BY_WORD, ID_PATTERN, PASSED_OVER, RENAMED, FileEntry, ProviderEntry
 from parley.config.errors import ConfigError
-from parley.config.source import Branch, Items, Leaf, Tree
+from parley.config.places import Places
+from parley.config.tree import Branch, Items, Leaf, Tree
 
 _MESSAGES: Final[Mapping[str, str]] = {
     "missing": "is missing",
@@ -53,41 +53,6 @@ _NEAR: Final = 0.7
 _AGENTS: Final = "agents"
 _EVALUATORS: Final = "evaluators"
 _SECRETS: Final = frozenset({"api_key", "key", "token", "secret", "password"})
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where the keys of a file stand.
-
-    Attributes:
-        lines: By path, in snake_case.
-        spelled: Paths as the file spells them, if that is another way.
-    """
-
-    name: str
-    lines: Mapping[str, int]
-    spelled: Mapping[str, str] = field(default_factory=dict)
-
-    def line(self, path: str) -> int:
-        """Return the line of a key, or of the nearest key around it if it is not written itself."""
-        near = path
-        while near and near not in self.lines:
-            near = near[: max(near.rfind("."), near.rfind("["), 0)]
-        return self.lines.get(near, 1)
-
-    def _as_written(self, path: str) -> str:
-        near = path
-        while near and near not in self.spelled:
-            near = near[: max(near.rfind("."), near.rfind("["), 0)]
-        return self.spelled.get(near, near) + path[len(near) :]
-
-    def is_written(self, path: str) -> bool:
-        """Return whether the file has the key."""
-        return path in self.lines
-
-    def of(self, path: str) -> str:
-        """Return `debate.yaml:12: agents[1].role`."""
-        return f"{self.name}:{self.line(path)}: {self._as_written(path)}"
 
 
 def join_path(path: Sequence[str | int]) -> str:

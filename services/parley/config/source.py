@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import yaml
 
 from parley.config.errors import ConfigError
+from parley.config.tree import Branch, Items, Leaf, Tree
 from parley.runtime.regular_files import read_start
 
 MAX_BYTES: Final = 1024 * 1024
@@ -29,34 +29,6 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "Invalid control character at": "the text goes beyond its line; close it, or write \\n",
 }
 """What Python's reader of JSON says, in words for a person."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A single value."""
-
-    value: str | int | float | bool | None
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class Items:
-    """A list."""
-
-    items: "tuple[Tree, ...]"
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """A mapping; `lines` has the line of every key."""
-
-    entries: "Mapping[str, Tree]"
-    lines: Mapping[str, int]
-    line: int
-
-
-Tree = Leaf | Items | Branch
 
 
 def read(path: Path) -> str:

@@ -3,16 +3,13 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from parley.config.entries import AgentEntry, EvaluatorEntry, FileEntry, JudgeEntry, ModelEntry
-from parley.config.file import Agent
+from parley.config.file import DEFAULT_TEAM, Agent
 from parley.config.findings import Findings
 from parley.config.prompts import Prompt, is_outside, load_prompt
 from parley.config.roles import OwnRole, canonical_role, find_own_role
 from parley.config.routes import Routes
-
-DEFAULT_TEAM: Final = ("architect", "performance")
 
 
 class Team:

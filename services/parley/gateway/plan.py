@@ -9,9 +9,9 @@ from typing import Final
 
 import httpx2
 
-from parley.config import Agent as FileAgent
-from parley.config import ConfigFile
-from parley.config import Provider as FileProvider
+from parley.config.file import Agent as FileAgent
+from parley.config.file import ConfigFile
+from parley.config.file import Provider as FileProvider
 from parley.config.messages import agent_message
 from parley.gateway.providers import echo, local, openai_compatible
 from parley.gateway.providers.kind import ProviderKind

@@ -54,10 +54,13 @@ _NOT_LOADED = {
         "numpy",
         "openai",
         "parley.local",
+        "pydantic",
+        "pydantic_core",
         "pygments",
         "rich",
         "structlog",
         "tenacity",
+        "yaml",
     ),
     "parley debate, alone": (
         *_NEVER,

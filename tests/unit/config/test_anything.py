@@ -8,7 +8,8 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from parley import config
+from parley.config import loading as config
+from parley.config.errors import ConfigError
 from parley.config.schema import schema
 
 WORDS = sorted({key for each in [schema(), *schema()["$defs"].values()] for key in each["properties"]})
@@ -28,7 +29,7 @@ def read(text: str, name: str) -> None:
     found = None
     try:
         found = config.loads(text, name, Path("/nonexistent"))
-    except config.ConfigError as error:
+    except ConfigError as error:
         problems = error.problems
     assert bool(problems) == (found is None)
     assert all(problem.startswith(name) and "\n" not in problem for problem in problems)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from parley import config
-from parley.config import ConfigFile
+from parley.config import loading as config
+from parley.config.errors import ConfigError
+from parley.config.file import ConfigFile
 from parley.config.messages import agent_message
 
 FOLDER = Path(__file__).parents[2] / "data" / "evaluators"
@@ -24,7 +25,7 @@ def read(text: str | dict[str, Any], name: str = "eval.json") -> ConfigFile:
 
 
 def refusal(given: str | dict[str, Any], name: str = "eval.json") -> str:
-    with pytest.raises(config.ConfigError) as refused:
+    with pytest.raises(ConfigError) as refused:
         read(given, name)
     return str(refused.value)
 
@@ -78,7 +79,7 @@ def test_a_configuration_of_debates_may_have_a_section_of_evaluators() -> None:
 
 def test_a_file_of_evaluators_alone_is_no_configuration_of_debates() -> None:
     text = (FOLDER / "single.json").read_text()
-    with pytest.raises(config.ConfigError, match=r"eval\.json:3: agents\[0\]\.role: is missing"):
+    with pytest.raises(ConfigError, match=r"eval\.json:3: agents\[0\]\.role: is missing"):
         config.loads(text, "eval.json", Path())
 
 

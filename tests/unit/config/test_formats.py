@@ -8,12 +8,13 @@ from typing import Any, get_args
 import click
 import pytest
 
-from parley import config
 from parley.cli.app import debate
 from parley.cli.input.debate_request import DebateOptions
 from parley.cli.input.parameters import Count
-from parley.config import DebateEntry
+from parley.config import loading as config
 from parley.config.contract_keys import keys_of
+from parley.config.entries import DebateEntry
+from parley.config.errors import ConfigError
 from parley.config.formats import DEFAULT, FORMAT_SETTINGS, FORMATS, Format, find_format
 from parley.config.messages import debate_message, keys_of_field
 from parley.runtime.contract_settings import enum_labels
@@ -350,7 +351,7 @@ def test_a_token_budget_is_a_number_or_none(value: str, tokens: int) -> None:
 
 @pytest.mark.parametrize("value", ["63", "1000001", "-1", "true", "1.5", "many", "[1]"])
 def test_another_token_budget_is_refused(value: str) -> None:
-    with pytest.raises(config.ConfigError, match=r"debate\.yaml:1: debate\.token_budget_per_round: must be "):
+    with pytest.raises(ConfigError, match=r"debate\.yaml:1: debate\.token_budget_per_round: must be "):
         config.loads(f"debate: {{token_budget_per_round: {value}}}", "debate.yaml", Path())
 
 

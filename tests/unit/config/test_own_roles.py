@@ -6,7 +6,9 @@ import jsonschema
 import pytest
 import yaml
 
-from parley import config
+from parley.config import loading as config
+from parley.config.errors import ConfigError
+from parley.config.file import ConfigFile
 from parley.config.messages import agent_message
 from parley.config.schema import schema
 
@@ -28,13 +30,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def loaded(folder: Path, text: str) -> config.ConfigFile:
+def loaded(folder: Path, text: str) -> ConfigFile:
     (folder / "parley.yaml").write_text(text)
     return config.load(folder / "parley.yaml")
 
 
 def problems(folder: Path, text: str) -> tuple[str, ...]:
-    with pytest.raises(config.ConfigError) as caught:
+    with pytest.raises(ConfigError) as caught:
         loaded(folder, text)
     return tuple(each.replace(f"{folder.resolve()}/", "") for each in caught.value.problems)
 

@@ -8,8 +8,10 @@ import jsonschema
 import pytest
 import yaml
 
-from parley import config
+from parley.config import loading as config
+from parley.config.errors import ConfigError
 from parley.config.messages import agent_message, debate_message
+from parley.config.prompts import Prompt
 from parley.config.schema import schema, schema_text
 from parley.v1 import agent_pb2, panel_pb2
 from parley.v1.debate_pb2 import DebateSpec
@@ -70,7 +72,7 @@ PANEL = {
 
 
 def problems(text: str, name: str = "debate.yaml") -> tuple[str, ...]:
-    with pytest.raises(config.ConfigError) as caught:
+    with pytest.raises(ConfigError) as caught:
         config.loads(text, name, Path())
     return caught.value.problems
 
@@ -88,11 +90,9 @@ def test_a_panel_configuration_in_camel_case_is_used_unmodified(tmp_path: Path) 
         ("openai/gpt-4",),
         0.5,
     )
-    assert architect.system_prompt == config.Prompt(
-        "Be bold.", str((tmp_path / "prompts/architect.md").resolve())
-    )
+    assert architect.system_prompt == Prompt("Be bold.", str((tmp_path / "prompts/architect.md").resolve()))
     assert (simplicity.role, simplicity.routes) == ("simplicity", ("openrouter/anthropic/claude",))
-    assert architect.clarification_prompt == config.Prompt(
+    assert architect.clarification_prompt == Prompt(
         "Ask boldly.", str((tmp_path / "prompts/ask.md").resolve())
     )
     assert not found.debate.interactive_clarifications
@@ -288,7 +288,7 @@ def test_merge_keys_and_aliases_work() -> None:
 def test_a_file_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "parley.yaml"
     path.write_bytes(b"judge:\n  name: \xff\n")
-    with pytest.raises(config.ConfigError) as caught:
+    with pytest.raises(ConfigError) as caught:
         config.load(path)
     assert caught.value.problems == (f"{path}:2: is not UTF-8; save it as UTF-8",)
 

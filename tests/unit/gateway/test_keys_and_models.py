@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from parley import config
-from parley.config import ConfigError
+from parley.config import loading as config
+from parley.config.errors import ConfigError
 from parley.gateway.plan import Plan, plan
 from parley.gateway.routing.route import DefaultRoute
 from parley.gateway.settings import GatewaySettings

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from parley import config
+from parley.config import loading as config
 from parley.gateway.plan import Plan, plan, roster
 from parley.gateway.routing.route import DefaultRoute
 from parley.gateway.settings import GatewaySettings

@@ -48,7 +48,7 @@ from parley.cli.terminal.words import ENDED, estimate_text
 from parley.cli.translate_errors import translate_errors
 from parley.cli.working_folder import load_dotenv
 from parley.client import Debate, DebateSpec, ParleyClient, ParleyError
-from parley.config import ConfigFile
+from parley.config.file import ConfigFile
 from parley.runtime.errors import is_transport
 from parley.runtime.work_words import ending_text
 from parley.v1.debate_pb2 import DEBATE_STATUS_CANCELLED, DEBATE_STATUS_COMPLETED, DEBATE_STATUS_FAILED

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from parley import config
 from parley.cli.errors import GENERAL, PROVIDER_FAILED, CommandError
 from parley.cli.terminal.words import debating_agents, work_phase_text
 from parley.cli.translate_errors import is_provider_failure
 from parley.client import Debate
-from parley.config import ConfigFile, Provider
+from parley.config.file import ConfigFile, Provider
 from parley.v1.debate_pb2 import DebateFailure
 
 _AUTH = "PROVIDER_AUTH"
@@ -34,7 +33,9 @@ def debate_failure(
     if failure.reason == "INTERNAL" and log is not None:
         message = f"{message} ({log})"
     if own:
-        message += explain_provider_failure((found or config.defaults()).providers, failure.message)
+        from parley.config.loading import defaults
+
+        message += explain_provider_failure((found or defaults()).providers, failure.message)
     if failure.reason == _AUTH:
         variables = _key_variables(state, agents, found, default_routes)
         message += f"; check {' and '.join(variables)}" if variables else ""
@@ -59,7 +60,9 @@ def _key_variables(
     state: Debate, agents: Sequence[str], found: ConfigFile | None, default_routes: Sequence[str]
 ) -> list[str]:
     """Return the environment variables with the keys of these agents' providers."""
-    known = found or config.defaults()
+    from parley.config.loading import defaults
+
+    known = found or defaults()
     providers = {each.name: each for each in known.providers}
     of_routes = {each.name: each.provider for each in known.routes}
     described = [*debating_agents(state), state.spec.judge.agent]

@@ -15,7 +15,7 @@ from parley.cli.person import is_terminal
 from parley.cli.printing import say
 from parley.cli.translate_errors import translate_errors
 from parley.client import DebateSpec, ParleyClient
-from parley.config import ConfigFile
+from parley.config.file import ConfigFile
 from parley.mcp.server import create_server
 from parley.mcp.specification import Wish
 from parley.runtime.errors import invalid_argument

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from parley import config
 from parley.cli.errors import CONFIGURATION, CommandError
 from parley.cli.input.agents import role_participant
 from parley.cli.printing import say
 from parley.client import DebateSpec, GatewayClient
+from parley.config.file import DEFAULT_TEAM
 from parley.config.messages import agent_message
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Participant
@@ -51,7 +51,7 @@ def _choose_route(model: str, routes: ListRoutesResponse) -> str:
 def _expand_agents(spec: DebateSpec, known: Mapping[str, Agent], team: tuple[str, ...], judge: str) -> None:
     """Replace names of agents by agents; add the default team and judge if none are given."""
     if not spec.agents:
-        spec.agents.extend(Participant(agent_id=each) for each in team or config.DEFAULT_TEAM)
+        spec.agents.extend(Participant(agent_id=each) for each in team or DEFAULT_TEAM)
     for each in spec.agents:
         if each.WhichOneof("who") == "agent_id":
             described = known.get(each.agent_id)
@@ -59,7 +59,9 @@ def _expand_agents(spec: DebateSpec, known: Mapping[str, Agent], team: tuple[str
                 Participant(agent=described) if described is not None else role_participant(each.agent_id)
             )
     if not spec.HasField("judge"):
-        spec.judge.agent.CopyFrom(known.get(judge) or agent_message(config.defaults().judge))
+        from parley.config.loading import defaults  # heavy: most judges are known
+
+        spec.judge.agent.CopyFrom(known.get(judge) or agent_message(defaults().judge))
 
 
 async def report_models(gateway: str, spec: DebateSpec, *, own: bool, patience: float) -> ListRoutesResponse:

@@ -6,8 +6,9 @@ from typing import Final
 
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.client import DebateSpec, ParleyError
-from parley.config import Agent, ConfigFile, canonical_role
+from parley.config.file import Agent, ConfigFile
 from parley.config.messages import agent_message
+from parley.config.roles import canonical_role
 from parley.runtime.validation import AGENT_ID
 from parley.v1.debate_pb2 import Participant
 

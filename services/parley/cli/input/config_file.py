@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Final
 
-from parley import config
 from parley.cli.errors import CONFIGURATION, CommandError
 from parley.cli.printing import say
 from parley.cli.working_folder import is_known_as_trusted, is_trusted, load_dotenv
-from parley.config import ConfigFile
+from parley.config.file import ConfigFile
 from parley.runtime.errors import ConfigurationError
 
 DEFAULT_FILES: Final = ("parley.yaml", "debate-config.json")
@@ -24,8 +23,10 @@ def find_config(given: Path | None, *, evaluators: bool = False) -> ConfigFile |
         return None
     if given is None:
         say(f"Using {path} of this folder.")
-    text = config.read(path)
-    found = config.loads(text, str(path), path.parent, evaluators=evaluators)
+    from parley.config.loading import loads, read  # heavy: many commands find no file
+
+    text = read(path)
+    found = loads(text, str(path), path.parent, evaluators=evaluators)
     if given is None and found.reaching:
         _require_trust(path, text, found)
     load_dotenv({each.api_key_env for each in found.providers if each.api_key_env is not None})
@@ -37,8 +38,10 @@ def read_found_config(path: Path) -> ConfigFile:
 
     Raise ConfigurationError.
     """
-    text = config.read(path)
-    found = config.loads(text, str(path), path.parent)
+    from parley.config.loading import loads, read
+
+    text = read(path)
+    found = loads(text, str(path), path.parent)
     if found.reaching and not is_known_as_trusted(path, _trusted_content(text, found)):
         raise ConfigurationError(
             f"{path} has changed and is not trusted as it is now: {found.reaching[0]}; read it, then start parley up --config {path}, "

@@ -14,7 +14,7 @@ from parley.cli.input.spec import build_spec, option_name
 from parley.cli.person import can_ask, is_terminal
 from parley.cli.printing import Style
 from parley.client import DebateSpec
-from parley.config import ConfigFile
+from parley.config.file import ConfigFile
 from parley.config.formats import find_format
 from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.orchestrator_pb2 import CreateDebateRequest

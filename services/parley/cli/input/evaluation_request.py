@@ -11,7 +11,7 @@ from parley.cli.input.config_file import DEFAULT_FILES
 from parley.cli.input.refusals import check_without_system
 from parley.cli.input.spec import WAITING_SECONDS
 from parley.client import DebateSpec
-from parley.config import Agent, ConfigFile, DebateEntry
+from parley.config.file import Agent, ConfigFile
 from parley.config.messages import debate_message
 from parley.v1.orchestrator_pb2 import CreateDebateRequest
 
@@ -55,7 +55,7 @@ def output_format(options: EvaluationOptions) -> EvaluationFormat:
 def _build_spec(
     options: EvaluationOptions, found: ConfigFile | None, evaluators: Sequence[Agent | str] | None
 ) -> DebateSpec:
-    spec = debate_message(found.debate if found is not None else DebateEntry(), _FORMAT)
+    spec = debate_message(found.debate if found is not None else None, _FORMAT)
     spec.evaluation.debate_id = options.debate_id
     spec.evaluation.include_proposals = options.proposals
     for each in evaluators or ():

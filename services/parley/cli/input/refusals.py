@@ -8,7 +8,8 @@ from typing import Final
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.agents import JUDGE
 from parley.client import DebateSpec, ParleyError
-from parley.config import Agent, ConfigError, ConfigFile
+from parley.config.errors import ConfigError
+from parley.config.file import Agent, ConfigFile
 from parley.config.formats import find_format
 from parley.config.messages import keys_of_field
 from parley.runtime.errors import FieldViolation

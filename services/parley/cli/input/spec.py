@@ -8,7 +8,7 @@ from typing import Final
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.agents import participant
 from parley.client import DebateSpec
-from parley.config import Agent, ConfigFile, DebateEntry
+from parley.config.file import Agent, ConfigFile
 from parley.config.formats import FORMATS, find_format
 from parley.config.messages import agent_message, debate_message
 
@@ -32,11 +32,13 @@ def build_spec(
     Unavailable providers are waited for up to 90 seconds, unless the file has another limit. Raise CommandError for rounds
     in a format that is not known here, and for an option that the format does not have.
     """
-    debate = found.debate if found is not None else DebateEntry()
-    if clarify is not None:
+    debate = found.debate if found is not None else None
+    if debate is not None and clarify is not None:
         debate = replace(debate, interactive_clarifications=clarify)
-    chosen = format or debate.format
+    chosen = format or (debate.format if debate is not None else None)
     spec = debate_message(debate, chosen)
+    if debate is None and clarify:
+        spec.clarifications.SetInParent()
     spec.question = question
     spec.agents.extend(participant(agent) for agent in agents or ())
     if found is not None and found.judge_given:

@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pydantic_core import from_json
-
 _BEGINNING: Final = re.compile(r"^[ \t]*[{\[]", re.MULTILINE)
 """Where the JSON begins. Models put words or the first line of a code block before it."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
@@ -26,6 +24,8 @@ def extract_words(text: str) -> str:
     before = _FENCE_LINE.sub("", text[: begun.start()] if begun else text).strip()
     if begun is None:
         return before
+    from pydantic_core import from_json  # only a terminal shows what comes
+
     try:
         value = from_json(
             _CONTROL.sub(" ", text[begun.start() :].rstrip("`\n ")), allow_partial="trailing-strings"

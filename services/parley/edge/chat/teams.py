@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-from parley.config import ConfigError, load
+from parley.config.errors import ConfigError
 from parley.config.formats import FORMATS
+from parley.config.loading import load
 from parley.config.messages import agent_message, debate_message
 from parley.edge.chat.catalogue import Model, go_unattended
 from parley.runtime.errors import ConfigurationError

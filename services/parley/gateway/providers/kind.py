@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from parley.config import Provider as FileProvider
+from parley.config.file import Provider as FileProvider
 from parley.gateway.wire.api import Api
 from parley.gateway.wire.endpoint import Endpoint, EndpointLimits, Provider
 from parley.gateway.wire.openai_endpoint import OpenAIEndpoint

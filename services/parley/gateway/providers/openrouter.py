@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from parley.config import Provider as FileProvider
+from parley.config.file import Provider as FileProvider
 from parley.gateway.providers import openai
 from parley.gateway.providers.kind import Home, ProviderKind
 

@@ -3,7 +3,7 @@
 import pytest
 
 from parley.cli.commands.debate_failure import explain_provider_failure
-from parley.config import Provider
+from parley.config.file import Provider
 
 OPENAI = Provider("openai", "openai", api_key_env="OPENAI_API_KEY", declared=False)
 LAB = Provider("lab", "openai-compatible", base_url="https://lab:8443/v1")
