@@ -75,9 +75,11 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
             raise ConfigurationError(str(error)) from None
         convergence = await stack.enter_async_context(channel(settings.convergence, settings.channels()))
         meanings = EmbeddingClient(convergence)
+        clock = SystemClock()
+        await stack.enter_async_context(background_task("preparing memory's model", meanings.prepare(clock)))
         index = DebateIndex(store.documents, vectors, meanings)
         await stack.enter_async_context(background_task("building memory's index", index.run()))
-        traces, clock = Traces(store.documents), SystemClock()
+        traces = Traces(store.documents)
         tiers = Tiers(store.documents, clock)
         patterns = Patterns(store.documents, meanings)
         positions = Positions(store.documents, meanings, StandReader(convergence))

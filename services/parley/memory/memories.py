@@ -139,7 +139,8 @@ class Memories:
 
         None if none is as similar to it as the floor, a cosine.
         """
-        if not await self._has_debates(tenant):  # then no model is loaded
+        if not await self._has_debates(tenant):  # no model is needed before this debate's own record
+            self._embedding_client.expect_text()
             return
         (meaning,) = await self._embedding_client.embed(text)
         found = await self._index.nearest(
