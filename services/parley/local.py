@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -22,6 +22,7 @@ from parley.storage.folder_lock import FolderLock, is_shared, read_address
 from parley.storage.opening import in_use_message, sqlite_folder
 
 if TYPE_CHECKING:  # services are imported when they start: a command that starts none starts faster
+    from parley.orchestrator.engine.format import Formats
     from parley.orchestrator.keys.store import KeyStore
     from parley.orchestrator.settings import OrchestratorSettings
     from parley.runtime.logs import Level
@@ -36,6 +37,7 @@ __all__ = [
     "consecutive_ports",
     "default_store",
     "has_format",
+    "has_role",
     "list_formats",
     "list_roles",
     "local_system",
@@ -84,14 +86,29 @@ def list_roles(*, evaluating: bool = False) -> Mapping[str, tuple[str, ...]]:
     from parley.orchestrator.formats.shipped import all_formats
     from parley.orchestrator.roles.catalogue import load_shipped_roles
 
-    formats = [each for each in all_formats().all() if not each.fallback_role]
-    # If agents only lend their routes, as in a moderated debate, any role works: that format says nothing about roles.
-    duties = [each.debater_sections for each in formats if len(each.debater_sections) > 1]
+    duties = tuple(_duties(all_formats()))
     return {
         role.name: role.aliases
         for role in load_shipped_roles().all()
         if evaluating or any(role.serves(each) for each in duties)
     }
+
+
+def _duties(formats: "Formats") -> Iterator[Collection[str]]:
+    """Yield what agents need prompts for, in each format that asks that of their roles."""
+    for each in formats:
+        # If agents only lend their routes, as in a moderated debate, any role works: that format says nothing about roles.
+        if not each.fallback_role and len(each.debater_sections) > 1:
+            yield each.debater_sections
+
+
+def has_role(name: str, *, evaluating: bool = False) -> bool:
+    """Return whether an agent of a local system can debate, or evaluate, in a role of this name or alias."""
+    from parley.orchestrator.formats.shipped import all_formats
+    from parley.orchestrator.roles.catalogue import load_shipped_roles
+
+    role = load_shipped_roles().find(name)
+    return role is not None and (evaluating or any(role.serves(each) for each in _duties(all_formats())))
 
 
 def has_format(name: str) -> bool:

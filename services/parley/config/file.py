@@ -81,6 +81,13 @@ class Provider:
         return not self.models or model in self.models
 
 
+OWN_PROVIDERS: Final = (
+    Provider("openai", "openai", api_key_env="OPENAI_API_KEY", declared=False),
+    Provider("openrouter", "openrouter", api_key_env="OPENROUTER_API_KEY", declared=False),
+)
+"""Those that are there without a declaration."""
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """A model at a provider.
@@ -114,6 +121,7 @@ class ConfigFile:
         evaluators: The enabled ones, in order, of a file that has such a section; else none.
         team_given: Whether the file has an `agents` section.
         judge_given: Whether the file has a `judge` section.
+        debate: None if there is no file.
         providers: The declared ones, then `openai` and `openrouter` if they are not among them.
         routes: Those of the `routes` section, in order.
         notices: What was passed over or filled in, one line each.
@@ -126,7 +134,7 @@ class ConfigFile:
 
     agents: tuple[Agent, ...]
     judge: Agent
-    debate: "DebateEntry"
+    debate: "DebateEntry | None"
     providers: tuple[Provider, ...]
     routes: tuple[Route, ...]
     notices: tuple[str, ...]
@@ -139,6 +147,16 @@ class ConfigFile:
     evaluators: tuple[Agent, ...] = ()
     roles: tuple[OwnRole, ...] = ()
     reaching: tuple[str, ...] = ()
+
+    @property
+    def format(self) -> str | None:
+        """The format that the file names."""
+        return self.debate.format if self.debate is not None else None
+
+    @property
+    def wants_clarifications(self) -> bool:
+        """Whether the file lets the agents ask before they begin."""
+        return self.debate is not None and bool(self.debate.interactive_clarifications)
 
     def find_own_role(self, name: str) -> OwnRole | None:
         """Return the role of one's own that goes by a name or an alias."""

@@ -1,7 +1,5 @@
 """From a file, or none, to a configuration."""
 
-import dataclasses
-import functools
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +7,6 @@ from parley.config.entries import DebateEntry, FileEntry
 from parley.config.file import ConfigFile
 from parley.config.findings import Findings
 from parley.config.formats import DEFAULT
-from parley.config.places import Places
 from parley.config.prompts import is_outside
 from parley.config.reading import check_tree, is_evaluators_file
 from parley.config.roles import OwnRole, RoleProblem, find_duplicate_names, read_file_roles, read_folder_roles
@@ -17,7 +14,7 @@ from parley.config.routes import Routes
 from parley.config.source import parse, read
 from parley.config.team import Team
 
-__all__ = ["defaults", "load", "loads", "read"]
+__all__ = ["load", "loads", "read"]
 
 _ROUND_TIMEOUTS: Final = ("debate.timeout_per_round", "debate.round_timeout_seconds")
 
@@ -36,13 +33,6 @@ def loads(text: str, name: str, folder: Path, *, evaluators: bool = False) -> Co
     of_evaluators = evaluators and is_evaluators_file(tree)
     file, places, notices = check_tree(tree, name, of_evaluators=of_evaluators)
     return _build(file, folder, Findings(places, notices, has_gaps=not of_evaluators))
-
-
-@functools.cache
-def defaults() -> ConfigFile:
-    """Return the configuration that holds without a file."""
-    built = _build(FileEntry(), None, Findings(Places("", {})))
-    return dataclasses.replace(built, notices=(), gaps={})
 
 
 def _build(file: FileEntry, folder: Path | None, findings: Findings) -> ConfigFile:

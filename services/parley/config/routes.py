@@ -5,12 +5,10 @@ from typing import Final
 
 from parley.config.endpoints import describe_key, find_header_problem, find_key_problem, find_url_problem
 from parley.config.entries import FileEntry, ModelEntry, ProviderEntry, RouteEntry
-from parley.config.file import Provider, Route
+from parley.config.file import OWN_PROVIDERS, Provider, Route
 from parley.config.findings import Findings
 
-_OPENAI_KEY: Final = "OPENAI_API_KEY"
 _AZURE_KEY: Final = "AZURE_OPENAI_API_KEY"
-_OPENROUTER_KEY: Final = "OPENROUTER_API_KEY"
 _FORBIDDEN_HEADERS: Final = frozenset(
     {"authorization", "proxy-authorization", "api-key", "x-api-key", "cookie"}
 )
@@ -108,11 +106,7 @@ class Routes:
             self._check_key(entry, path)
             declared.append(_build_provider(entry, self._folder))
         names = {provider.name for provider in declared}
-        own = (
-            Provider("openai", "openai", api_key_env=_OPENAI_KEY, declared=False),
-            Provider("openrouter", "openrouter", api_key_env=_OPENROUTER_KEY, declared=False),
-        )
-        return (*declared, *(provider for provider in own if provider.name not in names))
+        return (*declared, *(provider for provider in OWN_PROVIDERS if provider.name not in names))
 
     def _check_endpoint(self, entry: ProviderEntry, path: str) -> None:
         if entry.kind in {"openai-compatible", "azure-openai"} and entry.base_url is None:
@@ -156,7 +150,7 @@ def _key_variable(entry: ProviderEntry) -> str | None:
         return _AZURE_KEY
     if entry.base_url is not None:
         return None
-    return {"openai": _OPENAI_KEY, "openrouter": _OPENROUTER_KEY}.get(entry.kind)
+    return next((each.api_key_env for each in OWN_PROVIDERS if each.kind == entry.kind), None)
 
 
 def _why_key_stays(entry: ProviderEntry) -> str | None:

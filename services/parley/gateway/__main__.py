@@ -12,8 +12,8 @@ from pathlib import Path
 
 import grpc
 
+from parley.config.default import DEFAULT
 from parley.config.file import ConfigFile
-from parley.config.loading import defaults, load
 from parley.gateway.calls.registry import CallRegistry
 from parley.gateway.calls.store import CallStore
 from parley.gateway.discovery import USUAL_SERVERS, UsualServer, find_servers, servers_on
@@ -143,7 +143,11 @@ def _timeouts(settings: GatewaySettings) -> Timeouts:
 
 
 def _load_config(path: Path | None, *, evaluators: bool) -> ConfigFile:
-    return defaults() if path is None else load(path, evaluators=evaluators)
+    if path is None:
+        return DEFAULT
+    from parley.config.loading import load  # heavy, as all that reads: many gateways have no file
+
+    return load(path, evaluators=evaluators)
 
 
 async def _open_store(settings: GatewaySettings, stack: AsyncExitStack, *, reading: bool) -> Store:

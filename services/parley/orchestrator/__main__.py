@@ -98,6 +98,8 @@ async def build(
     """
     metrics.initialize()
     formats = formats or all_formats()
+    if not reading:
+        formats.get(formats.default())  # imported now, so that the first debate does not wait for it
     roles = _check_roles(roles, formats) if roles is not None else load_shipped_roles()
     draining, deltas, clock = draining or Draining(), DeltaBroker(), SystemClock()
     channels = settings.channels()

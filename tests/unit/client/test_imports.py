@@ -70,12 +70,14 @@ _NOT_LOADED = {
         "openai.resources",
         "openai.types.chat",
         "openai.types.responses",
+        "parley.config.entries",
         "parley.orchestrator.api.report",
         "parley.orchestrator.formats.arena",
         "parley.orchestrator.formats.moderated",
         "rich",
         "safetensors",
         "tokenizers",
+        "yaml",
     ),
 }
 """What no module of a stage imports, nor starting what it starts."""

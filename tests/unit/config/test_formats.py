@@ -176,6 +176,7 @@ def test_a_format_that_is_not_known_here_gets_what_holds_for_all() -> None:
 def test_the_file_may_say_the_format_and_a_name_that_is_given_counts_before_it() -> None:
     text = "debate: {format: arena, rounds: 2, arena: {revision_rounds: 4}}\n"
     entry = config.loads(text, "debate.yaml", Path()).debate
+    assert entry is not None
     assert entry.format == "arena"
     assert debate_message(entry).arena.revision_rounds == 4
     assert debate_message(entry, "panel").panel.rounds == 2

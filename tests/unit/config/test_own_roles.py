@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from parley.config import loading as config
+from parley.config.default import DEFAULT
 from parley.config.errors import ConfigError
 from parley.config.file import ConfigFile
 from parley.config.messages import agent_message
@@ -100,5 +101,4 @@ def test_every_file_of_the_folder_that_cannot_be_used_is_named(folder: Path) -> 
 
 def test_without_a_file_there_are_no_roles_of_ones_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    config.defaults.cache_clear()
-    assert config.defaults().roles == ()
+    assert DEFAULT.roles == ()

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from parley.config import loading as config
+from parley.config.default import DEFAULT
 from parley.config.errors import ConfigError
 from parley.config.messages import agent_message, debate_message
 from parley.config.prompts import Prompt
@@ -95,6 +96,7 @@ def test_a_panel_configuration_in_camel_case_is_used_unmodified(tmp_path: Path) 
     assert architect.clarification_prompt == Prompt(
         "Ask boldly.", str((tmp_path / "prompts/ask.md").resolve())
     )
+    assert found.debate is not None
     assert not found.debate.interactive_clarifications
     asking = dataclasses.replace(found.debate, interactive_clarifications=True)
     assert debate_message(asking).clarifications.max_per_agent == 4
@@ -515,3 +517,8 @@ def test_settings_travel_as_they_are_written() -> None:
     )
     assert agent.summaries.HasField("enabled")
     assert not agent.summaries.enabled
+
+
+def test_what_holds_without_a_file_is_what_an_empty_one_says(tmp_path: Path) -> None:
+    empty = config.loads("{}", "debate.yaml", tmp_path)
+    assert dataclasses.replace(empty, debate=None, gaps={}, notices=(), places=DEFAULT.places) == DEFAULT

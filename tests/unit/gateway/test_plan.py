@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from parley.config import loading as config
+from parley.config.default import DEFAULT
 from parley.gateway.plan import Plan, plan, roster
 from parley.gateway.routing.route import DefaultRoute
 from parley.gateway.settings import GatewaySettings
@@ -120,7 +121,7 @@ def test_a_provider_without_a_key_is_never_given_another_ones() -> None:
 
 
 def test_without_a_file_there_is_an_agent_for_every_role_and_a_judge() -> None:
-    found = roster(config.defaults())
+    found = roster(DEFAULT)
     assert found.default_team == ("architect", "performance")
     assert found.default_judge == "judge"
     assert list(found.agents) == sorted(found.agents)

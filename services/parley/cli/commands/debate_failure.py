@@ -11,6 +11,7 @@ from parley.cli.errors import GENERAL, PROVIDER_FAILED, CommandError
 from parley.cli.terminal.words import debating_agents, work_phase_text
 from parley.cli.translate_errors import is_provider_failure
 from parley.client import Debate
+from parley.config.default import DEFAULT
 from parley.config.file import ConfigFile, Provider
 from parley.v1.debate_pb2 import DebateFailure
 
@@ -33,9 +34,7 @@ def debate_failure(
     if failure.reason == "INTERNAL" and log is not None:
         message = f"{message} ({log})"
     if own:
-        from parley.config.loading import defaults
-
-        message += explain_provider_failure((found or defaults()).providers, failure.message)
+        message += explain_provider_failure((found or DEFAULT).providers, failure.message)
     if failure.reason == _AUTH:
         variables = _key_variables(state, agents, found, default_routes)
         message += f"; check {' and '.join(variables)}" if variables else ""
@@ -60,9 +59,7 @@ def _key_variables(
     state: Debate, agents: Sequence[str], found: ConfigFile | None, default_routes: Sequence[str]
 ) -> list[str]:
     """Return the environment variables with the keys of these agents' providers."""
-    from parley.config.loading import defaults
-
-    known = found or defaults()
+    known = found or DEFAULT
     providers = {each.name: each for each in known.providers}
     of_routes = {each.name: each.provider for each in known.routes}
     described = [*debating_agents(state), state.spec.judge.agent]

@@ -7,6 +7,7 @@ from parley.cli.errors import CONFIGURATION, CommandError
 from parley.cli.input.agents import role_participant
 from parley.cli.printing import say
 from parley.client import DebateSpec, GatewayClient
+from parley.config.default import DEFAULT
 from parley.config.file import DEFAULT_TEAM
 from parley.config.messages import agent_message
 from parley.v1.agent_pb2 import Agent
@@ -59,9 +60,7 @@ def _expand_agents(spec: DebateSpec, known: Mapping[str, Agent], team: tuple[str
                 Participant(agent=described) if described is not None else role_participant(each.agent_id)
             )
     if not spec.HasField("judge"):
-        from parley.config.loading import defaults  # heavy: most judges are known
-
-        spec.judge.agent.CopyFrom(known.get(judge) or agent_message(defaults().judge))
+        spec.judge.agent.CopyFrom(known.get(judge) or agent_message(DEFAULT.judge))
 
 
 async def report_models(gateway: str, spec: DebateSpec, *, own: bool, patience: float) -> ListRoutesResponse:

@@ -218,7 +218,7 @@ def _new_debate_options(question: str | None, options: DebateOptions) -> list[st
 
 def check_clarifications(found: ConfigFile | None, clarify: bool | None) -> None:  # noqa: FBT001 (the option)
     """Raise CommandError if the option or the file asks for clarifications and there is no terminal."""
-    of_file = clarify is None and found is not None and bool(found.debate.interactive_clarifications)
+    of_file = clarify is None and found is not None and found.wants_clarifications
     if not (clarify or of_file):
         return
     missing = [

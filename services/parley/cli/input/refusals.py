@@ -48,42 +48,45 @@ def _check_names(
     evaluating: bool,
 ) -> None:
     """Check formats and roles without starting a system. Raise CommandError or ConfigError."""
-    from parley.local import has_format, list_roles
+    from parley.local import has_format, has_role, list_roles
+
+    own = {each.name for each in found.roles} if found is not None else set()
+
+    def accepts(role: str) -> bool:
+        return role in own or has_role(role, evaluating=evaluating)
+
+    def list_known() -> str:  # which takes an import of every format
+        return f"known roles: {', '.join(sorted({*list_roles(evaluating=evaluating), *own}))}"
 
     wrong: list[str] = []
     if format is not None and not has_format(format):
         wrong.append(f"--format: {_unknown_format(format)}")
-    if found is None and not agents and not wrong:
-        return  # the rest takes an import of every format
-    roles = list_roles(evaluating=evaluating)
-    own = {each.name for each in found.roles} if found is not None else set()
-    accepted = {name for role, others in roles.items() for name in (role, *others)} | own
-    listed = f"known roles: {', '.join(sorted({*roles, *own}))}"
-    unknown = [name for name in agents or () if isinstance(name, str) and name not in accepted]
+    unknown = [name for name in agents or () if isinstance(name, str) and not accepts(name)]
     if unknown:
         kinds = "roles" if len(unknown) > 1 else "role"
-        wrong.append(f"--agents: unknown {kinds} {', '.join(map(repr, unknown))}; {listed}")
+        wrong.append(f"--agents: unknown {kinds} {', '.join(map(repr, unknown))}; {list_known()}")
     if wrong:
         raise CommandError(wrong[0], INVALID_ARGUMENTS, tuple(wrong[1:]))
     if found is None:
         return
-    written = None if evaluating or format is not None else found.debate.format
+    written = None if evaluating or format is not None else found.format
     if written is not None and not has_format(written):
         wrong.append(f"{found.places.of('debate.format')}: {_unknown_format(written)}")
     wrong += [
-        f"{found.places.of(f'{agent.path}.role')}: {_unusable_role(agent.role)}; {listed}"
+        f"{found.places.of(f'{agent.path}.role')}: {_unusable_role(agent.role)}; {list_known()}"
         for agent in (agents if agents is not None else found.agents)
-        if isinstance(agent, Agent) and agent.role not in accepted
+        if isinstance(agent, Agent) and not accepts(agent.role)
     ]
-    if not evaluating and found.judge_given and found.judge.role not in accepted | {JUDGE}:
-        wrong.append(f"{found.places.of('judge.role')}: unknown role {found.judge.role!r}; {listed}, {JUDGE}")
+    judge = found.judge.role
+    if not evaluating and found.judge_given and judge != JUDGE and not accepts(judge):
+        wrong.append(f"{found.places.of('judge.role')}: unknown role {judge!r}; {list_known()}, {JUDGE}")
     if wrong:
         raise ConfigError(*wrong)
 
 
 def check_format_keys(found: ConfigFile | None, format: str | None) -> None:  # noqa: A002 (the option's name)
     """Raise ConfigError for keys of the file's `debate` section that the chosen format does not use."""
-    chosen = find_format(format or (found.debate.format if found is not None else None))
+    chosen = find_format(format or (found.format if found is not None else None))
     if found is None or chosen is None:
         return
     places = found.places
@@ -142,7 +145,7 @@ def _locate(
 ) -> CommandError | ConfigError | None:
     field, description = violation.field, violation.description
     if field == "spec.format":
-        if found is not None and found.debate.format == spec.format and found.places.is_written(_FORMAT_KEY):
+        if found is not None and found.format == spec.format and found.places.is_written(_FORMAT_KEY):
             return ConfigError(f"{found.places.of(_FORMAT_KEY)}: {description}")
         return CommandError(f"--format: {description}", INVALID_ARGUMENTS)
     option = _find_context_option(field, spec) or _find_research_option(field, found, spec)

@@ -55,7 +55,7 @@ def _find_bad_names(files: list[Path]) -> list[str]:
 def _read_spec(file: Path) -> DebateSpec:
     found = load(file)
     spec = debate_message(found.debate)
-    spec.format = found.debate.format or ""
+    spec.format = found.format or ""
     if found.team_given:
         spec.agents.extend(Participant(agent=agent_message(each)) for each in found.agents)
     if found.judge_given:

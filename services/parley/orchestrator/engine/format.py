@@ -209,9 +209,13 @@ class Formats:
                 latest[each.name] = each
         self._latest: Final[Mapping[str, str]] = {name: each.id for name, each in latest.items()}
 
+    def __iter__(self) -> Iterator[Format]:
+        """Yield all formats, in every version; each is imported when it is its turn."""
+        return map(self._load, tuple(self._by_id))
+
     def all(self) -> tuple[Format, ...]:
         """Return all formats, in every version."""
-        return tuple(self._load(each) for each in tuple(self._by_id))
+        return tuple(self)
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all formats, without versions."""
