@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 from uuid import uuid4
 
@@ -36,12 +37,17 @@ class NoMatchError(Exception):
 
 @dataclass(slots=True)
 class _TenantRatings:
-    """A tenant's table, and how far its logs were read."""
+    """A tenant's table, and how far its logs were read.
+
+    Attributes:
+        is_given: Whether the table was given to a caller, who may be reading it.
+    """
 
     table: Table = field(default_factory=Table)
     sequence: int = 0
     feedback_sequence: int = 0
     correction_sequence: int = 0
+    is_given: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -62,6 +68,7 @@ class Matches:
             await self._catch_up(tenant, followed)
             await self._catch_up_corrections(tenant, followed)
             await self._catch_up_feedback(tenant, followed)
+            followed.is_given = True
         return followed.table
 
     async def record(self, tenant: str, match: Match) -> tuple[bool, tuple[RatingChange, ...]]:
@@ -162,37 +169,56 @@ class Matches:
             read.append(CORRECTIONS.validate_json(entry))
 
         log, after = _correction_log_name(tenant), followed.correction_sequence
-        followed.correction_sequence = await self._read_entries(log, after, take)
-        followed.table.correct(read)
+        followed.correction_sequence = await self._read_entries(followed, log, after, take)
+        await _fold(followed, partial(followed.table.correct, read))
 
     async def _catch_up(self, tenant: str, followed: _TenantRatings) -> None:
         def take(entry: bytes) -> None:
             followed.table.count(MATCHES.validate_json(entry))
 
-        followed.sequence = await self._read_entries(_log_name(tenant), followed.sequence, take)
+        followed.sequence = await self._read_entries(followed, _log_name(tenant), followed.sequence, take)
 
     async def _catch_up_feedback(self, tenant: str, followed: _TenantRatings) -> None:
         def take(entry: bytes) -> None:
             followed.table.count_feedback(FEEDBACK.validate_json(entry))
 
         followed.feedback_sequence = await self._read_entries(
-            _feedback_log_name(tenant), followed.feedback_sequence, take
+            followed, _feedback_log_name(tenant), followed.feedback_sequence, take
         )
 
-    async def _read_entries(self, log: str, after: int, take: Callable[[bytes], None]) -> int:
+    async def _read_entries(
+        self, followed: _TenantRatings, log: str, after: int, take: Callable[[bytes], None]
+    ) -> int:
         """Pass the entries of a log after a sequence to `take`, and return the sequence of the last one."""
         while records := await self._log.read(log, after, _PAGE):
-            for record in records:
-                for place, entry in enumerate(record.entries):
-                    if record.first + place > after:
-                        try:
-                            take(entry)
-                        except Exception as error:  # noqa: BLE001 - one entry must not end all ratings
-                            report_unreadable("ratings entry", f"{log} {record.first + place}", error)
-                after = record.last
+            await _fold(followed, partial(_take_entries, log, records, after, take))
+            after = records[-1].last
             if len(records) < _PAGE:
                 break
         return after
+
+
+async def _fold(followed: _TenantRatings, work: Callable[[], None]) -> None:
+    """Do a part of the fold: in a thread while nobody can read the table, since a start may have to fold a hundred thousand matches."""
+    if followed.is_given:
+        work()
+        return
+    folding = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        await asyncio.shield(folding)
+    except asyncio.CancelledError:
+        await asyncio.wait([folding])  # or else the next caller would fold into the table at the same time
+        raise
+
+
+def _take_entries(log: str, records: Sequence[Record], after: int, take: Callable[[bytes], None]) -> None:
+    for record in records:
+        for place, entry in enumerate(record.entries):
+            if record.first + place > after:
+                try:
+                    take(entry)
+                except Exception as error:  # noqa: BLE001 - one entry must not end all ratings
+                    report_unreadable("ratings entry", f"{log} {record.first + place}", error)
 
 
 def _with_recorded_domain(correction: Correction, recorded: Match) -> Correction:

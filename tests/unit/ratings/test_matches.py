@@ -1,4 +1,5 @@
 import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -158,3 +159,27 @@ async def test_an_entry_that_cannot_be_read_is_passed_over(tmp_path: Path) -> No
         recorded = Matches(store.log)
         await recorded.record("t", match("d2", {"ada": 7.0, "bo": 3.0}))
         assert (await Matches(store.log).table("t")).rating("ada").matches == 2
+
+
+async def test_a_table_is_made_in_a_thread_until_somebody_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long log would hold up all callers; a table that a caller reads changes between its awaits alone."""
+    async with open_store(f"sqlite:///{tmp_path}", "ratings") as store:
+        writer = Matches(store.log)
+        await writer.record("acme", match("d1", {"ada": 1, "bo": 0}))
+        threads: list[bool] = []
+        count = Table.count
+
+        def note(table: Table, each: Match) -> object:
+            threads.append(threading.current_thread() is threading.main_thread())
+            return count(table, each)
+
+        reader = Matches(store.log)
+        monkeypatch.setattr(Table, "count", note)
+        await reader.table("acme")
+        monkeypatch.setattr(Table, "count", count)
+        await writer.record("acme", match("d2", {"ada": 1, "bo": 0}))
+        monkeypatch.setattr(Table, "count", note)
+        assert (await reader.table("acme")).rating("ada").matches == 2
+    assert threads == [False, True]
