@@ -2,11 +2,15 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias
 
 from parley.storage.ports import Above, Below, Collection, Fields, HasAll, Index, OneOf, Order, Record, Where
 
 _INTEGER_BOUND = 2**63
 _MAX_BYTES = 15_000_000
+_Place: TypeAlias = "str | tuple[_Place, str | int]"
+"""A field, or a place in it: a name or a position, and what is around. It becomes text only in a message."""
 
 
 def check_key(key: str) -> None:
@@ -25,7 +29,7 @@ def check_document(collection: Collection, key: str, fields: Fields) -> None:
 def check_changes(collection: Collection, fields: Fields) -> None:
     """Raise ValueError unless the fields can be set in a document of the collection."""
     for name, value in fields.items():
-        Index((name,))  # refuses a name that is not one
+        _check_name(name)
         _check_value(value, name)
     for name in {name for index in collection.indexes if index.unique for name in index.fields}:
         if not isinstance(fields.get(name), str | None):
@@ -35,7 +39,7 @@ def check_changes(collection: Collection, fields: Fields) -> None:
 def check_where(where: Where) -> None:
     """Raise ValueError unless every condition names a field that a document can have."""
     for name, condition in where.items():
-        Index((name,))
+        _check_name(name)
         for value in _values(condition):
             _check_value(value, name)
 
@@ -83,24 +87,33 @@ def check_size(size: int, what: str) -> None:
         raise ValueError(f"{what} has {size} bytes; a store holds at most {_MAX_BYTES}")
 
 
-def _check_value(value: object, where: str) -> None:
-    match value:
-        case None | str() | int() | float():  # the common cases first: the others take longer to match
-            _check_scalar(value, where)
-        case Mapping():
-            for name, inner in value.items():
-                if not isinstance(name, str):
-                    raise ValueError(f"{where} holds a name that is not text: {name!r}")  # noqa: TRY004
-                _check_text(name, where)
-                _check_value(inner, f"{where}.{name}")
-        case Sequence() if not isinstance(value, bytes | bytearray | memoryview):
-            for position, inner in enumerate(value):
-                _check_value(inner, f"{where}[{position}]")
-        case _:
-            _check_scalar(value, where)
+@lru_cache(maxsize=1024)
+def _check_name(name: str) -> None:
+    """Raise ValueError unless a field may have the name."""
+    Index((name,))
 
 
-def _check_scalar(value: object, where: str) -> None:
+def _check_value(value: object, where: _Place) -> None:
+    """Check a value and all in it. Common types come first: to match the others takes longer."""
+    kind = type(value)
+    if kind is str:
+        _check_text(value, where)  # type: ignore[arg-type]
+    elif kind is dict or isinstance(value, Mapping):
+        for name, inner in value.items():  # type: ignore[attr-defined]
+            if not isinstance(name, str):
+                raise ValueError(f"{_path(where)} holds a name that is not text: {name!r}")  # noqa: TRY004
+            _check_text(name, where)
+            _check_value(inner, (where, name))
+    elif kind is list or (
+        isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview)
+    ):
+        for position, inner in enumerate(value):  # type: ignore[arg-type]
+            _check_value(inner, (where, position))
+    else:
+        _check_scalar(value, where)
+
+
+def _check_scalar(value: object, where: _Place) -> None:
     match value:
         case None | bool():
             pass
@@ -108,19 +121,29 @@ def _check_scalar(value: object, where: str) -> None:
             _check_text(value, where)
         case int():
             if not -_INTEGER_BOUND <= value < _INTEGER_BOUND:
-                raise ValueError(f"{where} holds an integer of more than 64 bits")
+                raise ValueError(f"{_path(where)} holds an integer of more than 64 bits")
         case float():
             if not math.isfinite(value):
-                raise ValueError(f"{where} holds {value}, which is not a finite number")
+                raise ValueError(f"{_path(where)} holds {value}, which is not a finite number")
         case _:
-            raise ValueError(f"{where} holds a {type(value).__name__}, which a store does not keep")
+            raise ValueError(f"{_path(where)} holds a {type(value).__name__}, which a store does not keep")
 
 
-def _check_text(text: str, where: str) -> None:
+def _check_text(text: str, where: _Place) -> None:
     if "\0" in text:
-        raise ValueError(f"{where} contains a NUL character")
+        raise ValueError(f"{_path(where)} contains a NUL character")
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise ValueError(f"{where} is not valid Unicode: {error.reason} at {error.start}") from None
+            raise ValueError(
+                f"{_path(where)} is not valid Unicode: {error.reason} at {error.start}"
+            ) from None
+
+
+def _path(where: _Place) -> str:
+    """Return a place as messages have it: `fields.votes[2]`."""
+    if isinstance(where, str):
+        return where
+    around, step = where
+    return f"{_path(around)}[{step}]" if isinstance(step, int) else f"{_path(around)}.{step}"

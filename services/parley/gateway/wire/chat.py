@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from parley.gateway.failures import CONTENT_REFUSED, Failure
 from parley.gateway.prompt.fitting import ROLE_NAMES
@@ -92,6 +92,9 @@ class _Fragments:
         return not (name and self.name) if index is None else index == self.index
 
 
+_REASONING_NAMES: Final = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+
+
 @dataclass(slots=True)
 class ChatReader:
     """Reads one answer."""
@@ -113,7 +116,7 @@ class ChatReader:
         if answer.get("error"):
             raise of_error_object(answer["error"])
         usage = answer.get("usage")
-        if isinstance(usage, Mapping):
+        if isinstance(usage, dict):
             self.reply.input_tokens = as_count(usage.get("prompt_tokens"))
             self.reply.output_tokens = count_written_tokens(usage, "prompt_tokens", "completion_tokens")
         if not self.reply.model:
@@ -137,7 +140,8 @@ class ChatReader:
         said = as_mapping(choice.get(where))
         for fragment in as_mappings(said.get("tool_calls")):
             self._read_tool_fragment(fragment)
-        self._read_reasoning(said)
+        if not _REASONING_NAMES.isdisjoint(said):
+            self._read_reasoning(said)
         return self._read_content(said.get("content")) or as_text(said.get("refusal"))
 
     def end(self) -> None:
@@ -153,6 +157,8 @@ class ChatReader:
 
     def _read_content(self, content: object) -> str:
         """Return the text of a message's content; a few endpoints give it in parts, with reasoning among them."""
+        if isinstance(content, str):
+            return content
         for part in as_mappings(content):
             if part.get("type") == "thinking":
                 thought = as_mappings(part.get("thinking"))

@@ -20,14 +20,15 @@ def read_json(text: str) -> Any:
 
     The bound keeps the time short: nothing interrupts the parser, and every value takes its time.
     """
-    if text.count(",") + text.count("[") + text.count("{") > _MAX_VALUES:
+    is_long = len(text) > _MAX_VALUES  # else it has no more values than characters
+    if is_long and text.count(",") + text.count("[") + text.count("{") > _MAX_VALUES:
         raise ValueError("it has too many values")
     return json.loads(text)
 
 
 def as_arguments(value: object) -> str:
     """Return the arguments of a tool as JSON text; some endpoints send the object itself."""
-    return json.dumps(value) if isinstance(value, Mapping) else as_text(value)
+    return json.dumps(value) if isinstance(value, dict) else as_text(value)
 
 
 def as_text(value: object) -> str:
@@ -62,7 +63,7 @@ def as_content(value: object) -> str:
     """Return the text of a message's content: words, or parts that are words, objects with words, or reasoning."""
     if isinstance(value, list):
         return "".join(map(as_content, value))
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return (
             as_text(value.get("text")) if value.get("type") in _TEXT_TYPES else as_text(value.get("refusal"))
         )
@@ -71,9 +72,9 @@ def as_content(value: object) -> str:
 
 def as_mapping(value: object) -> Mapping[str, Any]:
     """Return an object."""
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def as_mappings(value: object) -> list[Mapping[str, Any]]:
     """Return the objects of a list."""
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

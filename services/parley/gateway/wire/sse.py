@@ -38,7 +38,7 @@ class EventDecoder:
         """
         text = self._unify_line_ends(self._characters.decode(chunk))
         # More than one empty line between events means nothing, and each would cost a turn of the loop.
-        *lines, rest = _EMPTY_LINES.sub("\n\n", text).split("\n")
+        *lines, rest = (_EMPTY_LINES.sub("\n\n", text) if "\n\n\n" in text else text).split("\n")
         for line in lines:
             self._size += len(line) + 1
             whole = "".join((*self._unfinished_line, line)) if self._unfinished_line else line
@@ -73,5 +73,7 @@ class EventDecoder:
 
     def _take_data(self) -> str | None:
         """Return the data of the event that an empty line ends, None if it has none."""
+        if not self._data:
+            return None
         data, self._data = self._data, []
-        return "\n".join(data) if data else None
+        return data[0] if len(data) == 1 else "\n".join(data)

@@ -163,6 +163,9 @@ class EventReader:
         events = () if self.done else self._events.feed(chunk)
         try:
             for data in events:
+                if isinstance(found := _parse(data), dict):  # as nearly all are
+                    yield found
+                    continue
                 yield from self._read_objects(data)
                 if self.done:
                     return
