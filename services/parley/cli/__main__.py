@@ -21,7 +21,9 @@ def main() -> None:
     _open_standard_streams()
     _create_private_files()
     _tolerate_lost_messages()
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    gc.freeze()  # else Python looks at its end for garbage in all that was imported, a fifth of a short command
+    sys.exit(code)
 
 
 def _open_standard_streams() -> None:

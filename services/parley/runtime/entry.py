@@ -45,6 +45,8 @@ def run(main: Callable[[], Coroutine[Any, Any, int | None]]) -> int:
         return PART_FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
+    finally:
+        gc.freeze()  # else Python looks at its end for garbage in all that was imported, for a fifth of a second
 
 
 def return_large_blocks() -> None:
