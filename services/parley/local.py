@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from parley.local_services import FREE_PORTS, NOT_STARTED, LocalOptions, LocalServices, Ports, Purpose
-from parley.runtime.entry import return_large_blocks, tune_gc_and_threads
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.private_files import open_private
+from parley.storage.data_folder import in_use_message, sqlite_folder
 from parley.storage.folder_lock import FolderLock, is_shared, read_address
-from parley.storage.opening import in_use_message, sqlite_folder
 
 if TYPE_CHECKING:  # services are imported when they start: a command that starts none starts faster
     from parley.orchestrator.engine.format import Formats
@@ -260,6 +259,7 @@ async def _run_system(
     options: LocalOptions, store: str, lock: FolderLock | None
 ) -> AsyncIterator[LocalSystem]:
     from parley.orchestrator.settings import OrchestratorSettings
+    from parley.runtime.entry import return_large_blocks, tune_gc_and_threads
     from parley.runtime.logs import configure_logging
     from parley.runtime.telemetry import configure_telemetry
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic import SecretStr
-
 from parley.runtime.loopback import loopback
 
 if TYPE_CHECKING:  # services are imported when they start: a command that starts none starts faster
@@ -103,6 +101,8 @@ class LocalServices:
 
     def __init__(self, options: LocalOptions, store: str, folder: Path | None) -> None:
         """Use `options` and a store; `folder` is the data folder, if the store is one."""
+        from pydantic import SecretStr
+
         from parley.runtime.identity.local_token import LocalToken
 
         self._options = options

@@ -7,23 +7,20 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
 
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.tasks import stop_task
-from parley.storage.folder_lock import FolderLock, describe_holders, is_shared, read_address
+from parley.storage.data_folder import in_use_message, sqlite_folder
+from parley.storage.folder_lock import FolderLock, read_address
 from parley.storage.ports import Documents, Log, StorageError, Vectors
 from parley.storage.sqlite.database import open_database
 from parley.storage.sqlite.documents import SqliteDocuments
 from parley.storage.sqlite.log import SqliteLog
 
-_SQLITE = "sqlite:///"
 _PING_LOG = "no-such-log"
-_MONGODB = ("mongodb://", "mongodb+srv://")
 _VECTORS_HELP = "PARLEY_VECTORS must be edge:FOLDER or http://HOST:PORT (Qdrant's gRPC port, 6334 by default)"
 _HANDOVER_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.1
-_STORE_HELP = "PARLEY_STORE must be sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +40,6 @@ class Store:
     async def ping(self) -> None:
         """Return if the store can be read now, else raise StorageError."""
         await self.log.read(_PING_LOG, limit=1)
-
-
-def sqlite_folder(url: str) -> Path | None:
-    """Return the data folder that the URL names, or None if the store is a server.
-
-    `sqlite:///data` is relative to the working directory, `sqlite:////var/lib/parley` is absolute, `~` is home.
-
-    Raises:
-        ValueError: the URL is neither.
-    """
-    if url.startswith(_MONGODB):
-        return None
-    if not url.startswith(_SQLITE):
-        raise ValueError(f"{_STORE_HELP}, not {_hide_password(url)}")
-    path = unquote(url.removeprefix(_SQLITE))
-    if not path or "\0" in path:
-        raise ValueError(f"PARLEY_STORE names no folder in {url!r}; write sqlite:///FOLDER")
-    folder = Path(path).expanduser()
-    if folder.is_file():
-        raise ValueError(
-            f"PARLEY_STORE names the file {folder}; it must be a folder (it holds one file a service)"
-        )
-    return folder
 
 
 @contextmanager
@@ -105,14 +79,6 @@ def _wait_for_lock(folder: Path, name: str, attempt: Callable[[], FolderLock | N
             f"PARLEY_STORE: {folder}: cannot be used: {error.strerror or error}"
         ) from None
     return lock
-
-
-def in_use_message(folder: Path, name: str = "parley.lock") -> str:
-    """Return a message that names the holders of a folder, and what to do."""
-    what = (
-        "talk to its orchestrator with --server, or stop it first" if is_shared(folder) else "stop that first"
-    )
-    return f"PARLEY_STORE: {folder} is in use by {describe_holders(folder, name)}; {what}, or name another folder"
 
 
 @asynccontextmanager
@@ -211,9 +177,3 @@ async def _open_mongodb(url: str, database: str, poll_interval: float) -> AsyncG
             yield Store(documents=MongodbDocuments(opened), log=log, exclusive=False)
         finally:
             await stop_task(listening)
-
-
-def _hide_password(url: str) -> str:
-    """Return the URL without a possible password."""
-    scheme, found, rest = url.partition("://")
-    return repr(f"{scheme}://{rest.rpartition('@')[2]}") if found else repr(url)

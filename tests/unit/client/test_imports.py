@@ -14,7 +14,7 @@ def loaded():
 
 import parley.cli.app
 stages = {"parley --help": loaded()}
-import parley.client, parley.cli.commands.debate, parley.cli.commands.debates
+import parley.client, parley.cli.commands.debate, parley.cli.commands.debates, parley.local
 stages["parley debate, beside a server"] = loaded()
 
 import asyncio, json
@@ -53,7 +53,7 @@ _NOT_LOADED = {
         "aiohttp",
         "numpy",
         "openai",
-        "parley.local",
+        "parley.storage.sqlite",
         "pydantic",
         "pydantic_core",
         "pygments",

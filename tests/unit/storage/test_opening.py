@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from parley.storage.opening import open_store, sqlite_folder
+from parley.storage.data_folder import sqlite_folder
+from parley.storage.opening import open_store
 from parley.storage.ports import Record
 
 
