@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from typing import Final
 
@@ -49,7 +50,10 @@ class EmbeddingClient:
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = ConvergenceServiceStub(channel)
-        self._expected = asyncio.Event()
+
+    @cached_property
+    def _expected(self) -> asyncio.Event:
+        return asyncio.Event()
 
     def expect_text(self) -> None:
         """Say that a text will be embedded soon, such as the record of a debate that begins."""
