@@ -134,6 +134,15 @@ async def test_it_is_deleted_with_its_receipt_and_can_come_again(parley: ParleyC
     assert gone.value.code is grpc.StatusCode.NOT_FOUND
 
 
+async def test_one_that_came_again_says_when_it_came_last(parley: ParleyClient) -> None:
+    await Foreign().send(parley)
+    before = (await parley.get(Foreign().debate_id)).imported
+    await parley.delete(Foreign().debate_id)
+    await Foreign().send(parley)
+    after = (await parley.get(Foreign().debate_id)).imported
+    assert after.import_time.ToDatetime() > before.import_time.ToDatetime()
+
+
 def swapped(entries: Sequence[bytes]) -> bytes:
     changed = list(entries)
     changed[3], changed[4] = changed[4], changed[3]

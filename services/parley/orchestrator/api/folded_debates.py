@@ -51,7 +51,11 @@ class FoldedDebates:
         if record is None:
             self._drop((tenant, debate))
             raise not_found("debate", debate)
-        return self._fold_and_keep((tenant, debate), known, events, record.import_note())
+        imported = record.import_note()
+        if known is not None and imported is not None and known.debate.imported != imported:
+            self._drop((tenant, debate))  # it was deleted and imported again
+            return await self.get_with_size(tenant, debate)
+        return self._fold_and_keep((tenant, debate), known, events, imported)
 
     def _fold_and_keep(
         self,
