@@ -72,12 +72,13 @@ check: $(VENV)/.deploy ## Check everything but the tests: format, lint, types, i
 		check-python check-deploy check-protos check-console
 
 .PHONY: check-python
-check-python: $(VENV)/.all ## Check the Python: ruff, mypy, import-linter, names of functions
+check-python: $(VENV)/.all ## Check the Python: ruff, mypy, import-linter, names of functions, licences
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -q tests/unit/test_plain_names.py
+	$(BIN)/python -m tests.support.third_party --check
 
 .PHONY: check-protos
 check-protos: $(VENV)/.all ## Check the contract: lint, format, breaking changes, generated code
@@ -269,6 +270,10 @@ lock: $(VENV)/.all ## Pin the dependencies anew in requirements/ (ARGS=--upgrade
 		--no-emit-index-url --no-annotate --no-header --constraints requirements/all.txt --output-file requirements/build.txt
 	for service in $(SERVICES); do \
 		$(call lock,$$service) --extra $$service --constraints requirements/all.txt || exit 1; done
+
+.PHONY: third-party
+third-party: $(VENV)/.all ## Make THIRD_PARTY.md from the locks: what comes along, and under which licence
+	$(BIN)/python -m tests.support.third_party
 
 .PHONY: setup-dev
 setup-dev: $(VENV)/.all ## Install the tools for checks and tests too

@@ -41,7 +41,15 @@ def run(*command: str | Path, folder: Path, **variables: str) -> str:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout with the environment of the tests, in which make has nothing to install."""
     folder = tmp_path_factory.mktemp("checkout")
-    for each in ("LICENSE", "Makefile", "README.md", "charts", "pyproject.toml", "requirements"):
+    for each in (
+        "LICENSE",
+        "Makefile",
+        "README.md",
+        "THIRD_PARTY.md",
+        "charts",
+        "pyproject.toml",
+        "requirements",
+    ):
         (folder / each).symlink_to(ROOT / each)
     shutil.copytree(SOURCES, folder / "services", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     (folder / ".venv").mkdir()
