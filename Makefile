@@ -275,6 +275,10 @@ lock: $(VENV)/.all ## Pin the dependencies anew in requirements/ (ARGS=--upgrade
 third-party: $(VENV)/.all ## Make THIRD_PARTY.md from the locks: what comes along, and under which licence
 	$(BIN)/python -m tests.support.third_party
 
+.PHONY: lines
+lines: $(VENV)/.all ## Count the hand-written lines of each room anew, in docs/architecture/README.md
+	$(BIN)/python -m tests.support.count_lines
+
 .PHONY: setup-dev
 setup-dev: $(VENV)/.all ## Install the tools for checks and tests too
 

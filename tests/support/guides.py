@@ -45,6 +45,7 @@ def list_pages() -> list[str]:
     guides = sorted((ROOT / "docs" / "guides").glob("*.md"))
     return [
         "README.md",
+        "CONTRIBUTING.md",
         "docker/README.md",
         "k8s/README.md",
         *(str(each.relative_to(ROOT)) for each in guides),
