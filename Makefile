@@ -17,8 +17,8 @@ Q ?= Should a small team start with one service or with several?
 QUESTION := $(value Q)
 export QUESTION
 
-# The release whose contract today's must not break: the last one. And more words for pytest or the lock.
-AGAINST ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null)
+# The contract that today's must not break: that of the last release. And more words for pytest or the lock.
+AGAINST ?= $(shell ls tests/data/contracts/*.binpb 2>/dev/null | sort --version-sort | tail -n 1)
 ARGS ?=
 # Tests wait more than they compute. What takes long begins first, so that nothing is left over at the end.
 WORKERS ?= 6
@@ -79,16 +79,14 @@ check-python: $(VENV)/.all ## Check the Python: ruff, mypy, import-linter, names
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -q tests/unit/test_plain_names.py
 	$(BIN)/python -m tests.support.third_party --check
+	$(BIN)/python -m tests.support.versions
 
 .PHONY: check-protos
 check-protos: $(VENV)/.all ## Check the contract: lint, format, breaking changes, generated code
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code
-	@if [ -z '$(AGAINST)' ]; then echo "buf breaking: there is no release (a tag v*) to compare with yet"; \
-	elif git cat-file -e '$(AGAINST):protos' 2>/dev/null; then \
-		echo "$(BIN)/buf breaking --against .git#ref=$(AGAINST)"; \
-		$(BIN)/buf breaking --against ".git#ref=$$(git rev-parse '$(AGAINST)')"; \
-	else echo "buf breaking: $(AGAINST) has no contract to compare with"; fi
+	@if [ -z '$(AGAINST)' ]; then echo "buf breaking: there is no release to compare with yet (tests/data/contracts)"; \
+	else echo "$(BIN)/buf breaking --against $(AGAINST)"; $(BIN)/buf breaking --against '$(AGAINST)'; fi
 	@rm -rf $(VENV)/generated && mkdir $(VENV)/generated
 	@$(call generate,$(VENV)/generated)
 	@diff -r -x __init__.py -x __pycache__ $(VENV)/generated/parley/v1 services/parley/v1 \
@@ -166,9 +164,15 @@ mutants: $(VENV)/.mutants ## Change the code a little, and print the changes tha
 first-runs: $(VENV)/.all ## Run `make run` ten times as for the first time, print the answers and check them
 	$(BIN)/python -m tests.bench.first_runs $(ARGS) $(if $(LOCAL_MODEL),--local-model '$(LOCAL_MODEL)')
 
+SITE := build/site-tools
+.PHONY: docs
+docs: $(SITE)/.made ## Make a site of the pages in build/site, with a search, every link checked; needs no network
+	@$(PYTHON) -m tests.support.site build/docs
+	@$(SITE)/bin/zensical build --strict --clean
+
 ##@ Install
 
-VERSION := $(shell sed -n 's/^appVersion: "\(.*\)"/\1/p' charts/parley/Chart.yaml)
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 CONTAINERS ?= docker
 IMAGES := $(addprefix image-,$(SERVICES))
 .PHONY: images $(IMAGES)
@@ -197,6 +201,20 @@ sbom: $(SUPPLY)/.made $(VENV)/.all ## List what is in each lock and with the whe
 	$(SUPPLY)/bin/cyclonedx-py requirements --output-format JSON --output-reproducible --mc-type application \
 		--pyproject pyproject.toml --output-file build/sbom/parley.cdx.json requirements/run.txt
 	$(BIN)/pytest -q tests/unit/test_supply.py
+
+# Images need a builder, and are no files: what it built is said, and not summed up.
+.PHONY: release
+release: $(VENV)/.all ## Build wheel, source, chart, contract, lists and checksums of what is committed, in dist/VERSION/; images if it can
+	@$(BIN)/python -m tests.support.release --check
+	@$(MAKE) --no-print-directory sbom
+	@$(BIN)/python -m tests.support.release
+	@if command -v $(CONTAINERS) >/dev/null; then $(MAKE) --no-print-directory images; \
+	else echo "There is no $(CONTAINERS) here, so no image was built (CONTAINERS=buildah names another builder)."; fi
+
+.PHONY: version
+version: $(VENV)/.all ## Set the version wherever it stands (TO=0.2.0)
+	@$(BIN)/python -m tests.support.versions '$(TO)'
+	@echo "Now: make protos, and python -m tests.deploy.rendered_examples"
 
 # Packages without a lock: the weights of models on demand, and servers of others in `make others`.
 UNLOCKED := $(SUPPLY)/unlocked.txt
@@ -266,10 +284,12 @@ lock: $(VENV)/.all ## Pin the dependencies anew in requirements/ (ARGS=--upgrade
 	$(call lock,deploy) --extra deploy --constraints requirements/all.txt
 	$(call lock,mutants) --extra mutants --constraints requirements/all.txt
 	$(call lock,supply) --extra supply --constraints requirements/all.txt
+	$(call lock,docs) --extra docs --constraints requirements/all.txt
 	echo 'setuptools>=77' | $(BIN)/uv pip compile - --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --constraints requirements/all.txt --output-file requirements/build.txt
 	for service in $(SERVICES); do \
 		$(call lock,$$service) --extra $$service --constraints requirements/all.txt || exit 1; done
+	@$(MAKE) --no-print-directory third-party
 
 .PHONY: third-party
 third-party: $(VENV)/.all ## Make THIRD_PARTY.md from the locks: what comes along, and under which licence
@@ -284,7 +304,7 @@ setup-dev: $(VENV)/.all ## Install the tools for checks and tests too
 
 .PHONY: clean
 clean: ## Remove what was installed, built and cached
-	rm -rf $(VENV) .venv-* build dist .coverage .coverage.* \
+	rm -rf $(VENV) .venv-* build dist .cache .coverage .coverage.* \
 		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} + -o -name '*.egg-info' -prune -exec rm -rf {} +
 
@@ -315,6 +335,11 @@ $(VENV)/.run: requirements/run.txt pyproject.toml | $(VENV)/.made
 $(SUPPLY)/.made: requirements/supply.txt | $(VENV)/.made
 	@$(PYTHON) -m venv $(SUPPLY)
 	@$(call install_lock,$(SUPPLY),supply)
+	@touch $@
+
+$(SITE)/.made: requirements/docs.txt | $(VENV)/.made
+	@$(PYTHON) -m venv $(SITE)
+	@$(call install_lock,$(SITE),docs)
 	@touch $@
 
 # Helm's library has no wheel for every machine, so nothing else depends on it.

@@ -13,6 +13,7 @@ import yaml
 
 from tests.deploy.chart import ROOT
 from tests.deploy.cluster import Cluster, RefusedError
+from tests.support.versions import read_version
 
 __all__ = ["PROGRAM", "answer"]
 
@@ -145,7 +146,9 @@ def _helm(cluster: Cluster, folder: Path, arguments: Sequence[str]) -> str:
 def _docker(cluster: Cluster, arguments: Sequence[str]) -> str:
     match arguments:
         case ["tag", ours, _]:
-            assert ours in {f"parley-{each}:0.1.0" for each in _services()}, f"no such image: {ours}"
+            assert ours in {f"parley-{each}:{read_version()}" for each in _services()}, (
+                f"no such image: {ours}"
+            )
         case ["push", name]:
             cluster.images.add(name)
         case _:

@@ -1,19 +1,25 @@
 """The wheel that `make wheel` builds: all that a command needs is in it, and it can be installed."""
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.request import urlopen
 from zipfile import ZipFile
 
 import pytest
 
 from tests.support.guides import ROOT
+from tests.support.versions import read_version
 
 SECONDS: Final = 170
 SOURCES: Final = ROOT / "services"
@@ -98,15 +104,108 @@ def test_the_same_checkout_gives_the_same_wheel(wheel: Path, checkout: Path) -> 
     assert hashlib.sha256(wheel.read_bytes()).hexdigest() == first
 
 
-def test_the_command_runs_from_an_environment_that_holds_the_wheel(wheel: Path, tmp_path: Path) -> None:
-    venv.create(tmp_path / "new", with_pip=False)
-    pip = [sys.executable, "-m", "pip", "--python", str(tmp_path / "new")]
-    run(*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel), folder=tmp_path)
-    variables = {"PYTHONPATH": sysconfig.get_path("purelib"), "HOME": str(tmp_path)}
-    python, command = (tmp_path / "new" / "bin" / each for each in ("python", "parley"))
-    place = run(python, "-P", "-c", "import parley; print(parley.__file__)", folder=tmp_path, **variables)
-    assert Path(place.strip()).is_relative_to(tmp_path / "new"), "the checkout is not what is tried"
-    assert (
-        run(python, "-P", "-m", "parley.cli", "--version", folder=tmp_path, **variables) == "parley 0.1.0\n"
+@dataclass(frozen=True)
+class Stranger:
+    """Somebody with an environment that the wheel was installed into, and an empty folder; without git, make or a compiler."""
+
+    environment: Path
+    folder: Path
+    variables: Mapping[str, str]
+
+    @property
+    def command(self) -> Path:
+        """The command `parley`."""
+        return self.environment / "bin" / "parley"
+
+    def run(self, *arguments: str) -> str:
+        """Run `parley` and return what it prints."""
+        return run(self.command, *arguments, folder=self.folder, **self.variables)
+
+
+@pytest.fixture(
+    params=["what the tests have", pytest.param("what the lock names", marks=pytest.mark.long)],
+    scope="module",
+)
+def stranger(
+    request: pytest.FixtureRequest, wheel: Path, models: str, tmp_path_factory: pytest.TempPathFactory
+) -> Stranger:
+    """With the packages of the tests' environment; or, for which a package index is needed, with those of the lock."""
+    environment, folder = tmp_path_factory.mktemp("new"), tmp_path_factory.mktemp("empty")
+    venv.create(environment, with_pip=False)
+    pip = [sys.executable, "-m", "pip", "--python", str(environment), "install", "--quiet", "--no-deps"]
+    run(*pip, "--no-index", wheel, folder=folder)
+    variables = {
+        "HOME": str(folder),
+        "OPENAI_BASE_URL": models,
+        "PARLEY_MODEL": "test",
+        "PARLEY_STORE": f"sqlite:///{folder / 'data'}",
+        "PATH": str(environment / "bin"),
+    }
+    if request.param == "what the lock names":
+        lock = ROOT / "requirements" / "run.txt"
+        run(*pip, "--only-binary", ":all:", "--require-hashes", "--requirement", lock, folder=folder)
+    else:
+        variables["PYTHONPATH"] = sysconfig.get_path("purelib")
+    return Stranger(environment, folder, variables)
+
+
+def test_the_command_runs_from_an_environment_that_holds_the_wheel(stranger: Stranger) -> None:
+    python = stranger.environment / "bin" / "python"
+    place = run(
+        python,
+        "-P",
+        "-c",
+        "import parley; print(parley.__file__)",
+        folder=stranger.folder,
+        **stranger.variables,
     )
-    assert run(command, "demo", folder=tmp_path, **variables).startswith("Record the payment before")
+    assert Path(place.strip()).is_relative_to(stranger.environment), "the checkout is not what is tried"
+    assert stranger.run("--version") == f"parley {read_version()}\n"
+    assert stranger.run("demo").startswith("Record the payment before")
+
+
+def test_it_holds_a_debate_runs_the_system_with_its_console_and_answers_an_mcp_client(
+    stranger: Stranger, fixed_ports: None
+) -> None:
+    assert stranger.run("debate", "Which store?", "--agents", "architect,simplicity", "--rounds", "1").strip()
+    with start(stranger, "up") as up:
+        assert up.stdout is not None
+        link = next(line.split()[1] for line in up.stdout if line.startswith("console "))
+        with urlopen(link, timeout=SECONDS) as page:
+            assert "<title>" in page.read().decode()
+        hello = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "a", "version": "1"},
+        }
+        request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+        with start(stranger, "mcp") as mcp:
+            assert mcp.stdin is not None
+            assert mcp.stdout is not None
+            mcp.stdin.write(json.dumps(request) + "\n")
+            mcp.stdin.flush()
+            answer = json.loads(mcp.stdout.readline())
+        assert answer["result"]["serverInfo"]["name"] == "parley"
+
+
+@contextmanager
+def start(stranger: Stranger, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run `parley` until the block ends."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("PARLEY_", "OPENAI_"))}
+    process = subprocess.Popen(
+        [stranger.command, *arguments],
+        cwd=stranger.folder,
+        env={**own, **stranger.variables},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(SECONDS)
+        finally:
+            process.kill()
