@@ -15,7 +15,7 @@ from parley.cli.commands.connection import Connection, connect, find_debate_id, 
 from parley.cli.commands.debate_failure import debate_failure
 from parley.cli.commands.follow import CheckpointExpiredError, Follower, PausedError, StillWaitingError
 from parley.cli.commands.interrupts import Interrupts
-from parley.cli.commands.models import report_models, set_model
+from parley.cli.commands.models import WITH_A_KEY, answers_for_want_of_a_key, report_models, set_model
 from parley.cli.errors import INTERRUPTED, CommandError
 from parley.cli.input.agents import treat_unknown_names_as_roles
 from parley.cli.input.config_file import find_config
@@ -165,6 +165,7 @@ class DebateCommand:
         self._was_overdue = False
         self._log: Path | None = None
         self._own = False
+        self._wants_a_key = False
         self._approved = ""
 
     async def run(self) -> int:
@@ -310,6 +311,7 @@ class DebateCommand:
         if link.gateway is not None:
             routes = await report_models(link.gateway, spec, own=link.own, patience=_PATIENCE)
             self._default_routes = tuple(routes.default_routes)
+            self._wants_a_key = link.own and answers_for_want_of_a_key(spec, routes)
 
     async def _write_report(self, parley: ParleyClient, debate_id: str) -> None:
         if self._options.report is None:
@@ -358,6 +360,8 @@ class DebateCommand:
         if not state.answer:
             raise CommandError(f"debate {state.id} has no answer; see {command_name()} show {state.id}")
         self.write_answer(state)
+        if self._wants_a_key:
+            say(WITH_A_KEY)
 
 
 def _is_overdue(state: Debate) -> bool:

@@ -15,6 +15,11 @@ from parley.v1.debate_pb2 import Participant
 from parley.v1.gateway_pb2 import FoundServer, ListRoutesResponse
 
 _PATIENCE: Final = 30.0
+WITH_A_KEY: Final = (
+    "With a key (export OPENAI_API_KEY=sk-…) or a model server of yours, the same command asks a model that can debate: requirements, "
+    "issues by severity, trade-offs, open questions, and how sure the answer is."
+)
+"""What is said to whoever had a debate of the small model, since nothing else was set."""
 
 
 async def set_model(spec: DebateSpec, model: str, gateway: str | None) -> None:
@@ -80,7 +85,7 @@ def models_line(spec: DebateSpec, listed: ListRoutesResponse, *, own: bool) -> s
     """
     used = set(_routes(spec, listed))
     small = [route.model for route in listed.routes if route.demonstration and route.name in used]
-    if small and not any(route.local for route in listed.routes if route.name in used):
+    if small and not answers_for_want_of_a_key(spec, listed):
         return (
             f"The model {small[0]} is very small. This is a demonstration: what it says is often nonsense, and the debate is "
             "neither remembered nor rated."
@@ -94,6 +99,12 @@ def models_line(spec: DebateSpec, listed: ListRoutesResponse, *, own: bool) -> s
     providers = {route.partition("/")[0] for route in used}
     found = [each for each in listed.found_servers if each.provider in providers]
     return _found_servers_line(found, listed.default_routes) if found else None
+
+
+def answers_for_want_of_a_key(spec: DebateSpec, listed: ListRoutesResponse) -> bool:
+    """Return whether the small model of this machine answers."""
+    used = set(_routes(spec, listed))
+    return any(route.local and route.demonstration for route in listed.routes if route.name in used)
 
 
 def _routes(spec: DebateSpec, listed: ListRoutesResponse) -> Iterator[str]:

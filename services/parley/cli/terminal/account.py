@@ -200,8 +200,6 @@ def _source_lines(debate: Debate) -> Iterator[str]:
 
 
 def _summary_parts(debate: Debate) -> Iterator[str]:
-    if debate.demonstration:
-        yield "demonstration"
     yield from agreement_texts(debate)
     if debate.stop_reason == STOP_REASON_UNDISPUTED:
         yield f"undisputed after round {debate.current_round} of {debate.max_rounds}"

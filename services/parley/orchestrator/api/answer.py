@@ -48,11 +48,12 @@ def answer_markdown(debate: Debate, debate_format: Format | None, *, alone: bool
     """Return the answer as a page of its own, without how it came about; what agents wrote stands as they wrote it.
 
     `alone`: also without who decided it, how sure that is, what the debate changed and which sources it cites, for those who judge the answer.
+    Of a demonstration, who decided it and how sure that is says nothing, so it is left out too.
     """
     blocks = [f"*Demonstration: {DEMONSTRATION}.*"] if debate.demonstration else []
     blocks += [f"*{inline(line)}*" for line in [stand_in_line(debate)] if line]
     answer, *others = (each for each in answer_parts(debate, debate_format) if not each.is_process)
-    lines = [] if alone else verdict_lines(debate, debate_format)
+    lines = [] if alone or debate.demonstration else verdict_lines(debate, debate_format)
     parts = (
         answer,
         *([AnswerPart("In short", items=lines)] if lines else []),

@@ -1,11 +1,18 @@
 """Who answers where nobody said who is to."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
-from parley.cli.commands.models import models_line
+import pytest
+
+from parley.cli.__main__ import run
+from parley.cli.commands.connection import Connection
+from parley.cli.commands.models import WITH_A_KEY, answers_for_want_of_a_key, models_line
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateSpec, Participant
 from parley.v1.gateway_pb2 import FoundServer, ListRoutesResponse, RouteStatus
+from tests.support.scripted_orchestrator import ScriptedOrchestrator
 
 SMALL = RouteStatus(name="local/smollm2", provider="local", model="smollm2", local=True, demonstration=True)
 OLLAMA = FoundServer(
@@ -56,3 +63,36 @@ def test_a_tiny_model_of_ones_own_is_called_a_demonstration_too() -> None:
     said = line(routes=[tiny], default_routes=["openai/smollm"])
     assert said.startswith("The model smollm is very small. This is a demonstration")
     assert "No key" not in said
+
+
+def test_only_a_debate_of_the_small_model_of_this_machine_wants_a_key() -> None:
+    small = ListRoutesResponse(routes=[SMALL], default_routes=["local/smollm2"])
+    assert answers_for_want_of_a_key(DebateSpec(), small)
+    chosen = [Participant(agent=Agent(id="ada", routes=["openai/m"]))]
+    assert not answers_for_want_of_a_key(DebateSpec(agents=chosen, judge=chosen[0]), small)
+    tiny = RouteStatus(name="openai/smollm", provider="openai", model="smollm", demonstration=True)
+    assert not answers_for_want_of_a_key(
+        DebateSpec(), ListRoutesResponse(routes=[tiny], default_routes=["openai/smollm"])
+    )
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_what_a_key_would_change_is_said_in_the_last_line_of_a_system_of_ones_own(
+    own: bool,
+    orchestrator: ScriptedOrchestrator,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @asynccontextmanager
+    async def connected(*_: object, **__: object) -> AsyncIterator[Connection]:
+        yield Connection(orchestrator.address, gateway="127.0.0.1:1", own=own)
+
+    async def list_small(*_: object, **__: object) -> ListRoutesResponse:
+        return ListRoutesResponse(routes=[SMALL], default_routes=["local/smollm2"])
+
+    monkeypatch.setattr("parley.cli.commands.debate.connect", connected)
+    monkeypatch.setattr("parley.cli.commands.debate.report_models", list_small)
+    assert run(["debate", "Which?"]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if line]
+    assert (said[-1] == WITH_A_KEY) is own
+    assert (WITH_A_KEY in said) is own

@@ -215,11 +215,6 @@ def test_the_last_lines_name_only_a_few_of_many_sources() -> None:
     assert line.endswith("S46, …")
 
 
-def test_a_demonstration_is_called_one_first() -> None:
-    assert summary_line(Debate(demonstration=True, calls=2)).startswith("demonstration · 2 calls")
-    assert "demonstration" not in summary_line(Debate(calls=2))
-
-
 def test_the_last_line_says_what_an_undisputed_debate_saved() -> None:
     ended = Debate(
         status=DEBATE_STATUS_COMPLETED,

@@ -1,7 +1,8 @@
-"""A panel of a very small model: the panel's phases in prose alone, with an answer made of the panel's own sentences.
+"""A panel of a very small model: the panel's phases in prose alone, with one text as the answer.
 
 Such a model follows one short instruction, fails at several, and copies what looks like a pattern. So it is asked for
-prose, in a few words without names or letters. Each answer is begun for it, and only its whole sentences count.
+prose, in a few words without names or letters. Each answer is begun for it, and only its whole sentences count. Its answer
+has no lists: one of trade-offs or recommendations would be longer than what it knows.
 """
 
 import asyncio
@@ -165,12 +166,11 @@ def _to_contribution(reply: Reply | StepFailed, work: Work) -> Contribution | St
 
 
 async def run_demonstration(debate: Debate) -> Outcome:
-    """Run the rounds and return the judge's recommendation, with what the panel said for and against."""
+    """Run the rounds and return the judge's recommendation."""
     settings = debate.settings
     assert isinstance(settings, PanelSettings)
     _warn_of_ignored_settings(debate, settings)
     works: dict[str, Contribution] = {}
-    critiques: list[Contribution] = []
     is_quick, rounds = settings.effort == EFFORT_QUICK, settings.rounds
     ended = end_of_drafts() if is_quick else end_of_all_rounds(rounds)
     for number in range(1, settings.rounds + 1):
@@ -180,7 +180,6 @@ async def run_demonstration(debate: Debate) -> Outcome:
             break
         debate.record_event(f"round/{number}/started", RoundStarted(number=number, total=settings.rounds))
         made = await _Round(debate, number, steering, works).run(drafts_only=is_quick)
-        critiques = [each for each in made if each.activity == CRITIQUE.name] or critiques
         works |= {each.agent: each for each in made if each.activity != CRITIQUE.name}
         debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
     final = [works[agent.id] for agent in debate.participants if agent.id in works]
@@ -196,12 +195,8 @@ async def run_demonstration(debate: Debate) -> Outcome:
     except DebateFailedError as failed:
         best = choose_best_work(final, ())
         answer, stand_in = best.work.text, create_stand_in(debate, KEY, best, failed, debate.judge.id)
-    details = AnswerDetails(
-        recommendations=_sentences_of_agents(final, answer),
-        tradeoffs=_sentences_of_agents(critiques, answer),
-    )
     panel = PanelOutcome(synthesized_by=stand_in.agent_id if stand_in else debate.judge.id)
-    return Outcome(description=answer, details=details, stand_in=stand_in, panel=panel)
+    return Outcome(description=answer, details=AnswerDetails(), stand_in=stand_in, panel=panel)
 
 
 class _Round:
@@ -277,16 +272,6 @@ class _Round:
 
 def _keep_contributions(made: Iterable[Contribution | StepFailed]) -> list[Contribution]:
     return [each for each in made if isinstance(each, Contribution)]
-
-
-def _sentences_of_agents(said: Iterable[Contribution], answer: str) -> list[str]:
-    """Return a sentence of each agent, the first that neither the answer nor another agent's says already."""
-    found: dict[str, str] = {}
-    for each in said:
-        sentence = first_sentence(each.text)
-        if each.agent not in found and sentence not in answer and sentence not in found.values():
-            found[each.agent] = sentence
-    return [f"{agent}: {sentence}" for agent, sentence in found.items()]
 
 
 def _warn_of_ignored_settings(debate: Debate, settings: PanelSettings) -> None:
