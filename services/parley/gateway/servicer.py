@@ -128,6 +128,10 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
             default_routes=self.table.default_names(),
             open_providers=self.table.open_providers,
             found_servers=self.found,
+            unlisted_defaults=[
+                gateway_pb2.UnlistedModel(route=route, successor=successor)
+                for route, successor in self.table.unlisted_defaults().items()
+            ],
         )
 
     async def WatchRoutes(  # noqa: N802

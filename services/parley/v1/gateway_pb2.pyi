@@ -645,6 +645,7 @@ class ListRoutesResponse(_message.Message):
     DEFAULT_ROUTES_FIELD_NUMBER: _builtins.int
     OPEN_PROVIDERS_FIELD_NUMBER: _builtins.int
     FOUND_SERVERS_FIELD_NUMBER: _builtins.int
+    UNLISTED_DEFAULTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def routes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RouteStatus]:
         """Ordered by name."""
@@ -663,6 +664,10 @@ class ListRoutesResponse(_message.Message):
     def found_servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___FoundServer]:
         """Model servers that were found on this machine, since nothing was configured. They serve the default routes."""
 
+    @_builtins.property
+    def unlisted_defaults(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnlistedModel]:
+        """Default routes whose provider does not list their model, of those that nobody chose: its calls are likely to fail."""
+
     def __init__(
         self,
         *,
@@ -670,14 +675,41 @@ class ListRoutesResponse(_message.Message):
         default_routes: _abc.Iterable[_builtins.str] | None = ...,
         open_providers: _abc.Iterable[_builtins.str] | None = ...,
         found_servers: _abc.Iterable[Global___FoundServer] | None = ...,
+        unlisted_defaults: _abc.Iterable[Global___UnlistedModel] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["default_routes", b"default_routes", "found_servers", b"found_servers", "open_providers", b"open_providers", "routes", b"routes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["default_routes", b"default_routes", "found_servers", b"found_servers", "open_providers", b"open_providers", "routes", b"routes", "unlisted_defaults", b"unlisted_defaults"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListRoutesResponse: _TypeAlias = ListRoutesResponse  # noqa: Y015
+
+@_typing.final
+class UnlistedModel(_message.Message):
+    """A model that Parley uses where nobody names one, and that its seller does not list."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROUTE_FIELD_NUMBER: _builtins.int
+    SUCCESSOR_FIELD_NUMBER: _builtins.int
+    route: _builtins.str
+    """The route, `provider/model`."""
+    successor: _builtins.str
+    """The listed model that is likely to take its place: called the same but for its version. Empty: none is."""
+    def __init__(
+        self,
+        *,
+        route: _builtins.str = ...,
+        successor: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["route", b"route", "successor", b"successor"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnlistedModel: _TypeAlias = UnlistedModel  # noqa: Y015
 
 @_typing.final
 class FoundServer(_message.Message):

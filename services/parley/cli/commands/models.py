@@ -12,7 +12,7 @@ from parley.config.file import DEFAULT_TEAM
 from parley.config.messages import agent_message
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Participant
-from parley.v1.gateway_pb2 import FoundServer, ListRoutesResponse
+from parley.v1.gateway_pb2 import FoundServer, ListRoutesResponse, UnlistedModel
 
 _PATIENCE: Final = 30.0
 WITH_A_KEY: Final = (
@@ -98,7 +98,19 @@ def models_line(spec: DebateSpec, listed: ListRoutesResponse, *, own: bool) -> s
         )
     providers = {route.partition("/")[0] for route in used}
     found = [each for each in listed.found_servers if each.provider in providers]
-    return _found_servers_line(found, listed.default_routes) if found else None
+    if found:
+        return _found_servers_line(found, listed.default_routes)
+    return next((_unlisted_line(each) for each in listed.unlisted_defaults if each.route in used), None)
+
+
+def _unlisted_line(gone: UnlistedModel) -> str:
+    provider, _, model = gone.route.partition("/")
+    instead = (
+        f"{gone.successor} is likely to be what took its place: PARLEY_MODEL={gone.successor}"
+        if gone.successor
+        else "PARLEY_MODEL=… names one that it lists"
+    )
+    return f"warning: {provider} does not list {model}, which is asked where nobody names a model; {instead}"
 
 
 def answers_for_want_of_a_key(spec: DebateSpec, listed: ListRoutesResponse) -> bool:

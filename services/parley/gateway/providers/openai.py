@@ -5,8 +5,11 @@ from typing import Final
 from parley.gateway.providers.kind import Home, ProviderKind
 from parley.gateway.wire.api import Api
 
-MODEL: Final = "gpt-5-mini"
-"""Small, current, and good enough to debate; PARLEY_MODEL names another."""
+MODEL: Final = "gpt-5-mini"  # looked at on 2026-11-26
+"""Of agents and judges that name none: small, current, and good enough to debate; PARLEY_MODEL names another.
+
+Before a debate, its seller's list is asked for it. If it is not there, the command says so, and which one takes its place.
+"""
 
 KIND: Final = ProviderKind(
     "openai",

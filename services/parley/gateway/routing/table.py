@@ -13,6 +13,7 @@ from parley.gateway.routing.model_size import is_tiny
 from parley.gateway.routing.prices import NO_PRICES, Prices
 from parley.gateway.routing.queue import RouteQueue
 from parley.gateway.routing.route import DefaultRoute, LiveRoute, Route
+from parley.gateway.routing.successors import likely_successor
 from parley.gateway.wire.endpoint import Endpoint, ListedModel
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
@@ -170,13 +171,28 @@ class RouteTable:
             self._complete_all()
 
     async def learn_defaults(self) -> None:
-        """Ask the providers of default routes without a model which models they have."""
+        """Ask the providers of default routes without a model, or with their seller's usual one, which models they have."""
         unnamed = [
             each.provider
             for each in self._offer.defaults
-            if isinstance(each, DefaultRoute) and each.model is None and not self._first_listed(each.provider)
+            if isinstance(each, DefaultRoute)
+            and (self._is_usual(each) if each.model else not self._first_listed(each.provider))
         ]
         await self._lists.ask(self._offer.endpoints[provider] for provider in unnamed)
+
+    def unlisted_defaults(self) -> dict[str, str]:
+        """Return the default routes of usual models that their seller lists no more, each with its likely successor or nothing."""
+        found = {}
+        for each in self._offer.defaults:
+            if isinstance(each, DefaultRoute) and each.model and self._is_usual(each):
+                listed = [model.name for model in self._lists.of(self._offer.endpoints[each.provider])]
+                if listed and each.model not in listed:
+                    found[f"{each.provider}/{each.model}"] = likely_successor(each.model, listed)
+        return found
+
+    def _is_usual(self, default: DefaultRoute) -> bool:
+        """Return whether nobody chose the model: it is what its seller is asked for if nothing is said."""
+        return default.model == self._offer.endpoints[default.provider].provider.usual_model
 
     def _complete_all(self) -> None:
         for live in self._live.values():

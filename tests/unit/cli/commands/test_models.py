@@ -11,7 +11,7 @@ from parley.cli.commands.connection import Connection
 from parley.cli.commands.models import WITH_A_KEY, answers_for_want_of_a_key, models_line
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateSpec, Participant
-from parley.v1.gateway_pb2 import FoundServer, ListRoutesResponse, RouteStatus
+from parley.v1.gateway_pb2 import FoundServer, ListRoutesResponse, RouteStatus, UnlistedModel
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 
 SMALL = RouteStatus(name="local/smollm2", provider="local", model="smollm2", local=True, demonstration=True)
@@ -96,3 +96,24 @@ def test_what_a_key_would_change_is_said_in_the_last_line_of_a_system_of_ones_ow
     said = [line for line in capsys.readouterr().err.splitlines() if line]
     assert (said[-1] == WITH_A_KEY) is own
     assert (WITH_A_KEY in said) is own
+
+
+@pytest.mark.parametrize(
+    ("successor", "instead"),
+    [
+        ("gpt-6-mini", "gpt-6-mini is likely to be what took its place: PARLEY_MODEL=gpt-6-mini"),
+        ("", "PARLEY_MODEL=… names one that it lists"),
+    ],
+)
+def test_a_usual_model_that_its_seller_lists_no_more_is_a_warning_with_what_to_do(
+    successor: str, instead: str
+) -> None:
+    gone = UnlistedModel(route="openai/gpt-5-mini", successor=successor)
+    assert line(default_routes=[gone.route], unlisted_defaults=[gone]) == (
+        f"warning: openai does not list gpt-5-mini, which is asked where nobody names a model; {instead}"
+    )
+    team = [Participant(agent=Agent(id="ada", routes=["openai/m"]))]
+    assert (
+        line(DebateSpec(agents=team, judge=team[0]), default_routes=[gone.route], unlisted_defaults=[gone])
+        == ""
+    )
