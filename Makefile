@@ -69,16 +69,15 @@ up: $(VENV)/.run ## Run the whole system on loopback ports until stopped
 .PHONY: check
 check: $(VENV)/.deploy ## Check everything but the tests: format, lint, types, imports, contract, chart
 	@$(MAKE) --no-print-directory --jobs 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) \
-		check-python check-deploy check-protos check-console
+		check-python check-licences check-deploy check-protos check-console
 
 .PHONY: check-python
-check-python: $(VENV)/.all ## Check the Python: ruff, mypy, import-linter, names of functions, licences
+check-python: $(VENV)/.all ## Check the Python: ruff, mypy, import-linter, names of functions, versions
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -q tests/unit/test_plain_names.py
-	$(BIN)/python -m tests.support.third_party --check
 	$(BIN)/python -m tests.support.versions
 
 .PHONY: check-protos
@@ -97,6 +96,10 @@ check-protos: $(VENV)/.all ## Check the contract: lint, format, breaking changes
 	@diff -r $(VENV)/reference docs/reference \
 		|| { echo "docs/reference is not what protos/ says: run make protos" >&2; exit 1; }
 	@$(BIN)/python -m tests.support.made_parts --check
+
+.PHONY: check-licences
+check-licences: $(VENV)/.all ## Check that THIRD_PARTY.md lists what comes along, and that all of it may
+	$(BIN)/python -m tests.support.third_party --check
 
 .PHONY: check-console
 check-console: ## Check the types of the console's scripts, if npm can install their checker
