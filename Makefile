@@ -211,8 +211,8 @@ release: $(VENV)/.all ## Build wheel, source, chart, contract, lists and checksu
 	@$(BIN)/python -m tests.support.release --check
 	@$(MAKE) --no-print-directory sbom
 	@$(BIN)/python -m tests.support.release
-	@if command -v $(CONTAINERS) >/dev/null; then $(MAKE) --no-print-directory images; \
-	else echo "There is no $(CONTAINERS) here, so no image was built (CONTAINERS=buildah names another builder)."; fi
+	@if $(CONTAINERS) info >/dev/null 2>&1; then $(MAKE) --no-print-directory images; \
+	else echo "$(CONTAINERS) builds nothing here, so there are no images (CONTAINERS=buildah names another builder)."; fi
 
 .PHONY: version
 version: $(VENV)/.all ## Set the version wherever it stands (TO=0.2.0)
