@@ -101,7 +101,8 @@ def test_the_list_of_the_wheel_names_parley_and_all_that_it_needs_on_one_machine
     needed = {
         re.sub(r"[-_.]+", "-", found[0]).lower()
         for each in needs("parley")
-        if "extra ==" not in each or re.search(r'extra == "(?!build|deploy|dev|docs|encoder|formal|mutants|research|supply)', each)
+        if "extra ==" not in each
+        or re.search(r'extra == "(?!build|deploy|dev|docs|encoder|formal|mutants|research|supply)', each)
         if (found := re.match(r"[\w.-]+", each))
     }
     assert needed - {"parley"} <= set(components)
