@@ -130,7 +130,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
             found_servers=self.found,
             unlisted_defaults=[
                 gateway_pb2.UnlistedModel(route=route, successor=successor)
-                for route, successor in self.table.find_unlisted_defaults().items()
+                for route, successor in self.table.find_missing_defaults().items()
             ],
         )
 

@@ -180,7 +180,7 @@ class RouteTable:
         ]
         await self._lists.ask(self._offer.endpoints[provider] for provider in unnamed)
 
-    def find_unlisted_defaults(self) -> dict[str, str]:
+    def find_missing_defaults(self) -> dict[str, str]:
         """Return the default routes of usual models that their seller lists no more, each with its likely successor or nothing."""
         found = {}
         for each in self._offer.defaults:
