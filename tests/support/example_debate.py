@@ -26,7 +26,7 @@ from tests.support.grouping_answers import shown_positions
 from tests.support.orchestration import agent, backstage, make_debate, panel_settings, until
 from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = ["SOURCE", "Source", "recorded_now", "source"]
+__all__ = ["SOURCE", "ExampleGateway", "Source", "recorded_now", "source"]
 
 SOURCE: Final = Path(__file__).parents[1] / "data" / "example" / "debate.yaml"
 _WRITTEN_BY: Final = "written by hand"
@@ -117,7 +117,7 @@ class Source:
         return json.dumps(answer, ensure_ascii=False)
 
 
-class _ExampleGateway(ScriptedGateway):
+class ExampleGateway(ScriptedGateway):
     """Answers from the source, and takes as long as it takes to see that somebody is at work."""
 
     def __init__(self, told: Source) -> None:
@@ -161,7 +161,7 @@ async def recorded_now(told: Source) -> Sequence[Envelope]:
     )
     with tempfile.TemporaryDirectory() as folder:
         async with (
-            backstage(Path(folder), _ExampleGateway(told)) as stage,
+            backstage(Path(folder), ExampleGateway(told)) as stage,
             stage.replica("example") as replica,
         ):
             debate = await replica.create(spec, "example")
