@@ -3,6 +3,7 @@
 import copy
 import re
 import shlex
+from pathlib import Path
 from typing import Any
 
 import helm_python
@@ -13,6 +14,7 @@ import yaml
 from parley.cli.app import parley
 from tests.deploy.chart import CHART, EXAMPLES, SETTINGS, Rendered, example, render, values_of
 from tests.deploy.values_schema import SCHEMA, schema_text
+from tests.support.release import list_chart_files, pack
 
 KUBERNETES = [("minimal", "1.37"), ("production", "1.37"), ("dev", "1.37"), ("production", "1.30")]
 """The newest whose schemas are known here, and the oldest that the chart is for."""
@@ -32,6 +34,16 @@ def test_an_example_renders_what_was_looked_at_last_time(name: str) -> None:
     kept = CHART / "examples" / name / "rendered.yaml"
     now = example(name).text
     assert kept.read_text() == now, "look at the difference, then: python -m tests.deploy.rendered_examples"
+
+
+def test_the_package_of_a_release_renders_what_the_chart_does(tmp_path: Path) -> None:
+    pack(tmp_path / "parley.tgz", CHART, list_chart_files(CHART), 315532800)
+    values, rendered = values_of("minimal"), []
+    for chart in (CHART, tmp_path / "parley.tgz"):
+        with helm_python.Chart.load(chart) as loaded:
+            loaded.validate_schema(dict(values))
+            rendered.append(loaded.render(dict(values), name="parley", namespace="debates"))
+    assert rendered[0] == rendered[1]
 
 
 @pytest.mark.parametrize(("name", "version"), KUBERNETES)

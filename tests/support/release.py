@@ -21,7 +21,7 @@ from typing import Final
 
 from tests.support.versions import find_other_versions, read_version
 
-__all__ = ["build", "find_obstacles", "freeze", "main", "pack", "write_sums"]
+__all__ = ["build", "find_obstacles", "freeze", "list_chart_files", "main", "pack", "write_sums"]
 
 ROOT: Final = Path(__file__).parents[2]
 CONTRACTS: Final = "tests/data/contracts"
@@ -64,7 +64,7 @@ def build(root: Path, out: Path) -> None:
         folder = made / f"parley-{version}"
         pack(out / f"parley-{version}.tar.gz", folder, folder.rglob("*"), epoch)
         chart = checkout / "charts" / "parley"
-        pack(out / f"parley-chart-{version}.tgz", chart, _files_of_chart(chart), epoch)
+        pack(out / f"parley-chart-{version}.tgz", chart, list_chart_files(chart), epoch)
         _run(
             checkout,
             _BUF,
@@ -105,7 +105,7 @@ def freeze(root: Path, contract: Path) -> None:
     (kept / f"{version}.logs.sha256").write_text("".join(lines), encoding="utf-8")
 
 
-def _files_of_chart(chart: Path) -> list[Path]:
+def list_chart_files(chart: Path) -> list[Path]:
     """Return the chart's files without those that Helm leaves out of a package."""
     ignored = (chart / ".helmignore").read_text(encoding="utf-8").split()
     return [
