@@ -21,6 +21,7 @@ from parley.orchestrator.log.index import COMPLETED, DEBATES, DebateIndex, Debat
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.times import time_text
 from parley.runtime.clock import Clock
+from parley.runtime.errors import not_found
 from parley.storage.opening import Store
 from parley.storage.ports import Documents, Log, Record
 from parley.v1.debate_pb2 import DebateSpec, Outcome
@@ -55,12 +56,16 @@ def concluded(answer: str = "Yes.") -> Concluded:
 
 @dataclass
 class HookStage:
-    """A store and what receivers got, by hook. `behave` says how a receiver takes a message: it may raise DeliveryError, or wait."""
+    """A store and what receivers got, by hook.
+
+    `behave` says how a receiver takes a message: it may raise DeliveryError, or wait. `deleted` are debates of which only the log is left.
+    """
 
     store: Store
     clock: Clock
     got: dict[str, list[Message]] = field(default_factory=lambda: defaultdict(list))
     behave: dict[str, Behave] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.index = DebateIndex(self.store.documents)
@@ -155,20 +160,21 @@ class HookStage:
         )
         await self.index.insert(record)
         first = payloads[0] if payloads and isinstance(payloads[0], DebateCreated) else None
-        await self._append(record, *(() if first else (created(),)), *payloads)
+        await self.append(record, *(() if first else (created(),)), *payloads)
         if is_marked:
             await self.extend(record, status=status)
         return record
 
     async def extend(self, record: DebateRecord, *payloads: Payload, status: str = COMPLETED) -> None:
         """Write more events of a debate, and its status."""
-        await self._append(record, *payloads)
+        await self.append(record, *payloads)
         updated = time_text(self.clock.now())
         assert await self.index.update_status(
             record, 1, status=status, is_open=False, owner=None, updated=updated
         )
 
-    async def _append(self, record: DebateRecord, *payloads: Payload) -> None:
+    async def append(self, record: DebateRecord, *payloads: Payload) -> None:
+        """Write more events of a debate."""
         name = log_name(record.tenant, record.debate)
         stored = await self.store.log.read(name)
         last = stored[-1].last if stored else 0
@@ -212,6 +218,8 @@ class HookStage:
         return _ScriptedChannel(self, receiver)
 
     async def _write_answer(self, _tenant: str, debate: str) -> str:
+        if debate in self.deleted:
+            raise not_found("debate", debate)
         return f"The answer of {debate}."
 
 

@@ -2,20 +2,28 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
 from parley.orchestrator.delivery.deliveries import DEAD, DELIVERED, PENDING
+from parley.orchestrator.delivery.dispatcher import Bounds
+from parley.orchestrator.delivery.hooks import HOOKS
 from parley.orchestrator.delivery.message import DeliveryError, Message
+from parley.orchestrator.engine.inbox import Inbox
+from parley.orchestrator.engine.status_writer import StatusWriter
+from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.index import DEBATES, FAILED, PAUSED, RUNNING, WAITING
+from parley.orchestrator.log.journal import Journal, read_events
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
+from parley.storage.ports import Collection, Document, Where
 from parley.v1.debate_pb2 import DebateFailure, Outcome
 from parley.v1.effect_pb2 import DECISION_RELATION_CONFIRMS, DECISION_RELATION_REVERSES, RelatedDecision
 from parley.v1.event_pb2 import CheckpointOpened, Concluded, DebateFailed, LimitReached, Resumed
@@ -134,10 +142,16 @@ async def test_a_hook_gets_what_it_asked_for_of_its_tenant_since_its_creation(
     failing = await stage.add_hook(HOOK_EVENT_FAILED)
     other = await stage.add_hook(tenant="other")
     ours = await stage.add_hook()
+    clock.advance(1)
+    await stage.add_debate("between", concluded())
+    clock.advance(1)
+    late = await stage.add_hook()
     async with stage.running():
         await stage.add_debate("after", concluded())
-        await stage.got_by(ours, 1)
-        assert [each.debate for each in stage.got[ours]] == ["after"]
+        await stage.got_by(ours, 2)
+        await stage.got_by(late, 1)
+    assert sorted(each.debate for each in stage.got[ours]) == ["after", "between"]
+    assert [each.debate for each in stage.got[late]] == ["after"]
     assert await stage.deliveries.list_page(TENANT, "", 10, hook=failing) == []
     assert await stage.deliveries.list_page("other", "", 10, hook=other) == []
 
@@ -282,16 +296,24 @@ async def test_what_happens_later_in_a_debate_is_sent_later(stage: HookStage, cl
     assert stage.got[hook][0].debate == "two", "another debate waits for nothing"
 
 
-async def test_a_receiver_that_stalls_holds_up_nobody_else(stage: HookStage) -> None:
-    async def stall(_: Message) -> None:
+async def test_a_receiver_that_stalls_holds_up_nobody_else(stage: HookStage, clock: ManualClock) -> None:
+    stalled: list[Message] = []
+
+    async def stall(message: Message) -> None:
+        stalled.append(message)
         await asyncio.Event().wait()
 
     await stage.add_hook(behave=stall)
-    quick = await stage.add_hook()
-    for number in range(30):
-        await stage.add_debate(f"debate-{number}", concluded())
     async with stage.running():
-        await stage.got_by(quick, 30)
+        for number in range(120):  # more than are looked at together
+            await stage.add_debate(f"debate-{number}", concluded())
+        await stage.comes_to(PENDING, 120)
+        quick = await stage.add_hook()
+        await clock.sleeping(2)
+        clock.advance(15)  # as long as hooks are remembered
+        await stage.add_debate("last", concluded())
+        await stage.got_by(quick, 1)
+    assert len(stalled) == Bounds().hook
 
 
 async def test_a_deleted_hook_and_a_deleted_debate_are_sent_no_more(
@@ -320,6 +342,22 @@ async def test_a_deleted_hook_and_a_deleted_debate_are_sent_no_more(
     assert tried == 2
 
 
+async def test_a_debate_that_is_deleted_while_it_is_sent_is_sent_no_more(stage: HookStage) -> None:
+    hook = await stage.add_hook()
+    stage.deleted.add("one")
+    async with stage.running():
+        await stage.add_debate("one", concluded())
+        await stage.add_debate("two", concluded())
+        await stage.got_by(hook, 1)
+
+        async def only_the_other() -> bool:
+            left = await stage.deliveries.list_page(TENANT, "", 10)
+            return [each.debate for each in left] == ["two"]
+
+        await until(only_the_other, "nothing is left of it")
+    assert [each.debate for each in stage.got[hook]] == ["two"]
+
+
 async def test_ended_deliveries_are_forgotten_after_their_time(stage: HookStage, clock: ManualClock) -> None:
     await stage.add_hook()
     async with stage.running():
@@ -333,15 +371,38 @@ async def test_ended_deliveries_are_forgotten_after_their_time(stage: HookStage,
         await until(none_left, "it is forgotten")
 
 
-async def test_without_hooks_no_debate_is_looked_at(stage: HookStage, clock: ManualClock) -> None:
-    async with stage.running():
-        record = await stage.add_debate("one", concluded())
+async def test_without_hooks_nothing_is_looked_at_but_whether_there_are_any(
+    stage: HookStage, clock: ManualClock
+) -> None:
+    looked: list[tuple[str, str]] = []
+
+    class Noting:
+        def __getattr__(self, name: str) -> Any:
+            call = getattr(stage.store.documents, name)
+
+            async def note(collection: Collection, *arguments: Any, **given: Any) -> Any:
+                looked.append((name, collection.name))
+                return await call(collection, *arguments, **given)
+
+            return note
+
+    documents: Any = Noting()
+    replica = stage.replica(documents, index=stage.index)
+    running = asyncio.create_task(replica.run())
+    try:
         await clock.sleeping(2)
+        looked.clear()
+        await stage.add_debate("one", concluded())
         await advance_until(clock, lambda: clock.monotonic() > 60, step=5)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert set(looked) == {("find", "hooks")}
+    assert len(looked) <= 5, "once in 15 s"
     found = await stage.store.documents.find(DEBATES, {"tenant": TENANT})
-    assert found[0].fields["news"] is not None
-    assert found[0].fields["told"] == 0
-    assert record.debate == "one"
+    assert found[0].fields["news"] is not None, (
+        "a hook that is created later is not told of it, but of what comes then"
+    )
 
 
 async def test_a_status_that_nobody_is_told_of_leaves_no_mark(stage: HookStage) -> None:
@@ -399,3 +460,73 @@ async def test_what_is_printed_of_a_hook_holds_no_secret(stage: HookStage, clock
     for text in (repr(stored), repr(stored.receiver(clock.now()))):
         assert secret not in text
         assert "very-secret" not in text
+
+
+async def test_an_event_that_comes_while_hooks_are_read_is_told_to_a_hook_that_was_there_before_it(
+    stage: HookStage, clock: ManualClock
+) -> None:
+    await stage.add_hook()
+    record = await stage.add_debate("one", DebateFailed(), status=FAILED)
+    late: list[str] = []
+
+    class Eventful:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(stage.store.documents, name)
+
+        async def find(self, collection: Collection, where: Where, **given: Any) -> Sequence[Document]:
+            found = await stage.store.documents.find(collection, where, **given)
+            if collection is HOOKS and "tenant" in where and not late:
+                late.append(await stage.add_hook())
+                await stage.append(record, concluded())
+            return found
+
+    documents: Any = Eventful()
+    replica = stage.replica(documents)
+    running = asyncio.create_task(replica.run())
+    try:
+        await until(_is(lambda: bool(late)), "a hook is created meanwhile")
+        await clock.sleeping(2)
+        await stage.extend(record)
+        clock.advance(15)
+        await stage.got_by(late[0], 1)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_budget_that_is_reached_is_told_with_the_next_heartbeat(
+    stage: HookStage, clock: ManualClock
+) -> None:
+    hook = await stage.add_hook(HOOK_EVENT_BUDGET_REACHED)
+    record = await stage.add_debate("one", created(), status=RUNNING)
+    events = await read_events(stage.store.log, TENANT, "one")
+    journal = Journal(stage.store.log, clock, TENANT, "one", events)
+    writer = StatusWriter(record, journal, stage.index, Inbox(stage.store.documents), clock, "ada")
+    await journal.claim("ada")
+    await writer.write_claim()
+    writing = asyncio.create_task(journal.run_writer())
+    try:
+        async with stage.running():
+            await clock.sleeping(2)
+            assert await writer.renew_lease(1)
+            await journal.append(
+                create_event("limit/token_budget", LimitReached(limit="token_budget", used=7))
+            )
+            assert await writer.renew_lease(2)
+            await stage.got_by(hook, 1)
+            await until(_is_told(stage, journal.sequence), "it is noted that hooks are told")
+            assert await writer.renew_lease(3)
+            found = await stage.index.get(TENANT, "one")
+            assert found is not None
+            assert found.news is None, "it is told once"
+    finally:
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+
+
+def _is_told(stage: HookStage, sequence: int) -> Callable[[], Awaitable[bool]]:
+    async def told() -> bool:
+        found = await stage.index.get(TENANT, "one")
+        return found is not None and found.told == sequence
+
+    return told

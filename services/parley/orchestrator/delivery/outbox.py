@@ -67,6 +67,7 @@ class Outbox:
         self._kept_for = kept_for
         self._noticed: dict[tuple[str, str], None] = {}
         self._wake = asyncio.Event()
+        self._turn = asyncio.Lock()
 
     def notice(self, tenant: str, debate: str) -> None:
         """Look soon for news of a debate, if its tenant has hooks."""
@@ -113,20 +114,18 @@ class Outbox:
                 done = [await self._tell(each) for each in found]
                 if len(found) < _PAGE or not all(done):
                     break
-        oldest = await self._deliveries.find_oldest()
-        waited = (
-            0.0
-            if oldest is None
-            else (self._clock.now() - datetime.fromisoformat(oldest.since)).total_seconds()
-        )
+        oldest = await self._deliveries.find_oldest() if any(self._subscribers.tenants()) else None
+        began = self._clock.now() if oldest is None else datetime.fromisoformat(oldest.since)
+        waited = (self._clock.now() - began).total_seconds()
         metrics.set_oldest_delivery(max(waited, 0.0))
 
     async def _tell_noticed(self) -> None:
-        while self._noticed:
-            noticed = list(islice(self._noticed, _AT_A_TIME))
-            for each in noticed:
-                del self._noticed[each]
-            await asyncio.gather(*(self._look_at(*each) for each in noticed))
+        async with self._turn:  # whoever waits for it knows that what was noticed before is told
+            while self._noticed:
+                noticed = list(islice(self._noticed, _AT_A_TIME))
+                for each in noticed:
+                    del self._noticed[each]
+                await asyncio.gather(*(self._look_at(*each) for each in noticed))
 
     async def _look_at(self, tenant: str, debate: str) -> None:
         record = await self._index.get(tenant, debate)

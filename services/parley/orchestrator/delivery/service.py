@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from parley.orchestrator.delivery.answers import RememberedAnswers
 from parley.orchestrator.delivery.deliveries import DeliveryStore
 from parley.orchestrator.delivery.dispatcher import Dispatcher
 from parley.orchestrator.delivery.hooks import HookStore
@@ -60,6 +61,7 @@ def create_service(
     kept_for: timedelta,
 ) -> DeliveryService:
     """Create delivery for a replica whose debates are in this index, which tells it of news from now on."""
+    write_answer = RememberedAnswers(write_answer, index).write
     hooks, deliveries, sender = HookStore(documents), DeliveryStore(documents), Sender(create_channel)
     subscribers = Subscribers(hooks, clock)
     news = NewsWriter(log, write_answer, links.public_url, LinkWriter(hooks, links).write)

@@ -1,5 +1,6 @@
 """The hooks of all tenants as a replica knows them, so that a tenant without hooks costs nothing."""
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -17,6 +18,7 @@ class Subscribers:
         self._clock = clock
         self._hooks: Mapping[str, Sequence[StoredHook]] = {}
         self._read_at = -_KNOWN_FOR_SECONDS
+        self._turn = asyncio.Lock()
 
     def has_hooks(self, tenant: str) -> bool:
         """Return whether a tenant had hooks when they were last read."""
@@ -36,10 +38,11 @@ class Subscribers:
 
     async def refresh(self) -> None:
         """Read the hooks, unless they were read some seconds ago. May raise StorageError."""
-        now = self._clock.monotonic()
-        if now < self._read_at + _KNOWN_FOR_SECONDS:
-            return
-        found: dict[str, list[StoredHook]] = {}
-        async for each in self._store.list_all():
-            found.setdefault(each.tenant, []).append(each)
-        self._hooks, self._read_at = found, now
+        async with self._turn:
+            now = self._clock.monotonic()
+            if now < self._read_at + _KNOWN_FOR_SECONDS:
+                return
+            found: dict[str, list[StoredHook]] = {}
+            async for each in self._store.list_all():
+                found.setdefault(each.tenant, []).append(each)
+            self._hooks, self._read_at = found, now

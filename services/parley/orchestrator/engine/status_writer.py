@@ -35,15 +35,18 @@ class StatusWriter:
         self._inbox = inbox
         self._clock = clock
         self._owner = owner
+        self._ending = journal.recorded.ending
 
     async def write_claim(self) -> None:
         """Write the claim that the log records."""
         await self._index.record_claim(self._record, self._owner, self._journal.epoch, self._now())
 
     async def renew_lease(self, heartbeat: int) -> bool:
-        """Renew the owner's lease. Return False if the record has a later claim."""
+        """Renew the owner's lease, and mark a limit that was reached as news. Return False if the record has a later claim."""
+        ending = self._journal.recorded.ending
+        has_news, self._ending = ending != self._ending, ending
         return await self._index.renew_lease(
-            self._record, self._journal.epoch, heartbeat, self._now(), self._cost()
+            self._record, self._journal.epoch, heartbeat, self._now(), self._cost(), has_news=has_news
         )
 
     async def write_status(self, status: str) -> None:

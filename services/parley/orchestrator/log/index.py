@@ -317,7 +317,14 @@ class DebateIndex:
         return await self._update(record, {"opening": ""}, {"epoch": 0})
 
     async def renew_lease(
-        self, record: DebateRecord, epoch: int, heartbeat: int, alive: str, cost_micros: int | None
+        self,
+        record: DebateRecord,
+        epoch: int,
+        heartbeat: int,
+        alive: str,
+        cost_micros: int | None,
+        *,
+        has_news: bool = False,
     ) -> bool:
         """Write a heartbeat of the owner of an epoch. Return False if the record has a later claim."""
         changes = {
@@ -326,7 +333,7 @@ class DebateIndex:
             "address": self.address,
             "cost_micros": cost_micros,
         }
-        return await self._update(record, changes, {"epoch": epoch})
+        return await self._write_owned(record, epoch, changes, alive if has_news else "")
 
     async def update_status(
         self,
@@ -350,11 +357,15 @@ class DebateIndex:
             "cost_micros": cost_micros,
             **owned,
         }
-        has_news = status not in _WITHOUT_NEWS
-        if has_news:
-            changes["news"] = _news(updated)
-        is_written = await self._update(record, changes, {"epoch": epoch})
-        if is_written and has_news:
+        return await self._write_owned(record, epoch, changes, "" if status in _WITHOUT_NEWS else updated)
+
+    async def _write_owned(
+        self, record: DebateRecord, epoch: int, changes: Mapping[str, Any], news_at: str
+    ) -> bool:
+        """Write changes under an epoch, with the mark of news unless `news_at` is empty."""
+        marked = {**changes, "news": _news(news_at)} if news_at else dict(changes)
+        is_written = await self._update(record, marked, {"epoch": epoch})
+        if is_written and news_at:
             self.notice(record.tenant, record.debate)
         return is_written
 

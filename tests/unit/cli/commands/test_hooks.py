@@ -7,7 +7,10 @@ import pytest
 from parley.cli.__main__ import run
 
 
-def test_a_hook_is_made_listed_tested_and_deleted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hook_is_made_listed_tested_and_deleted(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARLEY_HOOK_STDOUT", "true")
     assert run(["hooks", "add", "ci", "--stdout", "--event", "failed", "--event", "budget-reached"]) == 0
     said = capsys.readouterr()
     hook = said.out.strip()
