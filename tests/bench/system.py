@@ -1,5 +1,6 @@
 """Parley as it is measured: the embedded system in this process, on a fresh store, followed by its own client."""
 
+import os
 import re
 import tempfile
 import time
@@ -41,10 +42,11 @@ class Run:
 
 
 @asynccontextmanager
-async def system(base_url: str) -> AsyncIterator[ParleyClient]:
-    """Run the embedded system on a fresh store for as long as the block lasts."""
+async def system(base_url: str, **settings: str) -> AsyncIterator[ParleyClient]:
+    """Run the embedded system on a fresh store for as long as the block lasts, with these variables besides."""
     with tempfile.TemporaryDirectory() as folder:
         use_environment(Path(folder), base_url)
+        os.environ |= settings
         async with (
             local_system(LocalOptions()) as running,
             ParleyClient(running.orchestrator_address) as client,
