@@ -12,7 +12,7 @@ from parley.orchestrator.links.tokens import LinkTokens, hash_token, link_subjec
 from parley.orchestrator.links.uses import LinkUses
 from parley.orchestrator.model.short_text import to_beginning
 from parley.orchestrator.model.times import time_of
-from parley.runtime.errors import ParleyError, failed_precondition
+from parley.runtime.errors import FieldViolation, ParleyError, failed_precondition, invalid_argument
 from parley.runtime.identity.identity import current_tenant
 from parley.storage.ports import Log
 from parley.v1 import link_pb2, orchestrator_pb2, orchestrator_pb2_grpc
@@ -67,6 +67,10 @@ class LinkServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
 
     def _read(self, token: str) -> link_pb2.LinkClaims:
         """Return what a link of the caller's tenant is for. Raise ParleyError."""
+        if not token:
+            raise invalid_argument(
+                [FieldViolation("token", "is empty, must be the last part of a link's URL")]
+            )
         claims = self.links.read(token) if self.links is not None else None
         if claims is None or claims.tenant != current_tenant():
             raise ParleyError(grpc.StatusCode.NOT_FOUND, "LINK_NOT_FOUND", "there is no such link here")
