@@ -1,5 +1,6 @@
 """Messages as channels get them, and a sender that reaches servers of tests."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from parley.orchestrator.delivery.message import Message
@@ -18,6 +19,7 @@ def make_message(
     text: str = "A title\n\nAn answer.",
     body: bytes = b'{"id": "dlv-1"}',
     link: str = "https://parley.example/d/1",
+    answers: Sequence[tuple[str, str]] = (),
 ) -> Message:
     """A message of a debate that ended."""
     return Message(
@@ -31,4 +33,5 @@ def make_message(
         body=body,
         text=text,
         link=link,
+        answers=answers,
     )

@@ -1,6 +1,6 @@
 """What a channel is given to send, and how it says that it could not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -36,6 +36,7 @@ class Message:
         text: The same for people: a title in one line, then an empty line and some lines more. What agents wrote in it may hold
             anything: a channel escapes it.
         link: A page that shows the debate; empty if the operator has set no address.
+        answers: Links that answer what the debate waits for: what each does, and its URL.
     """
 
     id: str
@@ -48,6 +49,12 @@ class Message:
     body: bytes
     text: str
     link: str
+    answers: Sequence[tuple[str, str]] = ()
+
+    @property
+    def links(self) -> Sequence[tuple[str, str]]:
+        """What people can go to from here: what is shown of each link, and its URL."""
+        return (*([("Open the debate", self.link)] if self.link else []), *self.answers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,6 +172,7 @@ def _write_message(delivery: StoredDelivery, news: HookNews, time: datetime) -> 
         body=_write_body(delivery.id, f"/parley/{delivery.tenant}", news.debate_id, news, time),
         text=_write_text(news),
         link=news.link,
+        answers=tuple((_LINK_TITLES[each.action], each.url) for each in news.one_time_links),
     )
 
 
@@ -212,8 +213,6 @@ def _list_paragraphs(news: HookNews) -> Iterator[str]:
         asked = getattr(opened, opened.WhichOneof("request") or "direction").text
         yield to_beginning(asked, _MAX_TEXT)
         yield f"It waits until {time_of(opened.until):%Y-%m-%d %H:%M} UTC."
-    for link in news.one_time_links:
-        yield f"{_LINK_TITLES[link.action]}: {link.url}"
     if news.HasField("limit"):
         yield f"Limit: {news.limit.limit}, {news.limit.used:,.0f} used."
 

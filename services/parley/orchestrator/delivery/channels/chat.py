@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from parley.orchestrator.delivery.channels.chat_text import Links
 from parley.orchestrator.delivery.channels.discord import discord_body
 from parley.orchestrator.delivery.channels.mattermost import mattermost_body
 from parley.orchestrator.delivery.channels.post import post
@@ -15,13 +16,13 @@ from parley.orchestrator.outgoing.sender import Sender
 from parley.runtime.clock import Clock
 from parley.v1.hook_pb2 import ChatTarget
 
-BODIES: Final[Mapping[ChatTarget.Kind.ValueType, Callable[[str, str], dict[str, Any]]]] = {
+BODIES: Final[Mapping[ChatTarget.Kind.ValueType, Callable[[str, Links], dict[str, Any]]]] = {
     ChatTarget.KIND_SLACK: slack_body,
     ChatTarget.KIND_TEAMS: teams_body,
     ChatTarget.KIND_DISCORD: discord_body,
     ChatTarget.KIND_MATTERMOST: mattermost_body,
 }
-"""What each kind of chat is sent for a text and a link."""
+"""What each kind of chat is sent for a text and links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,5 +36,5 @@ class ChatChannel:
 
     async def send(self, message: Message) -> None:
         """Send a message. Raise DeliveryError if the chat may not have it."""
-        body = json.dumps(BODIES[self.kind](message.text, message.link), ensure_ascii=False).encode()
+        body = json.dumps(BODIES[self.kind](message.text, message.links), ensure_ascii=False).encode()
         await post(self.sender, self.clock, self.url, body, {"Content-Type": "application/json"})

@@ -1,9 +1,12 @@
 """Texts of others as chats show them: escaped, and cut to what a chat takes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from parley.runtime.printable import printable
+
+Links = Sequence[tuple[str, str]]
+"""Links of ours: what is shown of each, and its URL."""
 
 _CUT: Final = "…"
 

@@ -62,7 +62,8 @@ class MailChannel:
         mail["Date"] = format_datetime(message.time)
         mail["Message-ID"] = f"<{message.id}@{domain_of(self.mail.sender)}>"
         mail["Auto-Submitted"] = "auto-generated"
-        mail.set_content("\n\n".join(filter(None, (title, rest, message.link))) + "\n")
+        links = [f"{shown}: {url}" for shown, url in message.links]
+        mail.set_content("\n\n".join(filter(None, (title, rest, *links))) + "\n")
         return mail
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from parley.orchestrator.delivery.channels.chat_text import fit, split_text
+from parley.orchestrator.delivery.channels.chat_text import Links, fit, split_text
 
 _MAX_TITLE: Final = 200
 _MAX_TEXT: Final = 3_500
@@ -17,10 +17,9 @@ _ESCAPES: Final = {
 """Mattermost reads Markdown. Its emphasis, lists and headings stay; links, images, mentions and code go."""
 
 
-def mattermost_body(text: str, link: str) -> dict[str, Any]:
+def mattermost_body(text: str, links: Links) -> dict[str, Any]:
     """Return the body for a text."""
     title, rest = split_text(text)
     parts = [f"**{fit(title, _MAX_TITLE, _ESCAPES)}**" if title else "", fit(rest, _MAX_TEXT, _ESCAPES)]
-    if link:
-        parts.append(f"[Open the debate](<{link}>)")
+    parts.append("\n".join(f"[{shown}](<{url}>)" for shown, url in links))
     return {"text": "\n\n".join(filter(None, parts))}

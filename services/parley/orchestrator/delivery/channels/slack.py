@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from parley.orchestrator.delivery.channels.chat_text import fit, split_text
+from parley.orchestrator.delivery.channels.chat_text import Links, fit, split_text
 
 _MAX_TITLE: Final = 150
 """Of a header."""
@@ -12,15 +12,15 @@ _ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 """Mentions (`<!channel>`) and links (`<url|text>`) begin with `<`."""
 
 
-def slack_body(text: str, link: str) -> dict[str, Any]:
+def slack_body(text: str, links: Links) -> dict[str, Any]:
     """Return the body for a text. What agents wrote stands in plain text, in which Slack makes no link and no mention."""
     title, rest = split_text(text)
     blocks = [{"type": "header", "text": _plain(title, _MAX_TITLE)}] if title else []
     if rest:
         blocks.append({"type": "section", "text": _plain(rest, _MAX_TEXT)})
-    if link:
-        shown = f"<{fit(link, _MAX_TEXT - 100, _ESCAPES)}|Open the debate>"
-        blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": shown}})
+    for shown, url in links:
+        linked = f"<{fit(url, _MAX_TEXT - 200, _ESCAPES)}|{shown}>"
+        blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": linked}})
     return {
         "text": fit(title, _MAX_TITLE, _ESCAPES),  # what a notification shows
         "blocks": blocks,

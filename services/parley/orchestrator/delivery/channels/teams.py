@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from parley.orchestrator.delivery.channels.chat_text import fit, split_text
+from parley.orchestrator.delivery.channels.chat_text import Links, fit, split_text
 
 _MAX_TITLE: Final = 200
 _MAX_TEXT: Final = 4_000
@@ -10,7 +10,7 @@ _MAX_LINES: Final = 60
 """Teams takes 28 KB a message: 4,000 units of UTF-16 are 12 KB of UTF-8 at most, and each line takes 100 bytes besides."""
 
 
-def teams_body(text: str, link: str) -> dict[str, Any]:
+def teams_body(text: str, links: Links) -> dict[str, Any]:
     """Return the body for a text. It stands in text runs, which know no Markdown and no mention, one for each line."""
     title, rest = split_text(text)
     lines = fit(rest, _MAX_TEXT).splitlines()
@@ -23,8 +23,8 @@ def teams_body(text: str, link: str) -> dict[str, Any]:
         "version": "1.4",
         "body": runs,
     }
-    if link:
-        card["actions"] = [{"type": "Action.OpenUrl", "title": "Open the debate", "url": link}]
+    if links:
+        card["actions"] = [{"type": "Action.OpenUrl", "title": shown, "url": url} for shown, url in links]
     attachment = {
         "contentType": "application/vnd.microsoft.card.adaptive",
         "contentUrl": None,

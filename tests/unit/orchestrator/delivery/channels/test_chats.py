@@ -41,7 +41,7 @@ HOSTILE = (
 
 
 def body_of(kind: ChatTarget.Kind.ValueType, text: str, link: str = LINK) -> dict[str, Any]:
-    return BODIES[kind](text, link)
+    return BODIES[kind](text, [("Open the debate", link)] if link else [])
 
 
 def strings(part: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -102,8 +102,8 @@ def test_in_discord_a_text_mentions_nobody_and_makes_no_link(hostile: str) -> No
     assert body["allowed_mentions"] == {"parse": []}
     assert "content" not in body
     (embed,) = body["embeds"]
-    assert embed["url"] == LINK
-    for each in (embed["title"], embed["description"]):
+    own = f"[Open the debate]({LINK})"
+    for each in (embed["title"], embed["description"].removesuffix(own)):
         assert links(each) == []
         assert not set("<[]|`") & set(unescaped(each))
 
@@ -150,7 +150,7 @@ def test_a_text_of_any_length_is_cut_to_what_each_chat_takes(text: str) -> None:
     assert units(body_of(MATTERMOST, whole)["text"]) <= 4_000
     assert len(json.dumps(body_of(TEAMS, whole), ensure_ascii=False).encode()) <= 21_000
     if units(text) > 4_096:
-        assert embed["description"].endswith("…")
+        assert embed["description"].endswith(f"…\n\n[Open the debate]({LINK})")
 
 
 @pytest.mark.parametrize("kind", list(BODIES), ids=ChatTarget.Kind.Name)
@@ -171,6 +171,15 @@ def test_a_text_without_lines_or_link_is_a_body_too(kind: ChatTarget.Kind.ValueT
     assert "https://parley" not in "".join(named.values())
 
 
+@pytest.mark.parametrize("kind", list(BODIES), ids=ChatTarget.Kind.Name)
+def test_links_that_answer_stand_beside_the_one_to_the_debate(kind: ChatTarget.Kind.ValueType) -> None:
+    approve = "https://parley.example/links/a_b-c.d_e-f"
+    message = make_message(text="It waits\n\n" + "x" * 9_000, link=LINK, answers=[("Approve", approve)])
+    body = json.dumps(BODIES[kind](message.text, message.links))
+    for each in (LINK, approve, "Open the debate", "Approve"):
+        assert each in body
+
+
 async def test_a_chat_is_sent_its_body_as_json() -> None:
     seen: list[Any] = []
 
@@ -181,7 +190,7 @@ async def test_a_chat_is_sent_its_body_as_json() -> None:
     async with web_server(handle, method="POST") as url:
         message = make_message(text="Größe?\n\nJa.")
         await ChatChannel(SENDER, SystemClock(), url, SLACK).send(message)
-    assert seen == [body_of(SLACK, message.text, message.link)]
+    assert seen == [BODIES[SLACK](message.text, message.links)]
 
 
 async def test_a_chat_that_is_gone_is_said_to_be() -> None:
