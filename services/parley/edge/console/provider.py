@@ -195,7 +195,7 @@ class Provider:
                 yield client
         except OAuthError as error:
             raise _refuse(f"{error.error}: {error.description or 'no reason given'}") from None
-        except (httpx2.HTTPError, TimeoutError, ValueError) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError) as error:
             _logger.warning("the sign-in provider does not answer", error=str(error) or type(error).__name__)
             raise unavailable(
                 "PROVIDER_UNAVAILABLE", "the sign-in provider does not answer; try again", retry_after=5.0
