@@ -36,7 +36,9 @@ _STREAMS: Final = 500
 _PAGES: Final = 10
 """Of a debate, where people look at many."""
 _PIECE_SECONDS: Final = 0.1
-"""A call takes two seconds then, as of a quick model."""
+"""A call takes two seconds then, as of a quick model, …"""
+_SPREAD: Final = 0.5
+"""… one to three: debates that are asked at one moment do not stay in step."""
 _BEHIND_MS: Final = 100.0
 _GROWTH: Final = 1.1
 """The most that memory may grow from one debate to the next, as a factor: the first may warm up."""
@@ -123,7 +125,7 @@ class _Watched:
 async def _measure_streams(debates: int, pages: int, times: int) -> list[str]:
     count, behind, sizes, events, cpu = debates * pages, list[float](), list[int](), 0, 0.0
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(paced_orchestrator(_PIECE_SECONDS))
+        server = await stack.enter_async_context(paced_orchestrator(_PIECE_SECONDS, _SPREAD))
         edge = await stack.enter_async_context(_edge_process(server.address))
         stub = orchestrator_pb2_grpc.OrchestratorServiceStub(
             await stack.enter_async_context(channel(server.address))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import sys
 import tempfile
 import time
@@ -38,13 +39,16 @@ class PacedOrchestrator:
 
 
 @asynccontextmanager
-async def paced_orchestrator(piece_seconds: float = PIECE_SECONDS) -> AsyncIterator[PacedOrchestrator]:
-    """Run it while the block runs; a model writes a piece of its 20 in so many seconds."""
+async def paced_orchestrator(
+    piece_seconds: float = PIECE_SECONDS, spread: float = 0.0
+) -> AsyncIterator[PacedOrchestrator]:
+    """Run it while the block runs; a model writes a piece of its 20 in so many seconds, by that part more or less."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         __spec__.name,
         str(piece_seconds),
+        str(spread),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -57,26 +61,31 @@ async def paced_orchestrator(piece_seconds: float = PIECE_SECONDS) -> AsyncItera
 
 
 class PacedGateway(ScriptedGateway):
-    """Writes its answers as a model does, piece by piece: those of steps that match `paced`."""
+    """Writes its answers as a model does, piece by piece: those of steps that match `paced`.
+
+    A call may take more or less than usual, by the part `spread`.
+    """
 
     paced = "*"
     piece_seconds = PIECE_SECONDS
+    spread = 0.0
 
     async def Generate(  # noqa: N802
         self,
         request: gateway_pb2.GenerateRequest,
         context: "grpc.aio.ServicerContext[gateway_pb2.GenerateRequest, AsyncIterator[gateway_pb2.GenerateResponse]]",
     ) -> AsyncIterator[gateway_pb2.GenerateResponse]:
+        seconds = self.piece_seconds * random.uniform(1 - self.spread, 1 + self.spread)
         async for message in super().Generate(request, context):
             if message.HasField("delta") and fnmatchcase(request.call_id.step, self.paced):
-                await asyncio.sleep(self.piece_seconds)
+                await asyncio.sleep(seconds)
             yield message
 
 
-async def _serve(piece_seconds: float) -> None:
+async def _serve(piece_seconds: float, spread: float) -> None:
     """The other side of `PacedOrchestrator`: an orchestrator before a scripted gateway."""
     gateway = PacedGateway()
-    gateway.deltas, gateway.piece_seconds = _PIECES, piece_seconds
+    gateway.deltas, gateway.piece_seconds, gateway.spread = _PIECES, piece_seconds, spread
     gateway.text = lambda step, agent: f"{agent} on {step}: {'so many words ' * 120}\nPosition: yes"
     reads = _count_reads()
     hold = gateway.hold("round/1/propose/*")
@@ -127,4 +136,4 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(float(sys.argv[1])))
+    asyncio.run(_serve(float(sys.argv[1]), float(sys.argv[2])))
