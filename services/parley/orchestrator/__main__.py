@@ -1,6 +1,7 @@
 """The orchestrator process: reads settings, creates the parts and serves them."""
 
 import asyncio
+import importlib
 import os
 import secrets
 import socket
@@ -330,7 +331,9 @@ async def serve_orchestrator() -> None:
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-orchestrator")
     draining, formats = Draining(), all_formats()
-    formats.all()  # imported now: later, that would hold up debates
+    # Imported now: later, that would hold up debates.
+    formats.all()
+    importlib.import_module("parley.orchestrator.outgoing.guard")
     try:
         with lock_store(settings.store, NAME, alone=True):
             async with build(settings, draining=draining, formats=formats) as service:

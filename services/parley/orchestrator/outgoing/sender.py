@@ -5,11 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import aiohttp
-
 from parley.orchestrator.outgoing.answers import Answer, SendError
-from parley.orchestrator.outgoing.guard import Guard, Resolve, describe_failure, resolve_host
 from parley.orchestrator.outgoing.reach import Reach
+from parley.orchestrator.outgoing.resolving import Resolve, resolve_host
 from parley.orchestrator.outgoing.web_address import AddressError, OutOfReachError, parse_address
 
 _CHUNK_BYTES: Final = 64 * 1024
@@ -43,6 +41,10 @@ class Sender:
         return await self._send("GET", url, headers, None)
 
     async def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
+        import aiohttp  # late, as the guard: most commands send nothing
+
+        from parley.orchestrator.outgoing.guard import describe_failure
+
         try:
             async with asyncio.timeout(self.seconds):
                 return await self._request(method, url, {**_HEADERS, **headers}, body)
@@ -58,6 +60,8 @@ class Sender:
             raise SendError(message, may_have_arrived=not _is_unsent(error)) from None
 
     async def _request(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
+        from parley.orchestrator.outgoing.guard import Guard
+
         guard, address = Guard(self.reach, self.resolve), parse_address(url)
         async with guard.request(method, address, headers=headers, body=body, seconds=self.seconds) as found:
             read = bytearray()
@@ -71,4 +75,6 @@ class Sender:
 
 def _is_unsent(error: Exception) -> bool:
     """Return whether a request failed before any of it was sent."""
+    import aiohttp
+
     return isinstance(error, (aiohttp.ClientConnectorError, aiohttp.InvalidURL, ValueError))

@@ -9,8 +9,9 @@ from typing import Final
 import aiohttp
 from yarl import URL
 
-from parley.orchestrator.outgoing.guard import Guard, Resolve, describe_failure, resolve_host
+from parley.orchestrator.outgoing.guard import Guard, describe_failure
 from parley.orchestrator.outgoing.reach import Reach
+from parley.orchestrator.outgoing.resolving import Resolve, resolve_host
 from parley.orchestrator.outgoing.web_address import AddressError, parse_address
 from parley.orchestrator.research.errors import FetchError
 

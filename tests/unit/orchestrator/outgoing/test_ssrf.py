@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 
 from parley.orchestrator.outgoing.answers import SendError
-from parley.orchestrator.outgoing.guard import resolve_host
 from parley.orchestrator.outgoing.reach import Address, Reach
+from parley.orchestrator.outgoing.resolving import resolve_host
 from parley.orchestrator.outgoing.sender import Sender
 from tests.support.ports import free_ports
 from tests.support.web_server import WEB_NETWORK, web_server

@@ -10,8 +10,8 @@ from ipaddress import ip_address
 import pytest
 from aiohttp import web
 
-from parley.orchestrator.outgoing.guard import Resolve
 from parley.orchestrator.outgoing.reach import Address, Reach
+from parley.orchestrator.outgoing.resolving import Resolve
 from parley.orchestrator.research.errors import FetchError
 from parley.orchestrator.research.fetcher import Fetcher
 from tests.support.ports import free_ports
