@@ -58,12 +58,14 @@ def _with_links(page: str, text: str, places: dict[str, str], root: Path) -> tup
 
     def change(found: re.Match[str]) -> str:
         mark, words, link = found.groups()
-        if re.match(r"[a-z]+:", link) or link.startswith("#"):
+        if re.match(r"[a-z]+:", link):
             return found[0]
         path, _, anchor = link.partition("#")
-        target = normpath(f"{folder}/{path}" if folder else path)
-        if not (root / target).exists():
+        target = normpath(f"{folder}/{path}" if folder else path) if path else page
+        if not (root / target).exists() or (anchor and anchor not in _list_anchors(root / target)):
             broken.append(link)
+            return found[0]
+        if not path:
             return found[0]
         index = f"{target}/README.md"
         place = places.get(target) or places.get(index) or (target.removeprefix("docs/") if mark else "")
@@ -75,6 +77,13 @@ def _with_links(page: str, text: str, places: dict[str, str], root: Path) -> tup
     parts = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)
     parts[::2] = [_LINK.sub(change, each) for each in parts[::2]]
     return "".join(parts), broken
+
+
+def _list_anchors(page: Path) -> set[str]:
+    """Return what a page's headings are called in links, as GitHub and the site's generator make it of them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", each).strip().lower()) for each in titles}
 
 
 def _relative(target: str, page: str) -> str:
