@@ -15,7 +15,7 @@ class Act(Protocol):
         ...
 
     def finish(self, response: object = None) -> None:
-        """Record that it is done; of a stream, that it is open. A second call does nothing.
+        """Record that it is done, with the ids in its response; of a stream, that it is open. A second call does nothing.
 
         The server does it too, so that only a handler that writes its stream by itself has to.
         """

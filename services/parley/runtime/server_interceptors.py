@@ -186,7 +186,7 @@ def _wrap_stream(method: str, handle: _Handler, read: _Read, door: _Door) -> _Ha
                 if generator:
                     async with aclosing(answering) as responses:
                         async for response in responses:
-                            act.finish(response)
+                            act.finish()
                             await context.write(response)
                 else:
                     await answering
