@@ -1,8 +1,6 @@
 """`parley mcp` runs the whole system itself, with the team of its folder's file, and the next one finds what it left."""
 
 import asyncio
-import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +8,8 @@ from typing import Any
 
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, get_default_environment, stdio_client
+
+from tests.support.warm_start import list_command
 
 QUESTION = "Should this service keep a cache of its own?"
 TEAM = """agents:
@@ -31,12 +31,10 @@ async def client_of(folder: Path, models: str) -> AsyncIterator[Client]:
         "PARLEY_MODEL": "test",
         "PARLEY_STORE": f"sqlite:///{folder / 'data'}",
         "PARLEY_LOCAL_SERVERS": "off",
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }
-    command = StdioServerParameters(
-        command=sys.executable, args=["-m", "parley.cli", "mcp"], env=variables, cwd=folder
-    )
-    async with Client(stdio_client(command), read_timeout_seconds=120) as client:
+    command, *arguments = list_command("mcp")
+    parameters = StdioServerParameters(command=command, args=arguments, env=variables, cwd=folder)
+    async with Client(stdio_client(parameters), read_timeout_seconds=120) as client:
         yield client
 
 

@@ -1,7 +1,8 @@
-"""A process that has imported programs and forks itself to run one: `python -m tests.support.warm_process SOCKET MODULE...`.
+"""A process that has imported programs and forks itself to run one: `python -m tests.support.warm_process SOCKET PATH MODULE...`.
 
-Each job comes over the socket: as a line of JSON the module, its arguments, variables and folder, and with it the standard streams and a
-pipe for the process id and the exit code. No event loop and no gRPC object is made here, so that each fork begins as a start would.
+It listens on the socket, which is bound to the path. Each job comes over a connection: as a line of JSON the module, its arguments,
+variables and folder, and with it the standard streams and a pipe for the process id and the exit code. What a connection started ends with
+it, and this process with the last one. No event loop and no gRPC object is made here, so that each fork begins as a start would.
 """
 
 import atexit
@@ -19,14 +20,18 @@ import sys
 import termios
 import threading
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Final, NoReturn
 
-__all__ = ["Job"]
+__all__ = ["Job", "hold_turn"]
 
 _STREAMS: Final = 3
 _PIECE: Final = 1 << 16
+_OWN_SOCKETS: Final = 2
+"""What is looked at besides connections."""
 _DESCRIPTORS: Final = 4096
 """More than are ever open here."""
 
@@ -60,11 +65,49 @@ class Job:
         return json.dumps(asdict(self)).encode() + b"\n"
 
 
+@contextmanager
+def hold_turn(folder: Path) -> Iterator[None]:
+    """Be the only process that starts or ends one of the processes that listen in a folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(slots=True)
+class _Running:
+    """Programs that run: each by its process id with the pipe that its code is written to, and the connection that started it."""
+
+    pipes: dict[int, int] = field(default_factory=dict)
+    starters: dict[int, socket.socket] = field(default_factory=dict)
+
+    def reap(self) -> None:
+        """Write the codes of those that have ended."""
+        with suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                self.starters.pop(pid)
+                pipe = self.pipes.pop(pid)
+                _write(pipe, os.waitstatus_to_exitcode(status))
+                os.close(pipe)
+
+    def kill(self, starter: socket.socket) -> None:
+        """Kill what a connection started and still runs."""
+        for pid in [each for each, its in self.starters.items() if its is starter]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
 def main() -> None:
-    """Import modules and all below them, then run jobs until the socket is closed; kill what still runs then."""
-    jobs = socket.socket(fileno=int(sys.argv[1]))
+    """Import modules and all below them, then run jobs until nobody is connected."""
+    listener, path = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
+    listener.setblocking(False)
     gc.disable()
-    for name in sys.argv[2:]:
+    for name in sys.argv[3:]:
         _import(name)
     gc.freeze()  # a fork that looked through what is imported would copy its pages
     woken, wake = socket.socketpair()
@@ -72,25 +115,63 @@ def main() -> None:
         each.setblocking(False)
     signal.set_wakeup_fd(wake.fileno())
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    running: dict[int, int] = {}
+    running = _Running()
     with selectors.DefaultSelector() as selector:
-        selector.register(jobs, selectors.EVENT_READ)
+        selector.register(listener, selectors.EVENT_READ)
         selector.register(woken, selectors.EVENT_READ)
-        while True:
-            ready = {key.fileobj for key, _ in selector.select()}
+        has_ended = False
+        while not has_ended:
+            ready = [key.fileobj for key, _ in selector.select()]
             if woken in ready:
                 woken.recv(_PIECE)
-                _reap(running)
-            if jobs in ready:
-                line, streams, *_ = socket.recv_fds(jobs, _PIECE, _STREAMS + 1)
-                if not line:
-                    break
-                while not line.endswith(b"\n"):
-                    line += jobs.recv(_PIECE)
-                _start(Job(**json.loads(line)), streams, running)
-    for pid in running:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+                running.reap()
+            if listener in ready:
+                _accept(listener, selector)
+            for each in ready:
+                if (
+                    isinstance(each, socket.socket)
+                    and each not in {listener, woken}
+                    and not _serve(each, running)
+                ):
+                    running.kill(each)
+                    selector.unregister(each)
+                    each.close()
+                    has_ended = len(selector.get_map()) == _OWN_SOCKETS and _end(listener, path, selector)
+
+
+def _accept(listener: socket.socket, selector: selectors.BaseSelector) -> bool:
+    """Return whether somebody has connected."""
+    try:
+        connection, _ = listener.accept()
+    except BlockingIOError:
+        return False
+    connection.setblocking(True)
+    selector.register(connection, selectors.EVENT_READ)
+    return True
+
+
+def _end(listener: socket.socket, path: Path, selector: selectors.BaseSelector) -> bool:
+    """Stop to listen unless somebody has connected meanwhile; return whether it did."""
+    with hold_turn(path.parent):
+        if _accept(listener, selector):
+            return False
+        path.unlink(missing_ok=True)
+        listener.close()
+    return True
+
+
+def _serve(jobs: socket.socket, running: _Running) -> bool:
+    """Start the next job of a connection; return False if it is closed."""
+    try:
+        line, streams, *_ = socket.recv_fds(jobs, _PIECE, _STREAMS + 1)
+        if not line:
+            return False
+        while not line.endswith(b"\n"):
+            line += jobs.recv(_PIECE)
+    except ConnectionError:
+        return False
+    _start(Job(**json.loads(line)), streams, jobs, running)
+    return True
 
 
 def _import(name: str) -> None:
@@ -100,26 +181,15 @@ def _import(name: str) -> None:
             importlib.import_module(each.name)
 
 
-def _start(job: Job, streams: list[int], running: dict[int, int]) -> None:
+def _start(job: Job, streams: list[int], starter: socket.socket, running: _Running) -> None:
     *standard, status = streams
     pid = os.fork()
     if pid == 0:
         _run(job, standard)
     for each in standard:
         os.close(each)
-    running[pid] = status
+    running.pipes[pid], running.starters[pid] = status, starter
     _write(status, pid)
-
-
-def _reap(running: dict[int, int]) -> None:
-    with suppress(ChildProcessError):
-        while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                return
-            pipe = running.pop(pid)
-            _write(pipe, os.waitstatus_to_exitcode(status))
-            os.close(pipe)
 
 
 def _write(pipe: int, number: int) -> None:

@@ -1,27 +1,30 @@
 """Starts of programs in no time: forks of a process that has imported them, with streams, environment and folder of their own.
 
 It is the same code with the same output and exit code. A test that is about how Python starts, or about an interrupt while it does,
-starts Python itself.
+starts Python itself. All processes of a run of tests share what was imported.
 """
 
 import atexit
 import os
 import select
+import shlex
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tests.support.warm_process import Job
+from tests.support.warm_process import Job, hold_turn
 
-__all__ = ["COMMAND", "GATEWAY", "MODEL_SERVER", "WarmStart"]
+__all__ = ["COMMAND", "GATEWAY", "MODEL_SERVER", "WarmStart", "list_command", "write_command"]
 
 COMMAND: Final = "parley.cli"
 GATEWAY: Final = "parley.gateway"
@@ -39,7 +42,9 @@ _IMPORTED_BY_A_SYSTEM: Final = (
 )
 _ROOT: Final = Path(__file__).parents[2]
 _SECONDS: Final = 90.0
+_RELAY: Final = Path(__file__).with_name("warm_relay.py")
 _one_at_a_time: Final = threading.Lock()
+_started: Final[list[subprocess.Popen[bytes]]] = []
 
 
 class WarmStart:
@@ -111,20 +116,63 @@ def _send(jobs: socket.socket, line: bytes, descriptors: list[int]) -> None:
 
 @cache
 def _warm(modules: Sequence[str]) -> socket.socket:
-    """Start a process that forks; it ends when this one does."""
-    ours, theirs = socket.socketpair()
-    with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.warm_process", str(theirs.fileno()), *modules],
-            cwd=_ROOT,
-            stdin=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
-            start_new_session=True,
+    """Connect to a process that forks, which is started if there is none; it ends when nobody is connected."""
+    connection = socket.socket(socket.AF_UNIX)
+    path = _path(modules)
+    with hold_turn(path.parent):
+        try:
+            connection.connect(str(path))
+        except OSError:
+            path.unlink(missing_ok=True)
+            _listen(path, modules)
+            connection.connect(str(path))
+    atexit.register(connection.close)
+    return connection
+
+
+def _path(modules: Sequence[str]) -> Path:
+    """Return where the process listens that has imported these modules for this run of tests."""
+    folder = Path(tempfile.gettempdir(), f"parley-warm-{os.getuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    return folder / f"{zlib.crc32(' '.join([run, str(_ROOT), *modules]).encode()):08x}"
+
+
+def _listen(path: Path, modules: Sequence[str]) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        _started.append(
+            subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.support.warm_process",
+                    str(listener.fileno()),
+                    str(path),
+                    *modules,
+                ],
+                cwd=_ROOT,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[listener.fileno()],
+                start_new_session=True,
+            )
         )
-    atexit.register(_end, ours, process)
-    return ours
 
 
-def _end(jobs: socket.socket, process: subprocess.Popen[bytes]) -> None:
-    jobs.close()
-    process.wait()
+def list_command(*arguments: str, is_alone: bool = False) -> list[str]:
+    """Return a command line that does what `parley` does, at once, for programs that start it themselves.
+
+    Args:
+        arguments: Those of `parley`.
+        is_alone: Whether it only asks a server, and needs no service.
+    """
+    modules = _IMPORTED if is_alone else _IMPORTED_BY_A_SYSTEM
+    _warm(modules)
+    return [sys.executable, "-ISE", str(_RELAY), str(_path(modules)), COMMAND, *arguments]
+
+
+def write_command(path: Path) -> None:
+    """Write such a command as a file that can be run."""
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(list_command())} "$@"\n', encoding="utf-8")
+    path.chmod(0o700)

@@ -17,6 +17,7 @@ from parley.edge.settings import EdgeSettings
 from parley.v1.orchestrator_pb2 import ListDebatesRequest
 from tests.support.orchestration import WITHIN, Orchestrator, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
+from tests.support.warm_start import list_command
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 """Yields a client of a server; its arguments are those of the client."""
@@ -53,17 +54,18 @@ async def orchestrator(gateway: ScriptedGateway, tmp_path: Path) -> AsyncIterato
 
 @pytest.fixture
 def stdio(orchestrator: Orchestrator, tmp_path: Path) -> Connect:
-    """Clients that start `parley mcp`."""
+    """Clients that start `parley mcp`: a fork of a process that has imported it, or `new_python`."""
 
     @asynccontextmanager
-    async def connect(**options: Any) -> AsyncIterator[Client]:
+    async def connect(*, new_python: bool = False, **options: Any) -> AsyncIterator[Client]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PARLEY_")}
-        parameters = StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "parley.cli", "mcp", "--server", orchestrator.server.address],
-            env=kept,
-            cwd=tmp_path,
+        arguments = ["mcp", "--server", orchestrator.server.address]
+        command, *given = (
+            [sys.executable, "-m", "parley.cli", *arguments]
+            if new_python
+            else list_command(*arguments, is_alone=True)
         )
+        parameters = StdioServerParameters(command=command, args=given, env=kept, cwd=tmp_path)
         with (tmp_path / "stderr.txt").open("a") as errors:
             transport = stdio_client(parameters, errlog=errors)
             async with Client(transport, read_timeout_seconds=WITHIN, **options) as client:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.support.guides import find_blocks
 from tests.support.orchestration import Orchestrator
+from tests.support.warm_start import write_command
 
 TOOLS: Final = {
     "debate",
@@ -65,7 +65,8 @@ async def test_a_configuration_starts_a_server_that_offers_the_tools(
     written: dict[str, Any], orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
     (entry,) = entries(written)
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    write_command(tmp_path / "parley")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PATH", os.defpath)])
     mine = {
         **get_default_environment(),
         "PATH": path,

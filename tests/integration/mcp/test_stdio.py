@@ -76,6 +76,6 @@ async def test_what_is_wrong_is_said_in_a_line_for_people(stdio: Connect) -> Non
 
 
 async def test_nothing_is_said_on_stderr_while_all_is_well(stdio: Connect, tmp_path: Path) -> None:
-    async with stdio() as client:
+    async with stdio(new_python=True) as client:
         await client.call_tool("list_debates", {})
     assert (tmp_path / "stderr.txt").read_text() == ""

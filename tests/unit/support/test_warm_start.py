@@ -1,12 +1,15 @@
 """A command that is forked off a process that has imported it behaves as one for which Python was started."""
 
+import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.command import Command
 from tests.support.terminal import Terminal
+from tests.support.warm_start import list_command, write_command
 
 
 @pytest.mark.parametrize(
@@ -41,3 +44,25 @@ def test_one_that_is_killed_says_so_as_any_process_does(tmp_path: Path) -> None:
         terminal.wait_until(bool)
         terminal.process.send_signal(signal.SIGKILL)
         assert terminal.end() == -signal.SIGKILL
+
+
+def test_a_program_that_starts_the_command_itself_gets_its_words_and_its_code(tmp_path: Path) -> None:
+    write_command(tmp_path / "parley")
+    for arguments, code in ((["--version"], 0), (["list", "--limit", "x"], 2)):
+        ran = subprocess.run(
+            ["./parley", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        warm = Command(arguments, tmp_path).end()
+        assert (ran.returncode, ran.stdout, ran.stderr.splitlines()) == (code, warm.out, warm.err)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_what_such_a_program_started_ends_with_it(number: signal.Signals, tmp_path: Path) -> None:
+    variables = {**os.environ, "PARLEY_STORE": f"sqlite:///{tmp_path / 'data'}"}
+    command = list_command("demo", "--speed", "0.1", is_alone=True)
+    with subprocess.Popen(command, cwd=tmp_path, env=variables, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline()
+        process.send_signal(number)
+        process.stderr.read()  # until the fork has ended, which writes to it too
+        assert process.wait(30) != 0
