@@ -4,8 +4,8 @@ from xdist.scheduler import LoadFileScheduling
 
 __all__ = ["FileScheduling"]
 
-_FOLDERS = ("tests/chaos/", "tests/contract/")
-"""Each has servers for all of its tests: the processes of one system alone fill a core, and a server takes seconds to start."""
+_FOLDERS = ("tests/chaos/", "tests/contract/", "tests/integration/edge/console/")
+"""Each has servers, or a browser, for all of its tests: one system alone fills a core, and what is shared takes seconds to start."""
 _FIXED_PORTS = frozenset(
     f"tests/e2e/test_{name}.py"
     for name in ("cli_debate", "evaluating", "guides", "planted_modules", "steering")

@@ -127,16 +127,13 @@ def main() -> None:
                 running.reap()
             if listener in ready:
                 _accept(listener, selector)
-            for each in ready:
-                if (
-                    isinstance(each, socket.socket)
-                    and each not in {listener, woken}
-                    and not _serve(each, running)
-                ):
-                    running.kill(each)
-                    selector.unregister(each)
-                    each.close()
-                    has_ended = len(selector.get_map()) == _OWN_SOCKETS and _end(listener, path, selector)
+            for jobs in ready:
+                if not isinstance(jobs, socket.socket) or jobs in {listener, woken} or _serve(jobs, running):
+                    continue
+                running.kill(jobs)
+                selector.unregister(jobs)
+                jobs.close()
+                has_ended = len(selector.get_map()) == _OWN_SOCKETS and _end(listener, path, selector)
 
 
 def _accept(listener: socket.socket, selector: selectors.BaseSelector) -> bool:

@@ -35,8 +35,8 @@ def main() -> None:
         pid = int(numbers.readline())
         for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(each, lambda number, _: _pass_on(pid, number))
-        for each in (0, 1, 2):
-            os.close(each)  # who reads what it writes sees that it has ended
+        for stream in (0, 1, 2):
+            os.close(stream)  # who reads what it writes sees that it has ended
         code = int(numbers.readline())
     if code < 0:
         signal.signal(-code, signal.SIG_DFL)

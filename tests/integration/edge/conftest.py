@@ -4,6 +4,7 @@ import json
 import struct
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,9 +79,16 @@ def settings() -> dict[str, Any]:
     return {}
 
 
-@pytest.fixture
-async def edge(orchestrator: Orchestrator, settings: dict[str, Any]) -> AsyncIterator[Edge]:
+@asynccontextmanager
+async def open_edge(orchestrator: Orchestrator, settings: dict[str, Any]) -> AsyncIterator[Edge]:
+    """Run an edge before an orchestrator."""
     chosen = EdgeSettings(port=0, orchestrator=orchestrator.server.address, grace_seconds=1, **settings)
     timeout = aiohttp.ClientTimeout(total=WITHIN)
     async with run_edge(chosen) as address, aiohttp.ClientSession(timeout=timeout) as session:
         yield Edge(session, f"http://{address}", orchestrator)
+
+
+@pytest.fixture
+async def edge(orchestrator: Orchestrator, settings: dict[str, Any]) -> AsyncIterator[Edge]:
+    async with open_edge(orchestrator, settings) as opened:
+        yield opened

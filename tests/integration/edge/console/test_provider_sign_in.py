@@ -3,7 +3,6 @@
 import secrets
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -12,29 +11,24 @@ from playwright.async_api import Page, expect
 
 from parley.edge.console.seals import Seal
 from tests.integration.edge.conftest import SERVICE, Edge
+from tests.integration.edge.console.conftest import on_one_loop
 from tests.support.browser import find_serious_faults
 from tests.support.openid_provider import CLIENT_ID, CLIENT_SECRET, OpenIdProvider
-from tests.support.orchestration import WITHIN, Orchestrator, orchestrating
-from tests.support.scripted_gateway import ScriptedGateway
+from tests.support.orchestration import WITHIN
 from tests.support.token_issuer import AUDIENCE
 
 SECRET = "s" * 32
 
 
-@pytest.fixture
+@on_one_loop
 async def provider() -> AsyncIterator[OpenIdProvider]:
     async with OpenIdProvider() as provider:
         yield provider
 
 
 @pytest.fixture
-async def orchestrator(
-    gateway: ScriptedGateway, tmp_path: Path, provider: OpenIdProvider
-) -> AsyncIterator[Orchestrator]:
-    """An orchestrator that accepts the provider's tokens."""
-    access: dict[str, Any] = {"auth": "jwt", "jwt_issuer": provider.url, "jwt_audience": AUDIENCE}
-    async with gateway.served() as server, orchestrating(tmp_path, server, **access) as served:
-        yield served
+def orchestrator_settings(provider: OpenIdProvider) -> dict[str, Any]:
+    return {"auth": "jwt", "jwt_issuer": provider.url, "jwt_audience": AUDIENCE}
 
 
 @pytest.fixture
@@ -75,7 +69,7 @@ class Visitor:
         return (await self.post(f"{SERVICE}/ListDebates"))[0]
 
 
-@pytest.fixture
+@on_one_loop
 async def visitor(edge: Edge) -> AsyncIterator[Visitor]:
     visitor = Visitor(edge)
     async with visitor.session:

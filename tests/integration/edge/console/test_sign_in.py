@@ -1,7 +1,7 @@
 """Signing in to the console: by a key, by a link that works once, and out again."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
@@ -9,20 +9,18 @@ from playwright.async_api import Page, expect
 from parley.storage.opening import open_store
 from parley.v1.access_pb2 import ACCESS_ROLE_DEBATE, ACCESS_ROLE_READ
 from tests.integration.edge.conftest import SERVICE, Edge
+from tests.integration.edge.console.conftest import on_one_loop
 from tests.support.access import key_for
 from tests.support.browser import find_serious_faults
-from tests.support.orchestration import Orchestrator, orchestrating
-from tests.support.scripted_gateway import ScriptedGateway
+from tests.support.orchestration import Orchestrator
 
 
 @pytest.fixture
-async def orchestrator(gateway: ScriptedGateway, tmp_path: Path) -> AsyncIterator[Orchestrator]:
-    """An orchestrator that asks for keys."""
-    async with gateway.served() as server, orchestrating(tmp_path, server, auth="key") as served:
-        yield served
+def orchestrator_settings() -> dict[str, Any]:
+    return {"auth": "key"}
 
 
-@pytest.fixture
+@on_one_loop
 async def key(orchestrator: Orchestrator, tmp_path: Path) -> str:
     """A key of the tenant `acme`, with the roles that people need."""
     async with open_store(f"sqlite:///{tmp_path}", "orchestrator") as store:
