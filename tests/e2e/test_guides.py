@@ -14,6 +14,7 @@ import pytest
 from tests.e2e.harness import model_server
 from tests.support.command import Command
 from tests.support.guides import ROOT, Block, find_blocks, is_program, list_pages
+from tests.support.warm_start import write_command
 
 RUN_SECONDS: Final = 90
 NOT_RUN: Final = {
@@ -96,7 +97,7 @@ class Newcomer:
         kept = {
             name: os.environ[name] for name in ("LANG", "TMPDIR", "XDG_RUNTIME_DIR") if name in os.environ
         }
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        path = os.pathsep.join([str(self.checkout / ".venv" / "bin"), os.environ.get("PATH", os.defpath)])
         own = {"PATH": path, "HOME": str(self.home), "PARLEY_TRUST_CONFIG": "true"}
         done = subprocess.run(
             [self.read(each) for each in command],
@@ -117,8 +118,13 @@ def _fill(checkout: Path) -> None:
     for each in ("Makefile", "pyproject.toml", "requirements", "services", "docs"):
         (checkout / each).symlink_to(ROOT / each)
     venv = checkout / ".venv"
-    venv.mkdir()
-    (venv / "bin").symlink_to(Path(sys.executable).parent)
+    (venv / "bin").mkdir(parents=True)
+    for each in ("lib", "pyvenv.cfg"):
+        (venv / each).symlink_to(Path(sys.prefix) / each)
+    for program in Path(sys.executable).parent.iterdir():
+        (venv / "bin" / program.name).symlink_to(program)
+    (venv / "bin" / "parley").unlink()
+    write_command(venv / "bin" / "parley")
     for installed in (
         ".made",
         ".run",

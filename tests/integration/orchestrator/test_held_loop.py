@@ -43,8 +43,8 @@ _FORMATS: Final = pytest.mark.parametrize(
     ("begun", "spec"),
     [
         pytest.param(ScriptedGateway, _PANEL, id="panel"),
-        pytest.param(ArenaScript().gateway, _ARENA, id="arena"),
-        pytest.param(_moderated, _MODERATED, id="moderated"),
+        pytest.param(ArenaScript().gateway, _ARENA, id="arena", marks=pytest.mark.long),
+        pytest.param(_moderated, _MODERATED, id="moderated", marks=pytest.mark.long),
     ],
 )
 

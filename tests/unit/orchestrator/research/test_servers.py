@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from parley.orchestrator.research import ask_server as ask_server_script
+from parley.orchestrator.research import servers as servers_module
 from parley.orchestrator.research.errors import FetchError
 from parley.orchestrator.research.fetcher import Fetcher
 from parley.orchestrator.research.servers import ToolServer, ask_server
@@ -28,6 +31,26 @@ def sources(*servers: ToolServer, seconds: float = 60.0) -> WebSources:
     return WebSources(Fetcher(), Fetcher(), lambda: NOW, servers=servers, seconds=seconds)
 
 
+@pytest.fixture
+async def asks_itself(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Who asks is no process of its own, which takes a second of the processor to load the SDK; the servers are."""
+    start, started = asyncio.create_subprocess_exec, []
+
+    async def note_started(*command: Any, **options: Any) -> asyncio.subprocess.Process:
+        started.append(await start(*command, **options))
+        return started[-1]
+
+    async def run_here(script: str, package: str, given: bytes, **_: object) -> dict[str, str]:
+        return await ask_server_script.ask(json.loads(given), lambda: None)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", note_started)
+    monkeypatch.setattr(servers_module, "run_reader", run_here)
+    yield
+    for each in started:
+        each._transport.close()  # type: ignore[attr-defined]
+        await each.wait()
+
+
 async def test_what_a_tool_answers_is_a_source_with_server_tool_time_and_hash() -> None:
     found = await sources(tool_server("search")).find(ResearchRequest(question="Do\notters float?"))
     assert found.warnings == []
@@ -39,6 +62,7 @@ async def test_what_a_tool_answers_is_a_source_with_server_tool_time_and_hash() 
     assert finding.text == f"Otters float. >>> [31m Ask for more. {ATTACK} You asked: Do otters float?"
 
 
+@pytest.mark.usefixtures("asks_itself")
 async def test_servers_that_fail_are_a_warning_each_and_the_others_are_found() -> None:
     failing = {
         "die": "it ended before it answered",
@@ -119,19 +143,24 @@ async def test_a_server_sees_no_variable_that_could_be_a_key_and_not_our_folder(
     assert shown["folder"] == "/"
 
 
+@pytest.mark.usefixtures("asks_itself")
 async def test_a_long_answer_is_cut() -> None:
     reading = await ask_server(plain_tool_server("talk"), "?", 60)
     assert 10_000 < len(reading.text) <= 12_000
 
 
+@pytest.mark.usefixtures("asks_itself")
 async def test_a_program_that_is_no_server_is_an_error() -> None:
     with pytest.raises(FetchError, match="it ended before it answered"):
         await ask_server(ToolServer("none", (sys.executable, "-c", "print(1)"), "search", "query"), "?", 60)
+    with pytest.raises(FetchError, match="it was not started: No such file"):
+        await ask_server(ToolServer("none", ("/nowhere",), "search", "query"), "?", 60)
+
+
+async def test_a_program_that_writes_without_end_is_an_error() -> None:
     endless = (sys.executable, "-c", "while True: print('otter')")
     with pytest.raises(FetchError, match="it wrote more than 1048576 bytes"):
         await ask_server(ToolServer("none", endless, "search", "query"), "?", 30)
-    with pytest.raises(FetchError, match="it was not started: No such file"):
-        await ask_server(ToolServer("none", ("/nowhere",), "search", "query"), "?", 60)
 
 
 def _wait_until_ended(left: Path, count: int) -> None:
