@@ -13,7 +13,7 @@ from xdist.remote import Producer
 from tests.contract.reporting import report_mongodb
 from tests.support.fixtures import model_server
 from tests.support.memory_folder import memory_folder
-from tests.support.scheduling import FileScheduling
+from tests.support.scheduling import FileScheduling, order_scopes, scope_of
 from tests.support.shared_compiling import import_share
 
 __all__ = ["model_server"]
@@ -61,6 +61,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileSch
 
 def pytest_collection(session: pytest.Session) -> None:
     import_share(session.config)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        scopes = dict.fromkeys(scope_of(each.nodeid) for each in items)
+        places = {scope: place for place, scope in enumerate(order_scopes([*scopes]))}
+        items.sort(key=lambda each: places[scope_of(each.nodeid)])
 
 
 def pytest_collection_finish() -> None:

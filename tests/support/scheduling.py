@@ -1,22 +1,50 @@
-"""Which tests a process of pytest runs one after another: those of a file, and of files that share a system or ports."""
+"""Which tests a process of pytest runs one after another: those of a file, and of files that share a system or ports; and what comes first."""
+
+from collections.abc import Sequence
+from typing import Final, TypeVar
 
 from xdist.scheduler import LoadFileScheduling
 
-__all__ = ["FileScheduling"]
+__all__ = ["FileScheduling", "order_scopes", "scope_of"]
 
-_FOLDERS = ("tests/chaos/", "tests/contract/", "tests/integration/edge/console/")
+Item = TypeVar("Item")
+
+_FOLDERS: Final = ("tests/chaos/", "tests/contract/", "tests/integration/edge/console/")
 """Each has servers, or a browser, for all of its tests: one system alone fills a core, and what is shared takes seconds to start."""
-_FIXED_PORTS = frozenset(
+_FIXED_PORTS: Final = frozenset(
     f"tests/e2e/test_{name}.py"
     for name in ("cli_debate", "evaluating", "guides", "planted_modules", "steering")
 )
 """They listen on the ports of `parley up`, one at a time: a second process would only wait."""
+_LONG: Final = (*_FOLDERS[:2], "fixed ports", _FOLDERS[2])
+"""What takes minutes comes first, so that nothing is left over at the end."""
+_WAITING: Final = "tests/e2e/"
+"""Its tests wait for processes."""
+_BESIDE: Final = "tests/integration/"
+"""Its tests take most of the processor's time: what waits is spread among them, so that no core has nothing to do."""
 
 
 class FileScheduling(LoadFileScheduling):  # type: ignore[misc]
-    """Give each process a file after the other, in the order of the paths on the command line: what takes long is named first."""
+    """Give each process a file after the other, in the order of the collection."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        folder = next(filter(file.startswith, _FOLDERS), None)
-        return folder or ("fixed ports" if file in _FIXED_PORTS else file)
+        return scope_of(nodeid)
+
+
+def scope_of(nodeid: str) -> str:
+    """Return what one process runs whole: a test's file, or more than that."""
+    file = nodeid.partition("::")[0]
+    folder = next(filter(file.startswith, _FOLDERS), None)
+    return folder or ("fixed ports" if file in _FIXED_PORTS else file)
+
+
+def order_scopes(scopes: Sequence[str]) -> list[str]:
+    """Return scopes in the order in which processes take them."""
+    long = [each for each in _LONG if each in scopes]
+    others = [each for each in scopes if each not in _LONG]
+    waiting = [each for each in others if each.startswith(_WAITING)]
+    computing = [each for each in others if not each.startswith(_WAITING)]
+    beside = sum(each.startswith(_BESIDE) for each in computing)
+    places = {each: place * beside / len(waiting) for place, each in enumerate(waiting)}
+    places.update({each: place for place, each in enumerate(computing)})
+    return long + sorted(others, key=places.__getitem__)
