@@ -2,10 +2,11 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.warm_start import list_command
 
 pytestmark = pytest.mark.timeout(300)  # a start takes its time on a machine that is busy
 
@@ -13,24 +14,24 @@ ONLY_IPV6 = "ip link set lo up && ip addr del 127.0.0.1/8 dev lo"
 DEBATES = """
 set -e
 cd "$1"
-"$2" -m tests.support.model_server --port 18080 > "$3/url" &
+shift
+"$@" tests.support.model_server --port 18080 > url &
 models=$!
-until [ -s "$3/url" ]; do sleep 0.1; done
+until [ -s url ]; do sleep 0.1; done
 export OPENAI_BASE_URL=http://[::1]:18080/v1 PARLEY_MODEL=test
-cd "$3"
-"$2" -m parley.cli debate "Which?" --agents architect,security --rounds 1
-"$2" -m parley.cli up --port 17401 > up.txt 2> up.err &
+"$@" parley.cli debate "Which?" --agents architect,security --rounds 1
+"$@" parley.cli up --port 17401 > up.txt 2> up.err &
 up=$!
 until grep -q memory up.txt; do kill -0 $up; sleep 0.1; done
 cat up.txt
-"$2" -m parley.cli list --server "[::1]:17401"
-PARLEY_HOST=::1 PARLEY_PORT=17501 PARLEY_STORE=sqlite:///other "$2" -m parley.cli serve ratings 2> serve.err &
+"$@" parley.cli list --server "[::1]:17401"
+PARLEY_HOST=::1 PARLEY_PORT=17501 PARLEY_STORE=sqlite:///other "$@" parley.cli serve ratings 2> serve.err &
 serving=$!
 until grep -q 17501 serve.err; do kill -0 $serving; sleep 0.1; done
-"$2" -m parley.cli ratings --server "[::1]:17401"
+"$@" parley.cli ratings --server "[::1]:17401"
 kill $up $serving $models
 wait $up $serving
-"$2" -m parley.cli list --server "[::1]:17401" || true
+"$@" parley.cli list --server "[::1]:17401" || true
 """
 
 
@@ -48,9 +49,9 @@ def test_debates_and_services_run_on_a_machine_that_has_ipv6_alone(
     tmp_path: Path, only_ipv6: list[str]
 ) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PARLEY_", "OPENAI_"))}
-    root = str(Path(__file__).parent.parent.parent)
+    *relay, _ = list_command(before=only_ipv6)
     ended = subprocess.run(
-        [*only_ipv6, "bash", "-c", DEBATES, "-", root, sys.executable, str(tmp_path)],
+        ["bash", "-c", DEBATES, "-", str(tmp_path), *relay],
         env={**kept, "PARLEY_STORE": f"sqlite:///{tmp_path / 'data'}", "PARLEY_LOCAL_SERVERS": "off"},
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -2,9 +2,10 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Final
+
+from tests.support.warm_start import list_command
 
 MOST_FORMS: Final = {"question": 16, "answer": 20}
 """Lower a bound when a form goes."""
@@ -14,7 +15,7 @@ REPOSITORY: Final = Path(__file__).parents[2]
 
 def test_a_text_passes_no_form_more_than_it_did() -> None:
     """A new form on the way of the question or the answer needs a reason: use the contract's message if it is one."""
-    command = [sys.executable, "-m", "tests.support.walk"]
+    command = list_command(module="tests.support.walk")
     run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=True)
 
     counts = re.findall(

@@ -2,7 +2,8 @@
 
 It listens on the socket, which is bound to the path. Each job comes over a connection: as a line of JSON the module, its arguments,
 variables and folder, and with it the standard streams and a pipe for the process id and the exit code. What a connection started ends with
-it, and this process with the last one. No event loop and no gRPC object is made here, so that each fork begins as a start would.
+it, and this process with the last one that is no relay's. No event loop and no gRPC object is made here, so that each fork begins as a start
+would.
 """
 
 import atexit
@@ -50,6 +51,7 @@ class Job:
         on_terminal: Whether it leads a session whose terminal is its stdin.
         without_stdin: Whether its stdin is closed.
         umask: The one of whoever makes the job.
+        is_relayed: Whether a relay asks for it, which no process of tests waits for.
     """
 
     module: str
@@ -59,6 +61,7 @@ class Job:
     on_terminal: bool = False
     without_stdin: bool = False
     umask: int = field(default_factory=_read_umask)
+    is_relayed: bool = False
 
     def to_line(self) -> bytes:
         """Return the line that says so."""
@@ -78,10 +81,11 @@ def hold_turn(folder: Path) -> Iterator[None]:
 
 @dataclass(slots=True)
 class _Running:
-    """Programs that run: each by its process id with the pipe that its code is written to, and the connection that started it."""
+    """Programs that run: each by its process id with the pipe that its code is written to, and the connection that started it; and relays."""
 
     pipes: dict[int, int] = field(default_factory=dict)
     starters: dict[int, socket.socket] = field(default_factory=dict)
+    relays: set[socket.socket] = field(default_factory=set)
 
     def reap(self) -> None:
         """Write the codes of those that have ended."""
@@ -95,9 +99,9 @@ class _Running:
                 _write(pipe, os.waitstatus_to_exitcode(status))
                 os.close(pipe)
 
-    def kill(self, starter: socket.socket) -> None:
-        """Kill what a connection started and still runs."""
-        for pid in [each for each, its in self.starters.items() if its is starter]:
+    def kill(self, starter: socket.socket | None = None) -> None:
+        """Kill what a connection started and still runs, or all."""
+        for pid in [each for each, its in self.starters.items() if starter in {its, None}]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -131,9 +135,12 @@ def main() -> None:
                 if not isinstance(jobs, socket.socket) or jobs in {listener, woken} or _serve(jobs, running):
                     continue
                 running.kill(jobs)
+                running.relays.discard(jobs)
                 selector.unregister(jobs)
                 jobs.close()
-                has_ended = len(selector.get_map()) == _OWN_SOCKETS and _end(listener, path, selector)
+                connected = len(selector.get_map()) - _OWN_SOCKETS
+                has_ended = connected == len(running.relays) and _end(listener, path, selector)
+    running.kill()
 
 
 def _accept(listener: socket.socket, selector: selectors.BaseSelector) -> bool:
@@ -167,7 +174,10 @@ def _serve(jobs: socket.socket, running: _Running) -> bool:
             line += jobs.recv(_PIECE)
     except ConnectionError:
         return False
-    _start(Job(**json.loads(line)), streams, jobs, running)
+    job = Job(**json.loads(line))
+    if job.is_relayed:
+        running.relays.add(jobs)
+    _start(job, streams, jobs, running)
     return True
 
 

@@ -23,6 +23,7 @@ def main() -> None:
         "variables": dict(os.environ),
         "folder": os.getcwd(),  # noqa: PTH109 (pathlib takes as long to load as all the rest)
         "umask": umask,
+        "is_relayed": True,
     }
     line = json.dumps(job).encode() + b"\n"
     jobs = socket.socket(socket.AF_UNIX)

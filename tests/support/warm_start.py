@@ -115,43 +115,37 @@ def _send(jobs: socket.socket, line: bytes, descriptors: list[int]) -> None:
 
 
 @cache
-def _warm(modules: Sequence[str]) -> socket.socket:
+def _warm(modules: Sequence[str], before: Sequence[str] = ()) -> socket.socket:
     """Connect to a process that forks, which is started if there is none; it ends when nobody is connected."""
     connection = socket.socket(socket.AF_UNIX)
-    path = _path(modules)
+    path = _path(modules, before)
     with hold_turn(path.parent):
         try:
             connection.connect(str(path))
         except OSError:
             path.unlink(missing_ok=True)
-            _listen(path, modules)
+            _listen(path, modules, before)
             connection.connect(str(path))
     atexit.register(connection.close)
     return connection
 
 
-def _path(modules: Sequence[str]) -> Path:
+def _path(modules: Sequence[str], before: Sequence[str]) -> Path:
     """Return where the process listens that has imported these modules for this run of tests."""
     folder = Path(tempfile.gettempdir(), f"parley-warm-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    return folder / f"{zlib.crc32(' '.join([run, str(_ROOT), *modules]).encode()):08x}"
+    return folder / f"{zlib.crc32(' '.join([run, str(_ROOT), *before, *modules]).encode()):08x}"
 
 
-def _listen(path: Path, modules: Sequence[str]) -> None:
+def _listen(path: Path, modules: Sequence[str], before: Sequence[str]) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
+        program = [sys.executable, "-m", "tests.support.warm_process"]
         _started.append(
             subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "tests.support.warm_process",
-                    str(listener.fileno()),
-                    str(path),
-                    *modules,
-                ],
+                [*before, *program, str(listener.fileno()), str(path), *modules],
                 cwd=_ROOT,
                 stdin=subprocess.DEVNULL,
                 pass_fds=[listener.fileno()],
@@ -160,16 +154,20 @@ def _listen(path: Path, modules: Sequence[str]) -> None:
         )
 
 
-def list_command(*arguments: str, is_alone: bool = False) -> list[str]:
-    """Return a command line that does what `parley` does, at once, for programs that start it themselves.
+def list_command(
+    *arguments: str, module: str = COMMAND, is_alone: bool = False, before: Sequence[str] = ()
+) -> list[str]:
+    """Return a command line that does what `python -m MODULE` does, at once, for programs that start it themselves.
 
     Args:
-        arguments: Those of `parley`.
+        arguments: Those of the module.
+        module: What runs; the command `parley` by default.
         is_alone: Whether it only asks a server, and needs no service.
+        before: The beginning of a command line that prepares the surroundings of what is forked.
     """
     modules = _IMPORTED if is_alone else _IMPORTED_BY_A_SYSTEM
-    _warm(modules)
-    return [sys.executable, "-ISE", str(_RELAY), str(_path(modules)), COMMAND, *arguments]
+    _warm(modules, tuple(before))
+    return [sys.executable, "-ISE", str(_RELAY), str(_path(modules, before)), module, *arguments]
 
 
 def write_command(path: Path) -> None:

@@ -1,17 +1,17 @@
 """The first key of an installation, which the orchestrator's image creates without the `parley` command."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from parley.orchestrator.audit.key_store import open_keys
 from parley.runtime.identity.roles import role_name
+from tests.support.warm_start import list_command
 
 
 def create_key(store: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", "-m", "parley.orchestrator.create_key", *arguments]
+    command = list_command(*arguments, module="parley.orchestrator.create_key")
     return subprocess.run(
         command, env={"PARLEY_STORE": store}, capture_output=True, text=True, check=False, timeout=60
     )
