@@ -34,7 +34,7 @@ def import_late(*names: str) -> None:
     It changes nothing about packages that are imported already, or not installed.
     """
     for name in names:
-        parent = name.rpartition(".")[0]
+        parent, _, last = name.rpartition(".")
         if name in sys.modules or (parent and parent not in sys.modules):
             continue
         spec = PathFinder.find_spec(name, sys.modules[parent].__path__ if parent else None)
@@ -44,6 +44,8 @@ def import_late(*names: str) -> None:
         package.__class__ = _LatePackage
         package.__dict__[_IS_LATE] = True
         sys.modules[name] = package
+        if parent:  # as the import system does once a module is loaded
+            setattr(sys.modules[parent], last, package)
 
 
 @contextmanager
