@@ -159,23 +159,35 @@ class AuditLogs:
     async def remove_before(self, head: LogHead, before: datetime) -> LogHead:
         """Remove the parts of a log whose entries were all recorded before a time. Return what is kept."""
         while head.first_part < head.last_part:
-            following = await self._log.read(_name(head.tenant, head.first_part + 1), 0, 1)
-            if not following or recorded_at(first := open_entry(following[0].entries[0])) >= before:
+            rest = await self._find_rest(head, before)
+            if rest is None:
                 break
-            last = open_entry((await self.read_part(head.tenant, head.first_part))[-1])
-            head = replace(
-                head,
-                first_part=head.first_part + 1,
-                first_sequence=first.sequence,
-                previous_hash=last.hash,
-            )
             # First the note: what is read from now on begins behind what is removed.
-            await self._documents.update(AUDIT_LOGS, head.tenant, _kept_fields(head))
+            here = {"first_part": head.first_part}
+            if not await self._documents.update(AUDIT_LOGS, head.tenant, _kept_fields(rest), here):
+                return await self.get_head(head.tenant) or head  # another replica removes them
+            head = rest
         for part in range(head.removed_parts + 1, head.first_part):
             await self._log.delete(_name(head.tenant, part))
             head = replace(head, removed_parts=part)
             await self._documents.update(AUDIT_LOGS, head.tenant, {"removed_parts": part})
         return head
+
+    async def _find_rest(self, head: LogHead, before: datetime) -> LogHead | None:
+        """Return what is kept without the first part; None if that has a later entry, or another replica has removed it."""
+        part = await self.read_part(head.tenant, head.first_part)
+        following = await self._log.read(_name(head.tenant, head.first_part + 1), 0, 1)
+        if not part or not following:
+            return None
+        first = open_entry(following[0].entries[0])
+        if recorded_at(first) >= before:
+            return None
+        return replace(
+            head,
+            first_part=head.first_part + 1,
+            first_sequence=first.sequence,
+            previous_hash=open_entry(part[-1]).hash,
+        )
 
 
 def _name(tenant: str, part: int) -> str:

@@ -1,9 +1,10 @@
 """Removes the old parts of audit logs, once an hour."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
-from parley.orchestrator.audit.parts import AuditLogs
+from parley.orchestrator.audit.parts import AuditLogs, LogHead
+from parley.orchestrator.log.events import CorruptEventError
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 from parley.storage.ports import StorageError
@@ -19,12 +20,20 @@ async def remove_old_parts(logs: AuditLogs, clock: Clock, days: float) -> None:
         before = clock.now() - timedelta(days=days)
         try:
             async for head in logs.list_heads():
-                await logs.remove_before(head, before)
+                await _remove_before(logs, head, before)
         except StorageError as error:
             _logger.warning(
                 "store unavailable; old entries of audit logs are removed later", error=str(error)
             )
         except Exception:
-            # One log that cannot be read must not end the orchestrator.
-            _logger.exception("old entries of an audit log could not be removed; trying again later")
+            # What cannot be read must not end the orchestrator.
+            _logger.exception("old entries of audit logs could not be removed; trying again later")
         await clock.sleep(_CHECK_SECONDS)
+
+
+async def _remove_before(logs: AuditLogs, head: LogHead, before: datetime) -> None:
+    """Remove the old parts of one log. One that is damaged keeps them, and keeps nobody else's."""
+    try:
+        await logs.remove_before(head, before)
+    except CorruptEventError as corrupt:
+        _logger.error("an audit log keeps its old entries", tenant=head.tenant, error=str(corrupt))  # noqa: TRY400 - the message is enough

@@ -9,7 +9,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from parley.orchestrator.audit.entries import seal_entry
@@ -28,6 +28,9 @@ _MAX_WAITING: Final = 10_000
 """Entries of all tenants that wait; of one tenant half of them."""
 _MAX_ENDS: Final = 4096
 """Logs whose end is remembered."""
+_REMEMBERED_FOR: Final = timedelta(hours=1)
+"""How long an end is remembered: other replicas may have gone on since, and removed the part that it is in. A removed part begins anew
+with whatever is appended to it, and nobody would read that."""
 _BACKOFF: Final = Backoff(first=0.05, maximum=2.0)
 
 _logger = get_logger(__name__)
@@ -131,7 +134,7 @@ class AuditWriter:
     async def _write_batch(self, tenant: str, batch: Sequence[WaitingEntry]) -> None:
         """Write entries as one record, however often the store fails meanwhile."""
         pauses = _BACKOFF.pauses()
-        end, is_current, record = self._ends.pop(tenant, None), True, None
+        end, is_current, record = self._recall_end(tenant), True, None
         while True:
             try:
                 if record is None:
@@ -153,6 +156,11 @@ class AuditWriter:
                 await self._finish(tenant, batch, record)
                 return
             await self._clock.sleep(next(pauses))
+
+    def _recall_end(self, tenant: str) -> LogEnd | None:
+        end = self._ends.pop(tenant, None)
+        is_old = end is None or end.time is None or self._clock.now() - end.time > _REMEMBERED_FOR
+        return None if is_old else end
 
     async def _find_end(self, tenant: str, known: LogEnd | None, *, is_current: bool) -> LogEnd:
         if known is None:

@@ -12,6 +12,7 @@ from parley.orchestrator.audit import writer
 from parley.orchestrator.audit.entries import open_entry
 from parley.orchestrator.audit.parts import AUDIT_LOGS, AuditLogs
 from parley.orchestrator.audit.reading import AuditFilter, Place, list_page, read_stored
+from parley.orchestrator.audit.retention import remove_old_parts
 from parley.orchestrator.audit.writer import AuditWriter, WaitingEntry
 from parley.receipts.chain import follows
 from parley.runtime.clock import Clock
@@ -250,6 +251,85 @@ async def test_a_removal_that_was_interrupted_is_finished_by_the_next_one(
         await logs.remove_before(each, clock.now())
     assert await logs.read_part(TENANT, 1) == []
     await read_chain(logs)
+
+
+@pytest.mark.usefixtures("small_parts")
+async def test_a_replica_that_wrote_nothing_for_long_writes_into_no_part_that_others_have_removed(
+    store: Store, clock: ManualClock
+) -> None:
+    logs = AuditLogs(store.log, store.documents)
+    async with writing(logs, clock) as rare, writing(logs, clock) as busy:
+        for _ in range(3):
+            await rare.write(entry("rare"))  # the third one ends the part
+        for _ in range(4):
+            await busy.write(entry("busy"))
+        clock.advance(40 * 86_400)
+        await busy.write(entry("busy again"))
+        head = await logs.get_head(TENANT)
+        assert head is not None
+        head = await logs.remove_before(head, clock.now() - timedelta(days=30))
+        assert head.first_part == 3
+        await rare.write(entry("rare again"))
+    assert subjects(await read_chain(logs)) == ["busy", "busy again", "rare again"]
+
+
+class OvertakenLogs(AuditLogs):
+    """Audit logs from which another replica removes all that is old, after this one has read a part."""
+
+    other: AuditLogs
+    before: datetime
+
+    async def read_part(self, tenant: str, part: int) -> list[bytes]:
+        stored = await super().read_part(tenant, part)
+        head = await self.other.get_head(tenant)
+        assert head is not None
+        await self.other.remove_before(head, self.before)
+        return stored
+
+
+async def test_replicas_that_remove_old_parts_at_the_same_time_leave_the_rest_whole(
+    store: Store, clock: ManualClock
+) -> None:
+    logs = AuditLogs(store.log, store.documents)
+    async with writing(logs, clock) as audit:
+        for day in range(5):
+            await audit.write(entry(f"early {day}"))
+            clock.advance(86_400)
+            await audit.write(entry(f"late {day}"))
+    head = await logs.get_head(TENANT)
+    assert head is not None
+    overtaken = OvertakenLogs(store.log, store.documents)
+    overtaken.other, overtaken.before = logs, NOON + timedelta(days=3, seconds=1)
+    await overtaken.remove_before(head, overtaken.before)
+    assert subjects(await read_chain(logs))[-1] == "late 4"
+    await overtaken.remove_before(head, overtaken.before)  # what it knows is old by now
+    assert subjects(await read_chain(logs))[-1] == "late 4"
+
+
+class DamagedLog(PassingLog):
+    """A log in which what one tenant stored cannot be read."""
+
+    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+        found = await super().read(log, after, limit)
+        if not log.startswith("acme/"):
+            return found
+        return [Record(each.first, each.append_id, (b"\xff",) * len(each.entries)) for each in found]
+
+
+async def test_a_log_that_is_damaged_keeps_nobody_elses_old_entries(store: Store, clock: ManualClock) -> None:
+    logs = AuditLogs(store.log, store.documents)
+    async with writing(logs, clock) as audit:
+        for tenant in ("acme", "beta"):
+            for _ in range(2):
+                await audit.write(entry(tenant=tenant))
+                clock.advance(86_400)
+            await audit.write(entry(tenant=tenant))
+    clock.advance(10 * 86_400)
+    damaged = AuditLogs(DamagedLog(store.log), store.documents)
+    async with background_task("removing old acts", remove_old_parts(damaged, clock, 5)):
+        await clock.sleeping()
+    assert await logs.read_part("acme", 1)
+    assert await logs.read_part("beta", 1) == []
 
 
 class InterruptedLog(PassingLog):
