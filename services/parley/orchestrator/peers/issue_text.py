@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 _ZERO_WIDTH: Final = "\u200b"
-_AIM: Final = r"\b[\s:*_]+(?:<?https?:|[#!&\\]|GH-|[\w.-]+/)"
+_AIM: Final = r"\b[\s:*_]++(?:<?https?:|[#!&\\]|GH-|[\w.-]++/)"
 """What may follow a word such as `fixes` so that it closes something."""
 _REACHING: Final = re.compile(
     r"(?<!\w)(?:@|&#0*64;|&#x0*40;|&commat;)(?=[\w\\-])"  # a mention notifies people

@@ -2,6 +2,7 @@
 
 import html
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
@@ -10,6 +11,7 @@ from aiohttp import web
 from google.protobuf.struct_pb2 import Struct
 
 from parley.orchestrator.model.errors import StepError
+from parley.orchestrator.peers.issue_text import defuse
 from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.v1.moderated_pb2 import FollowUp
 from tests.support.issue_tracker_server import (
@@ -194,6 +196,15 @@ async def test_what_a_text_says_notifies_and_closes_nothing(server: IssueTracker
         shown = html.unescape(sent[name])
         assert not ACTS.search(shown), shown
         assert shown.replace("\u200b", "") == html.unescape(str(issue[name])), "it reads as it did"
+
+
+def test_the_largest_text_that_looks_as_if_it_closed_something_holds_nothing_up() -> None:
+    before = time.process_time()
+    text = "fix:" + "_" * 60_000
+    assert defuse(text) == text
+    assert (
+        time.process_time() - before < 2
+    )  # in time that grows with the square of the text it takes a minute
 
 
 async def test_an_address_of_mail_a_heading_and_a_link_stay(server: IssueTrackerServer) -> None:
