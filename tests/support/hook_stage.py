@@ -109,6 +109,17 @@ class HookStage:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
+    @asynccontextmanager
+    async def running_on(self, log: Log) -> AsyncIterator[DeliveryService]:
+        """Run one replica in the block, which reads logs through this one."""
+        replica = self.replica(log=log)
+        task = asyncio.create_task(replica.run())
+        try:
+            yield replica
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
     async def add_hook(
         self,
         *events: HookEvent.ValueType,

@@ -137,11 +137,12 @@ class Outbox:
         with label_scope(tenant=record.tenant, debate=record.debate):
             try:
                 told, found = await self._find_news(record)
+                if found:
+                    await self._create(record, found)
             except CorruptEventError as corrupt:
                 _logger.error("hooks cannot be told of a debate", error=str(corrupt))  # noqa: TRY400 - the message is enough
                 told, found = record.told, []
             if found:
-                await self._create(record, found)
                 self._wake_dispatcher()
             if await self._index.record_told(record, told):
                 return True
