@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -20,10 +21,10 @@ from parley.orchestrator.engine.inbox import Inbox
 from parley.orchestrator.engine.status_writer import StatusWriter
 from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.index import DEBATES, FAILED, PAUSED, RUNNING, WAITING
-from parley.orchestrator.log.journal import Journal, read_events
+from parley.orchestrator.log.journal import Journal, log_name, read_events
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
-from parley.storage.ports import Collection, Document, Where
+from parley.storage.ports import Collection, Document, Record, Where
 from parley.v1.debate_pb2 import DebateFailure, Outcome
 from parley.v1.effect_pb2 import DECISION_RELATION_CONFIRMS, DECISION_RELATION_REVERSES, RelatedDecision
 from parley.v1.event_pb2 import CheckpointOpened, Concluded, DebateFailed, LimitReached, Resumed
@@ -40,6 +41,7 @@ from parley.v1.hook_pb2 import (
 from tests.support.hook_stage import TENANT, HookStage, concluded, created
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import until
+from tests.support.passing_log import PassingLog
 
 ALL = (
     HOOK_EVENT_CONCLUDED,
@@ -314,6 +316,60 @@ async def test_a_receiver_that_stalls_holds_up_nobody_else(stage: HookStage, clo
         await stage.add_debate("last", concluded())
         await stage.got_by(quick, 1)
     assert len(stalled) == Bounds().hook
+
+
+async def test_many_receivers_that_stall_hold_up_no_other_of_their_tenant(
+    stage: HookStage, clock: ManualClock
+) -> None:
+    stalled: list[Message] = []
+    given_up: list[Message] = []
+
+    async def stall(message: Message) -> None:
+        stalled.append(message)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.append(message)
+
+    for _ in range(Bounds().tenant // Bounds().hook):
+        await stage.add_hook(behave=stall)
+    async with stage.running():
+        for number in range(Bounds().hook):
+            await stage.add_debate(f"debate-{number}", concluded())
+
+        async def are_stalled() -> bool:
+            return len(stalled) == Bounds().tenant
+
+        await until(are_stalled, "as much is being sent as may be of a tenant")
+        quick = await stage.add_hook()
+        await clock.sleeping(2)
+        clock.advance(15)  # as long as hooks are remembered
+        await stage.add_debate("last", concluded())
+        await stage.got_by(quick, 1)
+        assert not given_up, "it waited for none of them"
+
+
+async def test_a_debate_that_cannot_be_read_hides_the_news_of_no_other(stage: HookStage) -> None:
+    named, every = await stage.add_hook(named_only=True), await stage.add_hook()
+    damaged = await stage.add_debate("damaged", created(hook_ids=[named]), concluded(), is_marked=False)
+    await stage.index.record_told(damaged, 1)
+    await stage.extend(damaged)
+    await stage.add_debate("whole", created(hook_ids=[named]), concluded())
+    async with stage.running_on(DamagedFirstEvent(stage.store.log)):
+        for hook in (named, every):
+            [message] = await stage.got_by(hook, 1)
+            assert message.debate == "whole"
+
+
+class DamagedFirstEvent(PassingLog):
+    """A log in which nobody can read how one debate began."""
+
+    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+        found = await super().read(log, after, limit)
+        if log != log_name(TENANT, "damaged") or not found or found[0].first > 1:
+            return found
+        first = replace(found[0], entries=(b"\xff", *found[0].entries[1:]))
+        return [first, *found[1:]]
 
 
 async def test_a_deleted_hook_and_a_deleted_debate_are_sent_no_more(

@@ -42,7 +42,10 @@ _logger = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Deliveries that a replica sends at a time: to one hook, of one tenant, in all."""
+    """Deliveries that a replica sends at a time: to one hook, of one tenant, in all.
+
+    A hook to which nothing is sent may have one beyond its tenant's, so that slow receivers hold up none of the tenant's others.
+    """
 
     hook: int = 8
     tenant: int = 32
@@ -134,7 +137,9 @@ class Dispatcher:
         return (
             delivery.lane not in self._lanes
             and self._sending[delivery.hook] < self._bounds.hook
-            and self._sending[_of_tenant(delivery)] < self._bounds.tenant
+            and (
+                self._sending[_of_tenant(delivery)] < self._bounds.tenant or not self._sending[delivery.hook]
+            )
             and len(self._lanes) < self._bounds.total
         )
 
