@@ -70,7 +70,7 @@ class Answer:
         else:
             try:
                 at = parsedate_to_datetime(text)
-            except ValueError:
+            except (ValueError, OverflowError):
                 return None
             seconds = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
         return min(max(seconds, 0.0), _MAX_RETRY_SECONDS)

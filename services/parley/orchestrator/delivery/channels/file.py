@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Final
 
 from parley.orchestrator.delivery.message import DeliveryError, Message
 
+_WRITING: Final = ThreadPoolExecutor(8, thread_name_prefix="hook-files")
+"""Threads of their own: a disk that does not answer holds one for longer than a try may take, and nothing else may wait for it."""
 _MAX_PARTS: Final = 10
 _MAX_PART_BYTES: Final = 200
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -36,7 +39,8 @@ class FileChannel:
         line = message.body.replace(b"\n", b" ") + b"\n"  # in JSON a line ends between values alone
         parts = (self.tenant, *self.path.split("/"))
         try:
-            await asyncio.to_thread(_append_line, self.folder, parts, line)
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(_WRITING, _append_line, self.folder, parts, line)
         except OSError as error:
             why = error.strerror or "it is no file"
             raise DeliveryError(f"the file could not be written: {why}") from None

@@ -4,10 +4,12 @@ import asyncio
 import errno
 import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
+from parley.orchestrator.delivery.channels import file as file_channel
 from parley.orchestrator.delivery.channels.file import FileChannel, is_path
 from parley.orchestrator.delivery.message import DeliveryError
 from tests.support.made_messages import make_message
@@ -156,3 +158,18 @@ async def test_a_line_is_on_disk_before_it_is_said_to_be(
     await channel(folder).send(make_message(body=b"{}"))
     assert b"{}\n" in synced
     assert synced[-1] == b"debates", "the folder too, since the file is new"
+
+
+async def test_a_disk_that_does_not_answer_holds_up_no_other_work(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+    monkeypatch.setattr(file_channel, "_append_line", lambda *_: answers.wait())
+    sending = [asyncio.create_task(channel(folder).send(make_message())) for _ in range(64)]
+    await asyncio.sleep(0)  # they begin
+    try:
+        async with asyncio.timeout(10):
+            assert await asyncio.to_thread(lambda: "done") == "done"
+    finally:
+        answers.set()
+        await asyncio.gather(*sending)

@@ -55,6 +55,13 @@ async def test_a_receiver_verifies_a_webhook_with_either_secret_while_one_is_rep
         (410, {}, "it answered 410 Gone", None, True),
         (429, {"Retry-After": "7"}, "it answered 429 Too Many Requests", 7.0, False),
         (503, {"Retry-After": "120"}, "it answered 503 Service Unavailable", 120.0, False),
+        (
+            503,
+            {"Retry-After": f"Mon, 01 Jan 2027 00:00:00 +{'9' * 20}"},
+            "it answered 503 Service Unavailable",
+            None,
+            False,
+        ),
         (500, {}, "it answered 500 Internal Server Error", None, False),
         (404, {}, "it answered 404 Not Found", None, False),
         (
