@@ -173,6 +173,16 @@ async def test_the_page_runs_nothing_and_is_kept_and_shown_nowhere_else(stage: S
         assert answer.status == 403
 
 
+async def test_the_links_of_a_hook_that_is_deleted_do_nothing(stage: Stage) -> None:
+    debate = await stage.start()
+    links = await stage.links(1)
+    (hook,) = [each async for each in stage.admin.list_hooks()]
+    await stage.admin.delete_hook(hook.id)
+    for method in ("GET", "POST"):
+        assert (await stage.open(links["continue"], method))[0] == 404
+    assert (await stage.admin.get(debate)).waiting.checkpoint == "round/1/checkpoint"
+
+
 async def test_a_link_is_no_key_and_a_changed_one_is_no_link(stage: Stage) -> None:
     debate = await stage.start()
     links = await stage.links(1)

@@ -6,6 +6,7 @@ import grpc
 
 from parley.orchestrator.api.interventions import intervention_event
 from parley.orchestrator.api.store_trouble import map_store_errors
+from parley.orchestrator.delivery.tenant_hooks import TenantHooks
 from parley.orchestrator.engine.intake import Intake
 from parley.orchestrator.links.checkpoint import OpenCheckpoint, find_open_checkpoint, intervention_of
 from parley.orchestrator.links.tokens import LinkTokens, hash_token, link_subject
@@ -28,6 +29,7 @@ class LinkServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
 
     links: LinkTokens | None
     link_uses: LinkUses
+    hooks: TenantHooks
     intake: Intake
     log: Log
 
@@ -73,7 +75,7 @@ class LinkServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
             )
         claims = self.links.read(token) if self.links is not None else None
         if claims is None or claims.tenant != current_tenant():
-            raise ParleyError(grpc.StatusCode.NOT_FOUND, "LINK_NOT_FOUND", "there is no such link here")
+            raise _unknown_error()
         if time_of(claims.expire_time) <= self.intake.clock.now():
             raise failed_precondition("LINK_EXPIRED", "this link has expired")
         return claims
@@ -82,11 +84,17 @@ class LinkServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         with map_store_errors():
             if await self.link_uses.has(token):
                 raise _used_error()
+            if not await self.hooks.has(claims.tenant, claims.hook_id):
+                raise _unknown_error()  # whoever deletes a hook takes back what it gave
             found = await find_open_checkpoint(self.log, claims)
         if found is None:
             message = "the debate does not wait for this answer any more"
             raise failed_precondition("CHECKPOINT_CLOSED", message)
         return found
+
+
+def _unknown_error() -> ParleyError:
+    return ParleyError(grpc.StatusCode.NOT_FOUND, "LINK_NOT_FOUND", "there is no such link here")
 
 
 def _used_error() -> ParleyError:
