@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -51,7 +52,7 @@ def load_own_ring(folder: Path) -> KeyRing:
 
 
 def _create(path: Path) -> None:
-    """Create the file of a new key, whole and for its owner alone."""
+    """Create the file of a new key, whole and for its owner alone, unless another call or process was faster."""
     content = Ed25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -62,7 +63,8 @@ def _create(path: Path) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
+        # Never over a key that is there: it may have signed already.
+        with suppress(FileExistsError):
+            path.hardlink_to(temporary)
+    finally:
         temporary.unlink(missing_ok=True)
-        raise

@@ -104,6 +104,17 @@ def test_a_file_without_keys_is_refused(content: bytes) -> None:
         read_keys(content)
 
 
+def test_two_who_make_the_key_of_a_folder_at_once_have_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = load_own_ring(tmp_path)
+    with monkeypatch.context() as late:  # as one sees it who looked before the other made it
+        late.setattr(Path, "exists", lambda _: False)
+        assert load_own_ring(tmp_path).keys == made.keys
+    assert load_own_ring(tmp_path).keys == made.keys
+    assert [each.name for each in tmp_path.iterdir()] == [OWN_KEY]
+
+
 def test_a_folder_makes_a_key_of_its_own_once_for_its_user_alone(tmp_path: Path) -> None:
     made = load_own_ring(tmp_path)
     assert made.machine_only
