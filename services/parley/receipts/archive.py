@@ -94,6 +94,19 @@ class ArchivedDebate:
     entries: Sequence[bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """What an archive has.
+
+    Attributes:
+        debates: Those with a receipt.
+        unsigned: The ids of those without: nothing says whether anything of them is as it was.
+    """
+
+    debates: Sequence[ArchivedDebate]
+    unsigned: Sequence[str]
+
+
 def describe_archive(debate_id: str, *, is_signed: bool) -> str:
     """Return the README of a debate's folder."""
     signed = _SIGNED.format(script=VERIFY_SCRIPT)
@@ -129,8 +142,8 @@ def write_files(archive: zipfile.ZipFile, folder: str, files: Iterable[tuple[str
         archive.writestr(info, content, zipfile.ZIP_STORED)
 
 
-def read_archive(path: Path) -> list[ArchivedDebate]:
-    """Return the debates of an archive that have receipts. Nothing is unpacked.
+def read_archive(path: Path) -> Archive:
+    """Return what an archive has. Nothing is unpacked.
 
     Raises:
         OSError: the file cannot be read.
@@ -142,7 +155,9 @@ def read_archive(path: Path) -> list[ArchivedDebate]:
         with zipfile.ZipFile(path) as archive:
             names = _check_members(archive)
             folders = sorted({each.partition("/")[0] for each in names})
-            return [_read_debate(archive, each) for each in folders if f"{each}/{RECEIPT}" in names]
+            signed = [each for each in folders if f"{each}/{RECEIPT}" in names]
+            unsigned = sorted({*folders}.difference(signed))
+            return Archive([_read_debate(archive, each) for each in signed], unsigned)
     except (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError, RuntimeError) as error:
         raise VerificationError(f"it is no archive that can be read: {error}") from None
 

@@ -119,16 +119,21 @@ def write_key_list(keys: Iterable[ReceiptKey]) -> str:
 
 
 def read_keys(content: bytes) -> Sequence[ReceiptKey]:
-    """Return the public keys of a file: what `write_key_list` writes, or one key in PEM. Raise KeyFileError."""
+    """Return the public keys of a file, at least one: what `write_key_list` writes, or one key in PEM. Raise KeyFileError."""
     if b"-----BEGIN" in content:
         key = parse_pem(content)
         public = key.public_key() if isinstance(key, Ed25519PrivateKey) else key
         return [ReceiptKey(id=key_id_of(public), public_key=public.public_bytes_raw())]
     try:
         listed = json.loads(content)["keys"]
-        return [_from_jwk(each) for each in listed if {each["kty"], each.get("crv")} == set(_CURVE.values())]
+        keys = [_from_jwk(each) for each in listed if {each["kty"], each.get("crv")} == set(_CURVE.values())]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise KeyFileError("there is neither a list of keys (JWKS) nor a key in PEM") from None
+    if not keys:
+        raise KeyFileError(
+            "the list of keys (JWKS) has no Ed25519 key, and receipts are signed with no other"
+        )
+    return keys
 
 
 def _to_jwk(key: ReceiptKey) -> dict[str, Any]:

@@ -98,6 +98,12 @@ def test_keys_of_other_kinds_in_a_list_are_passed_over() -> None:
     assert [each.id for each in read_keys(json.dumps(listed).encode())] == [OLD_ID]
 
 
+def test_a_list_without_a_key_of_receipts_is_no_list_of_trusted_keys() -> None:
+    for listed in (b'{"keys": []}', b'{"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB"}]}'):
+        with pytest.raises(KeyFileError, match="has no Ed25519 key"):
+            read_keys(listed)
+
+
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"keys": 1}', b'{"keys": [1]}', b"\xff"])
 def test_a_file_without_keys_is_refused(content: bytes) -> None:
     with pytest.raises(KeyFileError, match="neither a list of keys"):

@@ -13,7 +13,7 @@ from parley.cli.printing import print_line, print_text, say
 from parley.cli.terminal.files import check_output_path, write_file
 from parley.cli.terminal.words import one_line
 from parley.client import ParleyClient, ParleyError
-from parley.receipts.archive import ANSWER, KEYS, LOG, RECEIPT, ArchivedDebate, read_archive
+from parley.receipts.archive import ANSWER, KEYS, LOG, RECEIPT, Archive, ArchivedDebate, read_archive
 from parley.receipts.errors import KeyFileError, VerificationError
 from parley.receipts.keys import read_keys
 from parley.receipts.log_file import frame, read_log_file
@@ -83,18 +83,22 @@ async def _verify_receipt(
 
 
 def _verify_archive(file: Path, keys: Sequence[ReceiptKey]) -> None:
-    for each in _read_debates(file):
-        _verify_debate(file, each, keys)
+    archive = _open_archive(file)
+    for debate in archive.debates:
+        _verify_debate(file, debate, keys)
+    say("only logs and answers are signed: reports and all other files of the archive were not checked")
+    for debate_id in archive.unsigned:
+        say(f"{debate_id} has no receipt: nothing of it was checked")
 
 
-def _read_debates(file: Path) -> Sequence[ArchivedDebate]:
-    """Return the debates of an archive that have receipts, at least one. Raise CommandError."""
+def _open_archive(file: Path) -> Archive:
+    """Return what an archive has, at least one debate with a receipt. Raise CommandError."""
     try:
         with _explain(str(file)):
-            debates = read_archive(file)
-            if not debates:
+            archive = read_archive(file)
+            if not archive.debates:
                 raise VerificationError("no debate in it has a receipt")
-            return debates
+            return archive
     except OSError as error:
         raise CommandError(f"{file}: cannot be read: {error.strerror or error}", INVALID_ARGUMENTS) from None
 
@@ -115,7 +119,8 @@ def _verify_debate(file: Path, debate: ArchivedDebate, keys: Sequence[ReceiptKey
 async def import_debates(server: str | None, file: Path, key_file: Path | None) -> None:
     """Check the debates of an archive, and have them kept. Raise CommandError where something is not as it was signed."""
     trusted = _read_key_file(key_file) if key_file is not None else None
-    debates = [(each, trusted or _keys_of(file, each)) for each in _read_debates(file)]
+    archive = _open_archive(file)
+    debates = [(each, _keys_of(file, each) if trusted is None else trusted) for each in archive.debates]
     for each, keys in debates:  # all, before anything is kept
         _verify_debate(file, each, keys)
     if trusted is None:
@@ -127,6 +132,8 @@ async def import_debates(server: str | None, file: Path, key_file: Path | None) 
             log = b"".join(map(frame, each.entries))
             kept = await parley.import_debate(_decode(each.receipt), keys, log)
             print_line(f"{kept.debate_id} {'is here already' if kept.existed else 'is here now, to be read'}")
+    for debate_id in archive.unsigned:
+        say(f"{debate_id} has no receipt, and is not imported")
 
 
 def _keys_of(file: Path, debate: ArchivedDebate) -> Sequence[ReceiptKey]:
@@ -173,9 +180,9 @@ def _print_receipt(found: VerifiedReceipt) -> None:
 def _print_log(found: VerifiedReceipt, entries: Sequence[bytes]) -> None:
     """Check a log, and print what was checked. Raise VerificationError."""
     count, signed = verify_log(found.statement, entries), found.statement.log.sequence
-    after = f", and {count - signed} after them" if count > signed else ""
+    after = f"; after them, {count - signed} that nobody signed" if count > signed else ""
     print_line(
-        f"log      the {signed} events that were signed are as they were{after}; so is the answer in them"
+        f"log      the {signed} events that were signed are as they were, and so is the answer in them{after}"
     )
 
 

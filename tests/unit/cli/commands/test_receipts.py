@@ -71,13 +71,15 @@ def test_a_changed_file_is_named_and_fails(
     assert capsys.readouterr().err.startswith(said)
 
 
-def write_archive(receipt: str) -> None:
+def write_archive(receipt: str, keys: str = "{}", *, unsigned: str = "") -> None:
     debate = signed_debate()
     _, log = split_log(debate.entries)
-    files = {ANSWER: debate.answer.encode(), **log, RECEIPT: receipt.encode(), KEYS: b"{}"}
+    files = {ANSWER: debate.answer.encode(), **log, RECEIPT: receipt.encode(), KEYS: keys.encode()}
     debate_id = Event.FromString(debate.entries[0]).debate_id
     with zipfile.ZipFile("debate.zip", "w") as archive:
         write_files(archive, debate_id, files.items())
+        if unsigned:
+            write_files(archive, unsigned, [(ANSWER, b"forged")])
 
 
 def test_an_archive_is_verified_as_a_whole(capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,6 +88,25 @@ def test_an_archive_is_verified_as_a_whole(capsys: pytest.CaptureFixture[str]) -
     said = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert said == ["receipt", "debate", "log", "answer"]
     assert run(["verify", "debate.zip", "--keys", "keys.json", "--log", "debate.log"]) == 2
+
+
+def test_a_debate_of_an_archive_that_has_no_receipt_is_named_as_not_checked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_archive(signed_debate().receipt, unsigned="deb-20300101-000000-aaaaaaaa")
+    assert run(["verify", "debate.zip", "--keys", "keys.json"]) == 0
+    said = capsys.readouterr().err
+    assert "deb-20300101-000000-aaaaaaaa has no receipt: nothing of it was checked" in said
+    assert "reports and all other files of the archive were not checked" in said
+
+
+def test_no_key_of_an_archive_takes_the_place_of_those_that_are_trusted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_archive(signed_debate().receipt, Path("keys.json").read_text())
+    Path("trusted.json").write_text('{"keys":[]}')
+    assert run(["import", "debate.zip", "--keys", "trusted.json"]) == 2
+    assert "--keys trusted.json: the list of keys (JWKS) has no Ed25519 key" in capsys.readouterr().err
 
 
 def test_an_archive_with_the_receipt_of_another_debate_is_refused(
