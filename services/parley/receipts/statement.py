@@ -86,7 +86,7 @@ def read_statement(content: bytes) -> Statement:
     try:
         found = json.loads(content)
         kinds = found["_type"], found["predicateType"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise VerificationError("what is signed is no in-toto statement") from None
     if kinds != (STATEMENT_TYPE, PREDICATE_TYPE):
         raise VerificationError(f"what is signed is no receipt of a debate, but of the type {kinds[1]!r:.80}")
@@ -98,7 +98,7 @@ def read_statement(content: bytes) -> Statement:
             int(log["annotations"]["sequence"]), str(log["annotations"]["hash"]), _sha256_of(log)
         )
         return Statement(subject, _sha256_of(answer), receipt)
-    except (ParseError, ValueError, KeyError, TypeError):
+    except (ParseError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise VerificationError("the statement lacks a part that every receipt has") from None
 
 

@@ -13,14 +13,14 @@ from parley.client import ParleyClient
 from parley.orchestrator.log.deletions import DeletionStore
 from parley.orchestrator.log.imported_receipts import ImportedReceiptStore
 from parley.orchestrator.log.index import DebateIndex
-from parley.receipts.chain import HASH_FIELD, chain_hash
+from parley.receipts.chain import HASH_BYTES, HASH_FIELD, chain_hash
 from parley.receipts.log_file import frame
 from parley.receipts.verification import verify_receipt
 from parley.runtime.errors import ParleyError
 from parley.runtime.server import RunningServer
 from parley.storage.ports import StoreUnavailableError
-from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
-from parley.v1.event_pb2 import Event
+from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Approve, Intervention
+from parley.v1.event_pb2 import CheckpointClosed, Event
 from parley.v1.orchestrator_pb2 import SubmitFeedbackRequest
 from parley.v1.receipt_pb2 import ReceiptKey
 from tests.support.orchestration import Orchestrator, failure_of, orchestrating
@@ -150,6 +150,33 @@ def swapped(entries: Sequence[bytes]) -> bytes:
 
 
 DEBATE = signed_debate()
+
+
+def with_end(*events: Event) -> bytes:
+    """The log with these events before its last one, chained as anyone can chain them."""
+    *entries, last = DEBATE.entries
+    for event in (*events, Event.FromString(last[:-HASH_BYTES])):
+        event.sequence, event.debate_id = len(entries) + 1, Foreign().debate_id
+        body = event.SerializeToString()
+        entries.append(body + HASH_FIELD + chain_hash(entries[-1][-32:], body))
+    return b"".join(map(frame, entries))
+
+
+def said_otherwise() -> Event:
+    """A step of the debate with another reply than it had."""
+    events = map(Event.FromString, DEBATE.entries)
+    step = next(each for each in events if each.step_succeeded.HasField("reply"))
+    step.step_succeeded.reply.text = "what nobody said"
+    step.ClearField("hash")
+    return step
+
+
+def said_afterwards() -> Event:
+    step = said_otherwise()
+    step.key = "rounds/9/nobody"
+    return step
+
+
 REFUSED = {
     "swapped events": ({"log": swapped(DEBATE.entries)}, "log: event 5 stands where event 4 should be"),
     "a changed byte": ({"log": DEBATE.log_file[:-40] + b"x" + DEBATE.log_file[-39:]}, "log: "),
@@ -158,6 +185,27 @@ REFUSED = {
     "a log that is not closed": (
         {"log": b"".join(map(frame, DEBATE.entries[:-1]))},
         "log: the debate is not closed; export it again",
+    ),
+    "an approval that nobody gave": (
+        {
+            "log": with_end(
+                Event(
+                    key="gate/1",
+                    checkpoint_closed=CheckpointClosed(
+                        intervention=Intervention(approve=Approve(approved=True))
+                    ),
+                )
+            )
+        },
+        "log: what follows the answer is not signed, and changes its approvals",
+    ),
+    "a contribution in place of another": (
+        {"log": with_end(said_otherwise())},
+        "log: what follows the answer is not signed, and changes its contributions",
+    ),
+    "a contribution more": (
+        {"log": with_end(said_afterwards())},
+        "log: what follows the answer is not signed, and adds to its contributions",
     ),
     "another receipt": ({"receipt": signed_debate("panel@1-merge").receipt}, "log: it is the log of"),
     "no receipt": ({"receipt": "{}"}, "receipt: it is no signed envelope"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from functools import partial
+from typing import Final
 
 from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.api.folding import fold
@@ -9,6 +10,7 @@ from parley.orchestrator.api.receipts import ReceiptServicer
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
 from parley.orchestrator.log.events import CorruptEventError
+from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.runtime import audit
 from parley.runtime.draining import Draining
 from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument
@@ -17,7 +19,13 @@ from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.request_reading import request_bytes
 from parley.runtime.validation import DEBATE_ID
 from parley.v1 import receipt_pb2
-from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
+from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Debate
+
+_GROWING: Final = ("contributions", "failures", "warnings", "interventions")
+"""Lists of a debate to which what follows its answer may add."""
+_MAY_CHANGE: Final = frozenset(
+    {*_GROWING, "analysis", "calls", "last_sequence", "phase", "update_time", "usage"}
+)
 
 
 class ImportServicer(ReceiptServicer):
@@ -68,13 +76,14 @@ def verify_import(
         verify_log(found.statement, entries)
     except VerificationError as error:
         raise _refuse("log", str(error)) from None
-    events = _open(entries)
+    events, debate = _open(entries)
     if not DEBATE_ID.fullmatch(found.debate_id):
         raise _refuse("log", f"{found.debate_id[:80]!r} is not a debate id")
-    if events[-1].kind != "closed" or fold(events).status != DEBATE_STATUS_COMPLETED:
+    if events[-1].kind != "closed" or debate.status != DEBATE_STATUS_COMPLETED:
         raise _refuse(
             "log", "the debate is not closed; export it again when all that follows its answer is done"
         )
+    _check_end(fold(events[: found.statement.log.sequence]), debate)
     return events, found.key
 
 
@@ -96,15 +105,29 @@ def _check_keys(
     return keys
 
 
-def _open(entries: Sequence[bytes]) -> Sequence[Envelope]:
+def _check_end(signed: Debate, whole: Debate) -> None:
+    """Raise ParleyError if what follows the answer, which nobody signed, changes what was there before, or has an agent debate."""
+    for name in _GROWING:
+        before, all_ = list(getattr(signed, name)), list(getattr(whole, name))
+        if all_[: len(before)] != before:
+            raise _refuse("log", f"what follows the answer is not signed, and changes its {name}")
+    added = whole.contributions[len(signed.contributions) :]
+    if not all(each.key.startswith(AFTER_THE_ANSWER) for each in added):
+        raise _refuse("log", "what follows the answer is not signed, and adds to its contributions")
+    for field in Debate.DESCRIPTOR.fields:
+        is_same = getattr(signed, field.name) == getattr(whole, field.name)
+        if not is_same and field.name not in _MAY_CHANGE:
+            raise _refuse("log", f"what follows the answer is not signed, and changes its {field.name}")
+
+
+def _open(entries: Sequence[bytes]) -> tuple[Sequence[Envelope], Debate]:
     events: list[Envelope] = []
     try:
         for each in entries:
             events.append(open_entry(each, events[-1].hash if events else GENESIS))
-        fold(events)
+        return events, fold(events)
     except CorruptEventError as error:
         raise _refuse("log", str(error)) from None
-    return events
 
 
 def _refuse(field: str, why: str) -> ParleyError:
