@@ -370,6 +370,32 @@ async def test_a_log_that_a_crash_left_without_its_debate_is_deleted_an_hour_lat
         assert not await begun(stage)
 
 
+async def test_a_log_that_is_written_again_is_not_taken_for_one_without_a_debate(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    long_ago, an_hour_ago = (
+        (now - timedelta(minutes=each)).isoformat(timespec="microseconds") for each in (70, 60)
+    )
+    async with backstage(tmp_path) as stage:
+        notes = DeletionStore(stage.store.documents)
+        await notes.record_log_start(TENANT, "one", long_ago)
+        (found,) = await notes.list_started(an_hour_ago)
+        assert await notes.renew_log_start(TENANT, "one", now.isoformat(timespec="microseconds"))
+        assert not await notes.start_deletion(found, an_hour_ago), "found before it was renewed"
+        await after(stage, timedelta())
+        assert await begun(stage) == ["one"]
+        assert not await notes.is_deleting(TENANT, "one")
+
+
+async def test_a_log_without_a_debate_is_not_written_again_while_it_is_deleted(tmp_path: Path) -> None:
+    async with backstage(tmp_path) as stage:
+        notes = DeletionStore(stage.store.documents)
+        await notes.record_log_start(TENANT, "one", "2026-01-01T00:00:00.000000")
+        (found,) = await notes.list_started("2026-01-01T00:00:01.000000")
+        assert await notes.start_deletion(found, "2026-01-01T00:00:01.000000")
+        assert not await notes.renew_log_start(TENANT, "one", "2026-01-02T00:00:00.000000")
+        assert await notes.is_deleting(TENANT, "one")
+
+
 async def test_a_debate_that_came_to_be_is_kept_whatever_is_noted_of_it(tmp_path: Path) -> None:
     async with backstage(tmp_path) as stage, stage.replica() as replica:
         await stage.store.documents.prepare(FEEDBACK, DELIVERIES, IMPORTED_RECEIPTS)

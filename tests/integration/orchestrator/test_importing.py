@@ -89,6 +89,14 @@ async def test_the_same_import_again_changes_nothing(parley: ParleyClient) -> No
     assert await parley.get(Foreign().debate_id) == before
 
 
+async def test_two_imports_of_a_debate_at_once_keep_it_once(parley: ParleyClient) -> None:
+    await asyncio.gather(Foreign().send(parley), Foreign().send(parley))
+    assert [each.id async for each in parley.list()] == [Foreign().debate_id]
+    assert [each async for each in parley.read_log(Foreign().debate_id)] == list(DEBATE.entries)
+    await parley.delete(Foreign().debate_id)
+    assert not await Foreign().send(parley)
+
+
 async def test_it_is_the_debate_of_the_tenant_that_imported_it_alone(orchestrator: Orchestrator) -> None:
     address, debate = orchestrator.server.address, Foreign().debate_id
     async with (

@@ -106,10 +106,10 @@ class DebateDeleter:
         """Delete logs without a record: their process ended between writing the log and the record."""
         before = (self.clock.now() - _ABANDONED_AFTER).isoformat(timespec="microseconds")
         for deletion in await self.store.list_started(before):
-            if await self.index.get(deletion.tenant, deletion.debate) is None:
-                await self._finish_deletion(deletion)
-            else:
+            if await self.index.get(deletion.tenant, deletion.debate) is not None:
                 await self.store.remove(deletion.key)
+            elif await self.store.start_deletion(deletion, before):
+                await self._finish_deletion(deletion)
 
     async def delete_old(self) -> None:
         """Delete debates whose retention is over, and interventions that were decided long ago."""

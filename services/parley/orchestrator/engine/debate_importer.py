@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,13 +49,8 @@ class DebateImporter:
         if await self._is_kept(tenant, events):
             return True
         begun = now.isoformat(timespec="microseconds")
-        try:
-            # The note makes the log known if this process ends before the record is written.
-            await self.deletions.record_log_start(tenant, debate, begun)
-        except DuplicateError:  # such a process has ended, or a deletion has not
-            if await self.deletions.is_deleting(tenant, debate):
-                message = f"a debate {debate} is being deleted here; import it when that is done"
-                raise failed_precondition("DEBATE_BEING_DELETED", message) from None
+        # The note makes the log known if this process ends before the record is written.
+        await self._record_log_start(tenant, debate, begun)
         await self._write_log(tenant, events)
         await self.receipts.put(tenant, debate, receipt)
         note = ImportedDebate(imported_by=imported_by, import_time=timestamp(now), key_id=receipt.key.id)
@@ -65,6 +61,19 @@ class DebateImporter:
                 raise _exists_error(debate) from None
         await self.deletions.remove(f"{tenant}/{debate}")
         return False
+
+    async def _record_log_start(self, tenant: str, debate: str, begun: str) -> None:
+        """Note that the log is written now, also where another import broke off or goes on. Raise ParleyError during a deletion."""
+        while True:
+            with suppress(DuplicateError):
+                await self.deletions.record_log_start(tenant, debate, begun)
+                return
+            # Renewed, so that nobody takes the log for abandoned while it is written.
+            if await self.deletions.renew_log_start(tenant, debate, begun):
+                return
+            if await self.deletions.is_deleting(tenant, debate):
+                message = f"a debate {debate} is being deleted here; import it when that is done"
+                raise failed_precondition("DEBATE_BEING_DELETED", message)
 
     async def _is_kept(self, tenant: str, events: Sequence[Envelope]) -> bool:
         """Return whether a debate is here with exactly these events. Raise ParleyError if another one has its id."""

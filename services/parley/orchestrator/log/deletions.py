@@ -60,6 +60,18 @@ class DeletionStore:
         deletion = Deletion(tenant, debate, ratings=False)
         await self._documents.insert(DELETIONS, deletion.key, {**asdict(deletion), "begun": now})
 
+    async def renew_log_start(self, tenant: str, debate: str, now: str) -> bool:
+        """Note that the log of a debate is written again, after it was broken off. Return False if no such note is there."""
+        return await self._documents.update(
+            DELETIONS, record_key(tenant, debate), {"begun": now}, {"place": None}
+        )
+
+    async def start_deletion(self, deletion: Deletion, before: str) -> bool:
+        """Make the note that a log was started before a time one of a deletion. Return False if it is gone or was renewed."""
+        return await self._documents.update(
+            DELETIONS, deletion.key, {"place": deletion.key}, {"begun": Below(before)}
+        )
+
     async def is_deleting(self, tenant: str, debate: str) -> bool:
         """Return whether a debate's data is being removed."""
         found = await self._documents.get(DELETIONS, record_key(tenant, debate))
