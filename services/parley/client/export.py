@@ -68,8 +68,10 @@ async def _write_debate(
     """Write one debate; return False if it was deleted after it was listed, which only `may_be_gone` allows."""
     try:
         report = await parley.get_report(debate_id)
+        # Before the log, which then has all that the receipt is about, also where the debate concludes meanwhile.
+        receipt = await _get_receipt(parley, debate_id)
         entries = [each async for each in parley.read_log(debate_id)]
-        receipt, decision = await _get_receipt(parley, debate_id), await _get_decision(parley, debate_id)
+        decision = await _get_decision(parley, debate_id)
     except ParleyError as error:
         if may_be_gone and error.code is grpc.StatusCode.NOT_FOUND:
             return False

@@ -11,8 +11,13 @@ import pytest
 from google.protobuf.any_pb2 import Any
 
 from parley.client import DebateSpec, DebateSummary, Event, ParleyClient, ParleyError, export
+from parley.receipts.archive import read_archive
+from parley.receipts.verification import verify_log, verify_receipt
+from parley.runtime.errors import failed_precondition
 from parley.v1.event_pb2 import StepSucceeded
 from parley.v1.orchestrator_pb2 import ReadLogResponse
+from parley.v1.receipt_pb2 import GetReceiptResponse
+from tests.support.receipts import ring, signed_debate
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator, scripted
 
 
@@ -75,6 +80,34 @@ async def test_a_debate_that_is_named_twice_is_written_once(tmp_path: Path) -> N
         ]
         assert archive.namelist() == [f"{DEBATE_ID}/{each}" for each in files]
         assert "There is no receipt" in archive.read(f"{DEBATE_ID}/README.md").decode()
+
+
+async def test_no_receipt_stands_beside_the_log_of_a_debate_that_concludes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    debate, (key,) = signed_debate(), ring().keys
+    asked: list[str] = []  # by the second question the debate is over
+
+    async def get_receipt(_: ParleyClient, debate_id: str) -> GetReceiptResponse:
+        asked.append(debate_id)
+        if len(asked) == 1:
+            raise failed_precondition("DEBATE_NOT_COMPLETED", "it runs")
+        return GetReceiptResponse(receipt=debate.receipt, key=key)
+
+    async def read_log(_: ParleyClient, debate_id: str) -> AsyncGenerator[bytes, None]:
+        asked.append(debate_id)
+        for each in debate.entries if len(asked) > 1 else debate.entries[:5]:
+            yield each
+
+    monkeypatch.setattr(ParleyClient, "get_receipt", get_receipt)
+    monkeypatch.setattr(ParleyClient, "read_log", read_log)
+    orchestrator = ScriptedOrchestrator()
+    with scripted(orchestrator):
+        async with ParleyClient(orchestrator.address) as parley:
+            await parley.create_debate(DebateSpec(question="Which?"))
+            await export(parley, tmp_path / "out.zip", [DEBATE_ID])
+    for each in read_archive(tmp_path / "out.zip").debates:
+        verify_log(verify_receipt(each.receipt.decode(), [key]).statement, each.entries)
 
 
 async def test_a_debate_that_was_deleted_since_it_was_listed_is_passed_over(
