@@ -121,7 +121,8 @@ class Provider:
     async def sign_out(self, refresh_token: str, return_to: str) -> str:
         """Let the provider forget the token; return where the browser goes to sign out there too, empty if nowhere."""
         description = await self._describe()
-        if refresh_token and (revocation := description.get("revocation_endpoint")):
+        revocation = str(description.get("revocation_endpoint", ""))
+        if refresh_token and self._is_usable(revocation):
             async with self._client() as client:
                 await client.revoke_token(revocation, token=refresh_token)
         end = str(description.get("end_session_endpoint", ""))
