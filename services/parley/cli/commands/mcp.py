@@ -18,6 +18,7 @@ from parley.client import DebateSpec, ParleyClient
 from parley.config.file import ConfigFile
 from parley.mcp.server import create_server
 from parley.mcp.specification import Wish
+from parley.runtime.entry import tune_gc_and_threads
 from parley.runtime.errors import invalid_argument
 
 _REACH_SECONDS: Final = 5.0
@@ -27,6 +28,7 @@ async def serve_mcp(server: str | None, config_path: Path | None) -> None:
     """Serve until stdin ends. Raise CommandError."""
     if sys.stdin is None or sys.stdin.closed:
         raise CommandError("stdin is closed; an MCP client starts this command and writes there")
+    tune_gc_and_threads()  # it runs for days, also where it starts no system, which would do that
     found = find_config(config_path)
     for each in found.warnings if found is not None else ():
         say(f"warning: {each}")
