@@ -43,7 +43,7 @@ def effect_lines(
     return [
         *_describe_positions(effect, name),
         *_describe_changes(effect, name, name_issue),
-        *filter(None, [describe_comparison(effect), describe_confidence(effect.confidence)]),
+        *filter(None, [describe_comparison(effect), _describe_confidence_once(effect)]),
         *_describe_word(effect.confidence),
         *_describe_families(effect),
         _describe_calls(calls, max_calls),
@@ -70,6 +70,13 @@ def describe_confidence(confidence: DecisionConfidence) -> str:
     if confidence.unknown and not confidence.votes:
         return f"No share of votes can be given: {confidence.unknown}."
     return f"For the decision: {votes}{against}." if votes else ""
+
+
+def _describe_confidence_once(effect: DebateEffect) -> str:
+    """Return how sure the decision is; empty where the line about positions has said why that cannot be told."""
+    is_said = bool(effect.first_vote_unknown) and effect.first_vote_unknown == effect.last_vote_unknown
+    has_figures = effect.confidence.HasField("percent") or effect.confidence.votes
+    return "" if is_said and not has_figures else describe_confidence(effect.confidence)
 
 
 def describe_comparison(effect: DebateEffect) -> str:

@@ -87,7 +87,6 @@ def test_what_is_unknown_from_first_to_last_is_said_once() -> None:
     effect.confidence.unknown = "who takes which position cannot be told"
     assert lines_of(effect) == [
         "Who takes which position, at first and in the end, cannot be told: nobody was asked.",
-        "No share of votes can be given: who takes which position cannot be told.",
         "It took 14 calls, 24 fewer than with all rounds.",
     ]
 

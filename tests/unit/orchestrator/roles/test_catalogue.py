@@ -2,6 +2,8 @@
 
 import pytest
 
+from parley.config.default import DEFAULT
+from parley.gateway.plan import roster
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.roles.catalogue import (
@@ -64,6 +66,11 @@ def test_all_roles_of_a_panel_but_the_judge_debate() -> None:
     assert all(ROLES.get(each).serves(DEBATER_SECTIONS) for each in DEBATERS)
     assert not ROLES.get("judge").serves(DEBATER_SECTIONS)
     assert ROLES.get("judge").serves(JUDGE_SECTIONS)
+
+
+def test_the_gateway_offers_every_role_that_debates() -> None:
+    found = {name for name in ROLES.names() if ROLES.get(name).serves(DEBATER_SECTIONS)}
+    assert {agent.role for agent in roster(DEFAULT).agents.values()} == found, "_ROLES in gateway/plan.py"
 
 
 def test_no_two_roles_are_told_the_same_in_a_phase() -> None:
