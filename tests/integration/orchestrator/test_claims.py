@@ -278,15 +278,16 @@ async def test_a_heartbeat_that_finds_the_store_away_does_not_stop_the_debate(
     hold = stage.gateway.hold("synthesis")
     missed = asyncio.Event()
 
-    async def keep_lease(*_: object) -> bool:
+    async def keep_lease(*_: object, **__: object) -> bool:
         missed.set()
         raise StoreUnavailableError("away")
 
     async with stage.replica("one", lease_seconds=0.03) as one:
         monkeypatch.setattr(DebateIndex, "renew_lease", keep_lease)
         debate = await one.create(SPEC)
-        await hold.reached.wait()
-        await asyncio.wait_for(missed.wait(), 30)
+        async with asyncio.timeout(30):
+            await hold.reached.wait()
+            await missed.wait()
         hold.release()
         events = await stage.comes_to(debate, "COMPLETED")
     assert events[-1].epoch == 1
