@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -60,9 +61,13 @@ def test_a_program_that_starts_the_command_itself_gets_its_words_and_its_code(tm
 def test_what_such_a_program_started_ends_with_it(number: signal.Signals, tmp_path: Path) -> None:
     variables = {**os.environ, "PARLEY_STORE": f"sqlite:///{tmp_path / 'data'}"}
     command = list_command("demo", "--speed", "0.1", is_alone=True)
-    with subprocess.Popen(command, cwd=tmp_path, env=variables, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
-        assert process.stderr.readline()
+    shown, terminal = os.openpty()  # only on a terminal does it take its time
+    with subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=terminal, stderr=terminal) as process:
+        os.close(terminal)
+        assert os.read(shown, 1)
         process.send_signal(number)
-        process.stderr.read()  # until the fork has ended, which writes to it too
+        with suppress(OSError):  # the terminal's end, once the fork has ended, which writes to it too
+            while os.read(shown, 1024):
+                pass
+        os.close(shown)
         assert process.wait(30) != 0
