@@ -115,7 +115,7 @@ class Command:
             self.process.kill()
             for reader in self._readers:
                 reader.join(10)
-        assert not any("Traceback" in line for line in self._err)
+        assert not any("Traceback" in line for line in self._err), "".join(self._err)
         return Ended(code, "".join(self._out), [line.rstrip("\n") for line in self._err])
 
     @staticmethod
