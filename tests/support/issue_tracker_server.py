@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from parley.orchestrator.outgoing.reach import Reach
-from parley.orchestrator.outgoing.sender import Sender
+from parley.orchestrator.outgoing.sender import GuardedSender
 from parley.orchestrator.peers.issue_forms import form_of
 from parley.orchestrator.peers.issue_tracker import IssueTracker
 from tests.support.issue_trackers import ImpatientClock
@@ -49,7 +49,7 @@ async def never_answering() -> web.StreamResponse:
 
 def tracker_client(url: str, *, seconds: float = 10.0, token: str = "") -> IssueTracker:
     """A client of a tracker, wherever it is."""
-    sender = Sender(Reach(hosts=frozenset({urlsplit(url).hostname or ""})), seconds=seconds)
+    sender = GuardedSender(Reach(hosts=frozenset({urlsplit(url).hostname or ""})), seconds=seconds)
     return IssueTracker(url, form_of(url), sender, ImpatientClock(), token=token)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from parley.orchestrator.outgoing.reach import Reach
-from parley.orchestrator.outgoing.sender import Sender
+from parley.orchestrator.outgoing.sender import GuardedSender
 from parley.orchestrator.peers.issue_forms import form_of
 from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.runtime.clock import SystemClock
@@ -95,7 +95,9 @@ class Tracker:
 
     def client(self, *, search: str = "", token: str = "", secret: str = "") -> IssueTracker:
         """A client of it, whose pauses take no time."""
-        sender = Sender(Reach(hosts=frozenset({"127.0.0.1", "127.0.0.2"})), seconds=5.0, max_bytes=8_000_000)
+        sender = GuardedSender(
+            Reach(hosts=frozenset({"127.0.0.1", "127.0.0.2"})), seconds=5.0, max_bytes=8_000_000
+        )
         form = form_of(self.url, search and f"{self.elsewhere or self.url}{search}")
         return IssueTracker(self.url, form, sender, self.clock, token=token, secret=secret)
 

@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 
 from parley.orchestrator.delivery.message import Message
 from parley.orchestrator.outgoing.reach import Reach
-from parley.orchestrator.outgoing.sender import Sender
+from parley.orchestrator.outgoing.sender import GuardedSender
 from parley.v1.hook_pb2 import HOOK_EVENT_CONCLUDED
 from tests.support.web_server import WEB_NETWORK
 
 __all__ = ["SENDER", "make_message"]
 
-SENDER = Sender(Reach((WEB_NETWORK,), ports=None), seconds=5.0)
+SENDER = GuardedSender(Reach((WEB_NETWORK,), ports=None), seconds=5.0)
 
 
 def make_message(

@@ -188,14 +188,14 @@ class OutgoingSettings(ServiceSettings):
         """Return the issue tracker for decisions, or None if none is set."""
         if self.follow_up_url is None:
             return None
-        from parley.orchestrator.outgoing.sender import Sender
+        from parley.orchestrator.outgoing.sender import GuardedSender
 
         url, search = self.follow_up_url.get_secret_value(), _reveal(self.follow_up_search)
         hosts = frozenset((urlsplit(each).hostname or "").removesuffix(".") for each in (url, search) if each)
         return IssueTracker(
             url,
             form_of(url, search),
-            Sender(Reach(hosts=hosts), seconds=_TRACKER_SECONDS, max_bytes=_TRACKER_BYTES),
+            GuardedSender(Reach(hosts=hosts), seconds=_TRACKER_SECONDS, max_bytes=_TRACKER_BYTES),
             clock,
             token=_reveal(self.follow_up_token),
             secret=_reveal(self.follow_up_secret),
@@ -204,10 +204,10 @@ class OutgoingSettings(ServiceSettings):
     def create_channels(self, clock: Clock) -> "Channels":
         """Return what creates the channels of hooks, within what is allowed here."""
         from parley.orchestrator.delivery.channels.channels import Channels
-        from parley.orchestrator.outgoing.sender import Sender
+        from parley.orchestrator.outgoing.sender import GuardedSender
 
         hosts, networks = parse_hosts(self.hook_hosts)
-        sender = Sender(Reach(networks, ports=None, hosts=hosts, needs_tls=True))
+        sender = GuardedSender(Reach(networks, ports=None, hosts=hosts, needs_tls=True))
         mail = None
         if self.mail_server is not None:
             domains = frozenset(map(str.lower, split_list(self.mail_domains)))

@@ -15,7 +15,7 @@ from parley.client import ParleyClient
 from parley.orchestrator.delivery.channels.webhook import WebhookChannel
 from parley.orchestrator.delivery.message import DeliveryError
 from parley.orchestrator.outgoing.reach import Reach
-from parley.orchestrator.outgoing.sender import Sender
+from parley.orchestrator.outgoing.sender import GuardedSender
 from parley.runtime.clock import SystemClock
 from tests.support.made_messages import make_message
 from tests.support.orchestration import Orchestrator
@@ -79,7 +79,7 @@ async def test_the_receiver_in_node_verifies_webhooks(tmp_path: Path) -> None:
         async with asyncio.timeout(RUN_SECONDS):
             port = int((await process.stdout.readline()).split()[1])
             message = make_message(body=b'{"id": "dlv-1", "type": "t", "data": {"answer": "Yes."}}')
-            sender = Sender(Reach(hosts=frozenset({"127.0.0.1"})))
+            sender = GuardedSender(Reach(hosts=frozenset({"127.0.0.1"})))
             with pytest.raises(DeliveryError, match="401"):
                 await WebhookChannel(sender, SystemClock(), f"http://127.0.0.1:{port}", (wrong,)).send(
                     message

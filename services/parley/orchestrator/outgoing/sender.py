@@ -15,7 +15,7 @@ _HEADERS: Final = {"Accept-Encoding": "identity", "User-Agent": "parley"}
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
+class GuardedSender:
     """Makes requests.
 
     Each goes through the guard. A redirect is an answer like any other.

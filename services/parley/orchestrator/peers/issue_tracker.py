@@ -21,7 +21,7 @@ from parley.runtime.printable import printable_line
 from parley.v1.moderated_pb2 import FollowUp
 
 if TYPE_CHECKING:  # imported on use: most orchestrators have no tracker
-    from parley.orchestrator.outgoing.sender import Sender
+    from parley.orchestrator.outgoing.sender import GuardedSender
 
 _TRY_SECONDS: Final = 180.0
 """How long it is tried: a person waits for the end of their debate."""
@@ -52,7 +52,7 @@ class IssueTracker:
         self,
         url: str,
         form: TrackerForm,
-        sender: "Sender",
+        sender: "GuardedSender",
         clock: Clock,
         *,
         token: str = "",

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from parley.orchestrator.outgoing.answers import Answer, SendError
 from parley.orchestrator.outgoing.reach import Address, Reach
-from parley.orchestrator.outgoing.sender import Sender
+from parley.orchestrator.outgoing.sender import GuardedSender
 from tests.support.certificates import Authority
 from tests.support.ports import free_ports
 from tests.support.web_server import WEB_NETWORK, web_server
@@ -22,7 +22,7 @@ NOW = datetime(2027, 1, 2, 3, 4, 5, tzinfo=UTC)
 REACH = Reach((WEB_NETWORK,), ports=None, needs_tls=True)
 
 
-async def failure(sender: Sender, url: str) -> SendError:
+async def failure(sender: GuardedSender, url: str) -> SendError:
     with pytest.raises(SendError) as failed:
         await sender.post(url, b"{}", {"Authorization": "Bearer s3cret"})
     assert "s3cret" not in str(failed.value)
@@ -68,7 +68,9 @@ async def test_a_body_arrives_with_its_headers_and_nothing_of_the_machine(
 
     async with web_server(handle, method="POST") as url:
         _, answer = [
-            await Sender(REACH).post(f"{url}hooks?a=1", b'{"a": 1}', {"Content-Type": "application/json"})
+            await GuardedSender(REACH).post(
+                f"{url}hooks?a=1", b'{"a": 1}', {"Content-Type": "application/json"}
+            )
             for _ in range(2)
         ]
     assert (answer.status, answer.is_success, answer.body, answer.headers["x-other"]) == (
@@ -93,7 +95,7 @@ async def test_an_answer_is_read_to_its_bound_and_not_unpacked() -> None:
         return response
 
     async with web_server(handle) as url:
-        answer = await Sender(REACH, max_bytes=100_000).get(url, {})
+        answer = await GuardedSender(REACH, max_bytes=100_000).get(url, {})
     assert answer.body == b"x" * 100_000
 
 
@@ -111,14 +113,18 @@ async def test_a_receiver_that_stalls_costs_the_time_limit_and_no_more(stalls: s
         return []
 
     async with web_server(stall, method="POST") as url:
-        slow = Sender(REACH, seconds=0.2, resolve=never) if "name" in stalls else Sender(REACH, seconds=0.2)
+        slow = (
+            GuardedSender(REACH, seconds=0.2, resolve=never)
+            if "name" in stalls
+            else GuardedSender(REACH, seconds=0.2)
+        )
         failed = await failure(slow, url)
     assert str(failed) == "it did not answer within 0.2 s"
     assert failed.may_have_arrived
 
 
 async def test_a_receiver_that_is_away_got_nothing_and_one_that_hangs_up_may_have() -> None:
-    away = await failure(Sender(REACH), f"http://127.0.0.2:{next(free_ports())}/hooks/s3cret")
+    away = await failure(GuardedSender(REACH), f"http://127.0.0.2:{next(free_ports())}/hooks/s3cret")
     assert not away.may_have_arrived
 
     async def hang_up(request: web.Request) -> web.Response:
@@ -127,12 +133,12 @@ async def test_a_receiver_that_is_away_got_nothing_and_one_that_hangs_up_may_hav
         return web.Response()
 
     async with web_server(hang_up, method="POST") as url:
-        assert (await failure(Sender(REACH), f"{url}s3cret")).may_have_arrived
+        assert (await failure(GuardedSender(REACH), f"{url}s3cret")).may_have_arrived
 
 
 async def test_what_is_no_header_is_refused_without_being_told() -> None:
     with pytest.raises(SendError) as failed:
-        await Sender(REACH).post("http://127.0.0.2/", b"", {"X-Token": "s3cret\r\nX-Other: 1"})
+        await GuardedSender(REACH).post("http://127.0.0.2/", b"", {"X-Token": "s3cret\r\nX-Other: 1"})
     assert "s3cret" not in str(failed.value)
 
 
@@ -157,14 +163,14 @@ async def test_a_host_inside_is_sent_to_by_plain_http_if_the_operator_names_it(
 
     async with web_server(handle, method="POST") as url:
         if is_sent:
-            await Sender(reach).post(url, b"{}", {})
+            await GuardedSender(reach).post(url, b"{}", {})
         else:
-            await failure(Sender(reach), url)
+            await failure(GuardedSender(reach), url)
     assert bool(seen) == is_sent
 
 
 async def test_nothing_is_sent_to_a_public_host_by_plain_http() -> None:
-    sender = Sender(REACH, resolve=always("1.1.1.1"))  # type: ignore[arg-type]
+    sender = GuardedSender(REACH, resolve=always("1.1.1.1"))  # type: ignore[arg-type]
     failed = await failure(sender, "http://hooks.example/s3cret")
     assert str(failed) == "the host hooks.example may be reached by https:// alone"
 
@@ -173,11 +179,13 @@ async def test_a_name_that_is_partly_public_is_not_sent_to_by_plain_http() -> No
     async def both(host: str, port: int) -> list[Address]:
         return [ip_address("127.0.0.2"), ip_address("1.1.1.1")]
 
-    assert "by https:// alone" in str(await failure(Sender(REACH, resolve=both), "http://hooks.example/"))
+    assert "by https:// alone" in str(
+        await failure(GuardedSender(REACH, resolve=both), "http://hooks.example/")
+    )
 
 
 async def test_an_address_with_a_user_is_sent_nothing_though_its_host_may_be_reached() -> None:
-    failed = await failure(Sender(REACH), "http://me:s3cret@127.0.0.2/")
+    failed = await failure(GuardedSender(REACH), "http://me:s3cret@127.0.0.2/")
     assert str(failed) == "an address with a user or a password may not be reached"
 
 
@@ -186,7 +194,7 @@ async def test_certificates_are_checked_for_their_signer_and_their_host(
 ) -> None:
     authority = Authority(tmp_path)
     async with tls_server(*authority.sign("receiver", hosts=("hooks.example",))) as port:
-        sender = Sender(REACH, resolve=always("127.0.0.2"))  # type: ignore[arg-type]
+        sender = GuardedSender(REACH, resolve=always("127.0.0.2"))  # type: ignore[arg-type]
         failed = await failure(sender, f"https://hooks.example:{port}/s3cret")
         assert "its certificate is refused: " in str(failed)
         assert not failed.may_have_arrived
@@ -208,9 +216,9 @@ async def test_a_host_that_the_operator_names_is_reached_by_the_proxy_of_the_env
 
     async with web_server(handle, method="POST") as url:
         monkeypatch.setenv("HTTP_PROXY", url)
-        named = Sender(Reach(hosts=frozenset({"tracker.invalid"})))
+        named = GuardedSender(Reach(hosts=frozenset({"tracker.invalid"})))
         assert (await named.post("http://tracker.invalid/issues", b"{}", {})).status == 200
-        direct = Sender(Reach((WEB_NETWORK,), ports=None), resolve=always("127.0.0.2"))  # type: ignore[arg-type]
+        direct = GuardedSender(Reach((WEB_NETWORK,), ports=None), resolve=always("127.0.0.2"))  # type: ignore[arg-type]
         assert (await direct.post(url.replace("127.0.0.2", "other.invalid"), b"{}", {})).status == 200
     assert asked[0] == "http://tracker.invalid/issues"
     assert asked[1].startswith("http://other.invalid:")

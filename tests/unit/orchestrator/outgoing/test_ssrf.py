@@ -12,7 +12,7 @@ from aiohttp import web
 from parley.orchestrator.outgoing.answers import SendError
 from parley.orchestrator.outgoing.reach import Address, Reach
 from parley.orchestrator.outgoing.resolving import resolve_host
-from parley.orchestrator.outgoing.sender import Sender
+from parley.orchestrator.outgoing.sender import GuardedSender
 from tests.support.ports import free_ports
 from tests.support.web_server import WEB_NETWORK, web_server
 
@@ -155,7 +155,7 @@ async def inside() -> AsyncIterator[Inside]:
         yield served
 
 
-async def refusal(sender: Sender, url: str) -> SendError:
+async def refusal(sender: GuardedSender, url: str) -> SendError:
     with pytest.raises(SendError) as refused:
         await sender.post(url, b"{}", {})
     assert not refused.value.may_have_arrived
@@ -170,14 +170,14 @@ async def numbers_alone(host: str, port: int) -> list[Address]:
     return await resolve_host(host, port)
 
 
-def sender(resolve: object = numbers_alone) -> Sender:
+def sender(resolve: object = numbers_alone) -> GuardedSender:
     assert callable(resolve)
-    return Sender(EVERYWHERE_PUBLIC, seconds=5.0, resolve=resolve)
+    return GuardedSender(EVERYWHERE_PUBLIC, seconds=5.0, resolve=resolve)
 
 
 async def test_the_server_inside_can_be_reached_where_nothing_keeps_requests_back(inside: Inside) -> None:
     """Without this, the tests below would pass with a server that nobody could reach."""
-    open_sender = Sender(Reach(ports=None, hosts=frozenset({"127.0.0.1", "localhost"})))
+    open_sender = GuardedSender(Reach(ports=None, hosts=frozenset({"127.0.0.1", "localhost"})))
     for host in ("127.0.0.1", "localhost"):
         answer = await open_sender.post(f"http://{host}:{inside.port}/", b"{}", {})
         assert answer.body == b"secret"
@@ -234,10 +234,10 @@ async def test_a_name_that_changes_between_check_and_connection_leads_where_it_w
     reach = Reach((WEB_NETWORK,), ports=None)
     async with web_server(handle, method="POST") as url:
         named = url.replace("127.0.0.2", "rebinding.test")
-        assert (await Sender(reach, resolve=rebind).post(named, b"{}", {})).status == 200
+        assert (await GuardedSender(reach, resolve=rebind).post(named, b"{}", {})).status == 200
         assert (len(asked), len(received)) == (1, 1)
-        await refusal(Sender(reach, resolve=rebind), named)
-    await refusal(Sender(reach, resolve=rebind), f"http://rebinding.test:{inside.port}/")
+        await refusal(GuardedSender(reach, resolve=rebind), named)
+    await refusal(GuardedSender(reach, resolve=rebind), f"http://rebinding.test:{inside.port}/")
     assert not inside.connections
 
 
@@ -247,7 +247,7 @@ async def test_no_redirect_leads_inside(inside: Inside, status: int) -> None:
         return web.Response(status=status, headers={"Location": f"http://127.0.0.1:{inside.port}/"})
 
     async with web_server(handle, method="POST") as url:
-        answer = await Sender(Reach((WEB_NETWORK,), ports=None)).post(url, b"{}", {})
+        answer = await GuardedSender(Reach((WEB_NETWORK,), ports=None)).post(url, b"{}", {})
     assert answer.status == status
     assert not inside.connections
 

@@ -10,7 +10,7 @@ from parley.orchestrator.delivery.channels.mail_server import Mail
 from parley.orchestrator.delivery.channels.stdout import StdoutChannel
 from parley.orchestrator.delivery.channels.webhook import WebhookChannel
 from parley.orchestrator.delivery.message import Channel, DeliveryError, Receiver
-from parley.orchestrator.outgoing.sender import Sender
+from parley.orchestrator.outgoing.sender import GuardedSender
 from parley.orchestrator.outgoing.web_address import refuse_address
 from parley.runtime.clock import Clock
 from parley.v1.hook_pb2 import HookTarget
@@ -35,7 +35,7 @@ class Channels:
         mail: How mail is sent; None: not at all.
     """
 
-    sender: Sender
+    sender: GuardedSender
     clock: Clock
     folder: Path | None = None
     allows_stdout: bool = False

@@ -12,7 +12,7 @@ from parley.orchestrator.delivery.channels.post import post
 from parley.orchestrator.delivery.channels.slack import slack_body
 from parley.orchestrator.delivery.channels.teams import teams_body
 from parley.orchestrator.delivery.message import Message
-from parley.orchestrator.outgoing.sender import Sender
+from parley.orchestrator.outgoing.sender import GuardedSender
 from parley.runtime.clock import Clock
 from parley.v1.hook_pb2 import ChatTarget
 
@@ -29,7 +29,7 @@ BODIES: Final[Mapping[ChatTarget.Kind.ValueType, Callable[[str, Links], dict[str
 class ChatChannel:
     """Posts the text of messages to a chat. The body has no id that a chat would know, so that a message may stand there twice."""
 
-    sender: Sender
+    sender: GuardedSender
     clock: Clock
     url: str = field(repr=False)
     kind: ChatTarget.Kind.ValueType

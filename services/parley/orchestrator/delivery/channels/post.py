@@ -4,13 +4,15 @@ from collections.abc import Mapping
 
 from parley.orchestrator.delivery.message import DeliveryError
 from parley.orchestrator.outgoing.answers import SendError
-from parley.orchestrator.outgoing.sender import Sender
+from parley.orchestrator.outgoing.sender import GuardedSender
 from parley.runtime.clock import Clock
 
 _GONE = 410
 
 
-async def post(sender: Sender, clock: Clock, url: str, body: bytes, headers: Mapping[str, str]) -> None:
+async def post(
+    sender: GuardedSender, clock: Clock, url: str, body: bytes, headers: Mapping[str, str]
+) -> None:
     """Return once a receiver has taken a body. Raise DeliveryError if it did not, or may not have."""
     try:
         answer = await sender.post(url, body, headers)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from parley.orchestrator.delivery.channels.post import post
 from parley.orchestrator.delivery.message import Message
-from parley.orchestrator.outgoing.sender import Sender
+from parley.orchestrator.outgoing.sender import GuardedSender
 from parley.orchestrator.outgoing.signing import sign
 from parley.runtime.clock import Clock
 
@@ -17,7 +17,7 @@ class WebhookChannel:
         secrets: What signs them, the newest first; a receiver that has one of them can verify.
     """
 
-    sender: Sender
+    sender: GuardedSender
     clock: Clock
     url: str = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
