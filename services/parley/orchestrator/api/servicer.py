@@ -13,7 +13,7 @@ from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.api.agents import AgentServicer
 from parley.orchestrator.api.audit import AuditServicer
 from parley.orchestrator.api.conversion import summary_to_proto, watch_response, with_answer, without_texts
-from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
+from parley.orchestrator.api.feedback_servicer import FeedbackServicer
 from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.hooks import HookServicer
 from parley.orchestrator.api.imports import ImportServicer
@@ -50,7 +50,7 @@ from parley.orchestrator.keys.tenant_keys import TenantKeys
 from parley.orchestrator.links.tokens import LinkTokens
 from parley.orchestrator.links.uses import LinkUses
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.log.feedback import FeedbackReusedError, FeedbackStore
+from parley.orchestrator.log.feedback import FeedbackStore
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.peers import roster
@@ -91,7 +91,14 @@ _LOG_PAGE = 20
 
 @dataclass(slots=True)
 class OrchestratorServicer(
-    AgentServicer, AuditServicer, HookServicer, KeyServicer, LinkServicer, MemoryServicer, ImportServicer
+    AgentServicer,
+    AuditServicer,
+    FeedbackServicer,
+    HookServicer,
+    KeyServicer,
+    LinkServicer,
+    MemoryServicer,
+    ImportServicer,
 ):
     """Answers for debates.
 
@@ -345,27 +352,6 @@ class OrchestratorServicer(
         from parley.orchestrator.api.analysis import analysis_of
 
         return await in_thread_if_large(size, partial(analysis_of, debate, self._format_of(debate)))
-
-    async def SubmitFeedback(  # noqa: N802
-        self,
-        request: orchestrator_pb2.SubmitFeedbackRequest,
-        _context: object,
-    ) -> orchestrator_pb2.SubmitFeedbackResponse:
-        """Record a person's feedback on a debate."""
-        check_feedback(request)
-        debate = require_completed(await self._get_debate(request.debate_id), "takes feedback")
-        now = self.intake.clock.now()
-        feedback = feedback_of(request, current_tenant(), debate, self._format_of(debate), now)
-        with map_store_errors():
-            try:
-                recorded, existed = await self.feedback.put(feedback)
-            except FeedbackReusedError:
-                message = f"request id {request.request_id!r} was already used for different feedback on {request.debate_id}"
-                resource = ("feedback", request.request_id)
-                code = grpc.StatusCode.ALREADY_EXISTS
-                raise ParleyError(code, "REQUEST_ID_REUSED", message, resource=resource) from None
-        reported = await self.reporter.report_now_or_later(recorded)
-        return orchestrator_pb2.SubmitFeedbackResponse(feedback=feedback_to_proto(reported), existed=existed)
 
     async def DeleteDebate(  # noqa: N802
         self,
