@@ -209,15 +209,20 @@ async def test_a_log_goes_on_in_its_next_part_also_at_a_replica_that_was_not_the
     assert await logs.read_part(TENANT, 3)
 
 
-async def test_old_parts_are_removed_and_the_chain_is_verified_from_what_is_kept(
-    store: Store, clock: ManualClock
-) -> None:
-    logs = AuditLogs(store.log, store.documents)
+async def write_five_days(logs: AuditLogs, clock: ManualClock) -> None:
+    """Record an entry at the beginning and at the end of each of five days."""
     async with writing(logs, clock) as audit:
         for day in range(5):
             await audit.write(entry(f"early {day}"))
             clock.advance(86_400)
             await audit.write(entry(f"late {day}"))
+
+
+async def test_old_parts_are_removed_and_the_chain_is_verified_from_what_is_kept(
+    store: Store, clock: ManualClock
+) -> None:
+    logs = AuditLogs(store.log, store.documents)
+    await write_five_days(logs, clock)
     everything = await read_chain(logs)
     head = await logs.get_head(TENANT)
     assert head is not None
@@ -291,11 +296,7 @@ async def test_replicas_that_remove_old_parts_at_the_same_time_leave_the_rest_wh
     store: Store, clock: ManualClock
 ) -> None:
     logs = AuditLogs(store.log, store.documents)
-    async with writing(logs, clock) as audit:
-        for day in range(5):
-            await audit.write(entry(f"early {day}"))
-            clock.advance(86_400)
-            await audit.write(entry(f"late {day}"))
+    await write_five_days(logs, clock)
     head = await logs.get_head(TENANT)
     assert head is not None
     overtaken = OvertakenLogs(store.log, store.documents)
