@@ -13,7 +13,8 @@ from parley.orchestrator.engine.inbox import INBOX, Inbox
 from parley.orchestrator.engine.owner import OwnerDependencies
 from parley.orchestrator.engine.runner import Runner, RunnerSettings
 from parley.orchestrator.formats.shipped import all_formats
-from parley.orchestrator.log.index import DEBATES, RUNNING, DebateIndex, DebateRecord
+from parley.orchestrator.log.debate_record import RUNNING, DebateRecord
+from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.runtime.clock import SystemClock
 from parley.storage.opening import open_store
 from parley.storage.ports import Collection, Document, Documents, Order, Where

@@ -10,7 +10,8 @@ from typing import Any, Final
 import pytest
 
 from parley.client import DebateSpec
-from parley.orchestrator.log.index import DebateIndex, DebateRecord
+from parley.orchestrator.log.debate_record import DebateRecord
+from parley.orchestrator.log.index import DebateIndex
 from parley.storage.opening import open_store
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Debate, Participant

@@ -15,7 +15,8 @@ from parley.orchestrator.delivery.deliveries import (
     create_delivery,
 )
 from parley.orchestrator.delivery.hooks import HOOKS, HookStore, Secret, StoredHook
-from parley.orchestrator.log.index import COMPLETED, DEBATES, RUNNING, DebateIndex
+from parley.orchestrator.log.debate_record import COMPLETED, RUNNING
+from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.model.times import time_text
 from parley.storage.opening import Store
 from parley.v1.hook_pb2 import HOOK_EVENT_CONCLUDED, HOOK_EVENT_FAILED, Hook

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from parley.orchestrator.log.index import DEBATES, PAUSED, RUNNING, WAITING, DebateIndex, DebateRecord
+from parley.orchestrator.log.debate_record import PAUSED, RUNNING, WAITING, DebateRecord
+from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.storage.opening import Store
 
 LATER, NOW, SOONER = (f"2026-01-01T00:00:{second:02}.000000+00:00" for second in (40, 30, 20))

@@ -16,8 +16,9 @@ from parley.orchestrator.delivery.hooks import HOOKS
 from parley.orchestrator.delivery.links import LinkRules
 from parley.orchestrator.delivery.message import Channel, Message, Receiver
 from parley.orchestrator.delivery.service import DeliveryService, create_service
+from parley.orchestrator.log.debate_record import COMPLETED, DebateRecord
 from parley.orchestrator.log.envelope import GENESIS, create_event, seal
-from parley.orchestrator.log.index import COMPLETED, DEBATES, DebateIndex, DebateRecord
+from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.times import time_text
 from parley.runtime.clock import Clock

@@ -22,9 +22,10 @@ from parley.orchestrator.engine.owner import OwnerDependencies
 from parley.orchestrator.engine.runner import Runner, RunnerSettings
 from parley.orchestrator.formats.panel.settings import SETTINGS
 from parley.orchestrator.formats.shipped import all_formats
+from parley.orchestrator.log.debate_record import RUNNING, DebateRecord
 from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.envelope import GENESIS, Envelope
-from parley.orchestrator.log.index import DEBATES, RUNNING, DebateIndex, DebateRecord
+from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.log.journal import log_name, open_records, read_events
 from parley.orchestrator.model.digest import digest
 from parley.orchestrator.model.spec import (

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator.engine.inbox import InboxEntry
+from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.log.envelope import create_event
-from parley.orchestrator.log.index import DebateRecord
 from parley.orchestrator.log.journal import Journal
 from parley.runtime.errors import ParleyError
 from tests.support.orchestration import TENANT, Backstage, intervention, make_debate, orchestrating

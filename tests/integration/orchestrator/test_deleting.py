@@ -13,10 +13,11 @@ import pytest
 from parley.orchestrator.delivery.deliveries import DELIVERIES, DeliveryStore
 from parley.orchestrator.engine.debate_deleter import DebateDeleter
 from parley.orchestrator.engine.inbox import INBOX, Inbox
+from parley.orchestrator.log.debate_record import COMPLETED
 from parley.orchestrator.log.deletions import DELETIONS, Deletion, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
 from parley.orchestrator.log.imported_receipts import IMPORTED_RECEIPTS, ImportedReceiptStore
-from parley.orchestrator.log.index import COMPLETED, DEBATES, DebateIndex
+from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
 from parley.runtime.channel import channel

@@ -19,8 +19,9 @@ from parley.orchestrator.delivery.hooks import HOOKS
 from parley.orchestrator.delivery.message import DeliveryError, Message
 from parley.orchestrator.engine.inbox import Inbox
 from parley.orchestrator.engine.status_writer import StatusWriter
+from parley.orchestrator.log.debate_record import FAILED, PAUSED, RUNNING, WAITING
 from parley.orchestrator.log.envelope import create_event
-from parley.orchestrator.log.index import DEBATES, FAILED, PAUSED, RUNNING, WAITING
+from parley.orchestrator.log.index import DEBATES
 from parley.orchestrator.log.journal import Journal, log_name, read_events
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store

@@ -11,7 +11,8 @@ import pytest
 
 from parley.orchestrator.delivery.deliveries import DELIVERED
 from parley.orchestrator.delivery.message import DeliveryError, Message
-from parley.orchestrator.log.index import COMPLETED, DEBATES, DebateIndex
+from parley.orchestrator.log.debate_record import COMPLETED
+from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.model.times import time_text
 from parley.storage.opening import open_store
 from parley.v1.event_pb2 import CheckpointOpened

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from parley.orchestrator.log.index import COMPLETED
+from parley.orchestrator.log.debate_record import COMPLETED
 from parley.v1.debate_pb2 import ContextDocument
 from tests.support.orchestration import backstage, make_debate
 from tests.support.scripted_gateway import ScriptedGateway

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from parley.orchestrator.engine.inbox import INBOX, InboxEntry
-from parley.orchestrator.log.index import record_key
+from parley.orchestrator.log.debate_record import record_key
 from parley.storage.ports import Fields
 from parley.v1.debate_pb2 import Intervention
 from parley.v1.event_pb2 import Intervened

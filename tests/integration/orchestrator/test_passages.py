@@ -9,7 +9,7 @@ import pytest
 from parley.gateway.prompt.documents import quote_documents
 from parley.gateway.prompt.fitting import fit
 from parley.orchestrator.formats.arena.settings import SETTINGS as ARENA
-from parley.orchestrator.log.index import COMPLETED
+from parley.orchestrator.log.debate_record import COMPLETED
 from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.event_pb2 import DebateCreated, Warned

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from parley.gateway.prompt.documents import quote_documents
 from parley.orchestrator.formats.arena.settings import SETTINGS as ARENA
-from parley.orchestrator.log.index import COMPLETED
+from parley.orchestrator.log.debate_record import COMPLETED
 from parley.orchestrator.research.fetcher import Fetcher
 from parley.orchestrator.research.sources import WebSources
 from parley.runtime.server import RunningServer

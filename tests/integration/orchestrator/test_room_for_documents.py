@@ -5,7 +5,7 @@ import uuid
 from pathlib import Path
 
 from parley.orchestrator.engine.document_limits import DocumentLimits
-from parley.orchestrator.log.index import COMPLETED, PENDING
+from parley.orchestrator.log.debate_record import COMPLETED, PENDING
 from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.event_pb2 import DebateCreated
 from tests.support.orchestration import Replica, backstage, check_log, make_debate, with_fields

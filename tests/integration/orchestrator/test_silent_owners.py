@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from parley.orchestrator.log.index import DEBATES, DebateIndex, DebateRecord, LivenessWindow
+from parley.orchestrator.log.debate_record import DebateRecord
+from parley.orchestrator.log.index import DEBATES, DebateIndex, LivenessWindow
 from tests.integration.orchestrator.test_claims import claims, looked
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, make_debate

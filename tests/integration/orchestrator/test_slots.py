@@ -14,7 +14,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats import panel
 from parley.orchestrator.formats.panel.outcome import answer_parts
-from parley.orchestrator.log.index import RUNNING, WAITING
+from parley.orchestrator.log.debate_record import RUNNING, WAITING
 from parley.orchestrator.log.journal import read_events
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import DebateCreated, Intervened

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from parley.orchestrator.log.index import COMPLETED
+from parley.orchestrator.log.debate_record import COMPLETED
 from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.event_pb2 import SourcesListed
 from parley.v1.memory_pb2 import Evidence

@@ -16,7 +16,8 @@ from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.status_writer import StatusWriter
 from parley.orchestrator.formats import panel
 from parley.orchestrator.formats.panel.outcome import answer_parts
-from parley.orchestrator.log.index import RUNNING, WAITING, DebateIndex, DebateRecord, LivenessWindow
+from parley.orchestrator.log.debate_record import RUNNING, WAITING, DebateRecord
+from parley.orchestrator.log.index import DebateIndex, LivenessWindow
 from parley.runtime.errors import ParleyError
 from parley.runtime.server import RunningServer
 from parley.v1 import debate_pb2, orchestrator_pb2

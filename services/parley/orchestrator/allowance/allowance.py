@@ -12,7 +12,8 @@ from weakref import WeakValueDictionary
 from google.protobuf import descriptor_pool
 
 from parley.orchestrator.allowance.usage import TenantUsage, key_account
-from parley.orchestrator.log.index import PENDING, RUNNING, WAITING, DebateIndex
+from parley.orchestrator.log.debate_record import PENDING, RUNNING, WAITING
+from parley.orchestrator.log.index import DebateIndex
 from parley.runtime.byte_budget import ByteBudget
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, resource_exhausted

@@ -6,7 +6,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.orchestrator.api.answer import answer_markdown, process_markdown
 from parley.orchestrator.engine.format import Format
-from parley.orchestrator.log.index import DebateRecord
+from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.model.labels import labels_of
 from parley.orchestrator.model.source_uses import list_source_uses
 from parley.orchestrator.watch.watcher import Heartbeat

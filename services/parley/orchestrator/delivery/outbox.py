@@ -16,9 +16,10 @@ from parley.orchestrator.delivery.deliveries import DeliveryStore, create_delive
 from parley.orchestrator.delivery.hooks import HookStore, StoredHook
 from parley.orchestrator.delivery.news import list_news
 from parley.orchestrator.delivery.subscribers import Subscribers
+from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.log.envelope import Envelope, open_entry
 from parley.orchestrator.log.events import CorruptEventError
-from parley.orchestrator.log.index import DebateIndex, DebateRecord
+from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.times import time_of
 from parley.runtime.clock import Clock, wait_or_timeout

@@ -8,8 +8,8 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.orchestrator.engine.call_admission import Slot
+from parley.orchestrator.log.debate_record import RUNNING, WAITING
 from parley.orchestrator.log.envelope import create_event
-from parley.orchestrator.log.index import RUNNING, WAITING
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import CheckpointExpiredError
 from parley.orchestrator.model.times import time_of, timestamp

@@ -10,10 +10,11 @@ from typing import Final
 
 from parley.orchestrator.delivery.deliveries import DeliveryStore
 from parley.orchestrator.engine.inbox import Inbox
+from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, DebateRecord
 from parley.orchestrator.log.deletions import Deletion, DeletionStore
 from parley.orchestrator.log.feedback import FeedbackStore
 from parley.orchestrator.log.imported_receipts import ImportedReceiptStore
-from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateIndex, DebateRecord
+from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
 from parley.orchestrator.model.retention import Retention

@@ -8,10 +8,11 @@ from typing import Final
 
 import grpc
 
+from parley.orchestrator.log.debate_record import COMPLETED, DebateRecord
 from parley.orchestrator.log.deletions import DeletionStore
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.imported_receipts import ImportedReceiptStore
-from parley.orchestrator.log.index import COMPLETED, DebateIndex, DebateRecord
+from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import log_name, read_events
 from parley.orchestrator.model.labels import label_texts
 from parley.orchestrator.model.times import timestamp

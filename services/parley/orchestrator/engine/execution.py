@@ -16,8 +16,8 @@ from parley.orchestrator.engine.budget import UNREACHABLE, next_wait
 from parley.orchestrator.engine.checkpoints import NotifyStatus
 from parley.orchestrator.engine.debate import Debate, given_up_key
 from parley.orchestrator.engine.format import Format
+from parley.orchestrator.log.debate_record import RUNNING, WAITING
 from parley.orchestrator.log.envelope import UnrecordableError, create_event
-from parley.orchestrator.log.index import RUNNING, WAITING
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import CheckpointExpiredError, DebateFailedError, ReplayError
 from parley.orchestrator.model.tasks import AFTER_THE_ANSWER

@@ -4,7 +4,7 @@ import heapq
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 
-from parley.orchestrator.log.index import DebateRecord
+from parley.orchestrator.log.debate_record import DebateRecord
 
 
 def order_fairly(waiting: Iterable[DebateRecord], running: Mapping[str, int]) -> Iterator[DebateRecord]:

@@ -20,16 +20,16 @@ from parley.orchestrator.engine.inbox import (
 )
 from parley.orchestrator.engine.interventions import MAX_GUIDANCE_BYTES
 from parley.orchestrator.engine.runner import Runner
-from parley.orchestrator.log.deletions import DeletionStore
-from parley.orchestrator.log.index import (
+from parley.orchestrator.log.debate_record import (
     CANCELLED,
     COMPLETED,
     PENDING,
-    DebateIndex,
     DebateRecord,
     opening_text,
     record_key,
 )
+from parley.orchestrator.log.deletions import DeletionStore
+from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import Journal, log_name, read_events
 from parley.orchestrator.model.ids import new_debate_id
 from parley.orchestrator.model.labels import label_texts

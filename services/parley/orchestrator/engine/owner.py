@@ -17,9 +17,7 @@ from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.inbox import Inbox, InboxEntry
 from parley.orchestrator.engine.interventions import InterventionHandler, stop_calls
 from parley.orchestrator.engine.status_writer import StatusWriter, final_status
-from parley.orchestrator.log.envelope import Envelope, create_event
-from parley.orchestrator.log.events import CorruptEventError
-from parley.orchestrator.log.index import (
+from parley.orchestrator.log.debate_record import (
     CANCELLED,
     COMPLETED,
     FAILED,
@@ -27,9 +25,11 @@ from parley.orchestrator.log.index import (
     PENDING,
     RUNNING,
     WAITING,
-    DebateIndex,
     DebateRecord,
 )
+from parley.orchestrator.log.envelope import Envelope, create_event
+from parley.orchestrator.log.events import CorruptEventError
+from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import ClaimLostError, Journal, read_events
 from parley.orchestrator.model.times import time_of, time_text
 from parley.orchestrator.model.tokens import count_tokens

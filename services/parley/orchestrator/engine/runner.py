@@ -16,8 +16,9 @@ from parley.orchestrator.engine.execution import leaf_exceptions
 from parley.orchestrator.engine.fairness import order_fairly
 from parley.orchestrator.engine.inbox import InboxEntry
 from parley.orchestrator.engine.owner import DebateOwner, OwnerDependencies
+from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, DebateRecord
 from parley.orchestrator.log.events import CorruptEventError, UnknownEventError
-from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateRecord, LivenessWindow
+from parley.orchestrator.log.index import LivenessWindow
 from parley.orchestrator.log.journal import ClaimLostError
 from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger

@@ -5,7 +5,8 @@ from datetime import datetime
 
 from parley.orchestrator import metrics
 from parley.orchestrator.engine.inbox import Inbox, InboxEntry
-from parley.orchestrator.log.index import CANCELLED, COMPLETED, WAITING, DebateIndex, DebateRecord
+from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, WAITING, DebateRecord
+from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.times import time_text
 from parley.runtime.clock import Clock

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from parley.orchestrator.log.index import record_key
+from parley.orchestrator.log.debate_record import record_key
 from parley.storage.ports import (
     Above,
     Below,

@@ -3,7 +3,7 @@
 import base64
 from typing import Final
 
-from parley.orchestrator.log.index import record_key
+from parley.orchestrator.log.debate_record import record_key
 from parley.storage.ports import Collection, Documents, DuplicateError
 from parley.v1.receipt_pb2 import GetReceiptResponse
 

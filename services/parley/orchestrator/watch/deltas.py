@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import grpc
 
-from parley.orchestrator.log.index import DebateIndex, DebateRecord, record_key
+from parley.orchestrator.log.debate_record import DebateRecord, record_key
+from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.watch.feed import Feed, Feeds
 from parley.orchestrator.watch.wake_queue import WakeGroup, WakeQueues
 from parley.runtime.backoff import Backoff

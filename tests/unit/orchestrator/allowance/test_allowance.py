@@ -9,15 +9,8 @@ from grpc import StatusCode
 
 from parley.orchestrator.allowance.allowance import Allowance, TenantLimits, _find_queue
 from parley.orchestrator.allowance.usage import TENANT_USE, TenantUsage, key_account
-from parley.orchestrator.log.index import (
-    COMPLETED,
-    DEBATES,
-    PENDING,
-    RUNNING,
-    WAITING,
-    DebateIndex,
-    DebateRecord,
-)
+from parley.orchestrator.log.debate_record import COMPLETED, PENDING, RUNNING, WAITING, DebateRecord
+from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import Store, open_store
 from parley.v1.access_pb2 import CALL_QUEUE_READ, queue

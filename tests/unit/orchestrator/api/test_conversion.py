@@ -13,9 +13,9 @@ from parley.orchestrator.api.conversion import (
 )
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.formats.panel import V1
-from parley.orchestrator.log import index
+from parley.orchestrator.log import debate_record
+from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.log.envelope import create_event
-from parley.orchestrator.log.index import DebateRecord
 from parley.orchestrator.model.times import timestamp
 from parley.v1 import debate_pb2
 from parley.v1.agent_pb2 import Agent, SummarySettings
@@ -70,13 +70,13 @@ UNTIL = timestamp(START + timedelta(hours=1))
 @pytest.mark.parametrize(
     "status",
     [
-        index.PENDING,
-        index.RUNNING,
-        index.WAITING,
-        index.PAUSED,
-        index.COMPLETED,
-        index.FAILED,
-        index.CANCELLED,
+        debate_record.PENDING,
+        debate_record.RUNNING,
+        debate_record.WAITING,
+        debate_record.PAUSED,
+        debate_record.COMPLETED,
+        debate_record.FAILED,
+        debate_record.CANCELLED,
     ],
 )
 def test_every_state_has_its_number(status: str) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.log.index import DEBATES, DebateIndex, DebateRecord
+from parley.orchestrator.log.debate_record import DebateRecord
+from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
 from parley.storage.ports import Record

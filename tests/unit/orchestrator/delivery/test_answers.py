@@ -6,7 +6,8 @@ import pytest
 
 from parley.orchestrator.delivery.answers import RememberedAnswers
 from parley.orchestrator.delivery.news import MAX_ANSWER
-from parley.orchestrator.log.index import COMPLETED, DEBATES, DebateIndex
+from parley.orchestrator.log.debate_record import COMPLETED
+from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
 from tests.contract.test_waiting_debates import record

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from parley.orchestrator.engine.fairness import order_fairly
 from parley.orchestrator.log import index as index_module
-from parley.orchestrator.log.index import DEBATES, PENDING, DebateIndex, DebateRecord
+from parley.orchestrator.log.debate_record import PENDING, DebateRecord
+from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.storage.opening import open_store
 
 
