@@ -39,15 +39,27 @@ class Interrupts:
 
 @contextmanager
 def cancel_on_interrupt() -> Iterator[None]:
-    """On Ctrl-C, cancel the task that runs the block, so that it can restore the terminal, and raise KeyboardInterrupt."""
+    """On Ctrl-C, cancel the task that runs the block, so that it can restore the terminal, and raise KeyboardInterrupt.
+
+    It is raised too if the block has nothing left to wait for, and ends as if nothing had happened.
+    """
     task = asyncio.current_task()
     assert task is not None
-    before = signal.getsignal(signal.SIGINT)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+    loop = asyncio.get_running_loop()
+    is_interrupted = False
+
+    def interrupt(*_: object) -> None:
+        nonlocal is_interrupted
+        is_interrupted = True
+        loop.call_soon_threadsafe(task.cancel)  # it also wakes the loop
+
+    before = signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+        if not is_interrupted:
+            raise
     finally:
-        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, before)
+    if is_interrupted:
+        raise KeyboardInterrupt

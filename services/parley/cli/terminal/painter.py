@@ -169,6 +169,8 @@ class Painter:
 
 
 def _write(codes: str) -> None:
+    unwritten = codes.encode()
     with suppress(OSError):
         sys.stderr.flush()
-        os.write(2, codes.encode())
+        while unwritten:  # a signal ends a write to a full terminal before its end
+            unwritten = unwritten[os.write(2, unwritten) :]

@@ -121,3 +121,15 @@ def test_an_interrupt_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "SystemClock", Interrupted)
     monkeypatch.setattr(demo, "is_on_terminal", lambda: True)
     assert run(["demo"]) == 130
+
+
+class InterruptedWhileBusy(Pauses):
+    """A clock at which somebody presses Ctrl-C, and that has nothing to wait for afterwards."""
+
+    async def sleep(self, seconds: float) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_an_interrupt_is_not_lost_if_the_picture_ends_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "SystemClock", InterruptedWhileBusy)
+    assert run(["demo"]) == 130

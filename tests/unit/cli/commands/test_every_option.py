@@ -203,8 +203,8 @@ def ends_well(name: str, code: int, out: str, err: str) -> None:
         assert ("round 1/1" in err) == (name not in silent)
 
 
-def test_an_interrupt_amid_the_picture_gives_the_terminal_back(address: str, folder: Path) -> None:
-    with Terminal(command("demo", address), folder, XTERM) as terminal:
+def test_an_interrupt_amid_the_picture_gives_the_terminal_back(folder: Path) -> None:
+    with Terminal(["demo", "--speed", "1"], folder, XTERM) as terminal:
         terminal.wait_until(lambda _: terminal.screen.cursor.hidden)
         terminal.process.send_signal(signal.SIGINT)
         assert terminal.end() == 130, terminal.text
@@ -212,7 +212,6 @@ def test_an_interrupt_amid_the_picture_gives_the_terminal_back(address: str, fol
 
 
 # Python is started for each: its start is what is interrupted, and takes most of a second of the processor.
-# On a busy machine `demo` was seen twice with its cursor still hidden, and never on a quiet one: not yet explained.
 @pytest.mark.parametrize(
     "name",
     [
