@@ -52,6 +52,8 @@ _EMBED_BATCH: Final = 16
 _LOOKED_UP_AT_ONCE: Final = 100
 _COUNTED_AT_ONCE: Final = 200
 _COUNT_PAUSE_SECONDS: Final = 0.02
+_COUNT_PAUSES: Final = 9.0
+"""How much longer than it took to read a page the pause after it is: recalls that come meanwhile keep nine tenths of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,13 +310,16 @@ class Filler:
 
         It ends as soon as that is known: an index that was lost is filled at once, however many debates there are.
         """
+        loop = asyncio.get_running_loop()
         count = 0
+        began = loop.time()
         async for page in self._pages("", _COUNTED_AT_ONCE):
             count += len(page)
             if count > held:
                 return True
             if len(page) == _COUNTED_AT_ONCE:
-                await asyncio.sleep(_COUNT_PAUSE_SECONDS)
+                await asyncio.sleep(max(_COUNT_PAUSE_SECONDS, _COUNT_PAUSES * (loop.time() - began)))
+            began = loop.time()
         return False
 
     async def _pages(self, after: str, limit: int) -> AsyncIterator[Sequence[Document]]:
