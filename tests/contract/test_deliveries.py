@@ -135,7 +135,7 @@ async def test_a_secret_is_replaced_by_one_of_two(store: Store) -> None:
     assert found.hook.paused == "it answered 410"
     assert len(found.receiver(NOW).secrets) == 2
     assert await hooks.get("other", ONE) is None
-    assert [each.hook.id async for each in hooks.list_all()] == [ONE]
+    assert [each.hook async for each in hooks.list_subscribers()] == [ONE]
 
 
 async def test_news_stay_until_hooks_are_told_of_just_these(store: Store) -> None:

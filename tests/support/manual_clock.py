@@ -2,11 +2,11 @@
 
 import asyncio
 import heapq
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-__all__ = ["ManualClock"]
+__all__ = ["ManualClock", "advance_until"]
 
 _START = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -62,3 +62,12 @@ class ManualClock:
             while self.sleepers < count:
                 self._changed.clear()
                 await self._changed.wait()
+
+
+async def advance_until(clock: ManualClock, condition: Callable[[], bool], step: float = 1.0) -> None:
+    """Let the time go on in steps, each once two loops wait again, until something is so."""
+    async with asyncio.timeout(30):
+        while not condition():
+            await clock.sleeping(2)
+            clock.advance(step)
+            await asyncio.sleep(0.001)

@@ -40,7 +40,7 @@ from parley.v1.hook_pb2 import (
     WebhookTarget,
 )
 from tests.support.hook_stage import TENANT, HookStage, concluded, created
-from tests.support.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock, advance_until
 from tests.support.orchestration import until
 from tests.support.passing_log import PassingLog
 
@@ -485,15 +485,6 @@ async def test_secrets_are_replaced_without_a_gap(stage: HookStage, clock: Manua
         await hooks.rotate_secret(TENANT, hook.id, "two", "")
     clock.advance(DAY)
     assert stored.receiver(clock.now()).secrets == (second,)
-
-
-async def advance_until(clock: ManualClock, condition: Callable[[], bool], step: float = 1.0) -> None:
-    """Let the time go on in steps, each once the loops wait again, until something is so."""
-    async with asyncio.timeout(30):
-        while not condition():
-            await clock.sleeping(2)
-            clock.advance(step)
-            await asyncio.sleep(0.001)
 
 
 def _is(condition: Callable[[], bool]) -> Callable[[], Awaitable[bool]]:

@@ -13,9 +13,10 @@ from parley.orchestrator.api.requests import check_request_id
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.delivery.channels.channels import Channels
 from parley.orchestrator.delivery.deliveries import DEAD, DELIVERED, PENDING, StoredDelivery
-from parley.orchestrator.delivery.tenant_hooks import TenantHooks, is_secret
+from parley.orchestrator.delivery.tenant_hooks import TenantHooks
 from parley.orchestrator.links.tokens import LinkTokens
 from parley.orchestrator.model.times import timestamp
+from parley.orchestrator.outgoing.signing import is_secret
 from parley.runtime import audit
 from parley.runtime.identity.identity import current_identity, current_tenant
 from parley.runtime.validation import Violations

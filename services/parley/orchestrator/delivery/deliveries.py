@@ -149,8 +149,15 @@ class DeliveryStore:
 
     async def find_first(self, lane: str) -> StoredDelivery | None:
         """Return the delivery of a lane that has to be sent before the others; None if all have ended."""
-        found = await self._find({"lane": lane, "state": PENDING}, Order("place"), limit=1)
-        return found[0] if found else None
+        after = ""
+        while True:
+            where: Where = {"lane": lane, "state": PENDING, "place": Above(after)}
+            found = await self._documents.find(DELIVERIES, where, order=(Order("place"),), limit=1)
+            if not found:
+                return None
+            for each in _deliveries(found):
+                return each
+            after = str(found[0].fields["place"])  # one that cannot be read holds up none behind it
 
     async def find_oldest(self) -> StoredDelivery | None:
         """Return the pending delivery that was created first."""

@@ -13,8 +13,8 @@ from typing import Final
 
 from parley.orchestrator import metrics
 from parley.orchestrator.delivery.deliveries import DEAD, DELIVERED, DeliveryStore, StoredDelivery
-from parley.orchestrator.delivery.hooks import HookStore, StoredHook
-from parley.orchestrator.delivery.message import DeliveryError
+from parley.orchestrator.delivery.hooks import UNREADABLE, HookStore, StoredHook
+from parley.orchestrator.delivery.message import DeliveryError, Message
 from parley.orchestrator.delivery.news import NewsWriter
 from parley.orchestrator.delivery.sender import Sender
 from parley.orchestrator.delivery.subscribers import Subscribers
@@ -24,6 +24,7 @@ from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock, wait_or_timeout
 from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger
+from parley.runtime.unreadable import UnreadableError
 from parley.storage.ports import StorageError
 
 _BACKOFF: Final = Backoff(first=5.0, maximum=4 * 3600.0, factor=4.0, jitter=0.2)
@@ -163,7 +164,7 @@ class Dispatcher:
                 "store unavailable; a delivery is sent later", delivery=delivery.id, error=str(error)
             )
         except Exception:
-            # One delivery that cannot be read must not end the others. It is due again when its lease ends.
+            # One delivery must not end the others, whatever is wrong with it. It is due again when its lease ends.
             _logger.exception("a delivery failed; it is sent later", delivery=delivery.id)
         finally:
             self._count(delivery, -1)
@@ -181,29 +182,47 @@ class Dispatcher:
             return
         if first.tries != delivery.tries or not await self._deliveries.claim(first, now + _LEASE):
             return  # another replica sends it
-        stored = await self._find_hook(first)
+        await self._send(first, now)
+        await self._promote(first.lane)
+
+    async def _send(self, claimed: StoredDelivery, now: datetime) -> None:
+        """Send a delivery, and record what came of it."""
+        stored = None
         try:
-            message = await self._news.write(first) if stored is not None else None
+            stored = await self._find_hook(claimed)
+            message = await self._write(claimed) if stored is not None else None
             if stored is None or message is None:
-                await self._deliveries.delete(first.id)  # the hook is gone, or the debate
+                await self._deliveries.delete(claimed.id)  # the hook is gone, or the debate
             else:
                 _refuse_paused(stored)
                 await self._sender.send(stored.receiver(now), message)
-                await self._record_success(first)
+                await self._record_success(claimed)
         except DeliveryError as error:
-            assert stored is not None
-            await self._record_failure(first, stored, error)
-        await self._promote(first.lane)
+            await self._record_failure(claimed, stored, error)
 
     async def _find_hook(self, delivery: StoredDelivery) -> StoredHook | None:
-        return await self._hooks.get(delivery.tenant, delivery.hook)
+        """Return the hook of a delivery; None if it is gone. Raise DeliveryError if it cannot be read."""
+        try:
+            return await self._hooks.get(delivery.tenant, delivery.hook)
+        except UnreadableError:
+            raise DeliveryError(UNREADABLE, permanent=True) from None
+
+    async def _write(self, delivery: StoredDelivery) -> Message | None:
+        """Return what is sent for a delivery, as `NewsWriter.write` does; a fault of ours is a DeliveryError, which ends after a day."""
+        try:
+            return await self._news.write(delivery)
+        except (DeliveryError, StorageError):
+            raise
+        except Exception as error:
+            _logger.exception("a delivery could not be written", delivery=delivery.id)
+            raise DeliveryError(f"internal error: {type(error).__name__}") from error
 
     async def _record_success(self, delivery: StoredDelivery) -> None:
         metrics.count_delivery("delivered")
         await self._deliveries.record_end(delivery, DELIVERED, self._clock.now())
 
     async def _record_failure(
-        self, delivery: StoredDelivery, stored: StoredHook, error: DeliveryError
+        self, delivery: StoredDelivery, stored: StoredHook | None, error: DeliveryError
     ) -> None:
         now, text = self._clock.now(), to_line(str(error), _MAX_ERROR)
         pause = max(next(islice(_BACKOFF.pauses(), delivery.tries, None)), error.retry_after or 0.0)
@@ -211,7 +230,7 @@ class Dispatcher:
         is_dead = error.permanent or due > datetime.fromisoformat(delivery.since) + _TRIED_FOR
         metrics.count_delivery("dead" if is_dead else "failed")
         _logger.info("a delivery failed", delivery=delivery.id, hook=delivery.hook, dead=is_dead, error=text)
-        if error.permanent and not stored.hook.paused:
+        if error.permanent and stored is not None and not stored.hook.paused:
             await self._hooks.set_paused(delivery.hook, text)
         if is_dead:
             await self._deliveries.record_end(delivery, DEAD, now, text)

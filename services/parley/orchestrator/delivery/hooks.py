@@ -19,6 +19,7 @@ _MAX_SECRETS: Final = 4
 """Secrets that sign at a time: the new one, and those replaced within a day."""
 _PAGE_SIZE: Final = 1000
 _KIND: Final = "hook"
+UNREADABLE: Final = "the hook's record in the store cannot be read; delete the hook and create it anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class StoredHook:
     @property
     def since(self) -> str:
         """When it was created: what is recorded earlier is not for it."""
-        return self.created.partition("/")[0]
+        return _time_of(self.created)
 
     def receiver(self, now: datetime) -> Receiver:
         """Return what a channel needs of it now."""
@@ -63,6 +64,15 @@ class StoredHook:
         old = [replace(each, until=each.until or until) for each in self.secrets]
         kept = [each for each in old if each.until > present]
         return replace(self, secrets=(Secret(text), *kept)[:_MAX_SECRETS], request_id=request_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """That there is a hook, and since when (ISO 8601, UTC, microseconds)."""
+
+    hook: str
+    tenant: str
+    since: str
 
 
 class HookStore:
@@ -90,20 +100,25 @@ class HookStore:
             return None
         return read_or_raise(found, _hook, _KIND, _key)
 
+    async def has(self, tenant: str, hook_id: str) -> bool:
+        """Return whether a tenant has a hook with this id, also one that cannot be read."""
+        found = await self._documents.get(HOOKS, hook_id)
+        return found is not None and found.fields.get("tenant") == tenant
+
     async def list_page(self, tenant: str, after: str = "", limit: int = _PAGE_SIZE) -> Sequence[StoredHook]:
         """Return up to `limit` hooks of a tenant, oldest first, created after `after` (as `StoredHook.created`)."""
         where: Where = {"tenant": tenant, "made": Above(after)}
         found = await self._documents.find(HOOKS, where, order=(Order("made"),), limit=limit)
         return list(skip_unreadable(found, _hook, _KIND, _key))
 
-    async def list_all(self) -> AsyncIterator[StoredHook]:
-        """Yield the hooks of all tenants, oldest first."""
+    async def list_subscribers(self) -> AsyncIterator[Subscriber]:
+        """Yield the hooks of all tenants, oldest first; also one that cannot be read: its deliveries have to end."""
         after = ""
         while True:
             where: Where = {"made": Above(after)}
             found = await self._documents.find(HOOKS, where, order=(Order("made"),), limit=_PAGE_SIZE)
-            for each in skip_unreadable(found, _hook, _KIND, _key):
-                yield each
+            for each in found:
+                yield Subscriber(each.key, str(each.fields.get("tenant")), _time_of(str(each.fields["made"])))
             if len(found) < _PAGE_SIZE:
                 return
             after = str(found[-1].fields["made"])
@@ -120,6 +135,10 @@ class HookStore:
     async def delete(self, hook_id: str) -> None:
         """Delete a hook."""
         await self._documents.delete(HOOKS, hook_id)
+
+
+def _time_of(created: str) -> str:
+    return created.partition("/")[0]
 
 
 def _secret_fields(stored: StoredHook) -> Fields:

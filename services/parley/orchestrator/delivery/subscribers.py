@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from parley.orchestrator.delivery.hooks import HookStore, StoredHook
+from parley.orchestrator.delivery.hooks import HookStore, Subscriber
 from parley.runtime.clock import Clock
 
 _KNOWN_FOR_SECONDS: Final = 15.0
@@ -16,7 +16,7 @@ class Subscribers:
     def __init__(self, store: HookStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._hooks: Mapping[str, Sequence[StoredHook]] = {}
+        self._hooks: Mapping[str, Sequence[Subscriber]] = {}
         self._read_at = -_KNOWN_FOR_SECONDS
         self._turn = asyncio.Lock()
 
@@ -30,7 +30,7 @@ class Subscribers:
 
     def hook_ids(self) -> Iterator[str]:
         """Yield the ids of all hooks."""
-        return (each.hook.id for hooks in self._hooks.values() for each in hooks)
+        return (each.hook for hooks in self._hooks.values() for each in hooks)
 
     def forget(self) -> None:
         """Read the hooks anew at the next `refresh`: one was created or deleted here."""
@@ -42,7 +42,7 @@ class Subscribers:
             now = self._clock.monotonic()
             if now < self._read_at + _KNOWN_FOR_SECONDS:
                 return
-            found: dict[str, list[StoredHook]] = {}
-            async for each in self._store.list_all():
+            found: dict[str, list[Subscriber]] = {}
+            async for each in self._store.list_subscribers():
                 found.setdefault(each.tenant, []).append(each)
             self._hooks, self._read_at = found, now

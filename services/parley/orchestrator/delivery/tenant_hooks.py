@@ -1,7 +1,5 @@
 """The hooks of a tenant, which its administrators create, list, test and delete by RPC."""
 
-import base64
-import binascii
 import hashlib
 import secrets
 from collections.abc import Callable, Sequence
@@ -12,20 +10,20 @@ from typing import Final
 import grpc
 
 from parley.orchestrator.delivery.deliveries import DeliveryStore, StoredDelivery
-from parley.orchestrator.delivery.hooks import SECRET_OVERLAP, HookStore, Secret, StoredHook
+from parley.orchestrator.delivery.hooks import SECRET_OVERLAP, UNREADABLE, HookStore, Secret, StoredHook
 from parley.orchestrator.delivery.message import DeliveryError
 from parley.orchestrator.delivery.news import write_test
 from parley.orchestrator.delivery.sender import Sender
 from parley.orchestrator.model.times import time_text, timestamp
+from parley.orchestrator.outgoing.signing import create_secret
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, failed_precondition, not_found, resource_exhausted
+from parley.runtime.unreadable import UnreadableError
 from parley.storage.ports import DuplicateError
 from parley.v1.hook_pb2 import CreateHookRequest, Hook
 
 MAX_HOOKS: Final = 50
 """Hooks of one tenant."""
-_PREFIX: Final = "whsec_"
-_SECRET_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +71,27 @@ class TenantHooks:
         return hook, secret
 
     async def get(self, tenant: str, hook_id: str) -> StoredHook:
-        """Return a hook. Raise ParleyError if the tenant has none with this id."""
-        stored = await self.store.get(tenant, hook_id)
+        """Return a hook. Raise ParleyError if the tenant has none with this id, or it cannot be read."""
+        try:
+            stored = await self.store.get(tenant, hook_id)
+        except UnreadableError:
+            raise ParleyError(grpc.StatusCode.DATA_LOSS, "HOOK_UNREADABLE", UNREADABLE) from None
         if stored is None:
             raise not_found("hook", hook_id)
         return stored
 
     async def has(self, tenant: str, hook_id: str) -> bool:
         """Return whether a tenant has a hook with this id."""
-        return await self.store.get(tenant, hook_id) is not None
+        return await self.store.has(tenant, hook_id)
 
     async def list_page(self, tenant: str, after: str, limit: int) -> Sequence[StoredHook]:
         """Return hooks of a tenant created after `after`, oldest first."""
         return await self.store.list_page(tenant, after, limit)
 
     async def delete(self, tenant: str, hook_id: str) -> None:
-        """Delete a hook with its deliveries. Raise ParleyError if the tenant has none with this id."""
-        await self.get(tenant, hook_id)
+        """Delete a hook with its deliveries, also one that cannot be read. Raise ParleyError if the tenant has none with this id."""
+        if not await self.has(tenant, hook_id):
+            raise not_found("hook", hook_id)
         # The hook last: as long as it is there, the caller can ask again.
         await self.deliveries.delete_for_hook(tenant, hook_id)
         await self.store.delete(hook_id)
@@ -147,21 +149,6 @@ class TenantHooks:
 def is_signed(hook: Hook) -> bool:
     """Return whether a secret signs what is sent to a hook."""
     return hook.target.WhichOneof("target") == "webhook"
-
-
-def create_secret() -> str:
-    """Return a new secret, in the form of Standard Webhooks."""
-    return _PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
-
-
-def is_secret(text: str) -> bool:
-    """Return whether a text is a secret in the form of Standard Webhooks: 24 to 64 bytes."""
-    if not text.startswith(_PREFIX):
-        return False
-    try:
-        return 24 <= len(base64.b64decode(text.removeprefix(_PREFIX), validate=True)) <= 64
-    except (binascii.Error, ValueError):
-        return False
 
 
 def _exists_error(reason: str, message: str, hook_id: str) -> ParleyError:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 
 from parley.orchestrator.delivery.channels.post import post
-from parley.orchestrator.delivery.message import Message
+from parley.orchestrator.delivery.message import DeliveryError, Message
 from parley.orchestrator.outgoing.sender import GuardedSender
-from parley.orchestrator.outgoing.signing import sign
+from parley.orchestrator.outgoing.signing import is_secret, sign
 from parley.runtime.clock import Clock
 
 
@@ -24,8 +24,12 @@ class WebhookChannel:
 
     async def send(self, message: Message) -> None:
         """Send a message. Raise DeliveryError if the receiver may not have it."""
+        secrets = tuple(filter(is_secret, self.secrets))
+        if not secrets:
+            why = "the hook's secret in the store is damaged; make a new one with `hooks rotate`, then test the hook"
+            raise DeliveryError(why, permanent=True)
         headers = {
             "Content-Type": "application/cloudevents+json; charset=utf-8",
-            **sign(self.secrets, message.id, self.clock.now(), message.body),
+            **sign(secrets, message.id, self.clock.now(), message.body),
         }
         await post(self.sender, self.clock, self.url, message.body, headers)

@@ -49,6 +49,24 @@ async def test_a_receiver_verifies_a_webhook_with_either_secret_while_one_is_rep
         Webhook(new).verify(body, {**headers, "webhook-id": "dlv-2"})
 
 
+async def test_a_damaged_secret_signs_nothing_and_one_that_replaces_it_does() -> None:
+    whole = new_secret()
+    seen: list[dict[str, str]] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        seen.append(dict(request.headers))
+        return web.Response(status=204)
+
+    async with web_server(handle, method="POST") as url:
+        with pytest.raises(DeliveryError, match="make a new one with `hooks rotate`") as refused:
+            await deliver(f"{url}hooks", "whsec_dama")
+        assert refused.value.permanent
+        await deliver(f"{url}hooks", whole, "whsec_dama")
+    (headers,) = seen
+    assert len(headers["webhook-signature"].split()) == 1
+    assert Webhook(whole).verify(BODY, headers)
+
+
 @pytest.mark.parametrize(
     ("status", "headers", "told", "retry_after", "permanent"),
     [

@@ -1,0 +1,121 @@
+"""Deliveries whose hook, record or debate cannot be read: each ends with a reason, and what comes after it is sent."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from parley.orchestrator.delivery.deliveries import DEAD, DELIVERED, DELIVERIES, create_delivery
+from parley.orchestrator.delivery.hooks import HOOKS
+from parley.orchestrator.delivery.message import Message
+from parley.orchestrator.delivery.news import NewsWriter
+from parley.runtime.errors import ParleyError
+from parley.storage.opening import open_store
+from parley.v1.event_pb2 import CheckpointOpened
+from parley.v1.hook_pb2 import HOOK_EVENT_CONCLUDED, HOOK_EVENT_WAITING
+from tests.support.hook_stage import TENANT, HookStage, concluded
+from tests.support.manual_clock import ManualClock, advance_until
+
+HALF_AN_HOUR = 1800.0
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def stage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[HookStage]:
+    async with open_store(f"sqlite:///{tmp_path}", "orchestrator", poll_interval=0.02) as store:
+        made = HookStage(store, clock)
+        await made.prepare()
+        yield made
+
+
+async def damage(stage: HookStage, hook: str, **fields: Any) -> None:
+    """Make the record of a hook such that nobody can read it."""
+    assert await stage.store.documents.update(HOOKS, hook, fields or {"hook": "no base64"})
+
+
+async def add_two(stage: HookStage, hook: str) -> None:
+    """Create the two deliveries of a debate to a hook."""
+    await stage.add_debate("one", CheckpointOpened(), concluded())
+    for sequence, kind in ((2, HOOK_EVENT_WAITING), (3, HOOK_EVENT_CONCLUDED)):
+        await stage.deliveries.add(create_delivery(TENANT, "one", hook, kind, sequence, stage.clock.now()))
+
+
+@pytest.mark.parametrize("others", [True, False], ids=["among others", "alone"])
+async def test_deliveries_of_a_hook_that_cannot_be_read_are_dead_letters(
+    stage: HookStage, *, others: bool
+) -> None:
+    damaged = await stage.add_hook(HOOK_EVENT_WAITING, HOOK_EVENT_CONCLUDED)
+    other = await stage.add_hook() if others else ""
+    await add_two(stage, damaged)
+    await damage(stage, damaged)
+    async with stage.running():
+        found = await stage.comes_to(DEAD, 2)
+        if others:
+            await stage.got_by(other, 1)
+    assert {each.hook for each in found} == {damaged}
+    assert {(each.tries, each.error) for each in found} == {
+        (1, "the hook's record in the store cannot be read; delete the hook and create it anew")
+    }
+    assert not stage.got[damaged]
+
+
+async def test_a_hook_that_cannot_be_read_is_deleted_and_said_to_be_unreadable(stage: HookStage) -> None:
+    damaged = await stage.add_hook(HOOK_EVENT_WAITING, HOOK_EVENT_CONCLUDED)
+    await add_two(stage, damaged)
+    await damage(stage, damaged)
+    hooks = stage.replica().hooks
+    with pytest.raises(ParleyError, match="cannot be read; delete the hook") as refused:
+        await hooks.test(TENANT, damaged)
+    assert refused.value.code is grpc.StatusCode.DATA_LOSS
+    assert await hooks.has(TENANT, damaged)
+    assert not await hooks.has("other", damaged)
+    await hooks.delete(TENANT, damaged)
+    assert not await hooks.has(TENANT, damaged)
+    assert not await stage.deliveries.list_page(TENANT, "", 10)
+    with pytest.raises(ParleyError, match=damaged):
+        await hooks.delete(TENANT, damaged)
+
+
+async def test_a_delivery_that_cannot_be_read_holds_up_none_of_its_debate(stage: HookStage) -> None:
+    hook = await stage.add_hook(HOOK_EVENT_WAITING, HOOK_EVENT_CONCLUDED)
+    await add_two(stage, hook)
+    first = (await stage.deliveries.list_page(TENANT, "", 10, hook=hook))[-1]
+    head = await stage.deliveries.find_first(first.lane)
+    assert head is not None
+    await stage.store.documents.delete(DELIVERIES, head.id)
+    record = {"tenant": TENANT, "hook": hook, "lane": head.lane, "place": head.place, "state": "pending"}
+    await stage.store.documents.insert(DELIVERIES, head.id, {**record, "due": head.due, "made": head.made})
+    async with stage.running():
+        [message] = await stage.got_by(hook, 1)
+        [delivered] = await stage.comes_to(DELIVERED)
+    assert message.event == HOOK_EVENT_CONCLUDED
+    assert delivered.id != head.id
+
+
+async def test_what_can_never_be_written_is_tried_for_a_day_and_holds_up_no_other_debate(
+    stage: HookStage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = NewsWriter.write
+
+    async def fail(writer: NewsWriter, delivery: Any) -> Message | None:
+        if delivery.debate == "bad":
+            raise KeyError("a fault of ours")
+        return await write(writer, delivery)
+
+    monkeypatch.setattr(NewsWriter, "write", fail)
+    hook = await stage.add_hook()
+    async with stage.running():
+        await stage.add_debate("bad", concluded())
+        await stage.add_debate("good", concluded())
+        [message] = await stage.got_by(hook, 1)
+        await advance_until(clock, lambda: clock.monotonic() > 25 * 3600, step=600)
+        [dead] = await stage.comes_to(DEAD)
+    assert message.debate == "good"
+    assert (dead.debate, dead.error) == ("bad", "internal error: KeyError")
+    assert dead.tries >= 8
