@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, Self
 
@@ -13,22 +13,37 @@ from parley.cli.terminal.painter import Painter
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+@contextmanager
+def handle_signals(handlers: Mapping[signal.Signals, Callable[[], object]]) -> Iterator[None]:
+    """Call handlers on the event loop while the block runs; afterwards each signal does what it did before."""
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in handlers}
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
+    try:
+        yield
+    finally:
+        for number in handlers:
+            loop.remove_signal_handler(number)
+            # asyncio leaves Python's own handler of Ctrl-C: an error anywhere, and a traceback if it comes while Python ends.
+            signal.signal(number, before[number])
+
+
 class Interrupts:
     """Ctrl-C, SIGTERM or SIGHUP: the first sets an event, the second exits at once."""
 
     def __init__(self) -> None:
         self.first = asyncio.Event()
         # `nohup` ignores SIGHUP, and that must stay so.
-        self._signals = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+        signals = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+        self._handling = handle_signals(dict.fromkeys(signals, self._interrupt))
 
     def __enter__(self) -> Self:
-        for number in self._signals:
-            asyncio.get_running_loop().add_signal_handler(number, self._interrupt)
+        self._handling.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number in self._signals:
-            asyncio.get_running_loop().remove_signal_handler(number)
+        self._handling.__exit__(None, None, None)
 
     def _interrupt(self) -> None:
         if self.first.is_set():

@@ -5,6 +5,7 @@ import dataclasses
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from parley.cli.command_name import command_name
 from parley.cli.commands.connection import announce_slow_start
 from parley.cli.commands.console import create_login_link
+from parley.cli.commands.interrupts import handle_signals
 from parley.cli.commands.models import report_models
 from parley.cli.errors import CONFIGURATION, INVALID_ARGUMENTS, CommandError
 from parley.cli.input.config_file import find_config, read_found_config
@@ -46,11 +48,12 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
         log_to_stderr=True,
     )
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    loop.add_signal_handler(signal.SIGHUP, lambda: None)  # the system outlives the terminal that started it
+    handlers: dict[signal.Signals, Callable[[], object]] = dict.fromkeys(
+        (signal.SIGINT, signal.SIGTERM), stop.set
+    )
+    handlers[signal.SIGHUP] = lambda: None  # the system outlives the terminal that started it
     async with AsyncExitStack() as stack:
+        stack.enter_context(handle_signals(handlers))
         with announce_slow_start():
             system = await _start(stack, options)
         if not system.own:

@@ -196,3 +196,19 @@ def test_who_has_hang_ups_ignored_is_not_stopped_by_one(
     finally:
         signal.signal(signal.SIGHUP, before)
     assert capsys.readouterr().out == ANSWER
+
+
+def test_after_the_debate_a_signal_does_what_it_did_before(orchestrator: ScriptedOrchestrator) -> None:
+    """Python's own handler of Ctrl-C would print a traceback while Python ends."""
+
+    def handle(*_: object) -> None:
+        pass
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {each: signal.signal(each, handle) for each in numbers}
+    try:
+        assert run(["debate", "Which?", "--server", orchestrator.address]) == 0
+        assert [signal.getsignal(each) for each in numbers] == [handle] * 3
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
