@@ -8,12 +8,15 @@ from pathlib import Path
 import grpc
 import pytest
 
+from parley.orchestrator.peers.services import Memory
+from parley.runtime.channel import ChannelSettings, channel
 from parley.runtime.errors import ParleyError, from_rpc_error
 from parley.runtime.identity.guard import Credentials, Guard
 from parley.runtime.identity.identity import Identity
-from parley.runtime.identity.service_tokens import ServiceTokens
+from parley.runtime.identity.service_tokens import ServiceSigner, ServiceTokens
+from parley.runtime.labels import label_scope
 from parley.storage.opening import open_store
-from parley.v1 import debate_pb2, gateway_pb2, orchestrator_pb2
+from parley.v1 import debate_pb2, gateway_pb2, memory_pb2, orchestrator_pb2
 from parley.v1.access_pb2 import ACCESS_ROLE_ADMIN
 from parley.v1.event_pb2 import Event
 from parley.v1.panel_pb2 import PanelSettings
@@ -114,6 +117,26 @@ async def test_while_a_secret_is_replaced_a_debate_waits_and_no_step_fails(
         log = await events(orchestrator, debate, headers)
     assert log[-1].HasField("closed")
     assert not any(each.HasField("step_failed") for each in log)
+
+
+async def test_a_service_that_knows_another_secret_for_a_moment_costs_no_step(
+    gateway: ScriptedGateway,
+) -> None:
+    known = Known()
+    known.secret = "another" * 5
+    settings = ChannelSettings(headers=ServiceSigner("orchestrator", lambda: (SECRET.encode(),)).headers)
+    async with (
+        asyncio.timeout(WITHIN),
+        gateway.served(guard=Guard(known)) as server,
+        channel(server.address, settings) as connection,
+        asyncio.TaskGroup() as tasks,
+    ):
+        with label_scope(tenant="acme"):
+            listing = Memory(connection).list_patterns(memory_pb2.ListPatternsRequest(text="Kafka?"))
+            asked = tasks.create_task(listing)
+        await known.unknown.acquire()
+        known.secret = SECRET
+        assert not (await asked).patterns
 
 
 async def test_while_a_secret_is_replaced_ratings_and_memory_are_told_later(

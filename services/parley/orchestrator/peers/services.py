@@ -109,9 +109,12 @@ async def _await_write(service: str, answer: Awaitable[T]) -> T:
 
 
 def _is_restarting(error: BaseException) -> bool:
-    """Return whether a retry soon may succeed: with a service that is up but slow it would not."""
+    """Return whether a retry soon may succeed: with a service that is up but slow it would not.
+
+    A service that does not know our secret may get it at any moment, if the secret is being replaced.
+    """
     return isinstance(error, grpc.aio.AioRpcError) and (
-        is_transport(error) or error.code() == grpc.StatusCode.UNAVAILABLE
+        is_transport(error) or error.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED}
     )
 
 
