@@ -294,18 +294,6 @@ def test_up_runs_the_whole_system_until_stopped(tmp_path: Path) -> None:
     assert signed_in.status == 204
 
 
-def test_up_names_the_option_where_a_port_is_taken(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        ended = Command(["up", "--port", str(port - 1)], tmp_path, {"PARLEY_LOCAL_MODEL": "off"}).end()
-    assert ended.code == 4
-    assert ended.err[-1] == (
-        f"parley: cannot listen on 127.0.0.1:{port}: Address already in use; choose six other ports with --port"
-    )
-
-
 def _find_six_free_ports() -> int:
     """Return the first of six ports in a row that are free, below those that the system hands out."""
     for first in range(10_000 + os.getpid() % 1_000 * 10, 32_000, 10):
@@ -314,6 +302,16 @@ def _find_six_free_ports() -> int:
                 sockets.enter_context(socket.create_server(("127.0.0.1", port)))
             return first
     raise AssertionError("there are no six free ports in a row")
+
+
+def test_up_names_the_option_where_a_port_is_taken(tmp_path: Path) -> None:
+    edge = _find_six_free_ports()
+    with socket.create_server(("127.0.0.1", edge + 2)):
+        ended = Command(["up", "--port", str(edge + 1)], tmp_path, {"PARLEY_LOCAL_MODEL": "off"}).end()
+    assert ended.code == 4
+    assert ended.err[-1] == (
+        f"parley: cannot listen on 127.0.0.1:{edge + 2}: Address already in use; choose six other ports with --port"
+    )
 
 
 def test_up_takes_five_ports_from_the_one_it_is_given_and_the_one_before_for_the_edge(tmp_path: Path) -> None:
