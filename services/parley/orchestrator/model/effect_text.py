@@ -34,7 +34,8 @@ def effect_lines(
 ) -> list[str]:
     """Return what a debate added to its first drafts, a sentence or two an item.
 
-    The positions come first, whole; after that they are quoted by how they begin.
+    The positions come first, whole; after that they are quoted by how they begin. How the decision compares with the first
+    drafts, and how sure it is, is part of the verdict, which stands above.
 
     Args:
         calls: Calls that it made.
@@ -43,8 +44,6 @@ def effect_lines(
     return [
         *_describe_positions(effect, name),
         *_describe_changes(effect, name, name_issue),
-        *filter(None, [describe_comparison(effect), _describe_confidence_once(effect)]),
-        *_describe_word(effect.confidence),
         *_describe_families(effect),
         _describe_calls(calls, max_calls),
     ]
@@ -70,13 +69,6 @@ def describe_confidence(confidence: DecisionConfidence) -> str:
     if confidence.unknown and not confidence.votes:
         return f"No share of votes can be given: {confidence.unknown}."
     return f"For the decision: {votes}{against}." if votes else ""
-
-
-def _describe_confidence_once(effect: DebateEffect) -> str:
-    """Return how sure the decision is; empty where the line about positions has said why that cannot be told."""
-    is_said = bool(effect.first_vote_unknown) and effect.first_vote_unknown == effect.last_vote_unknown
-    has_figures = effect.confidence.HasField("percent") or effect.confidence.votes
-    return "" if is_said and not has_figures else describe_confidence(effect.confidence)
 
 
 def describe_comparison(effect: DebateEffect) -> str:
@@ -184,11 +176,6 @@ def _describe_changes(effect: DebateEffect, name: Name, name_issue: NameIssue | 
 def _quote(position: TakenPosition) -> str:
     text = position.text.rstrip(".")
     return f"“{text}”" if len(text) <= _MAX_QUOTE else f"“{text[:_MAX_QUOTE].rsplit(' ', 1)[0]} …”"
-
-
-def _describe_word(confidence: DecisionConfidence) -> Iterator[str]:
-    if confidence.judge_word:
-        yield f"The judge's own word on how sure it is: {confidence.judge_word}; it does not count here."
 
 
 def _describe_families(effect: DebateEffect) -> Iterator[str]:
