@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import yaml
 
-from parley.convergence.agreement import Agreements, Relation, pair_relation
+from parley.convergence.agreement import Agreements, pair_relation
 from parley.convergence.models import MiniLm
+from parley.convergence.rounds import IS_SAME
 from parley.memory.approvals import APPROVALS
 from parley.memory.changes import CHANGES, SETTLEMENTS
 from parley.memory.embedding import Embedding, EmbeddingClient
@@ -26,7 +27,6 @@ __all__ = ["Figures", "measure"]
 _DATA: Final = Path("tests/data/memory")
 _SAME_MATTER: Final = frozenset({"same", "refinement", "condition-met"})
 """The near misses that are on the matter of the earlier stand."""
-_KEPT: Final = {Relation.SAME: True, Relation.APART: False, Relation.UNSURE: None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class _Reader(StandReader):
     def __init__(self, agreements: Agreements) -> None:
         self._agreements = agreements
 
-    async def read(self, _question: str, one: str, other: str) -> bool | None:
-        (probability,) = await self._agreements.probabilities([(one, other)])
-        return _KEPT[pair_relation((one, other), probability)]
+    async def read(self, pairs: Sequence[tuple[str, str]]) -> list[bool | None]:
+        probabilities = await self._agreements.probabilities(pairs)
+        return [IS_SAME[pair_relation(*each)] for each in zip(pairs, probabilities, strict=True)]
 
 
 async def measure(half: str, agreements: Agreements, *, matter_is_named: bool) -> Figures:

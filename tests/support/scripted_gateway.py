@@ -551,6 +551,12 @@ class _Convergence(convergence_pb2_grpc.ConvergenceServiceServicer):
         )
         return convergence_pb2.GroupPositionsResponse(groups=[group], majority=True)
 
+    async def ComparePositions(  # noqa: N802
+        self, request: convergence_pb2.ComparePositionsRequest, _context: object
+    ) -> convergence_pb2.ComparePositionsResponse:
+        unknown = convergence_pb2.ComparedPair()
+        return convergence_pb2.ComparePositionsResponse(pairs=[unknown] * len(request.pairs))
+
     async def FindSupport(  # noqa: N802
         self,
         request: convergence_pb2.FindSupportRequest,

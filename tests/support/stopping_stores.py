@@ -17,7 +17,7 @@ class StoppedError(BaseException):
 
 @dataclass
 class Writes:
-    """The writes to several stores, in order. One that is past the limit stops its caller, before it or right after.
+    """The writes to several stores, in order. The one past the limit stops its caller, before it or right after; no other one begins then.
 
     Attributes:
         limit: How many writes there may be; none: any number.
@@ -27,9 +27,13 @@ class Writes:
     limit: int | None = None
     lost: bool = True
     made: list[str] = field(default_factory=list)
+    _begun: int = 0
 
     async def make(self, name: str, write: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
-        stops = self.limit is not None and len(self.made) >= self.limit
+        if self.limit is not None and self._begun > self.limit:
+            raise StoppedError(name)
+        self._begun += 1
+        stops = self.limit is not None and self._begun > self.limit
         if stops and self.lost:
             raise StoppedError(name)
         done = await write(*args, **kwargs)

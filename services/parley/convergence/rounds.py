@@ -19,8 +19,8 @@ Settled = Mapping[Pair, bool]
 """Pairs of positions, by their words, and whether it was decided that they are the same answer."""
 _Probabilities = Mapping[Pair, float | None]
 """The probability that two positions are one answer."""
-_KEPT: Final = {Relation.SAME: True, Relation.APART: False, Relation.UNSURE: None}
-"""Whether a position was kept, by its relation to the earlier one."""
+IS_SAME: Final = {Relation.SAME: True, Relation.APART: False, Relation.UNSURE: None}
+"""Whether two positions are the same answer, by their relation; so whether a position was kept."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(*_#-])|\n+")
 _MARKUP: Final = re.compile(r"^[\s#>*_\-•\d.)]*|[*_`]+")
 _FENCED: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -45,6 +45,11 @@ class Rounds:
         reading = _reading(agent_positions, await self._probabilities(_pairs(agent_positions)), settled or {})
         return group(reading), reading
 
+    async def compare(self, pairs: Sequence[Pair]) -> list[Relation]:
+        """Return the relation of each pair, in their order."""
+        probabilities = await self._probabilities(pairs)
+        return [pair_relation(each, probabilities[each]) for each in pairs]
+
     async def assess(
         self,
         question: str,
@@ -68,7 +73,7 @@ class Rounds:
         present = Round(_reading(agent_positions, probabilities, settled), *vectors)
         before = Round(_reading(previous, probabilities, settled), *vectors_before) if previous else None
         kept = {
-            agent: _KEPT[_relation(move, probabilities[move], settled)]
+            agent: IS_SAME[_relation(move, probabilities[move], settled)]
             for agent, move in _moves(agent_positions, previous).items()
         }
         return await asyncio.to_thread(assess, present, before, kept, critics, thresholds)

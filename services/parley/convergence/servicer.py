@@ -11,7 +11,7 @@ from parley.convergence.agreement import Agreements, Pair, Relation, words_key
 from parley.convergence.assessment import Critic, Thresholds, Verdict
 from parley.convergence.embeddings import Embeddings
 from parley.convergence.grouping import Reading
-from parley.convergence.rounds import Rounds
+from parley.convergence.rounds import IS_SAME, Rounds
 from parley.convergence.support import SupportModel
 from parley.runtime.errors import failed_precondition
 from parley.runtime.validation import Violations
@@ -23,6 +23,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 _MAX_CHARACTERS: Final = 100_000
 _MAX_POSITION: Final = 2_000
 _MAX_AGENTS: Final = 32
+_MAX_PAIRS: Final = 512
 _MAX_CLAIMS: Final = 12
 _MAX_TEXTS: Final = 100
 _IN_FLIGHT: Final = 32
@@ -138,6 +139,16 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
             unsure=_unsure_pairs(reading),
         )
 
+    async def ComparePositions(  # noqa: N802
+        self, request: pb.ComparePositionsRequest, _context: Context
+    ) -> pb.ComparePositionsResponse:
+        """Compare pairs of positions."""
+        _check_compare(request)
+        relations = await self._rounds.compare(
+            [(each.position, each.other_position) for each in request.pairs]
+        )
+        return pb.ComparePositionsResponse(pairs=[pb.ComparedPair(same=IS_SAME[each]) for each in relations])
+
     async def FindSupport(  # noqa: N802
         self, request: pb.FindSupportRequest, _context: Context
     ) -> pb.FindSupportResponse:
@@ -236,6 +247,23 @@ def _check_group(request: pb.GroupPositionsRequest) -> None:
     violations.check_text("question", request.question, max_characters=_MAX_CHARACTERS)
     _check_stands(violations, "positions", request.positions, minimum=1)
     _check_settled(violations, request)
+    violations.refuse()
+
+
+def _check_compare(request: pb.ComparePositionsRequest) -> None:
+    violations = Violations()
+    count = len(request.pairs)
+    violations.check(
+        that=0 < count <= _MAX_PAIRS, field="pairs", otherwise=f"has {count}, 1 to {_MAX_PAIRS} are allowed"
+    )
+    for place, each in enumerate(request.pairs):
+        for name in ("position", "other_position"):
+            length = len(getattr(each, name))
+            violations.check(
+                that=length <= _MAX_POSITION,
+                field=f"pairs[{place}].{name}",
+                otherwise=f"has {length} characters, at most {_MAX_POSITION} are allowed",
+            )
     violations.refuse()
 
 

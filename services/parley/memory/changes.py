@@ -13,7 +13,7 @@ from typing import Any, Final
 from parley.memory.approvals import Approvals
 from parley.memory.debate import document_key
 from parley.memory.stands import POSITIONS, Stand, read_stands
-from parley.memory.writing import put_document
+from parley.memory.writing import put_document, write_together
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
     Collection,
@@ -93,17 +93,12 @@ class Changes:
     async def write(self, judged: Sequence[tuple[Stand, Stand, pb.FlipOutcome.ValueType]]) -> None:
         """Write how stands stand to earlier ones: of each the earlier and the later one. What is gone meanwhile is left out."""
         changes = [Change(later.key, earlier.key, outcome) for earlier, later, outcome in judged]
-        for change, (earlier, later, outcome) in zip(changes, judged, strict=True):
-            fields: Fields = {
-                "later": later.key,
-                "earlier": earlier.key,
-                "later_debate": later.debate_key,
-                "earlier_debate": earlier.debate_key,
-                "tenant": later.tenant,
-                "place": later.place,
-                "outcome": int(outcome),
-            }
-            await put_document(self._documents, CHANGES, change.key, fields)
+        await write_together(
+            *(
+                put_document(self._documents, CHANGES, change.key, _to_fields(*each))
+                for change, each in zip(changes, judged, strict=True)
+            )
+        )
         for key in sorted({each.later for each in changes if _is_flip(each)}):
             await self._documents.update(POSITIONS, key, {"flipped": True}, {"flipped": False})
         there = await self._load_stands({key for each in changes for key in (each.earlier, each.later)})
@@ -196,6 +191,18 @@ class Changes:
         await self._documents.delete(CHANGES, key)
         for each in await self._documents.find(SETTLEMENTS, {"change": key}, limit=_MANY):
             await self._documents.delete(SETTLEMENTS, each.key)
+
+
+def _to_fields(earlier: Stand, later: Stand, outcome: int) -> Fields:
+    return {
+        "later": later.key,
+        "earlier": earlier.key,
+        "later_debate": later.debate_key,
+        "earlier_debate": earlier.debate_key,
+        "tenant": later.tenant,
+        "place": later.place,
+        "outcome": int(outcome),
+    }
 
 
 def _is_flip(change: Change) -> bool:

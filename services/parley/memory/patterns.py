@@ -9,6 +9,7 @@ import hashlib
 import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from parley.memory.debate import debate_of, document_key, storage_key
@@ -27,6 +28,7 @@ from parley.memory.issue_kinds import (
     to_pattern,
 )
 from parley.memory.stored_vectors import decode_vector, find_likeness, to_vector
+from parley.memory.writing import write_together
 from parley.runtime.page_tokens import Place
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
@@ -64,9 +66,19 @@ class Patterns:
         """Count a debate's issues in the patterns of its domain."""
         if not record.issues:
             return
-        for part in await self._contribute(tenant, record):
-            await self._add(tenant, record.debate.domain, record.debate.debate_id, part)
-        await self._make_room(tenant)
+        debate = record.debate
+        known = await self._list(tenant)
+        seen = {each.key: each for each in known}
+        parts = await self._contribute(tenant, record, known)
+        counted = {_pattern_key(tenant, each["pattern"]): each for each in parts}
+        await write_together(
+            *(
+                self._add(key, tenant, debate.domain, debate.debate_id, each, seen.get(key))
+                for key, each in counted.items()
+            )
+        )
+        if len(seen.keys() | counted.keys()) > MAX_PATTERNS:
+            await self._make_room(tenant)
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Take a debate's issues out of all patterns; one that no other debate raised is deleted."""
@@ -120,8 +132,10 @@ class Patterns:
     async def _list(self, tenant: str) -> Sequence[Document]:
         return await self._documents.find(PATTERNS, {"tenant": tenant})
 
-    async def _contribute(self, tenant: str, record: RecordDebateRequest) -> Sequence[Mapping[str, Any]]:
-        """Return what a debate contributes: what was written at first, or else it is written now."""
+    async def _contribute(
+        self, tenant: str, record: RecordDebateRequest, patterns: Sequence[Document]
+    ) -> Sequence[Mapping[str, Any]]:
+        """Return what a debate contributes to these patterns or to new ones, a part for each: what was written at first, or else it is written now."""
         key, digest = storage_key(tenant, record.debate.debate_id), _digest(record)
         while True:
             known = await self._documents.get(CONTRIBUTIONS, key)
@@ -129,7 +143,7 @@ class Patterns:
                 return _parts(known)
             if known is not None:  # the debate was forgotten, and recorded anew with other issues
                 await self.remove(tenant, record)
-            parts = await self._make_parts(tenant, record)
+            parts = await self._make_parts(record, patterns)
             concluded = record.debate.concluded_at.seconds
             try:
                 await self._documents.insert(
@@ -139,27 +153,33 @@ class Patterns:
                 continue
             return parts
 
-    async def _make_parts(self, tenant: str, record: RecordDebateRequest) -> list[dict[str, Any]]:
+    async def _make_parts(
+        self, record: RecordDebateRequest, patterns: Sequence[Document]
+    ) -> list[dict[str, Any]]:
         issues = record.issues[:MAX_ISSUES]
         meanings = await self._meanings.embed(*(shorten(each.issue.text) for each in issues))
-        known = await self._list(tenant)
-        return await asyncio.to_thread(_assign, record, issues, meanings, known)
+        return await asyncio.to_thread(_assign, record, issues, meanings, patterns)
 
-    async def _add(self, tenant: str, domain: str, debate: str, part: Mapping[str, Any]) -> None:
-        """Count a debate in a pattern, and create the pattern if it is not there."""
-        key = _pattern_key(tenant, part["pattern"])
+    async def _add(
+        self,
+        key: str,
+        tenant: str,
+        domain: str,
+        debate: str,
+        part: Mapping[str, Any],
+        seen: Document | None,
+    ) -> None:
+        """Count a debate in a pattern as it was seen; create the pattern if it is not there."""
         for _ in range(_MAX_TRIES):
-            known = await self._documents.get(PATTERNS, key)
-            if known is not None:
-                if await self._replace(known, add_part(known.fields, debate, part)):
+            if seen is not None:
+                if await self._replace(seen, add_part(seen.fields, debate, part)):
                     return
-                continue
-            try:
+            else:
                 fields = add_part(start_pattern(tenant, domain, debate, part), debate, part)
-                await self._documents.insert(PATTERNS, key, _with_new_version(fields))
-            except DuplicateError:
-                continue
-            return
+                with suppress(DuplicateError):  # another replica was faster
+                    await self._documents.insert(PATTERNS, key, _with_new_version(fields))
+                    return
+            seen = await self._documents.get(PATTERNS, key)
         raise StoreUnavailableError(_BUSY)
 
     async def _take_out(self, tenant: str, pattern: str, debate: str) -> None:

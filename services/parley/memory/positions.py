@@ -5,6 +5,7 @@ then it is looked at which flips the debate's decision takes a side of. All of i
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 from parley.memory.changes import Changes
@@ -22,7 +23,7 @@ from parley.memory.stands import (
     to_fields,
     to_place,
 )
-from parley.memory.writing import put_document
+from parley.memory.writing import put_document, write_together
 from parley.runtime.page_tokens import Place
 from parley.storage.ports import Above, Below, Documents, Order, Where
 from parley.v1 import memory_pb2 as pb
@@ -51,8 +52,7 @@ class Positions:
         (meaning,) = await self._meanings.embed(shorten_question(record.debate.question))
         stands = create_stands(tenant, record, meaning)
         await self._write(tenant, record, stands)
-        for each in stands:
-            await self._compare(each)
+        await self._compare(stands)
         for key, earlier, later in await self._changes.list_unsettled(tenant, _MAX_LOOKED_AT):
             await self._settle(key, earlier, later, stands[0])
 
@@ -99,32 +99,46 @@ class Positions:
             await self.remove(
                 tenant, record
             )  # the debate was forgotten, and recorded anew with other content
-        for key, fields in wanted.items():
-            await put_document(self._documents, POSITIONS, key, fields, if_new={"flipped": False})
+        await write_together(
+            *(
+                put_document(self._documents, POSITIONS, key, fields, if_new={"flipped": False})
+                for key, fields in wanted.items()
+            )
+        )
 
-    async def _compare(self, stand: Stand) -> None:
+    async def _compare(self, stands: Sequence[Stand]) -> None:
+        """Write how the stands of a debate stand to the same agents' stands of others."""
+        found = await asyncio.gather(*map(self._find_pairs, stands))
+        pairs = [pair for each in found for pair in each]
+        judged = [(*pair, outcome) for pair, outcome in zip(pairs, await self._judge(pairs), strict=True)]
+        await self._changes.write(judged)
+        flips = [
+            {earlier.key, later.key} for earlier, later, outcome in judged if outcome == pb.FLIP_OUTCOME_FLIP
+        ]
+        for each in stands:
+            if any(each.key in flip for flip in flips):
+                await self._settle_by_later(each)
+
+    async def _find_pairs(self, stand: Stand) -> list[tuple[Stand, Stand]]:
+        """Return a stand with each that it is compared with, the earlier one first."""
         where = {"tenant": stand.tenant, "agent_key": agent_key(stand.agent)}
-        others = await self._list(where, latest_first=True)
-        pairs = await asyncio.to_thread(_pair, others, stand)
-        outcomes = await asyncio.gather(*(self._judge(earlier, later) for earlier, later in pairs))
-        await self._changes.write([(*pair, outcome) for pair, outcome in zip(pairs, outcomes, strict=True)])
-        if any(outcome == pb.FLIP_OUTCOME_FLIP for outcome in outcomes):
-            await self._settle_by_later(stand)
+        found = await self._documents.find(POSITIONS, where, order=_LATEST_FIRST, limit=_MAX_LOOKED_AT)
+        return await asyncio.to_thread(lambda: _pair(read_stands(found), stand))
 
-    async def _judge(self, earlier: Stand, later: Stand) -> pb.FlipOutcome.ValueType:
-        kept = later.deduce_kept(earlier)
-        if kept is None:
-            kept = await self._reader.read(later.question, earlier.text, later.text)
-        if kept:
-            return pb.FLIP_OUTCOME_NO_FLIP
-        if kept is None or later.find_matter(earlier) is not Matter.SAME:
-            return pb.FLIP_OUTCOME_UNKNOWN
-        return pb.FLIP_OUTCOME_FLIP
+    async def _judge(self, pairs: Sequence[tuple[Stand, Stand]]) -> list[pb.FlipOutcome.ValueType]:
+        """Return how each later stand stands to the earlier one. What no record says is read by one call."""
+        kept = [later.deduce_kept(earlier) for earlier, later in pairs]
+        unread = [place for place, each in enumerate(kept) if each is None]
+        read = await self._reader.read([(pairs[place][0].text, pairs[place][1].text) for place in unread])
+        for place, each in zip(unread, read, strict=True):
+            kept[place] = each
+        return [_outcome(*pair, kept=each) for pair, each in zip(pairs, kept, strict=True)]
 
     async def _settle_by_later(self, stand: Stand) -> None:
         """Write which side of new flips the decisions took that were recorded before them although they are later."""
         where: Where = {"tenant": stand.tenant, "place": Above(stand.place)}
-        decisions = {each.debate: each for each in await self._list(where, latest_first=False)}
+        found = await self._documents.find(POSITIONS, where, order=(Order("place"),), limit=_MAX_LOOKED_AT)
+        decisions = {each.debate: each for each in await asyncio.to_thread(read_stands, found)}
         if not decisions:
             return
         for key, earlier, later in await self._changes.list_unsettled(stand.tenant, _MAX_LOOKED_AT):
@@ -148,12 +162,8 @@ class Positions:
         upheld = decision.deduce_upheld(stand)
         if upheld is not None or not decision.decided or decision.find_matter(stand) is not Matter.SAME:
             return upheld
-        return await self._reader.read(decision.question, stand.text, decision.decided)
-
-    async def _list(self, where: Where, *, latest_first: bool) -> list[Stand]:
-        order = (Order("place", descending=latest_first),)
-        found = await self._documents.find(POSITIONS, where, order=order, limit=_MAX_LOOKED_AT)
-        return await asyncio.to_thread(read_stands, found)
+        (upheld,) = await self._reader.read([(stand.text, decision.decided)])
+        return upheld
 
 
 def _pair(others: list[Stand], stand: Stand) -> list[tuple[Stand, Stand]]:
@@ -164,6 +174,15 @@ def _pair(others: list[Stand], stand: Stand) -> list[tuple[Stand, Stand]]:
     return [(each, stand) for each in _choose(before, stand)] + [
         (stand, each) for each in later[:_MAX_COMPARED]
     ]
+
+
+def _outcome(earlier: Stand, later: Stand, *, kept: bool | None) -> pb.FlipOutcome.ValueType:
+    """Return the outcome for two stands, and whether the later one keeps the earlier one; None: it cannot be told."""
+    if kept:
+        return pb.FLIP_OUTCOME_NO_FLIP
+    if kept is None or later.find_matter(earlier) is not Matter.SAME:
+        return pb.FLIP_OUTCOME_UNKNOWN
+    return pb.FLIP_OUTCOME_FLIP
 
 
 def _choose(earlier: list[Stand], stand: Stand) -> list[Stand]:

@@ -1,5 +1,6 @@
-"""Whether two stands are the same answer, from the convergence service: the same means as for the agreement of a round."""
+"""Whether stands are the same answer, from the convergence service: the same means as for the agreement of a round."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import grpc
@@ -10,7 +11,8 @@ from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
 
 MAX_CHARACTERS: Final = 2_000
 """The longest stand that the convergence service reads."""
-_AGENTS: Final = ("earlier", "later")
+_AT_ONCE: Final = 512
+"""Pairs of a request."""
 
 
 class StandReader:
@@ -19,18 +21,20 @@ class StandReader:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = ConvergenceServiceStub(channel)
 
-    async def read(self, question: str, one: str, other: str) -> bool | None:
-        """Return whether two stands are the same answer to a question; None if it cannot be told.
+    async def read(self, pairs: Sequence[tuple[str, str]]) -> list[bool | None]:
+        """Return whether each two stands are the same answer; None if it cannot be told. No pair takes no call.
 
         A stand has at most 2,000 characters. Raise ParleyError: UNAVAILABLE `CONVERGENCE_UNAVAILABLE`, or what the service answered.
         """
-        request = pb.GroupPositionsRequest(
-            question=question,
-            positions=[
-                pb.AgentPosition(agent_id=agent, position=text)
-                for agent, text in zip(_AGENTS, (one, other), strict=True)
-            ],
-        )
-        with map_convergence_errors():
-            found = await self._stub.GroupPositions(request)
-        return None if found.unsure else not found.contradictions
+        found: list[bool | None] = []
+        for start in range(0, len(pairs), _AT_ONCE):
+            request = pb.ComparePositionsRequest(
+                pairs=[
+                    pb.PositionPair(position=one, other_position=other)
+                    for one, other in pairs[start : start + _AT_ONCE]
+                ]
+            )
+            with map_convergence_errors():
+                compared = await self._stub.ComparePositions(request)
+            found += [each.same if each.HasField("same") else None for each in compared.pairs]
+        return found

@@ -1,7 +1,9 @@
-"""A document that is written whole, whether it is there or not."""
+"""How effects write: a document whole, whether it is there or not, and many at a time."""
 
+import asyncio
+from collections.abc import Coroutine
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from parley.storage.ports import Collection, Documents, DuplicateError, Fields
 
@@ -19,3 +21,10 @@ async def put_document(
         await documents.insert(collection, key, {**fields, **if_new})
     except DuplicateError:
         await documents.update(collection, key, fields)
+
+
+async def write_together(*writes: Coroutine[Any, Any, None]) -> None:
+    """Run writes concurrently, so that a store can commit them together. Raise the first error once all have ended."""
+    for each in await asyncio.gather(*writes, return_exceptions=True):
+        if isinstance(each, BaseException):
+            raise each

@@ -576,6 +576,104 @@ class PositionGroup(_message.Message):
 Global___PositionGroup: _TypeAlias = PositionGroup  # noqa: Y015
 
 @_typing.final
+class ComparePositionsRequest(_message.Message):
+    """Asks whether positions are the same answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAIRS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def pairs(self) -> _containers.RepeatedCompositeFieldContainer[Global___PositionPair]:
+        """1 to 512."""
+
+    def __init__(
+        self,
+        *,
+        pairs: _abc.Iterable[Global___PositionPair] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pairs", b"pairs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ComparePositionsRequest: _TypeAlias = ComparePositionsRequest  # noqa: Y015
+
+@_typing.final
+class PositionPair(_message.Message):
+    """Two positions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    OTHER_POSITION_FIELD_NUMBER: _builtins.int
+    position: _builtins.str
+    """One of them, at most 2,000 characters. Empty: it is unknown if both are the same answer."""
+    other_position: _builtins.str
+    """The other one, at most 2,000 characters."""
+    def __init__(
+        self,
+        *,
+        position: _builtins.str = ...,
+        other_position: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["other_position", b"other_position", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PositionPair: _TypeAlias = PositionPair  # noqa: Y015
+
+@_typing.final
+class ComparePositionsResponse(_message.Message):
+    """Whether positions are the same answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAIRS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def pairs(self) -> _containers.RepeatedCompositeFieldContainer[Global___ComparedPair]:
+        """In the order of the request."""
+
+    def __init__(
+        self,
+        *,
+        pairs: _abc.Iterable[Global___ComparedPair] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pairs", b"pairs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ComparePositionsResponse: _TypeAlias = ComparePositionsResponse  # noqa: Y015
+
+@_typing.final
+class ComparedPair(_message.Message):
+    """Whether two positions are the same answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SAME_FIELD_NUMBER: _builtins.int
+    same: _builtins.bool
+    """Unset: it is unknown."""
+    def __init__(
+        self,
+        *,
+        same: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_same", b"_same", "same", b"same"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_same", b"_same", "same", b"same"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__same: _TypeAlias = _typing.Literal["same"]  # noqa: Y015
+    _WhichOneofArgType__same: _TypeAlias = _typing.Literal["_same", b"_same"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__same) -> _WhichOneofReturnType__same | None: ...
+
+Global___ComparedPair: _TypeAlias = ComparedPair  # noqa: Y015
+
+@_typing.final
 class FindSupportRequest(_message.Message):
     """Asks what supports claims."""
 

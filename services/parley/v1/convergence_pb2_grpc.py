@@ -51,6 +51,11 @@ class ConvergenceServiceStub:
                 request_serializer=parley_dot_v1_dot_convergence__pb2.GroupPositionsRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_convergence__pb2.GroupPositionsResponse.FromString,
                 _registered_method=True)
+        self.ComparePositions = channel.unary_unary(
+                '/parley.v1.ConvergenceService/ComparePositions',
+                request_serializer=parley_dot_v1_dot_convergence__pb2.ComparePositionsRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_convergence__pb2.ComparePositionsResponse.FromString,
+                _registered_method=True)
         self.FindSupport = channel.unary_unary(
                 '/parley.v1.ConvergenceService/FindSupport',
                 request_serializer=parley_dot_v1_dot_convergence__pb2.FindSupportRequest.SerializeToString,
@@ -95,6 +100,15 @@ class ConvergenceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ComparePositions(self, request, context):
+        """Compares pairs of positions, by the same means as GroupPositions groups: one call for many pairs.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FindSupport(self, request, context):
         """Finds which texts support claims: for each claim, a local model reads the passages that are most like it.
 
@@ -122,6 +136,11 @@ def add_ConvergenceServiceServicer_to_server(servicer, server):
                     servicer.GroupPositions,
                     request_deserializer=parley_dot_v1_dot_convergence__pb2.GroupPositionsRequest.FromString,
                     response_serializer=parley_dot_v1_dot_convergence__pb2.GroupPositionsResponse.SerializeToString,
+            ),
+            'ComparePositions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ComparePositions,
+                    request_deserializer=parley_dot_v1_dot_convergence__pb2.ComparePositionsRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_convergence__pb2.ComparePositionsResponse.SerializeToString,
             ),
             'FindSupport': grpc.unary_unary_rpc_method_handler(
                     servicer.FindSupport,
@@ -212,6 +231,33 @@ class ConvergenceService:
             '/parley.v1.ConvergenceService/GroupPositions',
             parley_dot_v1_dot_convergence__pb2.GroupPositionsRequest.SerializeToString,
             parley_dot_v1_dot_convergence__pb2.GroupPositionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ComparePositions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.ConvergenceService/ComparePositions',
+            parley_dot_v1_dot_convergence__pb2.ComparePositionsRequest.SerializeToString,
+            parley_dot_v1_dot_convergence__pb2.ComparePositionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -38,6 +38,11 @@ class ConvergenceServiceStub:
 
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
     """
+    ComparePositions: _aio.UnaryUnaryMultiCallable[_convergence_pb2.ComparePositionsRequest, _convergence_pb2.ComparePositionsResponse]
+    """Compares pairs of positions, by the same means as GroupPositions groups: one call for many pairs.
+
+    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
+    """
     FindSupport: _aio.UnaryUnaryMultiCallable[_convergence_pb2.FindSupportRequest, _convergence_pb2.FindSupportResponse]
     """Finds which texts support claims: for each claim, a local model reads the passages that are most like it.
 
@@ -84,6 +89,17 @@ class ConvergenceServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.Awaitable[_convergence_pb2.GroupPositionsResponse]:
         """Groups agents by the position they take. Two are together only if their positions have the same words, or are the same
         answer beyond doubt for the agreement model, if there is one, or by a pair that is settled; and so every two of a group.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def ComparePositions(
+        self,
+        request: _convergence_pb2.ComparePositionsRequest,
+        context: _aio.ServicerContext[_convergence_pb2.ComparePositionsRequest, _abc.Awaitable[_convergence_pb2.ComparePositionsResponse]],
+    ) -> _abc.Awaitable[_convergence_pb2.ComparePositionsResponse]:
+        """Compares pairs of positions, by the same means as GroupPositions groups: one call for many pairs.
 
         Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
         """

@@ -205,6 +205,28 @@ async def test_what_somebody_settled_decides_how_unsure_positions_group(
     assert not (await convergence.GroupPositions(request)).certain, "both is said of this pair"
 
 
+async def test_many_pairs_of_positions_are_compared_by_one_call(convergence: ConvergenceServiceStub) -> None:
+    request = pb.ComparePositionsRequest(
+        pairs=[
+            pb.PositionPair(position="Keep the monolith.", other_position="**keep** the  monolith"),
+            pb.PositionPair(position="Keep the monolith.", other_position="Split it."),
+            pb.PositionPair(position="Keep the monolith."),
+        ]
+    )
+    response = await convergence.ComparePositions(request)
+    assert [each.same if each.HasField("same") else None for each in response.pairs] == [True, None, None]
+
+
+async def test_pairs_that_are_too_many_or_too_long_are_refused(convergence: ConvergenceServiceStub) -> None:
+    for pairs, field in (
+        ([], "pairs"),
+        ([pb.PositionPair()] * 513, "pairs"),
+        ([pb.PositionPair(other_position="x" * 2_001)], "pairs[0].other_position"),
+    ):
+        error = await refused(convergence.ComparePositions(pb.ComparePositionsRequest(pairs=pairs)))
+        assert [each.field for each in error.violations] == [field]
+
+
 async def test_opposed_agents_that_repeat_themselves_are_not_called_converged(
     convergence: ConvergenceServiceStub,
 ) -> None:

@@ -16,6 +16,7 @@ from parley.storage.opening import open_store
 from parley.storage.ports import Document, Documents
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP, Issue, IssueStatus
 from parley.v1.memory_pb2 import CritiquePattern, PastDebate, RecordDebateRequest, RecordedIssue
+from tests.support.commits import count_commits
 from tests.support.stopping_stores import StoppedError, StoppingDocuments, Writes
 from tests.support.word_meanings import WordMeanings
 
@@ -136,6 +137,20 @@ async def test_pages_together_have_every_pattern_once(kept: Kept) -> None:
         )
         seen += [each.examples[0] for each in found]
     assert (sorted(seen), after) == (["Cost.", "Rollback.", "Secret."], None)
+
+
+@pytest.mark.parametrize("started", [False, True], ids=["new patterns", "known ones"])
+async def test_all_patterns_of_a_debate_are_written_in_few_commits(
+    kept: Kept, started: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [f"word{chr(97 + number)}" for number in range(12)]
+    patterns = Patterns(kept.documents, WordMeanings(words))
+    issues = [issue(each) for each in words]
+    if started:
+        await patterns.apply("acme", record("deb-1", *issues))
+    commits = count_commits(monkeypatch)
+    await patterns.apply("acme", record("deb-2", *issues))
+    assert commits == [1, 12], "the contribution, then its patterns"
 
 
 async def test_another_tenant_sees_none_and_counts_by_itself(kept: Kept) -> None:

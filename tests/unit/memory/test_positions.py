@@ -36,6 +36,7 @@ from parley.v1.memory_pb2 import (
     PastDebate,
     RecordDebateRequest,
 )
+from tests.support.commits import count_commits
 from tests.support.stopping_stores import StoppedError, StoppingDocuments, Writes
 from tests.support.word_meanings import WordMeanings
 
@@ -53,13 +54,18 @@ class Sides(StandReader):
 
     def __init__(self) -> None:
         self.read_pairs: list[tuple[str, str]] = []
+        self.calls = 0
         self.away = False
 
-    async def read(self, question: str, one: str, other: str) -> bool | None:
+    async def read(self, pairs: Sequence[tuple[str, str]]) -> list[bool | None]:
         if self.away:
             raise unavailable("CONVERGENCE_UNAVAILABLE", "away")
-        self.read_pairs.append((one, other))
-        first, second = one.split(maxsplit=1)[0].strip(".,!"), other.split(maxsplit=1)[0].strip(".,!")
+        self.read_pairs += pairs
+        self.calls += bool(pairs)
+        return [self._is_same(*each) for each in pairs]
+
+    def _is_same(self, *stands: str) -> bool | None:
+        first, second = (each.split(maxsplit=1)[0].strip(".,!") for each in stands)
         return None if "?" in (first, second) else first == second
 
 
@@ -197,6 +203,19 @@ async def test_opposed_stands_on_questions_that_are_only_alike_cannot_be_told(
         ("deb-3", "deb-1"): UNKNOWN,
         ("deb-3", "deb-2"): NO_FLIP,
     }
+
+
+async def test_all_stands_of_a_debate_are_read_by_one_call_and_written_in_few_commits(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agents = ["ada", "bo", "cy"]
+    records = [record(f"deb-{n}", *(stand("Yes.", each) for each in agents)) for n in range(1, 10)]
+    await kept.record(*records[:8])
+    calls, pairs = kept.sides.calls, len(kept.sides.read_pairs)
+    commits = count_commits(monkeypatch)
+    await kept.record(records[8])
+    assert (kept.sides.calls - calls, len(kept.sides.read_pairs) - pairs) == (1, 3 * 8)
+    assert commits == [3, 3 * 8], "the stands, then their changes"
 
 
 async def test_questions_that_another_model_embedded_are_not_compared(kept: Kept) -> None:
@@ -485,9 +504,9 @@ async def test_what_a_forgotten_debate_was_compared_with_meanwhile_is_not_kept(
     await kept.record(earlier)
     read = Sides.read
 
-    async def forget_and_read(self: Sides, question: str, one: str, other: str) -> bool | None:
+    async def forget_and_read(self: Sides, pairs: Sequence[tuple[str, str]]) -> list[bool | None]:
         await kept.positions.remove("acme", earlier)
-        return await read(self, question, one, other)
+        return await read(self, pairs)
 
     monkeypatch.setattr(Sides, "read", forget_and_read)
     await kept.record(later)

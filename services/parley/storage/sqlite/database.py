@@ -1,8 +1,9 @@
 """One SQLite file: a writer thread that commits in groups, and threads that read.
 
-Every write waits for a disk flush, and a flush costs the same for one write as for a hundred. So all writes that
-are waiting when the writer thread is free go into one transaction, each inside a savepoint of its own: a failed
-write undoes only itself, and the callers get their results only after the commit.
+Every write waits for a disk flush, and a flush costs the same for one write as for a hundred. So the writes of one
+turn of the event loop are handed over together, and all that are waiting when the writer thread is free go into one
+transaction, each inside a savepoint of its own: a failed write undoes only itself, and the callers get their results
+only after the commit.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ RESTORING = ".restoring"
 _APPLICATION_ID = 0x50524C59  # "PRLY", so that another program's file is recognized
 _LOCK_WAIT = 5.0  # seconds to wait for a writer in another process
 _LOCK_PAUSE = 0.01  # seconds between two attempts, if SQLite itself does not wait
-_MAX_GROUP = 1000
+_MAX_GROUP = 1000  # no more is taken from the queue once a transaction has as many writes
 _ERASE_SECONDS = 2.0  # from a deletion to the erasure of all that was deleted meanwhile
 _READERS = 2
 _MIGRATIONS: Sequence[Sequence[str]] = (
@@ -77,7 +78,8 @@ class SqliteDatabase:
         self._connect = connect
         self._loop = asyncio.get_running_loop()
         self._writer = writer
-        self._queue: SimpleQueue[_Write | None] = SimpleQueue()
+        self._queue: SimpleQueue[list[_Write] | None] = SimpleQueue()
+        self._collected: list[_Write] = []
         self._closing = False
         self._thread = threading.Thread(
             target=self._write_until_closed, name=f"writer of {path.name}", daemon=True
@@ -97,7 +99,9 @@ class SqliteDatabase:
         if self._closing:
             raise StoreUnavailableError(f"{self._path} is closed")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(_Write(work, future, erases))
+        if not self._collected:
+            self._loop.call_soon(self._hand_over)
+        self._collected.append(_Write(work, future, erases))
         return await future
 
     async def read(self, work: Callable[[Connection], T]) -> T:
@@ -109,8 +113,14 @@ class SqliteDatabase:
     async def close(self) -> None:
         """Finish the writes that wait, then close the file."""
         self._closing = True
+        self._hand_over()
         self._queue.put(None)
         await asyncio.to_thread(self._finish)
+
+    def _hand_over(self) -> None:
+        if self._collected:
+            self._queue.put(self._collected)
+            self._collected = []
 
     def _finish(self) -> None:
         self._thread.join()
@@ -147,15 +157,15 @@ class SqliteDatabase:
         """Wait for writes, at most until what was deleted is to be erased. Return them, and whether they are the last."""
         group: list[_Write] = []
         try:
-            write = self._queue.get(timeout=self._seconds_to_erasure())
+            writes = self._queue.get(timeout=self._seconds_to_erasure())
         except Empty:
             return group, False
-        while write is not None:
-            group.append(write)
-            if len(group) == _MAX_GROUP:
+        while writes is not None:
+            group += writes
+            if len(group) >= _MAX_GROUP:
                 return group, False
             try:
-                write = self._queue.get_nowait()
+                writes = self._queue.get_nowait()
             except Empty:
                 return group, False
         return group, True
