@@ -152,7 +152,9 @@ class WebhookTarget(_message.Message):
 
     URL_FIELD_NUMBER: _builtins.int
     url: _builtins.str
-    """It begins with `https://`, or `http://`, and has at most 2,048 characters. Lists show it without its query. Required."""
+    """It begins with `https://`, or `http://`, and has at most 2,048 characters. What follows the host may be a secret, so
+    lists show its scheme and host alone. Required.
+    """
     def __init__(
         self,
         *,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -230,14 +230,18 @@ def _without_secrets(hook: hook_pb2.Hook) -> hook_pb2.Hook:
     """Return a hook as callers see it: of URLs nothing that may let its reader write there."""
     shown = hook_pb2.Hook()
     shown.CopyFrom(hook)
-    match hook.target.WhichOneof("target"):
-        case "webhook":
-            parts = urlsplit(hook.target.webhook.url)
-            shown.target.webhook.url = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
-        case "chat":
-            parts = urlsplit(hook.target.chat.url)
-            shown.target.chat.url = f"{parts.scheme}://{parts.netloc}/"
+    kind = shown.target.WhichOneof("target")
+    if kind in {"webhook", "chat"}:
+        target = getattr(shown.target, kind)
+        target.url = _mask_url(target.url)
     return shown
+
+
+def _mask_url(url: str) -> str:
+    """Return scheme and host of a URL. What follows is often the secret by which a receiver knows its senders."""
+    parts = urlsplit(url)
+    hidden = "…" if parts.path.strip("/") or parts.query or parts.fragment else ""
+    return f"{parts.scheme}://{parts.netloc}/{hidden}"
 
 
 def _to_proto(delivery: StoredDelivery) -> hook_pb2.Delivery:
