@@ -220,7 +220,7 @@ class OrchestratorSettings(OutgoingSettings):
         default=0.0,
         ge=0,
         le=36_500,
-        description="Days that an entry of the audit log is kept. Whole parts are removed: it stays a day longer, or as much as its tenant then does nothing; 0: for ever.",
+        description="Days that an entry of the audit log is kept. Whole parts are removed: it stays a day longer; 0: for ever.",
     )
 
     tenant_debates: int = Field(

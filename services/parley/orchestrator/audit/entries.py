@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.model.times import time_of, timestamp
 from parley.receipts.chain import HASH_FIELD, chain_hash
-from parley.v1.audit_pb2 import AuditEntry
+from parley.v1.audit_pb2 import AUDIT_ACT_END_PART, AUDIT_OUTCOME_DONE, AuditEntry
 
 
 def seal_entry(entry: AuditEntry, *, sequence: int, time: datetime, before: bytes) -> bytes:
@@ -18,6 +18,11 @@ def seal_entry(entry: AuditEntry, *, sequence: int, time: datetime, before: byte
     body = entry.SerializeToString()
     entry.hash = chain_hash(before, body)
     return body + HASH_FIELD + entry.hash
+
+
+def create_end(tenant: str) -> AuditEntry:
+    """Return the entry that ends a part, not sealed yet."""
+    return AuditEntry(tenant=tenant, act=AUDIT_ACT_END_PART, outcome=AUDIT_OUTCOME_DONE)
 
 
 def open_entry(stored: bytes) -> AuditEntry:

@@ -1,20 +1,22 @@
 """The stored audit logs: the parts of each tenant's log, and the document that says which of them are kept.
 
 The last entry of a part says so, and all writers then go on in the next part: of two writers at one place one gets an error, so the
-chain never forks. A part ends when it has many entries or is a day old. Whole parts are removed when they are old enough; the document
-then has the hash before the first entry that is kept, so that the chain is verified from there.
+chain never forks. A part ends when it has many entries or is a day old, or when all of it is old enough to be removed. Whole parts are
+removed; the document then has the hash before the first entry that is kept, so that the chain is verified from there.
 """
 
+import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from parley.orchestrator.audit.entries import open_entry, recorded_at
+from parley.orchestrator.audit.entries import create_end, open_entry, recorded_at, seal_entry
 from parley.receipts.chain import GENESIS
 from parley.storage.ports import (
     Above,
+    AppendConflictError,
     Collection,
     Document,
     Documents,
@@ -156,12 +158,9 @@ class AuditLogs:
                 return
             after = page[-1].key
 
-    async def remove_before(self, head: LogHead, before: datetime) -> LogHead:
-        """Remove the parts of a log whose entries were all recorded before a time. Return what is kept."""
-        while head.first_part < head.last_part:
-            rest = await self._find_rest(head, before)
-            if rest is None:
-                break
+    async def remove_before(self, head: LogHead, before: datetime, now: datetime) -> LogHead:
+        """Remove the parts of a log whose acts were all recorded before a time. Return what is kept."""
+        while rest := await self._find_rest(head, before, now):
             # First the note: what is read from now on begins behind what is removed.
             here = {"first_part": head.first_part}
             if not await self._documents.update(AUDIT_LOGS, head.tenant, _kept_fields(rest), here):
@@ -173,21 +172,38 @@ class AuditLogs:
             await self._documents.update(AUDIT_LOGS, head.tenant, {"removed_parts": part})
         return head
 
-    async def _find_rest(self, head: LogHead, before: datetime) -> LogHead | None:
-        """Return what is kept without the first part; None if that has a later entry, or another replica has removed it."""
+    async def _find_rest(self, head: LogHead, before: datetime, now: datetime) -> LogHead | None:
+        """Return what is kept without the first part; None if that has a later act, or another replica has removed it."""
+        begin = await self._log.read(_name(head.tenant, head.first_part), 0, 1)
+        if not begin or recorded_at(open_entry(begin[0].entries[0])) >= before:
+            return None
         part = await self.read_part(head.tenant, head.first_part)
-        following = await self._log.read(_name(head.tenant, head.first_part + 1), 0, 1)
-        if not part or not following:
+        last = open_entry(part[-1]) if part else None
+        if last is None:
             return None
-        first = open_entry(following[0].entries[0])
-        if recorded_at(first) >= before:
-            return None
-        return replace(
+        if last.act != AUDIT_ACT_END_PART:  # its tenant has done nothing since
+            last = await self._end_part(head, len(part), last, now) if recorded_at(last) < before else None
+        elif len(part) > 1 and recorded_at(open_entry(part[-2])) >= before:
+            last = None
+        return last and replace(
             head,
             first_part=head.first_part + 1,
-            first_sequence=first.sequence,
-            previous_hash=open_entry(part[-1]).hash,
+            first_sequence=last.sequence + 1,
+            previous_hash=last.hash,
         )
+
+    async def _end_part(
+        self, head: LogHead, count: int, last: AuditEntry, now: datetime
+    ) -> AuditEntry | None:
+        """End the first part after its last entry. Return the entry that says so; None if somebody has written there meanwhile."""
+        end, time = create_end(head.tenant), max(now, recorded_at(last))
+        stored = seal_entry(end, sequence=last.sequence + 1, time=time, before=last.hash)
+        record = Record(count + 1, uuid.uuid4().hex, (stored,))
+        try:
+            await self._log.append(_name(head.tenant, head.first_part), record)
+        except AppendConflictError:
+            return None
+        return end
 
 
 def _name(tenant: str, part: int) -> str:

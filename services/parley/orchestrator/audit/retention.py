@@ -17,10 +17,11 @@ _logger = get_logger(__name__)
 async def remove_old_parts(logs: AuditLogs, clock: Clock, days: float) -> None:
     """Remove what is older than so many days, until cancelled; 0: nothing."""
     while days:
-        before = clock.now() - timedelta(days=days)
+        now = clock.now()
+        before = now - timedelta(days=days)
         try:
             async for head in logs.list_heads():
-                await _remove_before(logs, head, before)
+                await _remove_before(logs, head, before, now)
         except StorageError as error:
             _logger.warning(
                 "store unavailable; old entries of audit logs are removed later", error=str(error)
@@ -31,9 +32,9 @@ async def remove_old_parts(logs: AuditLogs, clock: Clock, days: float) -> None:
         await clock.sleep(_CHECK_SECONDS)
 
 
-async def _remove_before(logs: AuditLogs, head: LogHead, before: datetime) -> None:
+async def _remove_before(logs: AuditLogs, head: LogHead, before: datetime, now: datetime) -> None:
     """Remove the old parts of one log. One that is damaged keeps them, and keeps nobody else's."""
     try:
-        await logs.remove_before(head, before)
+        await logs.remove_before(head, before, now)
     except CorruptEventError as corrupt:
         _logger.error("an audit log keeps its old entries", tenant=head.tenant, error=str(corrupt))  # noqa: TRY400 - the message is enough

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from parley.orchestrator.audit.entries import seal_entry
+from parley.orchestrator.audit.entries import create_end, seal_entry
 from parley.orchestrator.audit.parts import MAX_AGE, MAX_ENTRIES, AuditLogs, LogEnd
 from parley.orchestrator.log.events import CorruptEventError
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 from parley.storage.ports import AppendConflictError, StorageError, StoreUnavailableError
-from parley.v1.audit_pb2 import AUDIT_ACT_END_PART, AUDIT_OUTCOME_DONE, AuditEntry
+from parley.v1.audit_pb2 import AuditEntry
 
 _WRITE_SECONDS: Final = 1.0
 """How often entries are written that nobody waits for."""
@@ -206,7 +206,7 @@ def _seal(batch: Sequence[WaitingEntry], end: LogEnd, now: datetime) -> _SealedR
         )
         following = following.after(each.entry)
     if following.count >= MAX_ENTRIES or (following.began is not None and time - following.began >= MAX_AGE):
-        last = AuditEntry(tenant=batch[0].entry.tenant, act=AUDIT_ACT_END_PART, outcome=AUDIT_OUTCOME_DONE)
+        last = create_end(batch[0].entry.tenant)
         stored.append(seal_entry(last, sequence=following.sequence + 1, time=time, before=following.hash))
         following = following.after(last)
     return _SealedRecord(end, uuid.uuid4().hex, tuple(stored), following)

@@ -1,16 +1,17 @@
 """Audit logs: one chain a tenant, whoever writes to it and whatever the store does; old parts go, and the chain stays whole."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from parley.orchestrator.audit import writer
 from parley.orchestrator.audit.entries import open_entry
-from parley.orchestrator.audit.parts import AUDIT_LOGS, AuditLogs
+from parley.orchestrator.audit.parts import AUDIT_LOGS, AuditLogs, LogHead
 from parley.orchestrator.audit.reading import AuditFilter, Place, list_page, read_stored
 from parley.orchestrator.audit.retention import remove_old_parts
 from parley.orchestrator.audit.writer import AuditWriter, WaitingEntry
@@ -226,7 +227,7 @@ async def test_old_parts_are_removed_and_the_chain_is_verified_from_what_is_kept
     everything = await read_chain(logs)
     head = await logs.get_head(TENANT)
     assert head is not None
-    await logs.remove_before(head, NOON + timedelta(days=3, seconds=1))
+    await logs.remove_before(head, NOON + timedelta(days=3, seconds=1), clock.now())
     kept = await read_chain(logs)
     assert subjects(kept) == subjects(everything)[-len(subjects(kept)) :]
     assert 0 < len(kept) < len(everything)
@@ -249,11 +250,11 @@ async def test_a_removal_that_was_interrupted_is_finished_by_the_next_one(
     head = await logs.get_head(TENANT)
     assert head is not None
     with pytest.raises(StoreUnavailableError):
-        await logs.remove_before(head, clock.now())
+        await logs.remove_before(head, clock.now(), clock.now())
     assert await logs.read_part(TENANT, 1)
     await read_chain(logs)
     async for each in logs.list_heads():
-        await logs.remove_before(each, clock.now())
+        await logs.remove_before(each, clock.now(), clock.now())
     assert await logs.read_part(TENANT, 1) == []
     await read_chain(logs)
 
@@ -272,10 +273,80 @@ async def test_a_replica_that_wrote_nothing_for_long_writes_into_no_part_that_ot
         await busy.write(entry("busy again"))
         head = await logs.get_head(TENANT)
         assert head is not None
-        head = await logs.remove_before(head, clock.now() - timedelta(days=30))
+        head = await logs.remove_before(head, clock.now() - timedelta(days=30), clock.now())
         assert head.first_part == 3
         await rare.write(entry("rare again"))
     assert subjects(await read_chain(logs)) == ["busy", "busy again", "rare again"]
+
+
+async def be_quiet(logs: AuditLogs, clock: ManualClock, days: int) -> LogHead:
+    """Write three entries, and nothing for some days. Return what is kept of the log."""
+    async with writing(logs, clock) as audit:
+        for name in ("first", "second", "third"):
+            await audit.write(entry(name))
+    clock.advance(days * 86_400)
+    head = await logs.get_head(TENANT)
+    assert head is not None
+    return head
+
+
+async def test_entries_of_a_tenant_that_is_quiet_go_when_they_are_old_and_its_chain_goes_on(
+    store: Store, clock: ManualClock
+) -> None:
+    logs = AuditLogs(store.log, store.documents)
+    await be_quiet(logs, clock, 29)
+    async with writing(logs, clock) as audit, background_task("removal", remove_old_parts(logs, clock, 30)):
+        await clock.sleeping(2)
+        assert subjects(await read_chain(logs)) == ["first", "second", "third"], "they are not old yet"
+        clock.advance(2 * 86_400)
+
+        async def is_removed() -> bool:
+            return not await logs.read_part(TENANT, 1)
+
+        await until(is_removed, "they are removed")
+        assert await read_chain(logs) == []
+        await audit.write(entry("back"))
+        chain = await read_chain(logs)
+    assert (subjects(chain), chain[0].sequence) == (["back"], 5)
+
+
+async def test_an_act_that_comes_while_a_quiet_part_is_ended_is_kept_and_so_is_its_part(
+    store: Store, clock: ManualClock
+) -> None:
+    log = OvertakingLog(store.log)
+    logs = AuditLogs(log, store.documents)
+    head = await be_quiet(logs, clock, 31)
+    async with writing(AuditLogs(store.log, store.documents), clock) as other:
+        log.overtake = partial(other.write, entry("meanwhile"))
+        before = clock.now() - timedelta(days=30)
+        assert (await logs.remove_before(head, before, clock.now())).first_part == 1
+    assert subjects(await read_chain(logs)) == ["first", "second", "third", "meanwhile"]
+
+
+async def test_replicas_that_end_a_quiet_part_at_the_same_time_end_it_once(
+    store: Store, clock: ManualClock
+) -> None:
+    replicas = [AuditLogs(store.log, store.documents) for _ in range(3)]
+    head = await be_quiet(replicas[0], clock, 31)
+    before = clock.now() - timedelta(days=30)
+    await asyncio.gather(*(each.remove_before(head, before, clock.now()) for each in replicas))
+    kept = await replicas[0].get_head(TENANT)
+    assert kept is not None
+    kept = await replicas[0].remove_before(kept, before, clock.now())
+    assert (kept.first_part, kept.first_sequence) == (2, 5)
+    assert await read_chain(replicas[0]) == []
+
+
+class OvertakingLog(PassingLog):
+    """A log to which somebody else appends right before this writer does."""
+
+    overtake: Callable[[], Awaitable[None]] | None = None
+
+    async def append(self, log: str, record: Record) -> None:
+        if self.overtake is not None:
+            overtake, self.overtake = self.overtake, None
+            await overtake()
+        await super().append(log, record)
 
 
 class OvertakenLogs(AuditLogs):
@@ -288,7 +359,7 @@ class OvertakenLogs(AuditLogs):
         stored = await super().read_part(tenant, part)
         head = await self.other.get_head(tenant)
         assert head is not None
-        await self.other.remove_before(head, self.before)
+        await self.other.remove_before(head, self.before, self.before)
         return stored
 
 
@@ -301,9 +372,9 @@ async def test_replicas_that_remove_old_parts_at_the_same_time_leave_the_rest_wh
     assert head is not None
     overtaken = OvertakenLogs(store.log, store.documents)
     overtaken.other, overtaken.before = logs, NOON + timedelta(days=3, seconds=1)
-    await overtaken.remove_before(head, overtaken.before)
+    await overtaken.remove_before(head, overtaken.before, clock.now())
     assert subjects(await read_chain(logs))[-1] == "late 4"
-    await overtaken.remove_before(head, overtaken.before)  # what it knows is old by now
+    await overtaken.remove_before(head, overtaken.before, clock.now())  # what it knows is old by now
     assert subjects(await read_chain(logs))[-1] == "late 4"
 
 
