@@ -108,6 +108,7 @@ def _hook_clock(file: Path) -> None:
 def _hook_calls(point: CrashPoint, module: str) -> None:
     """Make points of the calls a service makes, each under the name of what is called."""
     if module == "parley.orchestrator":
+        from parley.orchestrator.delivery.sender import Sender
         from parley.orchestrator.peers.agents import Agents
         from parley.orchestrator.peers.services import Convergence, Memory, Ratings
 
@@ -120,6 +121,7 @@ def _hook_calls(point: CrashPoint, module: str) -> None:
         _wrap(point, Memory, "rate_debate", "call.rate")
         _wrap(point, Ratings, "record_match", "call.ratings")
         _wrap(point, Ratings, "record_feedback", "call.feedback")
+        _wrap(point, Sender, "send", "call.send")
     elif module == "parley.gateway":
         from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
 
