@@ -7,12 +7,17 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from parley.receipts.errors import VerificationError
+from parley.runtime.message_limits import has_more_fields
 from parley.v1.event_pb2 import Event
 
 GENESIS: Final = bytes(32)
 """The hash before the first event."""
 HASH_FIELD: Final = b"\x7a\x20"
 """Field 15, 32 bytes long: the tag of the hash, which is the last field of the stored bytes."""
+_FIELD_BYTES: Final = 10
+"""The least that a debate stores a field, on average. Decoded, a field takes up to 180 bytes, and can be stored in two."""
+_SMALL_BYTES: Final = 1024 * 1024
+"""A log up to this size decodes to some tens of megabytes, whatever it holds."""
 HASH_BYTES: Final = len(HASH_FIELD) + 32
 
 
@@ -30,8 +35,9 @@ def open_chain(entries: Sequence[bytes]) -> list[Event]:
     """Return the events of a log from its first on, given their stored bytes.
 
     Raises:
-        VerificationError: an event is damaged, missing, or not at its place.
+        VerificationError: an event is damaged, missing, or not at its place, or they have too many fields.
     """
+    _check_fields(entries)
     events: list[Event] = []
     before = GENESIS
     for place, entry in enumerate(entries, start=1):
@@ -46,6 +52,16 @@ def open_chain(entries: Sequence[bytes]) -> list[Event]:
         events.append(event)
         before = entry[-32:]
     return events
+
+
+def _check_fields(entries: Sequence[bytes]) -> None:
+    """Raise VerificationError if events have so many fields that they would take far more memory than their size."""
+    size = sum(map(len, entries))
+    most = size // _FIELD_BYTES
+    if size > _SMALL_BYTES and has_more_fields(entries, Event.DESCRIPTOR, most):
+        raise VerificationError(
+            f"its events have more than {most:,} fields, and no debate has so many in {size:,} bytes"
+        )
 
 
 def _open(entry: bytes, place: int) -> Event:

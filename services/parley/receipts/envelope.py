@@ -13,6 +13,8 @@ from parley.receipts.keys import key_id_of
 from parley.receipts.statement import canonical_json
 from parley.v1.receipt_pb2 import ReceiptKey
 
+MAX_CHARACTERS: Final = 4 * 1024 * 1024
+"""Of a receipt: it has the question, of 256 KiB at most, in base64. JSON of very many small parts takes 20 times its size once read."""
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
 
 
@@ -35,6 +37,8 @@ def read_envelope(receipt: str) -> tuple[bytes, str, bytes]:
 
     Raise VerificationError for a text that `sign_envelope` does not write: each changed byte shows.
     """
+    if len(receipt) > MAX_CHARACTERS:
+        raise VerificationError(f"it is longer than {MAX_CHARACTERS:,} characters, and no receipt is")
     try:
         found: Any = json.loads(receipt)
         (signature,) = found["signatures"]

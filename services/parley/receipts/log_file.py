@@ -12,6 +12,9 @@ from parley.receipts.errors import VerificationError
 _TAG: Final = 0x0A
 """Field 1, with a length."""
 _MAX_LENGTH_BYTES: Final = 5
+_EVENT_BYTES: Final = 200
+"""The least that a debate stores an event, on average. Decoded, one takes 1.5 KB, however short it is."""
+_SMALL_BYTES: Final = 1024 * 1024
 
 
 def frame(entry: bytes) -> bytes:
@@ -33,10 +36,14 @@ def digest_log(entries: Iterable[bytes]) -> str:
 
 
 def read_log_file(content: bytes) -> list[bytes]:
-    """Return the stored bytes of each event. Raise VerificationError if the file is no log, or not whole."""
+    """Return the stored bytes of each event. Raise VerificationError if the file is no log, not whole, or has too many events."""
     entries: list[bytes] = []
-    place = 0
+    place, most = 0, max(len(content), _SMALL_BYTES) // _EVENT_BYTES
     while place < len(content):
+        if len(entries) == most:
+            raise VerificationError(
+                f"it has more than {most:,} events, and no debate has so many in {len(content):,} bytes"
+            )
         start, length = _read_length(content, place, len(entries) + 1)
         entries.append(content[start : start + length])
         place = start + length

@@ -1,7 +1,9 @@
 """How large a message may be, and how many entries its lists may have: the event loop checks each entry, and all callers share it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
+from itertools import islice
 from typing import Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -17,6 +19,7 @@ __all__ = [
     "MAX_PUBLIC_BYTES",
     "find_crowded_field",
     "find_crowded_field_in_bytes",
+    "has_more_fields",
     "max_request_bytes",
 ]
 
@@ -49,30 +52,46 @@ def find_crowded_field_in_bytes(given: bytes, descriptor: Descriptor) -> str | N
     """
     if len(given) <= _SMALL_BYTES:
         return None
-    left, fields = [(descriptor, 0, len(given))], 0
-    try:
+    crowded = next(islice(_list_fields(given, descriptor), MAX_FIELDS, None), None)
+    if crowded is None:
+        return None
+    kind, number = crowded
+    known = _fields_by_number(kind)
+    return known[number].name if number in known else kind.name
+
+
+def has_more_fields(messages: Iterable[bytes], descriptor: Descriptor, most: int) -> bool:
+    """Return whether messages of one kind have more than `most` fields together, those of the messages within them too.
+
+    Decoded, a field can take a hundred times its bytes. Bytes that are no message are reported by the decoder.
+    """
+    fields = (field for each in messages for field in _list_fields(each, descriptor))
+    return next(islice(fields, most, None), None) is not None
+
+
+def _list_fields(given: bytes, descriptor: Descriptor) -> Iterator[tuple[Descriptor, int]]:
+    """Yield each field of a message and of those within it: the kind of message that it is in, and its number. End where the bytes are no message."""
+    left = [(descriptor, 0, len(given))]
+    with suppress(IndexError):
         while left:
             kind, at, end = left.pop()
             known = _fields_by_number(kind)
             while at < end:
                 tag, at = _read_varint(given, at)
-                fields += 1
-                if fields > MAX_FIELDS:
-                    return known[tag >> 3].name if tag >> 3 in known else kind.name
+                yield kind, tag >> 3
                 wire = tag & 7
                 if wire == _SIZED:
                     size, at = _read_varint(given, at)
                     field = known.get(tag >> 3)
-                    if field is not None and field.message_type is not None:
-                        left.append((field.message_type, at, at + size))
+                    if size and field is not None and field.message_type is not None:
+                        # The rest later, so that no more wait than there are levels.
+                        left += (kind, at + size, end), (field.message_type, at, at + size)
+                        break
                     at += size
                 elif wire == _VARINT:
                     _, at = _read_varint(given, at)
                 else:
                     at += {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}.get(wire, 0)
-    except IndexError:
-        return None
-    return None
 
 
 @cache

@@ -11,15 +11,18 @@ from itertools import accumulate
 
 import pytest
 
-from parley.receipts.chain import HASH_FIELD, chain_hash
+from parley.receipts.chain import GENESIS, HASH_FIELD, chain_hash, open_chain
 from parley.receipts.envelope import sign_envelope
 from parley.receipts.errors import VerificationError
 from parley.receipts.keys import create_ring
 from parley.receipts.log_file import frame, read_log_file
 from parley.receipts.statement import canonical_json, describe_log, digest_answer
 from parley.receipts.verification import VerifiedReceipt, verify_answer, verify_log, verify_receipt
-from parley.v1.event_pb2 import Event
+from parley.v1.debate_pb2 import DebateSpec, Participant
+from parley.v1.event_pb2 import DebateCreated, Event
 from tests.support.receipts import NEW, OLD, ring, signed_debate
+
+LOGS = ("panel@1-voting", "arena@1-chosen", "small@1-everything")
 
 
 @pytest.fixture
@@ -40,6 +43,48 @@ def test_what_follows_the_answer_in_the_log_may_still_come(verified: VerifiedRec
     debate, signed = signed_debate(), verified.statement.log.sequence
     assert signed < len(debate.entries)
     assert verify_log(verified.statement, debate.entries[:signed]) == signed
+
+
+def chain_of(*bodies: bytes) -> Sequence[bytes]:
+    """The stored bytes of events that hold this, each after the one before."""
+    entries, before = [], GENESIS
+    for sequence, body in enumerate(bodies, start=1):
+        stored = Event(sequence=sequence, debate_id="deb-1").SerializeToString() + body
+        before = chain_hash(before, stored)
+        entries.append(stored + HASH_FIELD + before)
+    return entries
+
+
+def empty_agents(count: int) -> bytes:
+    """An event's creation of a debate, with so many agents of which nothing is known."""
+    spec = DebateSpec(agents=[Participant()] * count)
+    return Event(debate_created=DebateCreated(spec=spec)).SerializeToString()
+
+
+@pytest.mark.parametrize("events", [1, 3], ids=["one event", "several events"])
+def test_a_log_of_many_empty_fields_is_refused_before_it_is_decoded(events: int) -> None:
+    entries = chain_of(*[empty_agents(600_000 // events)] * events)
+    with pytest.raises(VerificationError, match=r"more than [\d,]+ fields, and no debate has so many"):
+        open_chain(entries)
+
+
+def test_a_file_of_many_short_events_is_refused_before_they_are_decoded() -> None:
+    log = b"".join(map(frame, chain_of(*[b""] * 6000)))
+    with pytest.raises(VerificationError, match=r"more than [\d,]+ events, and no debate has so many"):
+        read_log_file(log)
+
+
+def test_a_receipt_that_is_longer_than_any_is_refused_before_it_is_read() -> None:
+    with pytest.raises(VerificationError, match=r"longer than 4,194,304 characters"):
+        verify_receipt("[" * 4_194_305, ring().keys)
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_no_debate_has_as_many_fields_or_events_as_are_refused(name: str) -> None:
+    entries = signed_debate(name).entries
+    long = [*entries] * (1_100_000 // sum(map(len, entries)) + 1)
+    with pytest.raises(VerificationError, match="event 1 stands where event"):  # it is read, and is no chain
+        open_chain(read_log_file(b"".join(map(frame, long))))
 
 
 def changes(content: bytes, count: int, seed: int) -> Sequence[tuple[int, bytes]]:

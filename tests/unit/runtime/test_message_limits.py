@@ -11,6 +11,7 @@ from parley.runtime.message_limits import (
     MAX_MESSAGE_BYTES,
     find_crowded_field,
     find_crowded_field_in_bytes,
+    has_more_fields,
 )
 from parley.v1.agent_pb2 import TOOL_FILE_READ, Agent
 from parley.v1.convergence_pb2 import EmbedResponse
@@ -84,6 +85,12 @@ def test_fields_of_messages_in_messages_count() -> None:
     agents = [agent] * (MAX_FIELDS // 10)
     whole = _asked(DebateSpec(question="x" * 1_200_000, agents=agents)).SerializeToString()
     assert find_crowded_field_in_bytes(whole, CreateDebateRequest.DESCRIPTOR) is not None
+
+
+def test_fields_of_several_messages_count_together() -> None:
+    one = _asked(DebateSpec(agents=[Participant()] * 10)).SerializeToString()  # and the specification
+    assert has_more_fields([one, one], CreateDebateRequest.DESCRIPTOR, 21)
+    assert not has_more_fields([one, one], CreateDebateRequest.DESCRIPTOR, 22)
 
 
 @given(st.binary(max_size=200))
