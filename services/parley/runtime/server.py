@@ -6,12 +6,14 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from itertools import product
+from typing import Final, cast
 
 import grpc
 from grpc_health.v1 import health
 
 from parley.runtime.acts import Acts
+from parley.runtime.direct.server import DirectServer
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.health import Health, ReadyCheck
@@ -93,7 +95,11 @@ class ServerSettings:
 
 
 class RunningServer:
-    """A server that listens; it drains when its `start_server` block is left."""
+    """A server that listens; it drains when its `start_server` block is left.
+
+    Attributes:
+        direct: Answers calls from this process, as the server answers those that come over its port.
+    """
 
     def __init__(
         self,
@@ -102,7 +108,8 @@ class RunningServer:
         settings: ServerSettings,
         port: int,
         draining: Draining,
-        health_servers: Sequence[grpc.aio.Server] = (),
+        health_servers: Sequence[grpc.aio.Server],
+        direct: DirectServer,
     ) -> None:
         self._server = server
         self._health_servers = health_servers
@@ -113,6 +120,7 @@ class RunningServer:
         self.port = port
         self.address = join_address(settings.host, port)
         self.draining = draining
+        self.direct = direct
 
     async def drain(
         self,
@@ -137,13 +145,16 @@ class RunningServer:
         try:
             await _wait_bounded(_run_callbacks(on_drain), at_once, self._grace_seconds)
         finally:
-            stopping = asyncio.create_task(self._server.stop(max(ends - loop.time(), 0.0)))
+            stopping = asyncio.create_task(self._stop(max(ends - loop.time(), 0.0)))
             if not await _wait_bounded(asyncio.shield(stopping), at_once, None):
-                await self._server.stop(None)
+                await self._stop(None)
             await stopping
             await stop_task(self._health_task)
             for each in self._health_servers:
                 await each.stop(None)
+
+    async def _stop(self, grace: float | None) -> None:
+        await asyncio.gather(self._server.stop(grace), self.direct.stop(grace))
 
 
 @asynccontextmanager
@@ -201,18 +212,21 @@ async def _start(services: Sequence[Service], settings: ServerSettings, draining
     acts = {each.name: each.acts for each in services if each.acts is not None}
     interceptor = CallInterceptor(settings.guard, admissions, acts)
     server = grpc.aio.server(interceptors=(interceptor,), options=_options(settings))
+    direct = DirectServer(interceptor.wrap)
+    servers = server, cast("grpc.aio.Server", direct)  # handlers are added to both in the same way
     names = [service.name for service in services]
-    for service in services:
-        service.register(server)
+    for service, each in product(services, servers):
+        service.register(each)
     checks = Health({service.name: service.ready for service in services})
-    checks.register(server)
+    for each in servers:
+        checks.register(each)
     add_reflection((*names, health.SERVICE_NAME), server)
     port = _listen(server, settings)
     health_servers = _health_server(checks, settings)
     await checks.start_serving()
     for each in health_servers:
         await each.start()
-    running = RunningServer(server, checks, settings, port, draining, health_servers)
+    running = RunningServer(server, checks, settings, port, draining, health_servers, direct)
     for service in services:
         if service.on_listening is not None:
             service.on_listening(running.address)

@@ -85,9 +85,10 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     ) -> _Method | None:
         """Return the method's handler, wrapped once and cached."""
         handler = await continuation(handler_call_details)
-        method = handler_call_details.method
-        if handler is None:
-            return handler
+        return None if handler is None else self.wrap(handler_call_details.method, handler)
+
+    def wrap(self, method: str, handler: _Method) -> _Method:
+        """Return a method's handler, wrapped once and cached."""
         known = self._wrapped.get(method)
         if known is None or known[0] is not handler:
             known = self._wrapped[method] = (handler, self._wrap(method, handler))

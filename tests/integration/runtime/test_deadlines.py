@@ -5,8 +5,8 @@ import grpc
 import pytest
 
 from parley.runtime import deadline, errors
-from parley.runtime.channel import channel
 from parley.runtime.server import start_server
+from tests.integration.runtime.conftest import Reach
 from tests.integration.runtime.wire import make_service, method, stream_method
 
 
@@ -14,15 +14,15 @@ async def tell(_request: bytes, _context: object) -> bytes:
     return repr(deadline.remaining()).encode()
 
 
-async def test_a_deadline_goes_through_two_hops_and_gets_shorter_by_a_margin_at_each() -> None:
-    async with start_server([make_service(Tell=tell)]) as last, channel(last.address) as to_last:
+async def test_a_deadline_goes_through_two_hops_and_gets_shorter_by_a_margin_at_each(reach: Reach) -> None:
+    async with start_server([make_service(Tell=tell)]) as last, reach(last) as to_last:
 
         async def pass_on(request: bytes, _context: object) -> bytes:
             here = deadline.remaining()
             answer: bytes = await method(to_last, "Tell")(request)
             return f"{here} ".encode() + answer
 
-        async with start_server([make_service(Ask=pass_on)]) as first, channel(first.address) as to_first:
+        async with start_server([make_service(Ask=pass_on)]) as first, reach(first) as to_first:
             with deadline.deadline_scope(10):
                 answer = await method(to_first, "Ask")(b"")
     middle, end = (float(each) for each in answer.split())
@@ -30,8 +30,8 @@ async def test_a_deadline_goes_through_two_hops_and_gets_shorter_by_a_margin_at_
     assert 5.0 < end <= middle - deadline.MARGIN_SECONDS + 0.01
 
 
-async def test_the_smaller_of_a_calls_own_timeout_and_what_is_left_counts() -> None:
-    async with start_server([make_service(Tell=tell)]) as server, channel(server.address) as there:
+async def test_the_smaller_of_a_calls_own_timeout_and_what_is_left_counts(reach: Reach) -> None:
+    async with start_server([make_service(Tell=tell)]) as server, reach(server) as there:
         with deadline.deadline_scope(5):
             own = await method(there, "Tell")(b"", timeout=2)
             ambient = await method(there, "Tell")(b"", timeout=60)
@@ -41,22 +41,22 @@ async def test_the_smaller_of_a_calls_own_timeout_and_what_is_left_counts() -> N
     assert none == b"None"
 
 
-async def test_a_call_takes_no_deadline_or_label_from_where_the_server_was_started() -> None:
+async def test_a_call_takes_no_deadline_or_label_from_where_the_server_was_started(reach: Reach) -> None:
     with deadline.deadline_scope(3):
         async with start_server([make_service(Tell=tell)]) as server:
             with deadline.deadline_scope(None):
-                async with channel(server.address) as there:
+                async with reach(server) as there:
                     assert await method(there, "Tell")(b"") == b"None"
 
 
-async def test_a_deadline_that_passed_fails_the_call_without_asking_anyone() -> None:
+async def test_a_deadline_that_passed_fails_the_call_without_asking_anyone(reach: Reach) -> None:
     asked = asyncio.Event()
 
     async def notice(_request: bytes, _context: object) -> bytes:
         asked.set()
         return b""
 
-    async with start_server([make_service(Ask=notice)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=notice)]) as server, reach(server) as there:
         with deadline.deadline_scope(0), pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
@@ -64,7 +64,9 @@ async def test_a_deadline_that_passed_fails_the_call_without_asking_anyone() -> 
     assert not asked.is_set()
 
 
-async def test_the_margin_leaves_time_to_say_which_call_was_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_margin_leaves_time_to_say_which_call_was_too_slow(
+    reach: Reach, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(deadline, "MARGIN_SECONDS", 1.5)  # a busy machine needs more of it
     monkeypatch.setattr(deadline, "MARGIN_SHARE", 0.5)
 
@@ -72,7 +74,7 @@ async def test_the_margin_leaves_time_to_say_which_call_was_too_slow(monkeypatch
         await asyncio.Event().wait()
         return b""
 
-    async with start_server([make_service(Ask=slow)]) as last, channel(last.address) as to_last:
+    async with start_server([make_service(Ask=slow)]) as last, reach(last) as to_last:
 
         async def pass_on(request: bytes, _context: object) -> bytes:
             try:
@@ -81,14 +83,14 @@ async def test_the_margin_leaves_time_to_say_which_call_was_too_slow(monkeypatch
                 raise errors.deadline_exceeded("the last one was too slow", reason="LAST_SLOW") from error
             return answer
 
-        async with start_server([make_service(Ask=pass_on)]) as first, channel(first.address) as to_first:
+        async with start_server([make_service(Ask=pass_on)]) as first, reach(first) as to_first:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await method(to_first, "Ask")(b"", timeout=3)
     assert errors.from_rpc_error(caught.value).reason == "LAST_SLOW"
 
 
 @pytest.mark.parametrize("kind", ["unary", "stream", "half-read stream"])
-async def test_a_client_that_hangs_up_cancels_the_second_hop_too(kind: str) -> None:
+async def test_a_client_that_hangs_up_cancels_the_second_hop_too(reach: Reach, kind: str) -> None:
     began, cancelled = asyncio.Event(), asyncio.Event()
 
     async def until_cancelled() -> None:
@@ -107,7 +109,7 @@ async def test_a_client_that_hangs_up_cancels_the_second_hop_too(kind: str) -> N
         yield b"first"
         await until_cancelled()
 
-    async with start_server([make_service(Wait=wait, Flow=flow)]) as last, channel(last.address) as to_last:
+    async with start_server([make_service(Wait=wait, Flow=flow)]) as last, reach(last) as to_last:
 
         async def pass_wait(request: bytes, _context: object) -> bytes:
             answer: bytes = await method(to_last, "Wait")(request)
@@ -118,7 +120,7 @@ async def test_a_client_that_hangs_up_cancels_the_second_hop_too(kind: str) -> N
                 yield message
 
         service = make_service(Wait=pass_wait, Flow=pass_flow)
-        async with start_server([service]) as first, channel(first.address) as to_first, asyncio.timeout(20):
+        async with start_server([service]) as first, reach(first) as to_first, asyncio.timeout(20):
             call = method(to_first, "Wait")(b"") if kind == "unary" else stream_method(to_first, "Flow")(b"")
             if kind == "half-read stream":
                 assert await call.read() == b"first"

@@ -10,6 +10,7 @@ from parley.runtime import errors
 from parley.runtime.channel import channel
 from parley.runtime.errors import FieldViolation, ParleyError
 from parley.runtime.server import start_server
+from tests.integration.runtime.conftest import Reach
 from tests.integration.runtime.wire import (
     client_stream,
     collect_method,
@@ -44,16 +45,16 @@ def assert_same(read: ParleyError) -> None:
         assert getattr(read, name) == getattr(ERROR, name)
 
 
-async def test_every_detail_of_an_error_reaches_the_caller() -> None:
-    async with start_server([make_service(Ask=failing)]) as server, channel(server.address) as there:
+async def test_every_detail_of_an_error_reaches_the_caller(reach: Reach) -> None:
+    async with start_server([make_service(Ask=failing)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")
     assert_same(errors.from_rpc_error(caught.value))
     assert not errors.is_transport(caught.value)
 
 
-async def test_an_error_in_mid_stream_comes_after_what_was_sent_with_every_detail() -> None:
-    async with start_server([make_service(Watch=failing_midway)]) as server, channel(server.address) as there:
+async def test_an_error_in_mid_stream_comes_after_what_was_sent_with_every_detail(reach: Reach) -> None:
+    async with start_server([make_service(Watch=failing_midway)]) as server, reach(server) as there:
         call = stream_method(there, "Watch")(b"")
         assert await call.read() == b"first"
         with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -61,12 +62,12 @@ async def test_an_error_in_mid_stream_comes_after_what_was_sent_with_every_detai
     assert_same(errors.from_rpc_error(caught.value))
 
 
-async def test_metadata_a_handler_set_before_it_failed_still_arrives() -> None:
+async def test_metadata_a_handler_set_before_it_failed_still_arrives(reach: Reach) -> None:
     async def tagged(_request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
         context.set_trailing_metadata((("tag", "kept"),))
         raise errors.not_found("debate", "deb-1")
 
-    async with start_server([make_service(Ask=tagged)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=tagged)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")
     trailing = caught.value.trailing_metadata()
@@ -76,12 +77,13 @@ async def test_metadata_a_handler_set_before_it_failed_still_arrives() -> None:
 
 
 async def test_an_unexpected_exception_tells_the_caller_an_id_and_the_log_the_rest(
+    reach: Reach,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     async def broken(_request: bytes, _context: object) -> bytes:
         raise ZeroDivisionError("a secret of the inside")
 
-    async with start_server([make_service(Ask=broken)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=broken)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")
     error = errors.from_rpc_error(caught.value)
@@ -93,40 +95,42 @@ async def test_an_unexpected_exception_tells_the_caller_an_id_and_the_log_the_re
     assert "ZeroDivisionError" in logged
 
 
-async def test_an_error_out_of_a_task_group_is_told_as_itself() -> None:
+async def test_an_error_out_of_a_task_group_is_told_as_itself(reach: Reach) -> None:
     async def grouped(request: bytes, context: object) -> bytes:
         async with asyncio.TaskGroup() as group:
             group.create_task(failing(request, context))
         return b""
 
-    async with start_server([make_service(Ask=grouped)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=grouped)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")
     assert_same(errors.from_rpc_error(caught.value))
 
 
-async def test_a_handler_whose_inner_task_was_cancelled_does_not_leave_its_caller_waiting() -> None:
+async def test_a_handler_whose_inner_task_was_cancelled_does_not_leave_its_caller_waiting(
+    reach: Reach,
+) -> None:
     async def interrupted(_request: bytes, _context: object) -> bytes:
         inner = asyncio.create_task(asyncio.Event().wait())
         inner.cancel()
         await inner
         return b""
 
-    async with start_server([make_service(Ask=interrupted)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=interrupted)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"", timeout=20)
     assert errors.from_rpc_error(caught.value).reason == errors.INTERRUPTED
     assert errors.is_transport(caught.value)
 
 
-async def test_an_unreachable_service_behind_this_one_is_unavailable_and_not_internal() -> None:
+async def test_an_unreachable_service_behind_this_one_is_unavailable_and_not_internal(reach: Reach) -> None:
     async with channel("127.0.0.1:1") as nowhere:
 
         async def asking(request: bytes, _context: object) -> bytes:
             answer: bytes = await method(nowhere, "Ask")(request)
             return answer
 
-        async with start_server([make_service(Ask=asking)]) as server, channel(server.address) as there:
+        async with start_server([make_service(Ask=asking)]) as server, reach(server) as there:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await method(there, "Ask")(b"", timeout=20)
     assert errors.from_rpc_error(caught.value).reason == "UPSTREAM_UNAVAILABLE"
@@ -140,15 +144,15 @@ async def test_a_server_that_is_not_there_is_a_transport_failure() -> None:
     assert errors.from_rpc_error(caught.value).reason == ""
 
 
-async def test_a_method_nobody_has_is_an_answer_and_not_a_transport_failure() -> None:
-    async with start_server([make_service(Ask=failing)]) as server, channel(server.address) as there:
+async def test_a_method_nobody_has_is_an_answer_and_not_a_transport_failure(reach: Reach) -> None:
+    async with start_server([make_service(Ask=failing)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Other")(b"")
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
     assert not errors.is_transport(caught.value)
 
 
-async def test_a_client_stream_and_a_handler_that_writes_itself_fail_with_details_too() -> None:
+async def test_a_client_stream_and_a_handler_that_writes_itself_fail_with_details_too(reach: Reach) -> None:
     async def collecting(requests: AsyncIterator[bytes], _context: object) -> bytes:
         async for _ in requests:
             raise ERROR
@@ -159,7 +163,7 @@ async def test_a_client_stream_and_a_handler_that_writes_itself_fail_with_detail
         raise ERROR
 
     service = make_service(Collect=client_stream(collecting), Watch=stream(writing))
-    async with start_server([service]) as server, channel(server.address) as there:
+    async with start_server([service]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await collect_method(there, "Collect")(iter([b"1"]))
         assert_same(errors.from_rpc_error(caught.value))
@@ -171,6 +175,7 @@ async def test_a_client_stream_and_a_handler_that_writes_itself_fail_with_detail
 
 
 async def test_a_handler_that_is_not_async_is_refused_with_its_name(
+    reach: Reach,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def blocking(_request: bytes, _context: object) -> bytes:
@@ -178,7 +183,7 @@ async def test_a_handler_that_is_not_async_is_refused_with_its_name(
 
     async with (
         start_server([make_service(Ask=unary_of(blocking))]) as server,
-        channel(server.address) as there,
+        reach(server) as there,
     ):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"", timeout=20)
@@ -214,7 +219,7 @@ async def each_echoed(requests: AsyncIterator[bytes], _context: object) -> Async
 
 @pytest.mark.parametrize("shape", ["unary_unary", "unary_stream", "stream_unary", "stream_stream"])
 async def test_bytes_that_are_no_message_are_an_invalid_argument_without_a_traceback(
-    shape: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    reach: Reach, shape: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     handle = {
         "unary_unary": echo,
@@ -223,7 +228,7 @@ async def test_bytes_that_are_no_message_are_an_invalid_argument_without_a_trace
         "stream_stream": each_echoed,
     }[shape]
     made = getattr(grpc, f"{shape}_rpc_method_handler")(handle, request_deserializer=undecodable)
-    async with start_server([make_service(Ask=made)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=made)]) as server, reach(server) as there:
         call = getattr(there, shape)("/test.v1.TestService/Ask")
 
         async def outcome(*given: bytes) -> list[bytes]:
@@ -245,11 +250,11 @@ async def test_bytes_that_are_no_message_are_an_invalid_argument_without_a_trace
     assert "Traceback" not in written.out + written.err + caplog.text
 
 
-async def test_very_many_bad_fields_and_a_very_long_message_still_reach_the_caller() -> None:
+async def test_very_many_bad_fields_and_a_very_long_message_still_reach_the_caller(reach: Reach) -> None:
     async def refused(_request: bytes, _context: object) -> bytes:
         raise errors.invalid_argument([FieldViolation(f"agents[{n}]", "ж" * 500) for n in range(3000)])
 
-    async with start_server([make_service(Ask=refused)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=refused)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")
     error = errors.from_rpc_error(caught.value)
@@ -259,13 +264,15 @@ async def test_very_many_bad_fields_and_a_very_long_message_still_reach_the_call
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
-async def test_a_service_that_may_open_no_more_files_is_unavailable_for_now(number: int) -> None:
+async def test_a_service_that_may_open_no_more_files_is_unavailable_for_now(
+    reach: Reach, number: int
+) -> None:
     async def open_something(_request: bytes, _context: object) -> bytes:
         raise OSError(number, os.strerror(number))
 
     async with (
         start_server([make_service(Ask=open_something)]) as server,
-        channel(server.address) as there,
+        reach(server) as there,
     ):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")

@@ -16,6 +16,7 @@ from parley.runtime.channel import ChannelSettings, channel
 from parley.runtime.draining import Draining
 from parley.runtime.errors import from_rpc_error
 from parley.runtime.server import RunningServer, ServerSettings, serve, start_server
+from parley.v1 import orchestrator_pb2
 from tests.integration.runtime.wire import make_service, method, stream_method
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -218,7 +219,7 @@ async def test_two_servers_never_share_a_port() -> None:
 
 
 async def test_a_message_over_the_limit_of_its_method_is_refused_and_one_under_it_passes() -> None:
-    name = "parley.v1.OrchestratorService"
+    name = orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].full_name
     large, larger = b"x" * (8 * 1024 * 1024), b"x" * (17 * 1024 * 1024)
     async with (
         start_server([make_service(name, CreateDebate=echo, GetDebate=echo)], ServerSettings()) as server,

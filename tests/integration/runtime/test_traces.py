@@ -9,9 +9,9 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 
 from parley.runtime import errors, telemetry
-from parley.runtime.channel import channel
 from parley.runtime.labels import label_scope, labels
 from parley.runtime.server import start_server
+from tests.integration.runtime.conftest import Reach
 from tests.integration.runtime.wire import make_service, method, stream_method
 from tests.support.spans import forget_spans, spans_when
 
@@ -36,17 +36,17 @@ def parent(span: ReadableSpan) -> int | None:
     return span.parent.span_id if span.parent else None
 
 
-async def test_two_hops_are_one_trace_with_each_span_under_the_one_that_caused_it() -> None:
+async def test_two_hops_are_one_trace_with_each_span_under_the_one_that_caused_it(reach: Reach) -> None:
     async def last(_request: bytes, _context: object) -> bytes:
         return b""
 
-    async with start_server([make_service(Last=last)]) as far, channel(far.address) as to_far:
+    async with start_server([make_service(Last=last)]) as far, reach(far) as to_far:
 
         async def first(request: bytes, _context: object) -> bytes:
             answer: bytes = await method(to_far, "Last")(request)
             return answer
 
-        async with start_server([make_service(First=first)]) as near, channel(near.address) as to_near:
+        async with start_server([make_service(First=first)]) as near, reach(near) as to_near:
             with telemetry.tracer("test").start_as_current_span("debate"):
                 await method(to_near, "First")(b"")
             spans = await spans_when(lambda spans: len(spans) == 5)
@@ -65,11 +65,11 @@ async def test_two_hops_are_one_trace_with_each_span_under_the_one_that_caused_i
         assert below.status.status_code is StatusCode.UNSET
 
 
-async def test_a_handlers_exception_is_an_error_on_both_spans() -> None:
+async def test_a_handlers_exception_is_an_error_on_both_spans(reach: Reach) -> None:
     async def broken(_request: bytes, _context: object) -> bytes:
         raise ZeroDivisionError
 
-    async with start_server([make_service(Ask=broken)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=broken)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError):
             await method(there, "Ask")(b"")
         spans = await spans_when(lambda spans: len(spans) == 2)
@@ -77,14 +77,14 @@ async def test_a_handlers_exception_is_an_error_on_both_spans() -> None:
     assert [span.status.status_code for span in spans] == [StatusCode.ERROR] * 2
 
 
-async def test_an_answer_that_refuses_is_no_fault_of_the_server() -> None:
+async def test_an_answer_that_refuses_is_no_fault_of_the_server(reach: Reach) -> None:
     async def absent(_request: bytes, _context: object) -> bytes:
         raise errors.not_found("debate", "deb-1")
 
     async def aborting(_request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
         await context.abort(grpc.StatusCode.NOT_FOUND, "no")
 
-    async with start_server([make_service(A=absent, B=aborting)]) as server, channel(server.address) as there:
+    async with start_server([make_service(A=absent, B=aborting)]) as server, reach(server) as there:
         for name in ("A", "B"):
             with pytest.raises(grpc.aio.AioRpcError):
                 await method(there, name)(b"")
@@ -96,7 +96,7 @@ async def test_an_answer_that_refuses_is_no_fault_of_the_server() -> None:
 
 
 @pytest.mark.parametrize("read", [0, 1])
-async def test_a_cancelled_stream_leaves_no_span_open(read: int) -> None:
+async def test_a_cancelled_stream_leaves_no_span_open(reach: Reach, read: int) -> None:
     began = asyncio.Event()
 
     async def flow(_request: bytes, _context: object) -> AsyncIterator[bytes]:
@@ -104,7 +104,7 @@ async def test_a_cancelled_stream_leaves_no_span_open(read: int) -> None:
         began.set()
         await asyncio.Event().wait()
 
-    async with start_server([make_service(Flow=flow)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Flow=flow)]) as server, reach(server) as there:
         call = stream_method(there, "Flow")(b"")
         for _ in range(read):
             assert await call.read() == b"first"
@@ -115,7 +115,7 @@ async def test_a_cancelled_stream_leaves_no_span_open(read: int) -> None:
     assert pick(spans, "Flow", SpanKind.CLIENT).status.status_code is StatusCode.ERROR
 
 
-async def test_a_stream_cut_while_the_server_writes_closes_handler_and_span_at_once() -> None:
+async def test_a_stream_cut_while_the_server_writes_closes_handler_and_span_at_once(reach: Reach) -> None:
     closed = asyncio.Event()
 
     async def flood(_request: bytes, _context: object) -> AsyncIterator[bytes]:
@@ -125,7 +125,7 @@ async def test_a_stream_cut_while_the_server_writes_closes_handler_and_span_at_o
         finally:
             closed.set()
 
-    async with start_server([make_service(Flood=flood)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Flood=flood)]) as server, reach(server) as there:
         call = stream_method(there, "Flood")(b"")
         await call.read()
         call.cancel()
@@ -135,7 +135,7 @@ async def test_a_stream_cut_while_the_server_writes_closes_handler_and_span_at_o
     assert code(pick(spans, "Flood", SpanKind.SERVER)) == "CANCELLED"
 
 
-async def test_a_stream_that_was_left_half_read_ends_at_once_on_both_sides() -> None:
+async def test_a_stream_that_was_left_half_read_ends_at_once_on_both_sides(reach: Reach) -> None:
     async def flow(_request: bytes, _context: object) -> AsyncIterator[bytes]:
         yield b"first"
         await asyncio.Event().wait()
@@ -144,7 +144,7 @@ async def test_a_stream_that_was_left_half_read_ends_at_once_on_both_sides() -> 
         async for _message in stream_method(there, "Flow")(b""):
             return
 
-    async with start_server([make_service(Flow=flow)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Flow=flow)]) as server, reach(server) as there:
         gc.disable()
         try:
             await read_one(there)
@@ -154,11 +154,11 @@ async def test_a_stream_that_was_left_half_read_ends_at_once_on_both_sides() -> 
     assert {code(span) for span in spans} == {"CANCELLED"}
 
 
-async def test_a_call_cancelled_before_it_left_ends_its_span() -> None:
+async def test_a_call_cancelled_before_it_left_ends_its_span(reach: Reach) -> None:
     async def echo(request: bytes, _context: object) -> bytes:
         return request
 
-    async with start_server([make_service(Echo=echo)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Echo=echo)]) as server, reach(server) as there:
         call = method(there, "Echo")(b"")
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -167,40 +167,40 @@ async def test_a_call_cancelled_before_it_left_ends_its_span() -> None:
     assert code(pick(spans, "Echo", SpanKind.CLIENT)) == "CANCELLED"
 
 
-async def test_a_deadline_that_ran_out_is_told_apart_from_a_cancellation() -> None:
+async def test_a_deadline_that_ran_out_is_told_apart_from_a_cancellation(reach: Reach) -> None:
     async def slow(_request: bytes, _context: object) -> bytes:
         await asyncio.Event().wait()
         return b""
 
-    async with start_server([make_service(Slow=slow)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Slow=slow)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError):
             await method(there, "Slow")(b"", timeout=1)
         spans = await spans_when(lambda spans: len(spans) == 2)
     assert {code(span) for span in spans} == {"DEADLINE_EXCEEDED"}
 
 
-async def test_health_probes_leave_no_server_span() -> None:
+async def test_health_probes_leave_no_server_span(reach: Reach) -> None:
     async def echo(request: bytes, _context: object) -> bytes:
         return request
 
-    async with start_server([make_service(Echo=echo)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Echo=echo)]) as server, reach(server) as there:
         await method(there, "Check", "grpc.health.v1.Health")(b"")
         await method(there, "Echo")(b"")
         spans = await spans_when(lambda spans: len(spans) >= 3)
     assert not [span for span in spans if span.kind is SpanKind.SERVER and "health" in span.name]
 
 
-async def test_tenant_and_debate_go_with_a_call_into_the_next_services_logs() -> None:
+async def test_tenant_and_debate_go_with_a_call_into_the_next_services_logs(reach: Reach) -> None:
     async def tell(_request: bytes, _context: object) -> bytes:
         return repr(dict(labels())).encode()
 
-    async with start_server([make_service(Tell=tell)]) as last, channel(last.address) as to_last:
+    async with start_server([make_service(Tell=tell)]) as last, reach(last) as to_last:
 
         async def pass_on(request: bytes, _context: object) -> bytes:
             answer: bytes = await method(to_last, "Tell")(request)
             return answer
 
-        async with start_server([make_service(Ask=pass_on)]) as first, channel(first.address) as to_first:
+        async with start_server([make_service(Ask=pass_on)]) as first, reach(first) as to_first:
             with label_scope(tenant="acme", debate="deb-1"):
                 with_labels = await method(to_first, "Ask")(b"")
             bare = await method(to_first, "Ask")(b"")

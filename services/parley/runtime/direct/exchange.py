@@ -1,0 +1,170 @@
+"""One call, as both of its sides see it: messages, metadata, deadline, and how it ended."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import grpc
+
+from parley.runtime.direct.message_pipe import MessagePipe
+from parley.runtime.message_limits import MAX_MESSAGE_BYTES
+
+Metadata = tuple[tuple[str, str | bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallStatus:
+    """How a call ended."""
+
+    code: grpc.StatusCode
+    details: str = ""
+    trailing: Metadata = ()
+
+
+LATE: Final = CallStatus(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+CANCELLED: Final = CallStatus(grpc.StatusCode.CANCELLED, "Locally cancelled by application!")
+
+
+class Exchange:
+    """A call that runs, or has ended.
+
+    Attributes:
+        metadata: What the caller sent.
+        peer: The caller, as logs name it.
+        requests: From the caller to the handler.
+        responses: From the handler to the caller.
+        initial: What the handler sent first; None: nothing yet.
+        status: How the call ended for its caller; None: it runs, or the caller has not read all answers.
+    """
+
+    __slots__ = (
+        "_callbacks",
+        "_deadline",
+        "_final",
+        "_loop",
+        "_one_answer",
+        "_task",
+        "_timer",
+        "_waiting",
+        "initial",
+        "metadata",
+        "peer",
+        "requests",
+        "responses",
+        "status",
+    )
+
+    def __init__(self, metadata: Metadata, peer: str, *, one_answer: bool) -> None:
+        """Begin a call. `one_answer`: its caller takes one answer, which comes with the status."""
+        self.metadata = metadata
+        self.peer = peer
+        self.requests = MessagePipe()
+        self.responses = MessagePipe()
+        self.initial: Metadata | None = None
+        self.status: CallStatus | None = None
+        self._one_answer = one_answer
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[None] | None = None
+        self._deadline: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._final: CallStatus | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+        self._callbacks: list[Callable[[], object]] = []
+
+    def start(self, task: asyncio.Task[None], timeout: float | None) -> None:
+        """Let `task` answer, within `timeout` seconds if given."""
+        self._task = task
+        if timeout is not None:
+            self._deadline = self._loop.time() + timeout
+            self._timer = self._loop.call_at(self._deadline, self.cut, LATE)
+
+    def time_remaining(self) -> float | None:
+        """Return the seconds until the deadline; None without one."""
+        return None if self._deadline is None else max(self._deadline - self._loop.time(), 0.0)
+
+    def send_initial(self, metadata: Metadata) -> None:
+        """Send what comes before the answers. A second call does nothing."""
+        if self.initial is None:
+            self.initial = metadata
+            self._wake()
+
+    async def read_response(self) -> bytes | None:
+        """Return the next answer; None: the call has ended."""
+        message = await self.responses.read()
+        if self.status is None and self._final is not None and self.responses.is_empty:
+            self._end(self._final)
+        return message
+
+    def finish(self, status: CallStatus) -> None:
+        """End the call as its handler says: for the caller when it has read all answers. Only the first end counts."""
+        if self._final is None and self.status is None:
+            self._final = status
+            self.responses.close()
+            if self._one_answer or self.responses.is_empty:
+                self._end(status)
+
+    def cut(self, status: CallStatus) -> bool:
+        """End the call at once, on both sides; return False if it was over."""
+        if self.status is not None:
+            return False
+        self.responses.cut()
+        task = self._task
+        self._end(status)
+        if task is not None and not task.done():
+            task.cancel()
+        return True
+
+    def add_done_callback(self, callback: Callable[[], object]) -> None:
+        """Call back when the call has ended for its caller, or now."""
+        if self.status is None:
+            self._callbacks.append(callback)
+        else:
+            callback()
+
+    async def wait_until_ended(self) -> CallStatus:
+        """Wait for the end and return it."""
+        while self.status is None:
+            await self._wait()
+        return self.status
+
+    async def wait_until_reached(self) -> None:
+        """Wait until the handler has sent something, or the call has ended."""
+        while self.initial is None and self.status is None:
+            await self._wait()
+
+    def _end(self, status: CallStatus) -> None:
+        self.status = status
+        self.initial = self.initial or ()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._task = None  # both refer to this call
+        self.requests.cut()
+        self._wake()
+        callbacks, self._callbacks = self._callbacks, []
+        for each in callbacks:
+            each()
+
+    async def _wait(self) -> None:
+        change = self._loop.create_future()
+        self._waiting.append(change)
+        await change
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
+
+
+def to_metadata(given: Iterable[tuple[str, str | bytes]] | None) -> Metadata:
+    """Return metadata as they are kept."""
+    return tuple((key, value) for key, value in given or ())
+
+
+def find_excess(message: bytes, what: str) -> CallStatus | None:
+    """Return how a call ends whose message is too large to be sent, or None."""
+    if len(message) <= MAX_MESSAGE_BYTES:
+        return None
+    details = f"{what} message larger than max ({len(message)} vs. {MAX_MESSAGE_BYTES})"
+    return CallStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, details)
