@@ -3,7 +3,6 @@
 import asyncio
 import dataclasses
 import os
-import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -13,8 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from parley.runtime.loopback import loopback
 
 if TYPE_CHECKING:  # services are imported when they start: a command that starts none starts faster
+    import grpc
+
     from parley.config.file import ConfigFile
     from parley.orchestrator.settings import OrchestratorSettings
+    from parley.runtime.channel import ChannelSettings, Connect
+    from parley.runtime.direct.server import DirectServer
     from parley.runtime.draining import Draining
     from parley.runtime.identity.guard import Guard
     from parley.runtime.server import Service
@@ -95,22 +98,22 @@ class ServiceAddresses:
 class LocalServices:
     """Starts services for a purpose.
 
-    Callers from outside send the token that only this user can read. The services authenticate each other with a secret
-    that only this process has. With PARLEY_AUTH=none, no caller on this machine has to authenticate.
+    Callers from outside send the token that only this user can read. The services call each other without a socket, and so
+    without credentials. With PARLEY_AUTH=none, no caller on this machine has to authenticate.
     """
 
     def __init__(self, options: LocalOptions, store: str, folder: Path | None) -> None:
         """Use `options` and a store; `folder` is the data folder, if the store is one."""
-        from pydantic import SecretStr
-
         from parley.runtime.identity.local_token import LocalToken
 
         self._options = options
         self._store = store
         self._folder = folder
         self._token = LocalToken()
+        self._servers: dict[str, DirectServer] = {}
+        """By address, those that answer services of this process."""
         self._shared: dict[str, Any] = {
-            "service_secret": SecretStr(secrets.token_urlsafe(32)),
+            "service_secret": None,
             "service_secret_file": None,
             "ca": "",
             "store": store,
@@ -158,7 +161,13 @@ class LocalServices:
         settings = settings.model_copy(update=self._shared)
         draining, port = Draining(), self._options.ports.orchestrator
         async with (
-            build(settings, draining=draining, reading=self._read_only, own_folder=self._folder) as service,
+            build(
+                settings,
+                draining=draining,
+                reading=self._read_only,
+                own_folder=self._folder,
+                connect=self._connect_as(settings.service_name),
+            ) as service,
             self._serve(service, port, settings.auth, draining) as address,
         ):
             yield address
@@ -250,8 +259,22 @@ class LocalServices:
         if self._folder is not None and not os.environ.get("PARLEY_VECTORS"):
             settings = settings.model_copy(update={"vectors": f"edge:{self._folder / 'vectors'}"})
         port = self._options.ports.memory
-        async with build(settings) as service, self._serve(service, port, settings.auth) as address:
+        async with (
+            build(settings, connect=self._connect_as(settings.service_name)) as service,
+            self._serve(service, port, settings.auth) as address,
+        ):
             yield address
+
+    def _connect_as(self, name: str) -> "Connect":
+        """Return how a service opens its channels: directly, where the other one runs here too."""
+        from parley.runtime.channel import channel
+        from parley.runtime.direct.channel import direct_channel
+
+        def connect(target: str, settings: "ChannelSettings") -> "grpc.aio.Channel":
+            server = self._servers.get(target)
+            return channel(target, settings) if server is None else direct_channel(server, name)
+
+        return connect
 
     @asynccontextmanager
     async def _serve(
@@ -271,16 +294,15 @@ class LocalServices:
         service = dataclasses.replace(service, on_listening=listening)
         with ExitStack() as files:
             async with start_server([service], settings, draining=draining) as running:
+                self._servers[running.address] = running.direct
                 yield running.address
 
     def _guard(self, service: "Service", auth: str) -> "Guard":
         from parley.runtime.identity.guard import OPEN, Guard
-        from parley.runtime.identity.service_tokens import ServiceTokens
 
         if auth == "none":
             return OPEN
-        secret: str = self._shared["service_secret"].get_secret_value()
-        return Guard(self._token, ServiceTokens(lambda: (secret.encode(),)), *service.authenticators)
+        return Guard(self._token, *service.authenticators)
 
 
 @asynccontextmanager

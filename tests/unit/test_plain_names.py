@@ -39,6 +39,11 @@ EXCEPTIONS = {
     "parley.runtime.client_interceptors.StreamCall.cancelled": "the name is grpc.aio's",
     "parley.runtime.client_interceptors.StreamCall.done": "the name is grpc.aio's",
     "parley.runtime.client_interceptors.StreamCall.done_writing": "the name is grpc.aio's",
+    "parley.runtime.direct.calls.DirectCall.cancelled": "the name is grpc.aio's",
+    "parley.runtime.direct.calls.DirectCall.done": "the name is grpc.aio's",
+    "parley.runtime.direct.calls.DirectCall.done_writing": "the name is grpc.aio's",
+    "parley.runtime.direct.context.DirectContext.cancelled": "the name is grpc.aio's",
+    "parley.runtime.direct.context.DirectContext.done": "the name is grpc.aio's",
 }
 """Names that others chose, each with the reason why it stays."""
 

@@ -26,7 +26,7 @@ from parley.memory.tiers import TIERS, Tiers
 from parley.memory.tombstones import TOMBSTONES
 from parley.memory.traces import TRACES, Traces
 from parley.runtime import entry
-from parley.runtime.channel import channel
+from parley.runtime.channel import Connect, channel
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
@@ -39,8 +39,10 @@ from parley.v1.memory_pb2_grpc import add_MemoryServiceServicer_to_server
 
 
 @asynccontextmanager
-async def build(settings: MemorySettings) -> AsyncIterator[Service]:
+async def build(settings: MemorySettings, *, connect: Connect = channel) -> AsyncIterator[Service]:
     """Open the service with its stores. The convergence service need not answer yet.
+
+    `connect` opens the channel to it.
 
     Raises:
         ConfigurationError: PARLEY_STORE or PARLEY_VECTORS names no store, or one that cannot be used.
@@ -73,7 +75,7 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
             )
         except (ValueError, StorageError) as error:
             raise ConfigurationError(str(error)) from None
-        convergence = await stack.enter_async_context(channel(settings.convergence, settings.channels()))
+        convergence = await stack.enter_async_context(connect(settings.convergence, settings.channels()))
         meanings = EmbeddingClient(convergence)
         clock = SystemClock()
         await stack.enter_async_context(background_task("preparing memory's model", meanings.prepare(clock)))

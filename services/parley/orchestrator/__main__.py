@@ -58,7 +58,7 @@ from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder
 from parley.orchestrator.watch.feed import Feeds
 from parley.orchestrator.watch.watcher import DebateWatcher
 from parley.runtime.byte_budget import ByteBudget
-from parley.runtime.channel import channel
+from parley.runtime.channel import Connect, channel
 from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.comma_lists import split_list
 from parley.runtime.draining import Draining
@@ -100,11 +100,13 @@ async def build(
     roles: Roles | None = None,
     reading: bool = False,
     own_folder: Path | None = None,
+    connect: Connect = channel,
 ) -> AsyncGenerator[Service, None]:
     """Create an orchestrator and run its debates while the block runs. They are released once it drains.
 
     It uses `formats` and `roles`, by default those that Parley ships. `reading`: debates are only read, by this process alone.
     `own_folder`: where the system keeps the key of its receipts that it makes for itself, if the settings name none.
+    `connect` opens the channels to the services that it calls.
 
     Raises:
         ConfigurationError: a setting cannot be used.
@@ -117,14 +119,13 @@ async def build(
     roles = _check_roles(roles, formats) if roles is not None else load_shipped_roles()
     draining, deltas, clock = draining or Draining(), DeltaBroker(), SystemClock()
     channels = settings.channels()
-    connect = partial(channel, settings=channels)
     to_replicas = partial(channel, settings=replace(channels, tls_name=settings.advertise_name))
     async with (
         _open_store(settings.store, reading=reading) as store,
-        connect(settings.gateway) as gateway,
-        connect(settings.convergence) as convergence,
-        connect(settings.ratings) as ratings,
-        connect(settings.memory) as memory,
+        connect(settings.gateway, channels) as gateway,
+        connect(settings.convergence, channels) as convergence,
+        connect(settings.ratings, channels) as ratings,
+        connect(settings.memory, channels) as memory,
     ):
         index = DebateIndex(store.documents, settings.resolve_address())
         owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"

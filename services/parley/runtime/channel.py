@@ -44,6 +44,10 @@ class ChannelSettings:
     """Whether `headers` may be sent to other machines without TLS."""
 
 
+Connect = Callable[[str, ChannelSettings], grpc.aio.Channel]
+"""Opens a channel to a service by its address, as `channel` does."""
+
+
 def channel(target: str, settings: ChannelSettings | None = None) -> grpc.aio.Channel:
     """Open a channel to `host:port` (or a target with a scheme, as `dns:///name:port`).
 

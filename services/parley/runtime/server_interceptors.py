@@ -17,6 +17,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from parley.runtime import audit, deadline, errors, logs, telemetry
 from parley.runtime.acts import Act, Acts, set_act, unrecorded
+from parley.runtime.direct.context import DirectContext
 from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Credentials, Guard, bearer_token
 from parley.runtime.identity.identity import is_tenant, set_identity
 from parley.runtime.labels import LABELS, labels, set_labels
@@ -221,6 +222,7 @@ def _begin(method: str, context: _Context, door: _Door) -> tuple[trace.Span, Act
         found.get(SERVICE_TOKEN, ""),
         found.get(_TENANT, "")[:_MAX_LABEL],
         context.auth_context,
+        context.caller if isinstance(context, DirectContext) else None,
     )
     return span, act, shown
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import grpc
@@ -107,3 +108,23 @@ async def test_the_edge_lets_in_the_same_user_and_what_is_set_for_an_edge_elsewh
 async def test_the_system_of_a_command_has_no_edge() -> None:
     async with local_system(LocalOptions(purpose="records")) as system:
         assert system.edge_address is None
+
+
+async def test_services_of_one_process_call_each_other_without_a_socket(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[str] = []
+    open_channel = grpc.aio.insecure_channel
+
+    def record(target: str, **options: Any) -> grpc.aio.Channel:
+        opened.append(target)
+        return open_channel(target, **options)
+
+    monkeypatch.setattr(grpc.aio, "insecure_channel", record)
+    async with local_system(LocalOptions()) as system:
+        assert opened == []
+        async with ParleyClient(system.orchestrator_address, patience=0) as parley:
+            assert await parley.list_agents(), "the gateway's"
+            assert [each async for each in parley.search_memory("which queue?")] == []
+            assert [each async for each in parley.list_ratings()] == []
+    assert opened == [f"dns:///{system.orchestrator_address}"], "only the client's own"

@@ -5,10 +5,14 @@ from collections.abc import Callable
 import grpc
 import pytest
 
-from parley.runtime.channel import channel
+from parley.runtime.channel import ChannelSettings, channel
 from parley.runtime.direct.channel import direct_channel
+from parley.runtime.identity.service_tokens import ServiceSigner
 from parley.runtime.server import RunningServer
 
+CALLER = "debater"
+"""The service that calls."""
+SECRET = b"a secret that services share, long enough"
 Reach = Callable[[RunningServer], grpc.aio.Channel]
 
 
@@ -16,5 +20,6 @@ Reach = Callable[[RunningServer], grpc.aio.Channel]
 def reach(request: pytest.FixtureRequest) -> Reach:
     """Opens a channel to a server, in one way and in the other."""
     if request.param == "direct":
-        return lambda server: direct_channel(server.direct, "test")
-    return lambda server: channel(server.address)
+        return lambda server: direct_channel(server.direct, CALLER)
+    signed = ChannelSettings(headers=ServiceSigner(CALLER, lambda: (SECRET,)).headers)
+    return lambda server: channel(server.address, signed)

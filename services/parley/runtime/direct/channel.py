@@ -1,7 +1,7 @@
 """A channel to a server of the same process."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -12,26 +12,30 @@ from parley.runtime.client_interceptors import ContextChannel
 from parley.runtime.direct.calls import DirectCall, DirectStreamCall, DirectUnaryCall, Requests
 from parley.runtime.direct.exchange import Exchange, to_metadata
 from parley.runtime.direct.server import DirectServer
+from parley.runtime.identity.identity import DEFAULT_TENANT
+from parley.runtime.identity.service_tokens import service_identity
+from parley.runtime.labels import labels
 
 _Serialize = Callable[[Any], bytes] | None
 _Deserialize = Callable[[bytes], Any] | None
 _Given = Iterable[tuple[str, str | bytes]] | None
 
 
-def direct_channel(
-    server: DirectServer, caller: str, headers: Callable[[], Sequence[tuple[str, str]]] | None = None
-) -> grpc.aio.Channel:
-    """Open a channel to a server of this process, as `channel()` does to any other. `caller` names its user in logs."""
-    return ContextChannel(DirectChannel(server, caller), headers)
+def direct_channel(server: DirectServer, service: str) -> grpc.aio.Channel:
+    """Open a channel for a service to a server of its own process, as `channel()` does to any other.
+
+    The service needs no credentials: each call names it, and the tenant of the current work.
+    """
+    return ContextChannel(DirectChannel(server, service))
 
 
 class DirectChannel(grpc.aio.Channel):
     """Calls a server's methods without a socket."""
 
-    def __init__(self, server: DirectServer, caller: str) -> None:
-        """Call `server` as `caller`, a name for logs."""
+    def __init__(self, server: DirectServer, service: str) -> None:
+        """Call `server` as `service`."""
         self._server = server
-        self._peer = f"in-process:{caller}"
+        self._service = service
         self._calls: set[DirectCall] = set()
         self._closed = asyncio.Event()
 
@@ -124,7 +128,8 @@ class DirectChannel(grpc.aio.Channel):
     ) -> tuple[DirectCall, Exchange]:
         if self._closed.is_set():
             raise grpc.aio.UsageError("Channel is closed.")
-        exchange = Exchange(to_metadata(metadata), self._peer, one_answer=kind is DirectUnaryCall)
+        caller = service_identity(self._service, labels().get("tenant", DEFAULT_TENANT))
+        exchange = Exchange(to_metadata(metadata), caller, one_answer=kind is DirectUnaryCall)
         call = kind(exchange, serialize, deserialize)
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)

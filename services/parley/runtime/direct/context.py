@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import grpc
 
 from parley.runtime.direct.exchange import CallStatus, Exchange, Metadata, find_excess, to_metadata
+from parley.runtime.identity.identity import Identity
 
 _Given = Iterable[tuple[str, str | bytes]]
 
@@ -22,6 +23,11 @@ class DirectContext(grpc.aio.ServicerContext[Any, Any]):
         self._details = ""
         self._trailing: Metadata = ()
         self._is_aborted = False
+
+    @property
+    def caller(self) -> Identity:
+        """Who calls."""
+        return self._exchange.caller
 
     def status(self) -> CallStatus:
         """Return how the call ends if the handler is done now."""
@@ -98,7 +104,7 @@ class DirectContext(grpc.aio.ServicerContext[Any, Any]):
 
     def peer(self) -> str:
         """Return the caller; it has no address."""
-        return self._exchange.peer
+        return f"in-process:{self._exchange.caller.subject}"
 
     def peer_identities(self) -> None:
         """Return None: there is no connection that proves a name."""

@@ -8,6 +8,7 @@ from typing import Final
 import grpc
 
 from parley.runtime.direct.message_pipe import MessagePipe
+from parley.runtime.identity.identity import Identity
 from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 
 Metadata = tuple[tuple[str, str | bytes], ...]
@@ -31,7 +32,7 @@ class Exchange:
 
     Attributes:
         metadata: What the caller sent.
-        peer: The caller, as logs name it.
+        caller: Who it is, without a proof: it runs in this process.
         requests: From the caller to the handler.
         responses: From the handler to the caller.
         initial: What the handler sent first; None: nothing yet.
@@ -47,18 +48,18 @@ class Exchange:
         "_task",
         "_timer",
         "_waiting",
+        "caller",
         "initial",
         "metadata",
-        "peer",
         "requests",
         "responses",
         "status",
     )
 
-    def __init__(self, metadata: Metadata, peer: str, *, one_answer: bool) -> None:
+    def __init__(self, metadata: Metadata, caller: Identity, *, one_answer: bool) -> None:
         """Begin a call. `one_answer`: its caller takes one answer, which comes with the status."""
         self.metadata = metadata
-        self.peer = peer
+        self.caller = caller
         self.requests = MessagePipe()
         self.responses = MessagePipe()
         self.initial: Metadata | None = None

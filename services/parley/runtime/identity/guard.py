@@ -25,12 +25,14 @@ class Credentials:
         service_token: A token that another service signed; empty without one.
         tenant: The tenant that the caller names. It proves nothing.
         certificate: Returns the verified certificate of the connection.
+        carried: Who it is, if it is a service of this process; None for every caller from outside. Nothing that is sent sets it.
     """
 
     bearer: str
     service_token: str
     tenant: str
     certificate: Callable[[], Certificate]
+    carried: Identity | None = None
 
 
 class Authenticator(Protocol):
@@ -70,7 +72,7 @@ class Guard:
         """
         if self._open_to_all:
             return Identity(shown.tenant or DEFAULT_TENANT, roles=EVERY_ROLE, proven=False)
-        identity = await self._identify(shown)
+        identity = shown.carried or await self._identify(shown)
         needed = needed_role(method)
         if not allows(identity.roles, needed):
             refusal = permission_denied(

@@ -78,11 +78,16 @@ class ServiceTokens:
         parts = signed.split(":")
         if len(parts) != 3 or not is_tenant(parts[2]):
             return None
-        identity = Identity(parts[2], f"service {parts[1]}", _ROLES)
+        identity = service_identity(parts[1], parts[2])
         left = int(parts[0]) - self._now()
         if not -_SKEW_SECONDS <= left <= _LIFETIME_SECONDS + _SKEW_SECONDS:
             raise RefusedCallerError(expired_error(), identity)
         return identity
+
+
+def service_identity(service: str, tenant: str) -> Identity:
+    """Return who a service is that acts for a tenant."""
+    return Identity(tenant, f"service {service}", _ROLES)
 
 
 def _is_equal(shown: str, right: str) -> bool:

@@ -1,0 +1,61 @@
+"""Who a calling service is: proven by its signature over a port, carried in one process."""
+
+from typing import Any
+
+import grpc
+import pytest
+
+from parley.runtime import errors
+from parley.runtime.identity.guard import OPEN, Guard
+from parley.runtime.identity.identity import current_identity
+from parley.runtime.identity.service_tokens import ServiceTokens
+from parley.runtime.labels import label_scope, labels
+from parley.runtime.server import ServerSettings, start_server
+from parley.v1 import gateway_pb2, orchestrator_pb2
+from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE
+from tests.integration.runtime.conftest import CALLER, SECRET, Reach
+from tests.integration.runtime.wire import make_service, method
+
+GATEWAY = gateway_pb2.DESCRIPTOR.services_by_name["GatewayService"].full_name
+ORCHESTRATOR = orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].full_name
+GUARDED = ServerSettings(guard=Guard(ServiceTokens(lambda: (SECRET,))))
+
+
+async def tell(_request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+    found = current_identity()
+    told = found.tenant, found.subject, sorted(found.roles), found.proven, labels().get("tenant")
+    return repr(told).encode()
+
+
+@pytest.mark.parametrize("tenant", ["acme", "default"])
+async def test_a_service_is_known_by_its_name_and_acts_for_the_tenant_of_its_work(
+    reach: Reach, tenant: str
+) -> None:
+    service = make_service(GATEWAY, ListAgents=tell)
+    async with start_server([service], GUARDED) as server, reach(server) as there:
+        ask = method(there, "ListAgents", GATEWAY)
+        with label_scope(tenant=tenant):
+            told = await ask(b"")
+            elsewhere = await ask(b"", metadata=(("parley-tenant", "other"),))
+        if tenant == "default":
+            assert await ask(b"") == told, "work without a tenant is the default one's"
+    known = repr((tenant, f"service {CALLER}", [ACCESS_ROLE_SERVICE], True, tenant)).encode()
+    assert told == elsewhere == known
+
+
+async def test_a_service_may_do_no_more_than_services_may(reach: Reach) -> None:
+    service = make_service(ORCHESTRATOR, CreateKey=tell)
+    async with start_server([service], GUARDED) as server, reach(server) as there:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method(there, "CreateKey", ORCHESTRATOR)(b"")
+    refused = errors.from_rpc_error(caught.value)
+    assert (refused.code, refused.reason) == (grpc.StatusCode.PERMISSION_DENIED, "ROLE_MISSING")
+
+
+async def test_where_every_caller_is_let_in_a_service_is_one_of_them(reach: Reach) -> None:
+    service = make_service(GATEWAY, ListAgents=tell)
+    async with start_server([service], ServerSettings(guard=OPEN)) as server, reach(server) as there:
+        with label_scope(tenant="acme"):
+            told: Any = await method(there, "ListAgents", GATEWAY)(b"")
+    assert told.startswith(b"('acme', '', ")
+    assert told.endswith(b" False, 'acme')")
