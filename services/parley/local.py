@@ -1,4 +1,4 @@
-"""The whole system in one process on one machine, with gRPC over loopback and the embedded stores."""
+"""The whole system in one process on one machine, with the embedded stores; gRPC over loopback is for its callers."""
 
 import asyncio
 import os

@@ -124,7 +124,7 @@ async def test_services_of_one_process_call_each_other_without_a_socket(
     async with local_system(LocalOptions()) as system:
         assert opened == []
         async with ParleyClient(system.orchestrator_address, patience=0) as parley:
-            assert await parley.list_agents(), "the gateway's"
+            await parley.list_agents()
             assert [each async for each in parley.search_memory("which queue?")] == []
             assert [each async for each in parley.list_ratings()] == []
     assert opened == [f"dns:///{system.orchestrator_address}"], "only the client's own"

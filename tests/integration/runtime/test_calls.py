@@ -132,6 +132,33 @@ async def test_a_stream_is_read_one_by_one_to_its_end_and_says_so_again(reach: R
         assert not call.cancelled()
 
 
+async def test_a_stream_is_over_for_its_caller_when_that_has_read_all_though_the_handler_is_done(
+    reach: Reach,
+) -> None:
+    ended = asyncio.Event()
+
+    async def count(_request: bytes, context: Any) -> AsyncIterator[bytes]:
+        context.set_trailing_metadata((("last", "word"),))
+        for each in (b"a", b"b", b"c"):
+            yield each
+        ended.set()
+
+    async with (
+        start_server([make_service(Count=count, Echo=echo)]) as server,
+        reach(server) as there,
+        asyncio.timeout(30),
+    ):
+        call = stream_method(there, "Count")(b"")
+        assert await call.read() == b"a"
+        await ended.wait()
+        for _ in range(20):
+            await method(there, "Echo")(b"")
+        assert not call.done()
+        assert [await call.read() for _ in range(3)] == [b"b", b"c", grpc.aio.EOF]
+        assert call.done()
+        assert (await call.trailing_metadata())["last"] == "word"
+
+
 async def test_requests_that_are_written_one_by_one_are_answered_one_by_one(reach: Reach) -> None:
     async with (
         start_server([make_service(EchoEach=both_streams(echo_each))]) as server,
@@ -311,15 +338,16 @@ async def test_requests_that_fail_cancel_their_call(reach: Reach) -> None:
 
 
 async def test_a_handler_that_answers_before_it_has_read_all_requests_ends_them(reach: Reach) -> None:
-    closed = asyncio.Event()
+    closed, never = asyncio.Event(), asyncio.Event()
 
     async def first_only(requests: AsyncIterator[bytes], _context: Context) -> bytes:
         return await anext(requests)
 
     async def endless() -> AsyncIterator[bytes]:
         try:
-            while True:
+            for _ in range(1000):
                 yield b"x" * 10_000
+            never.set()
         finally:
             closed.set()
 
@@ -327,6 +355,7 @@ async def test_a_handler_that_answers_before_it_has_read_all_requests_ends_them(
     async with start_server([service]) as server, reach(server) as there, asyncio.timeout(30):
         assert await collect_method(there, "First")(endless()) == b"x" * 10_000
         await closed.wait()
+    assert not never.is_set()
 
 
 async def test_a_handler_waits_for_a_slow_reader_and_loses_nothing(reach: Reach) -> None:
