@@ -12,8 +12,8 @@ from parley.receipts.errors import VerificationError
 _TAG: Final = 0x0A
 """Field 1, with a length."""
 _MAX_LENGTH_BYTES: Final = 5
-_EVENT_BYTES: Final = 200
-"""The least that a debate stores an event, on average. Decoded, one takes 1.5 KB, however short it is."""
+_EVENT_BYTES: Final = 120
+"""The least that a debate stores an event, on average: the shortest have 96 bytes. Decoded, one takes 1.5 KB, however short it is."""
 _SMALL_BYTES: Final = 1024 * 1024
 
 
