@@ -171,7 +171,7 @@ class Cluster:
         )
 
     def _write_volume(self, pod: str, volume: Mapping[str, Any]) -> Path | None:
-        if "emptyDir" in volume:
+        if {"emptyDir", "persistentVolumeClaim"} & volume.keys():
             return None
         folder: Path = self.folder / "volumes" / pod / volume["name"]
         folder.mkdir(parents=True)

@@ -209,6 +209,28 @@ def test_memory_alone_gets_the_key_of_qdrant_from_its_secret_and_its_authority_a
     assert rendered.variables("memory")["PARLEY_VECTORS_CA"] == f"{mount['mountPath']}/{item['path']}"
 
 
+def test_the_orchestrator_alone_writes_files_of_hooks_into_the_claim_that_is_named() -> None:
+    rendered = example("production")
+    for service in SETTINGS:
+        pod = rendered.one("Deployment", f"parley-{service}")["spec"]["template"]["spec"]
+        mounts = [each for each in pod["containers"][0]["volumeMounts"] if each["name"] == "hook-files"]
+        claims = [each["persistentVolumeClaim"] for each in pod["volumes"] if each["name"] == "hook-files"]
+        folders = [{"name": "hook-files", "mountPath": rendered.variables(service).get("PARLEY_HOOK_FOLDER")}]
+        is_writer = service == "orchestrator"
+        assert mounts == (folders if is_writer else [])
+        assert claims == ([{"claimName": "parley-hook-files"}] if is_writer else [])
+
+
+def test_files_of_hooks_have_room_in_the_pod_or_in_a_claim_and_not_in_both() -> None:
+    rendered = render(changed("hookFiles", {"existingClaim": "", "emptyDirSize": "64Mi"}))
+    pod = rendered.one("Deployment", "parley-orchestrator")["spec"]["template"]["spec"]
+    (volume,) = (each for each in pod["volumes"] if each["name"] == "hook-files")
+    assert volume["emptyDir"] == {"sizeLimit": "64Mi"}
+    with pytest.raises(helm_python.HelmError, match="both set"):
+        render(changed("hookFiles", {"existingClaim": "hooks", "emptyDirSize": "64Mi"}))
+    assert "PARLEY_HOOK_FOLDER" not in example("minimal").variables("orchestrator")
+
+
 def test_debates_scale_nothing_where_no_metric_arrives() -> None:
     values = changed("services.orchestrator.autoscaling", {"enabled": True, "debates": 10}, "minimal")
     with pytest.raises(helm_python.HelmError, match=re.escape("telemetry.endpoint is empty")):
