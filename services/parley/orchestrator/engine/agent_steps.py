@@ -6,12 +6,12 @@ from typing import Any
 
 from opentelemetry.trace import Status, StatusCode
 
-from parley.orchestrator.engine.budget import estimate
+from parley.orchestrator.engine.budget import Estimate, estimate
+from parley.orchestrator.engine.prompt_digests import PromptDigests
 from parley.orchestrator.engine.steps import (
     StepAttempt,
     StepRequest,
     complete_reply,
-    digest_of_ask,
 )
 from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.model.tasks import AnswerShape, Task, size_of_prompt
@@ -32,23 +32,28 @@ async def create_agent_step(
     shape: AnswerShape[Any] | None,
     seconds: float,
     *,
+    digests: PromptDigests,
     documents: Mapping[str, str],
     scopes: frozenset[str],
 ) -> StepRequest:
     """Return the step that asks an agent, within so many seconds. `documents` are the digests of documents by their paths."""
-    size = size_of_prompt(task.prompt)
-    make_digest = partial(digest_of_ask, agent, task, shape, seconds, documents)
+    size = size_of_prompt(digests.find_new_parts(agent, task, documents))
+    make_digest = partial(digests.digest, agent, task, shape, seconds, documents)
     return StepRequest(
         key,
         task.work,
         await in_thread_if_large(size, make_digest),
-        await in_thread_if_large(size, partial(estimate, task, agent)),
+        partial(_estimate, task, agent),
         is_answer=task.is_answer,
         shape=shape,
         concurrency=task.concurrency,
         scopes=scopes,
         retry_once=task.retry_once,
     )
+
+
+async def _estimate(task: Task, agent: Agent) -> Estimate:
+    return await in_thread_if_large(size_of_prompt(task.prompt), partial(estimate, task, agent))
 
 
 class AgentCaller:

@@ -23,6 +23,7 @@ from parley.orchestrator.engine.call_admission import Gate, Slot
 from parley.orchestrator.engine.checkpoints import CheckpointRequest, Checkpoints, NotifyStatus
 from parley.orchestrator.engine.documents import Documents
 from parley.orchestrator.engine.limiter import Budget, Limiter
+from parley.orchestrator.engine.prompt_digests import PromptDigests
 from parley.orchestrator.engine.step_runner import StepRunner
 from parley.orchestrator.engine.steps import (
     StepAttempt,
@@ -111,10 +112,12 @@ class Debate:
         self._journal = journal
         self._recorded = journal.recorded
         self._caller = AgentCaller(agents, journal.tenant, journal.debate)
+        self._digests = PromptDigests()
         self._clock = clock
         self._used: set[str] = set()
         self._joining: set[str] = set()
         self._active_agents = self.agents
+        self._letters: dict[str, str] = {}
         self._instructions = {each.role: dict(each.sections) for each in created.roles}
         self.documents = self._given_documents = Documents(journal.recorded.documents.items())
         limiter = self._create_limiter(
@@ -167,6 +170,7 @@ class Debate:
     def set_participants(self, agents: Collection[str]) -> None:
         """Let only these agents of the specification take part in this run. Call it before the first step."""
         self._active_agents = tuple(each for each in self.agents if each.id in agents)
+        self._letters.clear()
 
     def instructions(self, agent: Agent) -> Mapping[str, str]:
         """Return the prompts of an agent's role by section, as they were when the debate was accepted, or when the agent joined."""
@@ -175,7 +179,9 @@ class Debate:
 
     def letter(self, agent: str) -> str:
         """Return the letter that names an agent to the others."""
-        return letter_of([each.id for each in self.all_participants], agent)
+        if agent not in self._letters:  # who joins is last, so that no letter changes
+            self._letters[agent] = letter_of([each.id for each in self.all_participants], agent)
+        return self._letters[agent]
 
     def start_run(self) -> None:
         """Prepare to run the format from its start. No step may be in progress."""
@@ -184,6 +190,7 @@ class Debate:
         self._used.clear()
         self._joining.clear()
         self._active_agents = self.agents
+        self._letters.clear()
         self.limiter.start_run()
 
     def start_follow_up(self, limits: DebateLimits) -> None:
@@ -221,16 +228,17 @@ class Debate:
         Raises:
             ReplayError: the key was already used in this run, or its recorded step asked something else.
         """
-        return await self._ask(key, agent, task, None)
+        return (await self._ask(key, agent, task, None))[1]
 
     async def ask_structured(
         self, key: str, agent: Agent, task: Task, shape: AnswerShape[M]
     ) -> M | StepFailed:
         """Return an agent's structured answer, or its failure, as `ask` does."""
-        reply = await self._ask(key, agent, task, shape)
+        step, reply = await self._ask(key, agent, task, shape)
         if isinstance(reply, StepFailed):
             return reply
-        return shape.parse(reply.text)
+        answer: M = step.read(reply.text)
+        return answer
 
     async def call_service(
         self, key: str, work: Work, request: Message, call: Callable[[], Awaitable[R]]
@@ -371,22 +379,29 @@ class Debate:
 
     async def _ask(
         self, key: str, agent: Agent, task: Task, shape: AnswerShape[M] | None
-    ) -> Reply | StepFailed:
+    ) -> tuple[StepRequest, Reply | StepFailed]:
         self._mark_used(key)
         seconds = seconds_of(self.spec.limits.call) if task.seconds is None else task.seconds
         step = await create_agent_step(
-            key, agent, task, shape, seconds, documents=self.documents.digests, scopes=_scopes.get()
+            key,
+            agent,
+            task,
+            shape,
+            seconds,
+            digests=self._digests,
+            documents=self.documents.digests,
+            scopes=_scopes.get(),
         )
         outcome = await self._steps.run(step, partial(self._caller.call, step, agent, task, seconds))
         if task.is_answer:
             self.limiter.count_answer_call()
         if isinstance(outcome, StepFailed):
-            return outcome
+            return step, outcome
         if not outcome.HasField("reply"):
             raise ReplayError(
                 f"step {key} is now a step of an agent, but was recorded as a step of a service"
             )
-        return outcome.reply
+        return step, outcome.reply
 
     async def _run_steps(
         self,

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from parley.orchestrator.engine.budget import is_short_lived
 from parley.orchestrator.engine.call_admission import Gate, Slot
 from parley.orchestrator.engine.limiter import Limiter
-from parley.orchestrator.engine.steps import StepAttempt, StepRequest, is_readable
+from parley.orchestrator.engine.steps import StepAttempt, StepRequest
 from parley.orchestrator.log.envelope import UnrecordableError, create_event
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import Outcome
@@ -67,7 +67,12 @@ class StepRunner:
         return number == 1 and request.retry_once and _is_short_lived_failure(outcome)
 
     async def _make_attempt(self, request: StepRequest, number: int, call: MakeCall) -> Outcome:
-        attempt = StepAttempt(request, number, started=(request.key, number) in self._recorded.started)
+        attempt = StepAttempt(
+            request,
+            number,
+            started=(request.key, number) in self._recorded.started,
+            estimate=await request.estimate() if request.estimate else None,
+        )
         async with self._concurrency_limit(request), self.limiter.reserve(attempt):
             try:
                 return await attempt.run_with_limits(self._call_until_outcome(attempt, call))
@@ -94,7 +99,7 @@ class StepRunner:
             return False
         if request.shape is None or not isinstance(recorded, StepSucceeded) or not recorded.HasField("reply"):
             return True
-        if is_readable(request.shape, recorded.reply.text):
+        if request.can_read(recorded.reply.text):
             return True
         if self._journal.may_hand_over:
             raise ReplayError(f"the recorded answer of step {request.key} cannot be read by this version")

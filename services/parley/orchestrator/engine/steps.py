@@ -1,7 +1,7 @@
 """Steps: the request with its digest, the attempt that a limit can end, and the answer as it is recorded."""
 
 import asyncio
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -18,10 +18,9 @@ from parley.orchestrator.model.digest import digest
 from parley.orchestrator.model.errors import ReplayError, StepError, UnusableAnswerError
 from parley.orchestrator.model.tasks import AnswerShape, Task
 from parley.runtime.logs import get_logger
-from parley.v1.agent_pb2 import Agent, Usage
+from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import StepFailed, StepSucceeded
-from parley.v1.gateway_pb2 import PROMPT_ROLE_ASSISTANT, PROMPT_ROLE_SYSTEM, PROMPT_ROLE_USER, PromptPart
 
 _logger = get_logger(__name__)
 
@@ -35,7 +34,7 @@ class StepRequest:
     """What a step asks.
 
     Attributes:
-        estimate: What its call may use; None for a service, which costs nothing.
+        estimate: Returns what its call may use, which only a call needs; None for a service, which costs nothing.
         is_answer: Whether it creates the debate's answer, which limits do not stop.
         shape: The shape of a structured answer; None: it is a text, or the answer of a service.
         concurrency: The label of its concurrency limit; empty for none.
@@ -46,12 +45,28 @@ class StepRequest:
     key: str
     work: Work
     digest: str
-    estimate: Estimate | None = None
+    estimate: Callable[[], Awaitable[Estimate]] | None = None
     is_answer: bool = False
     shape: AnswerShape[Any] | None = None
     concurrency: str = ""
     scopes: frozenset[str] = frozenset()
     retry_once: bool = False
+    _read: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def read(self, text: str) -> Any:
+        """Return an answer as its shape parses it, once. Raises what `AnswerShape.parse` does."""
+        assert self.shape is not None
+        if text not in self._read:
+            self._read[text] = self.shape.parse(text)
+        return self._read[text]
+
+    def can_read(self, text: str) -> bool:
+        """Return whether this version reads the text of an answer."""
+        try:
+            self.read(text)
+        except Exception:  # noqa: BLE001 - what stands in a log must not fail its debate for ever
+            return False
+        return True
 
 
 @dataclass(slots=True, eq=False)
@@ -61,6 +76,7 @@ class StepAttempt:
     Attributes:
         number: From 1.
         started: Whether the log records its start, or soon will.
+        estimate: What its call may use; None for a service.
         usage: What its latest call used; `partial_text`: the text of a stopped call.
         recorded: Set once its failure is durable.
         bound: The most tokens of its answer, by what is left of the budgets; 0: no bound.
@@ -71,6 +87,7 @@ class StepAttempt:
     request: StepRequest
     number: int
     started: bool
+    estimate: Estimate | None = None
     usage: Usage = field(default_factory=Usage)
     partial_text: str = ""
     recorded: asyncio.Event = field(default_factory=asyncio.Event)
@@ -137,51 +154,10 @@ class StepAttempt:
             self._scope.reschedule(asyncio.get_running_loop().time())
 
 
-_ROLES: Final[Mapping[int, str]] = {
-    PROMPT_ROLE_SYSTEM: "system",
-    PROMPT_ROLE_USER: "user",
-    PROMPT_ROLE_ASSISTANT: "assistant",
-}
-
-
-def digest_of_ask(
-    agent: Agent, task: Task, shape: AnswerShape[Any] | None, seconds: float, documents: Mapping[str, str]
-) -> str:
-    """Return the digest of what an agent is asked, 32 hex digits.
-
-    Default values are left out, so that a setting that is added later does not change old digests.
-    """
-    asked = {
-        "agent": _dict(agent),
-        "prompt": [_part(each, documents) for each in task.prompt],
-        "seconds": seconds,
-        "max_output_tokens": task.max_output_tokens,
-        "answer_start": task.answer_start,
-        "schema": [shape.name, shape.json_schema] if shape else None,
-    }
-    return digest({name: value for name, value in asked.items() if value})
-
-
 def digest_of_step(request: Message) -> str:
     """Return the digest of what a service is asked, 32 hex digits."""
-    return digest({"request": _dict(request), "type": request.DESCRIPTOR.full_name})
-
-
-def _part(part: PromptPart, documents: Mapping[str, str]) -> dict[str, Any]:
-    text = {"digest": documents[part.document]} if part.document in documents else {"text": part.text}
-    fields = {
-        "role": _ROLES[part.role],
-        "give": part.shrink_priority,
-        "document": part.document,
-        "source": part.source,
-        **text,
-    }
-    return {name: value for name, value in fields.items() if value}
-
-
-def _dict(message: Message) -> dict[str, Any]:
-    fields: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
-    return fields
+    fields = MessageToDict(request, preserving_proto_field_name=True)
+    return digest({"request": fields, "type": request.DESCRIPTOR.full_name})
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -210,15 +186,6 @@ def complete_reply(task: Task, shape: AnswerShape[Any] | None, reply: Reply) -> 
         _logger.exception("an answer could not be read")
         message = f"the answer could not be read: {type(error).__name__}"
         raise StepError("UNREADABLE_ANSWER", message, reply.usage) from error
-
-
-def is_readable(shape: AnswerShape[Any], text: str) -> bool:
-    """Return whether this version reads the text of an answer of this shape."""
-    try:
-        shape.parse(text)
-    except Exception:  # noqa: BLE001 - what stands in a log must not fail its debate for ever
-        return False
-    return True
 
 
 def _shorten_answer(reply: Reply, characters: int) -> None:

@@ -1,7 +1,8 @@
 """Contributions as later phases read them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from parley.orchestrator.model.readiness import Readiness
 from parley.v1.critique_pb2 import Critique, IssueAnswer
@@ -20,6 +21,7 @@ class Contribution:
         answers: A refinement's answers to the issues that were raised.
         readiness: Whether its author is ready for the vote, by its own statement.
         claims: Sentences of a proposal that need a citation and have none, if this is checked.
+        computed: What was computed of it, which every later prompt needs again, by what it is.
     """
 
     agent: str
@@ -32,6 +34,7 @@ class Contribution:
     answers: tuple[IssueAnswer, ...] = ()
     readiness: Readiness = field(default_factory=Readiness)
     claims: tuple[str, ...] = ()
+    computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def name(self) -> tuple[int, str, str, str]:

@@ -2,10 +2,13 @@
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Final
 
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
+
+DIGEST_BYTES: Final = 16
+_JSON: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def digest(request: Message | dict[str, Any]) -> str:
@@ -16,5 +19,9 @@ def digest(request: Message | dict[str, Any]) -> str:
     """
     if isinstance(request, Message):
         request = MessageToDict(request, preserving_proto_field_name=True)
-    text = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(canonical_json(request), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def canonical_json(value: Any) -> bytes:
+    """Return a JSON value as the bytes that its digest is made of: the same for the same value."""
+    return _JSON.encode(value).encode()

@@ -189,13 +189,14 @@ async def criticize(
     made = await debate.ask_structured(key, critic, task, shape)
     if isinstance(made, StepFailed):
         return made
+    content = made.to_proto()
     return Contribution(
         critic.id,
         CRITIQUE.name,
         situation.number,
-        shape.render(made),
+        critiques.render_critique(content, debate.letter(critic.id)),
         target=proposal.agent,
-        critique=made.to_proto(),
+        critique=content,
     )
 
 

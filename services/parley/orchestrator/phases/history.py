@@ -3,8 +3,9 @@
 Everything here is a plain function of contributions and numbers. What does not fit is left out oldest first.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Final
 
 from parley.orchestrator.model.contributions import Contribution, Letters
@@ -18,6 +19,8 @@ _HEADING_TOKENS: Final = 36
 _ANSWER_TOKENS: Final = 12
 _HEAD_SHARE: Final = 0.65
 """Of a shortened text, this much of what is kept is its beginning, and the rest its end."""
+_BETWEEN: Final = "\n\n"
+"""Stands between the entries of a history."""
 
 Name = tuple[int, str, str, str]
 """Of a contribution: round, activity, agent, target."""
@@ -61,32 +64,51 @@ def count_prompt_tokens(prompt: Prompt, context_tokens: int) -> int:
 
 
 def split_to_fit(
-    contributions: Sequence[Contribution], room: int, first: Iterable[Name] = ()
+    contributions: Sequence[Contribution], room: int, first: Collection[Name] = ()
 ) -> tuple[tuple[Contribution, ...], tuple[Contribution, ...]]:
     """Return which contributions stay whole in so many tokens, and which are left out.
 
     Those in `first` are left out whatever the room, and of the others the oldest.
     """
-    gone, excess = set(first), -room
-    for each in contributions:
-        excess += 0 if each.name in gone else _tokens(each)
-    for each in contributions:
+    stays = [not first or each.name not in first for each in contributions]
+    sizes = [_tokens(each) for each in contributions]
+    excess = sum(compress(sizes, stays)) - room
+    for place, size in enumerate(sizes):
         if excess <= 0:
             break
-        if each.name not in gone:
-            gone.add(each.name)
-            excess -= _tokens(each)
-    kept = tuple(each for each in contributions if each.name not in gone)
-    return kept, tuple(each for each in contributions if each.name in gone)
+        if stays[place]:
+            stays[place] = False
+            excess -= size
+    kept = tuple(compress(contributions, stays))
+    return kept, tuple(each for each, stayed in zip(contributions, stays, strict=True) if not stayed)
 
 
-def estimate_material_tokens(contributions: Sequence[Contribution], critics: int) -> int:
+@dataclass(frozen=True, slots=True)
+class LongestTexts:
+    """The tokens of the longest work and of the longest critique in a part of a debate."""
+
+    work: int = 0
+    critique: int = 0
+
+
+def find_longest(contributions: Iterable[Contribution]) -> LongestTexts:
+    """Return how long the longest of these contributions are."""
+    work = critique = 0
+    for each in contributions:
+        if each.target:
+            critique = max(critique, _tokens(each))
+        else:
+            work = max(work, _tokens(each))
+    return LongestTexts(work, critique)
+
+
+def estimate_material_tokens(longest: Sequence[LongestTexts], critics: int) -> int:
     """Return the tokens to keep free for what a round will bring: a proposal, and as many critiques of it as there are critics.
 
-    The longest ones so far say how long they may be; two proposals, since one's own of the round before is repeated.
+    The longest ones of the rounds before say how long they may be; two proposals, since one's own of the round before is repeated.
     """
-    work = max((_tokens(each) for each in contributions if not each.target), default=0)
-    critique = max((_tokens(each) for each in contributions if each.target), default=0)
+    work = max((each.work for each in longest), default=0)
+    critique = max((each.critique for each in longest), default=0)
     return max(2 * work, work + critics * critique)
 
 
@@ -162,10 +184,25 @@ def render_history(letter: Letters, contributions: Iterable[Contribution], reade
 
     Each stands between marks of its own, so that no text of one agent can pose as the entry of another.
     """
-    return "\n\n".join(_entry(letter, each, reader) for each in contributions)
+    return _BETWEEN.join(_entry(letter, each, reader) for each in contributions)
+
+
+def count_rendered(letter: Letters, contributions: Sequence[Contribution], reader: str = "") -> int:
+    """Return the characters of what `render_history` returns."""
+    entries = sum(len(_entry(letter, each, reader)) for each in contributions)
+    return entries + len(_BETWEEN) * max(len(contributions) - 1, 0)
 
 
 def _entry(letter: Letters, made: Contribution, reader: str) -> str:
+    whom = reader if reader in (made.agent, made.target) else ""
+    key = "entry", whom, letter
+    entry: str | None = made.computed.get(key)
+    if entry is None:
+        entry = made.computed[key] = _render_entry(letter, made, whom)
+    return entry
+
+
+def _render_entry(letter: Letters, made: Contribution, reader: str) -> str:
     answers = answers_of(letter, made)
     text = f"{made.text}\n\nAnswers to issues:\n{answers}" if answers else made.text
     return f"[{heading(letter, made, reader)}]\n{quote_in_marks(text)}"
@@ -181,6 +218,13 @@ def heading(letter: Letters, made: Contribution, reader: str = "") -> str:
 
 
 def _tokens(made: Contribution) -> int:
+    tokens: int | None = made.computed.get("tokens")
+    if tokens is None:
+        tokens = made.computed["tokens"] = _count_tokens(made)
+    return tokens
+
+
+def _count_tokens(made: Contribution) -> int:
     answers = sum(upper_tokens(each.reason) + _ANSWER_TOKENS for each in made.answers)
     return upper_tokens(made.text) + answers + _HEADING_TOKENS
 

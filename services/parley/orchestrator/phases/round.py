@@ -6,12 +6,13 @@ A critique starts with the one proposal it needs, a refinement with its own crit
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.replay import Steering
-from parley.orchestrator.model.contributions import Contribution, texts_of
+from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
-from parley.orchestrator.model.tasks import Prompt, size_of_prompt
+from parley.orchestrator.model.tasks import size_of_prompt
 from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.model.topology import Edge
 from parley.orchestrator.phases import critique as critiquing
@@ -22,9 +23,11 @@ from parley.orchestrator.phases.critique import CRITIQUE, criticize
 from parley.orchestrator.phases.history import (
     EMPTY_HISTORY,
     AgentHistory,
+    LongestTexts,
     available_tokens,
     count_prompt_tokens,
     estimate_material_tokens,
+    find_longest,
 )
 from parley.orchestrator.phases.past import past_prompt
 from parley.orchestrator.phases.patterns import patterns_prompt
@@ -100,7 +103,9 @@ class Round:
         self._plan = plan
         self._before = before
         self._carried: set[str] = set()
-        self._history_prompts: dict[str, Prompt] = {}
+        self._situations: dict[str, Situation] = {}
+        self._made: tuple[Contribution, ...] = ()
+        self._longest = LongestTexts()
         by_id = {each.id: each for each in agents}
         self._proposing = PhaseMarks(debate, number, PROPOSAL, len(agents))
         self._criticizing = PhaseMarks(debate, number, CRITIQUE, len(plan.edges))
@@ -114,6 +119,9 @@ class Round:
             (critic, target): tasks.create_task(self._criticize(by_id[critic], target))
             for critic, target in plan.edges
         }
+        self._received: dict[str, list[_Step]] = {}
+        for (_, target), step in self._critiques.items():
+            self._received.setdefault(target, []).append(step)
         self._refinements: dict[str, _Step] = {
             each.id: tasks.create_task(self._refine(each)) for each in agents if not plan.drafts_only
         }
@@ -124,9 +132,7 @@ class Round:
     async def collect_all(self) -> tuple[Contribution, ...]:
         """Return all contributions of the round, once it is complete."""
         await self._complete
-        proposals = [each for agent, each in self._proposals.items() if agent not in self._carried]
-        steps = [*proposals, *self._critiques.values(), *self._refinements.values()]
-        return tuple(made for step in steps if isinstance(made := step.result(), Contribution))
+        return self._made
 
     async def wait_for_first_line(self) -> None:
         """Wait until the first agent is through the round."""
@@ -156,7 +162,7 @@ class Round:
 
     async def get_history(self, agent: str) -> AgentHistory:
         """Return what an agent read of the rounds before this one; nothing if it did not take part."""
-        return await self._agent_histories[agent] if agent in self._agent_histories else EMPTY_HISTORY
+        return await self._agent_histories[agent] if self.is_told(agent) else EMPTY_HISTORY
 
     async def collect_works(self) -> tuple[Contribution, ...]:
         """Return every agent's present work, in the order of the plan."""
@@ -177,48 +183,61 @@ class Round:
         )
 
     def _critiques_of(self, agent: str) -> list[_Step]:
-        return [step for (_, target), step in self._critiques.items() if target == agent]
+        return self._received.get(agent, [])
 
     async def _build_history(self, agent: Agent) -> AgentHistory:
         """Return what an agent reads of the rounds before: what fits its context, and a summary of the rest."""
         if not self._before:
             return EMPTY_HISTORY
         plan, debate = self._plan, self._debate
-        contributions: list[Contribution] = []
-        for before in self._before:
-            contributions += (
-                await before.collect_all() if plan.full_history else await before.collect_line(agent.id)
-            )
+        last = await self._before[-1].get_history(agent.id)
+        contributions = await self._collect_before(agent.id, last)
+        longest = [await each.find_longest(agent.id) for each in self._before]
         critics = sum(target == agent.id for _, target in plan.edges)
         situation = await self._create_situation()
         begins = (*round_preamble(debate, agent, situation), *situation.patterns)
-        size = size_of_prompt(begins) + sum(map(len, texts_of(contributions)))
 
         def count_other_tokens() -> int:
             start = count_prompt_tokens(begins, agent.context_tokens)
-            return (
-                start + _instruction_tokens(debate, agent) + estimate_material_tokens(contributions, critics)
-            )
+            return start + _instruction_tokens(debate, agent) + estimate_material_tokens(longest, critics)
 
-        other_tokens = await in_thread_if_large(size, count_other_tokens)
+        other_tokens = await in_thread_if_large(size_of_prompt(begins), count_other_tokens)
         room = available_tokens(agent.context_tokens, debate.spec.max_output_tokens, other_tokens)
-        last = await self._before[-1].get_history(agent.id)
         return await summarize_own(debate, plan.number, agent, contributions, last, room, plan.summaries)
+
+    async def _collect_before(self, agent: str, last: AgentHistory) -> tuple[Contribution, ...]:
+        """Return what an agent may read of the rounds before, but for what it left out in the last one: `last` is what it read there."""
+        if self._before[-1].is_told(agent):
+            return (*last.contributions, *await self._before[-1].collect_for(agent))
+        return tuple([made for before in self._before for made in await before.collect_for(agent)])
+
+    def is_told(self, agent: str) -> bool:
+        """Return whether an agent takes part, and so reads what the rounds before have made."""
+        return agent in self._agent_histories
+
+    async def collect_for(self, agent: str) -> tuple[Contribution, ...]:
+        """Return what an agent may read of this round in later ones."""
+        return await (self.collect_all() if self._plan.full_history else self.collect_line(agent))
+
+    async def find_longest(self, agent: str) -> LongestTexts:
+        """Return how long the longest of these contributions are."""
+        if not self._plan.full_history:
+            return find_longest(await self.collect_line(agent))
+        await self._complete
+        return self._longest
 
     async def _create_situation(self, agent: Agent | None = None) -> Situation:
         """Return where an agent stands; for no agent, without a history."""
-        plan, history = self._plan, await self.get_history(agent.id) if agent else EMPTY_HISTORY
-        if (
-            agent and agent.id not in self._history_prompts
-        ):  # it is long, and the same in all prompts of the round
-            whose = "The debate" if plan.full_history else "Your part of the debate"
-            self._history_prompts[agent.id] = history_prompt(self._debate, agent, history, whose)
-        known = self._history_prompts[agent.id] if agent else ()
-        return replace(
-            await self._create_first_situation(),
-            history=known,
-            requirements=(await plan.requirements).to_prompt_text(),
-        )
+        plan, name = self._plan, agent.id if agent else ""
+        if name not in self._situations:
+            first, requirements = await self._create_first_situation(), await plan.requirements
+            history = await self.get_history(agent.id) if agent else EMPTY_HISTORY
+            if name not in self._situations:  # others may have waited for the same
+                whose = "The debate" if plan.full_history else "Your part of the debate"
+                read = history_prompt(self._debate, agent, history, whose) if agent else ()
+                told = requirements.to_prompt_text()
+                self._situations[name] = replace(first, history=read, requirements=told)
+        return self._situations[name]
 
     async def _create_first_situation(self) -> Situation:
         """Return where an agent stands that writes its first draft, before there are requirements."""
@@ -241,7 +260,9 @@ class Round:
         situation = await (self._create_situation(agent) if self._before else self._create_first_situation())
         self._proposing.mark_start()
         history = await self.get_history(agent.id)
-        is_in_history = before is not None and before.name in {each.name for each in history.contributions}
+        is_in_history = before is not None and any(
+            each.name == before.name for each in reversed(history.contributions)
+        )
         made = await propose(self._debate, agent, before, situation, is_in_history=is_in_history)
         self._proposing.mark_end()
         return made
@@ -286,8 +307,14 @@ class Round:
         ):  # there are none of drafts alone, nor if a limit ended a debate in which every agent is muted
             await asyncio.wait([*self._critiques.values(), *self._refinements.values()])
         self._limit.cancel()
+        self._situations.clear()  # no step is left that is told of them
         number = self._plan.number
         self._debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
+        proposals = [each for agent, each in self._proposals.items() if agent not in self._carried]
+        steps = [*proposals, *self._critiques.values(), *self._refinements.values()]
+        self._made = tuple(made for step in steps if isinstance(made := step.result(), Contribution))
+        size = sum(len(each.text) for each in self._made)
+        self._longest = await in_thread_if_large(size, partial(find_longest, self._made))
 
     async def find_end(self) -> RoundsEnded | None:
         """Return that the rounds end with this one, since too few agents could be asked in it, once it is complete; else None."""

@@ -1,6 +1,6 @@
 """Where an agent stands when it is asked: its letter, the round, what is known so far."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -35,6 +35,7 @@ class Situation:
         manner: How agents are to argue, by the section of a role that it goes with.
         asks_readiness: Whether those who revise say whether they are ready for the vote.
         cites: Whether claims are noted that need a citation.
+        preambles: What prompts begin with that were made of it.
     """
 
     number: int
@@ -47,6 +48,7 @@ class Situation:
     manner: Mapping[str, str] = field(default_factory=dict)
     asks_readiness: bool = False
     cites: bool = False
+    preambles: dict[Hashable, Prompt] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def with_manner(self, section: str, task: str) -> str:
         """Return a task with how the agent is to argue in it, if that is said."""
@@ -59,6 +61,13 @@ def round_preamble(debate: Debate, agent: Agent, situation: Situation) -> Prompt
 
     What is the same in later prompts of the agent stands first, then the history, which only grows, then the round.
     """
+    known, key = situation.preambles, (agent.id, len(debate.participants), debate.documents, debate.briefing)
+    if key not in known:  # it is long, and the same in all prompts of the agent in a round
+        known[key] = _create_preamble(debate, agent, situation)
+    return known[key]
+
+
+def _create_preamble(debate: Debate, agent: Agent, situation: Situation) -> Prompt:
     return (
         *common_preamble(debate, agent, situation.requirements),
         user_part(describe_identity(debate, agent)),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.model.contributions import Contribution, texts_of
+from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.orchestrator.model.tokens import CHARACTERS_A_TOKEN, upper_tokens
 from parley.orchestrator.phases.history import (
@@ -13,6 +13,7 @@ from parley.orchestrator.phases.history import (
     AgentHistory,
     available_tokens,
     count_prompt_tokens,
+    count_rendered,
     render_history,
     split_into_parts,
     split_to_fit,
@@ -87,17 +88,20 @@ async def summarize_own(
         debate: The debate.
         number: The round.
         agent: The reader.
-        contributions: What it may read, oldest first.
+        contributions: What it may read, oldest first, but for what it left out before.
         before: What it read before the last round.
         room: Tokens for all of it.
         settings: The debate's; the agent's own go before them.
     """
     key = f"round/{number}/summarize/{agent.id}"
     reader = _Reader(debate, key, agent, number, room, _settings_of(agent, settings))
-    later = [each for each in contributions if each.name not in before.omitted]
-    line = [each for each in later if each.target == agent.id or (each.agent == agent.id and not each.target)]
+    line = [
+        each
+        for each in contributions
+        if each.target == agent.id or (each.agent == agent.id and not each.target)
+    ]
     is_long = bool(line) and reader.is_long(len(before.summary) + _characters(line))
-    return await _fit_history(reader, later, before, line if is_long else ())
+    return await _fit_history(reader, contributions, before, line if is_long else ())
 
 
 async def summarize_for_judge(
@@ -121,15 +125,15 @@ async def _fit_history(
 ) -> AgentHistory:
     """Leave out what must be, those in `first` in any case, and have it summarized together with the summary before."""
     names = {each.name for each in first}
-    texts, room = texts_of(contributions), reader.room - upper_tokens(before.summary)
-    whole, gone = await in_thread_if_large(texts, partial(split_to_fit, contributions, room, names))
+    size, room = _characters(contributions), reader.room - upper_tokens(before.summary)
+    whole, gone = await in_thread_if_large(size, partial(split_to_fit, contributions, room, names))
     if not gone:
         return AgentHistory(before.summary, before.omitted, whole)
     if not reader.settings.enabled:
         return AgentHistory("", before.omitted | {each.name for each in gone}, whole)
     taken = -(-reader.summary_characters // CHARACTERS_A_TOKEN)
     whole, gone = await in_thread_if_large(
-        texts, partial(split_to_fit, contributions, reader.room - taken, names)
+        size, partial(split_to_fit, contributions, reader.room - taken, names)
     )
     summary = await _summarize(reader, before.summary, gone)
     if summary is None:
@@ -152,7 +156,7 @@ async def _summarize(reader: _Reader, before: str, gone: Sequence[Contribution])
     )
     room = available_tokens(agent.context_tokens, 0, other_tokens)
     summary = before
-    parts = await in_thread_if_large(texts_of(gone), partial(_quote_parts, reader, gone, room))
+    parts = await in_thread_if_large(_characters(gone), partial(_quote_parts, reader, gone, room))
     for number, (quoted, characters) in enumerate(parts, start=1):
         earlier = (quotation("Your summary of what came before", summary),) if summary else ()
         prompt = (*opening, *earlier, quoted, task_text)
@@ -177,7 +181,7 @@ def _quote_parts(reader: _Reader, gone: Sequence[Contribution], room: int) -> li
     return [
         (
             quotation(title, render_history(letter, part.shown, reads)),
-            len(render_history(letter, part.whole, reads)),
+            count_rendered(letter, part.whole, reads),
         )
         for part in split_into_parts(gone, room, _MAX_PARTS)
     ]

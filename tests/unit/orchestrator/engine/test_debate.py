@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, field_validator
 
+from parley.orchestrator.engine import agent_steps
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import UnknownEventError
@@ -100,6 +101,26 @@ async def test_an_answer_that_cannot_be_read_is_the_failure_of_its_step(stage: B
     assert (failed.reason, failed.usage.output_tokens) == ("UNREADABLE_ANSWER", 10)
     (event,) = await recorded(stage, StepFailed)
     assert event.payload == failed
+
+
+async def test_a_recorded_step_is_not_estimated_again_and_its_answer_is_read_once(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.gateway.judge = lambda _: '{"yes": true}'
+    async with owned(stage) as (debate, _):
+        assert await ask_verdict(debate, Verdict) == Verdict(yes=True)
+    read = list[str]()
+
+    class CountedVerdict(Verdict):
+        @classmethod
+        def model_validate_json(cls, json_data: str, **_: object) -> "CountedVerdict":  # type: ignore[override]
+            read.append(json_data)
+            return cls(yes=True)
+
+    monkeypatch.setattr(agent_steps, "estimate", None)  # a call of it would fail
+    async with owned(stage) as (debate, _):
+        assert await ask_verdict(debate, CountedVerdict) == CountedVerdict(yes=True)
+    assert len(read) == 1
 
 
 async def test_a_recorded_answer_that_cannot_be_read_is_asked_again_as_a_new_attempt(

@@ -8,7 +8,9 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tokens import ASSUMED_CONTEXT_TOKENS, upper_tokens
 from parley.orchestrator.phases.history import (
     available_tokens,
+    count_rendered,
     estimate_material_tokens,
+    find_longest,
     render_history,
     shorten_to_fit,
     split_into_parts,
@@ -73,6 +75,24 @@ def test_the_gateway_shortens_nothing_of_what_fits_here(texts: list[str], room: 
     assert fit([user(render_history(letter, kept), 2)], room)[1] == 0
 
 
+def test_an_entry_is_written_once_for_all_who_read_it_from_outside() -> None:
+    held = [made(1, "One."), made(2, "Wrong.", "a1")]
+    asked = list[str]()
+
+    def asked_letter(agent: str) -> str:
+        asked.append(agent)
+        return letter(agent)
+
+    first = render_history(asked_letter, held, "a3")
+    assert asked
+    asked.clear()
+    assert render_history(asked_letter, held, "a4") == first
+    assert count_rendered(asked_letter, held) == len(first)
+    assert not asked
+    assert "critique by agent A2 of your proposal" in render_history(asked_letter, held, "a1")
+    assert "critique by you" in render_history(asked_letter, held, "a2")
+
+
 def test_what_is_named_gives_way_whatever_the_room() -> None:
     held = contributions(["one", "two", "three"])
     kept, gone = split_to_fit(held, 10_000, [held[1].name])
@@ -120,8 +140,8 @@ def test_an_unknown_context_is_taken_for_32k_and_a_quarter_of_it_is_kept_for_the
 
 def test_a_round_keeps_room_for_a_proposal_and_the_critiques_of_it() -> None:
     held = [made(1, "p" * 3000), made(2, "c" * 300, "a1")]
-    assert estimate_material_tokens(held, 5) == max(2 * 1036, 1036 + 5 * 136)
-    assert estimate_material_tokens(held, 9) == 1036 + 9 * 136
+    assert estimate_material_tokens([find_longest(held)], 5) == max(2 * 1036, 1036 + 5 * 136)
+    assert estimate_material_tokens([find_longest(held[:1]), find_longest(held[1:])], 9) == 1036 + 9 * 136
     assert estimate_material_tokens([], 3) == 0
 
 
