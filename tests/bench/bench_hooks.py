@@ -3,7 +3,9 @@
 import asyncio
 import random
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from statistics import median
 
 from aiohttp import web
@@ -44,7 +46,7 @@ async def run(quick: bool) -> None:
         hooked = await stack.enter_async_context(system(models.base_url, PARLEY_HOOK_HOSTS="127.0.0.1"))
         await _subscribe(hooked, receiver)
         await models.begin(_LATENCY)
-        taken: dict[ParleyClient, list[float]] = {plain: [], hooked: []}
+        taken: dict[ParleyClient, list[_Round]] = {plain: [], hooked: []}
         for number in range(pairs + 1):
             for client in (plain, hooked) if number % 2 else (hooked, plain):
                 taken[client].append(await _hold(client, shape))
@@ -52,17 +54,20 @@ async def run(quick: bool) -> None:
         await _settle(hooked)
         left = time.monotonic() - began
     without, hooking = (each[1:] for each in taken.values())  # the first round warms up
-    ratios = [slow / quick for quick, slow in zip(without, hooking, strict=True)]
+    ratios = [slow.seconds / quick.seconds for quick, slow in zip(without, hooking, strict=True)]
+    cpu = [slow.cpu / quick.cpu for quick, slow in zip(without, hooking, strict=True)]
     expected, arrived = (pairs + 1) * _AT_ONCE * _HOOKS, {each.id for each in receiver.taken}
     table(
-        ["", "seconds a round", "ratio", "aim"],
+        ["", "seconds a round", "ratio", "aim", "seconds of CPU", "ratio"],
         [
-            ["without hooks", middle(without), "", ""],
+            ["without hooks", middle(_seconds(without)), "", "", middle(_cpu(without)), ""],
             [
                 f"{_HOOKS} webhook a debate, of which a fifth fails",
-                middle(hooking),
+                middle(_seconds(hooking)),
                 middle(ratios),
                 aim(median(ratios), _AT_MOST),
+                middle(_cpu(hooking)),
+                middle(cpu),
             ],
         ],
     )
@@ -88,12 +93,28 @@ async def _subscribe(client: ParleyClient, receiver: WebhookReceiver) -> None:
         receiver.secrets[str(number)] = made.secret
 
 
-async def _hold(client: ParleyClient, shape: Shape) -> float:
-    began = time.monotonic()
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """How long a round took, and how much CPU of this process: the system's, with that of its client and of the receiver."""
+
+    seconds: float
+    cpu: float
+
+
+def _seconds(rounds: Sequence[_Round]) -> list[float]:
+    return [each.seconds for each in rounds]
+
+
+def _cpu(rounds: Sequence[_Round]) -> list[float]:
+    return [each.cpu for each in rounds]
+
+
+async def _hold(client: ParleyClient, shape: Shape) -> _Round:
+    began, spent = time.monotonic(), time.process_time()
     async with asyncio.TaskGroup() as tasks:
         for number in range(_AT_ONCE):
             tasks.create_task(run_debate(client, spec(shape, f"Bench question {number}?")))
-    return time.monotonic() - began
+    return _Round(time.monotonic() - began, time.process_time() - spent)
 
 
 async def _settle(client: ParleyClient) -> None:
