@@ -7,11 +7,10 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from parley.runtime.channel import ChannelSettings
-from parley.runtime.comma_lists import split_list
+from parley.runtime.comma_lists import SecretList, split_list
 from parley.runtime.loopback import is_loopback
 from parley.runtime.settings import ServiceSettings
 
-_MIN_SECRET = 32
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -46,7 +45,7 @@ class EdgeSettings(ServiceSettings):
         default=None,
         description="Folder of configuration files (agents, judge, debate). Each is a model of `/v1/models`, by the name of its file.",
     )
-    edge_session_secrets: SecretStr = Field(
+    edge_session_secrets: SecretList = Field(
         default=SecretStr(""),
         description="Secrets, comma-separated, that encrypt the console's sign-in; all edges need the same. The first encrypts, "
         "all decrypt. Unset: one is made at the start, and a restart signs everyone out.",
@@ -77,13 +76,6 @@ class EdgeSettings(ServiceSettings):
         default="access",
         description="Which of its tokens the orchestrator accepts: the access token, or the ID token, whose audience is the client id.",
     )
-
-    @field_validator("edge_session_secrets")
-    @classmethod
-    def _check_secrets(cls, value: SecretStr) -> SecretStr:
-        if any(len(each) < _MIN_SECRET for each in split_list(value.get_secret_value())):
-            raise ValueError(f"each must have {_MIN_SECRET} characters or more")
-        return value
 
     @field_validator("edge_origins")
     @classmethod

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Final
 from urllib.parse import urlsplit
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from parley.orchestrator.api.page_tokens import page_token, place_of
+from parley.orchestrator.api.page_tokens import cut_page, place_of
 from parley.orchestrator.api.requests import check_request_id
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.delivery.channels.channels import Channels
@@ -78,8 +79,8 @@ class HookServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         violations.refuse()
         with map_store_errors():
             found = await self.hooks.list_page(current_tenant(), after, size + 1)
-        token = page_token(found[size - 1].created) if len(found) > size else ""
-        hooks = [_without_secrets(each.hook) for each in found[:size]]
+        page, token = cut_page(found, size, attrgetter("created"))
+        hooks = [_without_secrets(each.hook) for each in page]
         return hook_pb2.ListHooksResponse(hooks=hooks, next_page_token=token)
 
     async def DeleteHook(  # noqa: N802
@@ -138,8 +139,8 @@ class HookServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
                 hook=request.hook_id,
                 state=_STATE_NAMES.get(request.state, ""),
             )
-        token = page_token(found[size - 1].made, asked) if len(found) > size else ""
-        return hook_pb2.ListDeliveriesResponse(deliveries=map(_to_proto, found[:size]), next_page_token=token)
+        page, token = cut_page(found, size, attrgetter("made"), asked)
+        return hook_pb2.ListDeliveriesResponse(deliveries=map(_to_proto, page), next_page_token=token)
 
     async def ResendDelivery(  # noqa: N802
         self, request: hook_pb2.ResendDeliveryRequest, _context: object

@@ -2,11 +2,12 @@
 
 import re
 from datetime import datetime
+from operator import attrgetter
 from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from parley.orchestrator.api.page_tokens import page_token, place_of
+from parley.orchestrator.api.page_tokens import cut_page, place_of
 from parley.orchestrator.api.requests import check_request_id
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.keys.store import ApiKey
@@ -61,8 +62,8 @@ class KeyServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         violations.refuse()
         with map_store_errors():
             found = await self.keys.list_page(current_tenant(), after, size + 1)
-        token = page_token(found[size - 1].created) if len(found) > size else ""
-        return key_pb2.ListKeysResponse(keys=map(_to_proto, found[:size]), next_page_token=token)
+        page, token = cut_page(found, size, attrgetter("created"))
+        return key_pb2.ListKeysResponse(keys=map(_to_proto, page), next_page_token=token)
 
     async def RevokeKey(  # noqa: N802
         self, request: key_pb2.RevokeKeyRequest, _context: object

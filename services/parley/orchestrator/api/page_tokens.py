@@ -3,9 +3,12 @@
 import base64
 import binascii
 import re
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 from parley.runtime.validation import Violations
+
+T = TypeVar("T")
 
 _MAX_TOKEN: Final = 256
 _SEPARATOR: Final = "#"
@@ -14,6 +17,14 @@ _SEPARATOR: Final = "#"
 def page_token(place: str, asked: str = "") -> str:
     """Return the token of the page that begins after a place in a list; `asked` names what the list holds."""
     return base64.urlsafe_b64encode(f"{place}{_SEPARATOR}{asked}".encode()).decode()
+
+
+def cut_page(
+    found: Sequence[T], size: int, place: Callable[[T], str], asked: str = ""
+) -> tuple[Sequence[T], str]:
+    """Return a page of what was found, one more than its size if there is more, and the token of the next one; empty: it is the last."""
+    page = found[:size]
+    return page, page_token(place(page[-1]), asked) if len(found) > size else ""
 
 
 def place_of(violations: Violations, token: str, form: re.Pattern[str], asked: str = "") -> str:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -22,7 +23,7 @@ from parley.orchestrator.api.keys import KeyServicer
 from parley.orchestrator.api.links import LinkServicer
 from parley.orchestrator.api.listing import listing_of
 from parley.orchestrator.api.memory import MemoryServicer
-from parley.orchestrator.api.page_tokens import page_token
+from parley.orchestrator.api.page_tokens import cut_page
 from parley.orchestrator.api.participants import ValidationContext
 from parley.orchestrator.api.reading import (
     answer_of,
@@ -227,9 +228,10 @@ class OrchestratorServicer(
             index = await self.index.list_page(
                 current_tenant(), listing.debate_filter, listing.after, size + 1
             )
-        token = page_token(index[size - 1].created, listing.fingerprint) if len(index) > size else ""
-        debates = map(summary_to_proto, index[:size])
-        return orchestrator_pb2.ListDebatesResponse(debates=debates, next_page_token=token)
+        page, token = cut_page(index, size, attrgetter("created"), listing.fingerprint)
+        return orchestrator_pb2.ListDebatesResponse(
+            debates=map(summary_to_proto, page), next_page_token=token
+        )
 
     async def WatchDebate(  # type: ignore[override]  # noqa: N802 - writes by itself, to see how long that takes
         self,

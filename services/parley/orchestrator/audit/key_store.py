@@ -10,10 +10,9 @@ from parley.orchestrator.audit.parts import AUDIT_LOGS, AuditLogs
 from parley.orchestrator.audit.writer import AuditWriter, WaitingEntry
 from parley.orchestrator.keys.store import KEYS, ApiKey, KeyStore
 from parley.runtime.clock import SystemClock
-from parley.runtime.identity.identity import Role
 from parley.runtime.tasks import background_task
 from parley.storage.opening import open_store, refuse_unusable_store
-from parley.storage.ports import Documents
+from parley.storage.ports import Documents, Fields
 from parley.v1.audit_pb2 import (
     AUDIT_ACT_CREATE_KEY,
     AUDIT_ACT_REVOKE_KEY,
@@ -22,7 +21,6 @@ from parley.v1.audit_pb2 import (
     AuditAct,
     AuditEntry,
 )
-from parley.v1.key_pb2 import KeyBudget
 
 
 class RecordedKeyStore(KeyStore):
@@ -33,25 +31,10 @@ class RecordedKeyStore(KeyStore):
         super().__init__(documents, self._user)
         self._writer = writer
 
-    async def add(
-        self,
-        tenant: str,
-        name: str,
-        roles: frozenset[Role],
-        now: datetime,
-        key_id: str = "",
-        *,
-        creator: str = "",
-        expires: datetime | None = None,
-        budget: KeyBudget | None = None,
-    ) -> tuple[ApiKey, str]:
-        """See `KeyStore.add`."""
-        started = await self._start(tenant, AUDIT_ACT_CREATE_KEY, "keys add")
-        made = await super().add(
-            tenant, name, roles, now, key_id, creator=creator, expires=expires, budget=budget
-        )
-        await self._finish(started, made[0].id)
-        return made
+    async def _insert(self, key: ApiKey, fields: Fields) -> None:
+        started = await self._start(key.tenant, AUDIT_ACT_CREATE_KEY, "keys add", key.id)
+        await super()._insert(key, fields)
+        await self._finish(started)
 
     async def revoke(self, key_id: str, now: datetime) -> bool:
         """See `KeyStore.revoke`."""
@@ -60,28 +43,26 @@ class RecordedKeyStore(KeyStore):
             return False
         started = await self._start(key.tenant, AUDIT_ACT_REVOKE_KEY, "keys revoke", key_id)
         revoked = await super().revoke(key_id, now)
-        await self._finish(started, key_id)
+        await self._finish(started)
         return revoked
 
-    async def _start(
-        self, tenant: str, act: AuditAct.ValueType, method: str, key_id: str = ""
-    ) -> WaitingEntry:
+    async def _start(self, tenant: str, act: AuditAct.ValueType, method: str, key_id: str) -> WaitingEntry:
         entry = AuditEntry(
             tenant=tenant,
             subject=self._user,
             act=act,
             outcome=AUDIT_OUTCOME_STARTED,
             method=method,
-            target=f"key {key_id}" if key_id else "",
+            target=f"key {key_id}",
         )
         started = WaitingEntry(entry)
         await self._writer.write(started)
         return started
 
-    async def _finish(self, started: WaitingEntry, key_id: str) -> None:
+    async def _finish(self, started: WaitingEntry) -> None:
         entry = AuditEntry()
         entry.CopyFrom(started.entry)
-        entry.outcome, entry.target = AUDIT_OUTCOME_DONE, f"key {key_id}"
+        entry.outcome = AUDIT_OUTCOME_DONE
         await self._writer.write(WaitingEntry(entry, started))
 
 

@@ -11,7 +11,7 @@ from parley.runtime.identity.identity import Role
 from parley.runtime.identity.roles import role_name, roles_by_name
 from parley.runtime.key_budgets import budget_fields
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Above, Collection, Document, Documents, Index, Order, Value, Where
+from parley.storage.ports import Above, Collection, Document, Documents, Fields, Index, Order, Value, Where
 from parley.v1.key_pb2 import KeyBudget
 
 KEYS = Collection("api_keys", (Index(("tenant", "made")), Index(("made",))))
@@ -117,8 +117,12 @@ class KeyStore:
             "tokens_per_day": budget.tokens_per_day if budget else 0,
             "cost_micros_per_day": budget.cost_micros_per_day if budget else 0,
         }
-        await self._documents.insert(KEYS, key_id, fields)
+        await self._insert(key, fields)
         return key, f"{_PREFIX}_{key_id}_{secret}"
+
+    async def _insert(self, key: ApiKey, fields: Fields) -> None:
+        """Store a new key. Raise DuplicateError if one with its id exists."""
+        await self._documents.insert(KEYS, key.id, fields)
 
     async def get(self, key_id: str) -> ApiKey | None:
         """Return the key with this id, even if it is revoked; None if there is none."""

@@ -23,7 +23,7 @@ async def test_who_creates_and_revokes_a_key_at_the_store_is_recorded_first(tmp_
         page = await list_page(AuditLogs(store.log, store.documents), "acme", AuditFilter(), None, 50)
     entries = list(reversed(page.entries))
     assert [(each.method, each.outcome, each.target) for each in entries] == [
-        ("keys add", AUDIT_OUTCOME_STARTED, ""),
+        ("keys add", AUDIT_OUTCOME_STARTED, f"key {key.id}"),
         ("keys add", AUDIT_OUTCOME_DONE, f"key {key.id}"),
         ("keys revoke", AUDIT_OUTCOME_STARTED, f"key {key.id}"),
         ("keys revoke", AUDIT_OUTCOME_DONE, f"key {key.id}"),
