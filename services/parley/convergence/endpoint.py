@@ -16,6 +16,7 @@ from parley.runtime.redaction import Redaction
 from parley.runtime.unpacking import ACCEPT_GZIP, truncate, unpack
 from parley.runtime.watched_files import WatchedFiles
 
+_KEY_FILE: Final = "PARLEY_EMBEDDING_API_KEY_FILE"
 _MAX_READ: Final = 16 * 1024
 _MAX_ERROR: Final = 200
 _MAX_ANSWER: Final = 4 * 1024 * 1024
@@ -136,13 +137,13 @@ def key_reader(path: Path) -> Callable[[], str]:
     Raises:
         ConfigurationError: the file cannot be read or has no key. Later, the last good key is used.
     """
-    files = WatchedFiles("PARLEY_EMBEDDING_API_KEY_FILE", path, check=lambda held: _check_key(path, held[0]))
+    files = WatchedFiles({_KEY_FILE: path}, lambda held: _check_key(path, held[0]))
     return lambda: files.contents()[0].decode("ascii").strip()
 
 
 def _check_key(path: Path, held: bytes) -> None:
     key = held.strip()
     if not key:
-        raise ValueError(f"{path} holds no key")
+        raise ValueError(f"{_KEY_FILE}: {path} holds no key")
     if len(held) > _MAX_BYTES or not (held.isascii() and key.decode("ascii").isprintable()):
-        raise ValueError(f"{path} holds what is no key")
+        raise ValueError(f"{_KEY_FILE}: {path} holds what is no key")

@@ -17,6 +17,7 @@ from parley.edge.settings import EdgeSettings
 from parley.runtime import entry
 from parley.runtime.channel import channel
 from parley.runtime.logs import configure_logging, get_logger
+from parley.runtime.peers import watch_peers
 from parley.runtime.telemetry import configure_telemetry
 
 _READY_SECONDS = 3.0
@@ -82,7 +83,10 @@ async def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     try:
-        async with run_edge(settings) as address:
+        async with (
+            watch_peers({"PARLEY_ORCHESTRATOR": settings.orchestrator}, settings.orchestrator_channel()),
+            run_edge(settings) as address,
+        ):
             _logger.info("listening", address=address, services=["edge"])
             await stop.wait()
     finally:

@@ -30,6 +30,7 @@ from parley.runtime.channel import Connect, channel
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
+from parley.runtime.peers import watch_peers
 from parley.runtime.server import Service, serve
 from parley.runtime.tasks import background_task
 from parley.runtime.telemetry import configure_telemetry
@@ -119,7 +120,10 @@ async def main() -> None:
     stop_telemetry = configure_telemetry("parley-memory")
     try:
         with lock_store(settings.store, "memory"):
-            async with build(settings) as service:
+            async with (
+                watch_peers({"PARLEY_CONVERGENCE": settings.convergence}, settings.channels()),
+                build(settings) as service,
+            ):
                 await serve([service], settings.server())
     finally:
         stop_telemetry()

@@ -66,6 +66,7 @@ from parley.runtime.entry import run
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.identity.guard import Authenticator
 from parley.runtime.logs import configure_logging
+from parley.runtime.peers import watch_peers
 from parley.runtime.server import Service, serve
 from parley.runtime.tasks import background_task
 from parley.runtime.telemetry import configure_telemetry
@@ -350,7 +351,10 @@ async def serve_orchestrator() -> None:
         importlib.import_module(each)
     try:
         with lock_store(settings.store, NAME, alone=True):
-            async with build(settings, draining=draining, formats=formats) as service:
+            async with (
+                watch_peers(settings.peers(), settings.channels()),
+                build(settings, draining=draining, formats=formats) as service,
+            ):
                 await serve([service], settings.server(*service.authenticators), draining=draining)
     finally:
         stop_telemetry()

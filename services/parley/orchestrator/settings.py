@@ -3,7 +3,7 @@
 import re
 import shlex
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -332,6 +332,11 @@ class OrchestratorSettings(OutgoingSettings):
             cost_micros=round(self.tenant_cost_usd * 1_000_000),
             stored_bytes=self.tenant_bytes,
         )
+
+    def peers(self) -> Mapping[str, str]:
+        """Return the addresses of the services that it calls, each by its setting."""
+        names = ("gateway", "convergence", "ratings", "memory")
+        return {f"PARLEY_{name.upper()}": getattr(self, name) for name in names}
 
     def resolve_address(self) -> str:
         """Return the host and port of `advertise`, with this service's port if it names none; empty if it is."""

@@ -182,7 +182,10 @@ class AccessSettings(BaseSettings):
             return lambda: known
         if self.service_secret_file is None:
             return None
-        files = WatchedFiles("PARLEY_SERVICE_SECRET_FILE", self.service_secret_file, check=_check_secrets)
+        path = self.service_secret_file
+        files = WatchedFiles(
+            {"PARLEY_SERVICE_SECRET_FILE": path}, lambda contents: _check_secrets(path, contents)
+        )
         return lambda: _read_lines(files.contents())
 
 
@@ -190,7 +193,11 @@ def _read_lines(contents: tuple[bytes, ...]) -> tuple[bytes, ...]:
     return tuple(line.strip() for line in contents[0].splitlines() if line.strip())
 
 
-def _check_secrets(contents: tuple[bytes, ...]) -> None:
+def _check_secrets(path: Path, contents: tuple[bytes, ...]) -> None:
     lines = _read_lines(contents)
     if not lines or min(map(len, lines)) < _MIN_SECRET:
-        raise ValueError(f"each line must be a secret of {_MIN_SECRET} characters or more")
+        wrong = "has a line that is too short" if lines else "is empty"
+        raise ValueError(
+            f"PARLEY_SERVICE_SECRET_FILE: {path} {wrong}; each line must be a secret of {_MIN_SECRET} characters or more, such as "
+            "`openssl rand -hex 32` prints"
+        )

@@ -4,7 +4,7 @@ gRPC supports only TLS 1.2 and newer; `tests/integration/runtime/test_tls.py` ch
 """
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,10 @@ from parley.runtime.watched_files import WatchedFiles
 
 SYSTEM_AUTHORITIES: Final = "system"
 """Instead of a file: the authorities that gRPC trusts by default."""
+_CERTIFICATE: Final = "PARLEY_TLS_CERTIFICATE"
+_KEY: Final = "PARLEY_TLS_KEY"
+_CLIENT_CA: Final = "PARLEY_TLS_CLIENT_CA"
+_CA: Final = "PARLEY_CA"
 
 
 class ServerTls:
@@ -25,12 +29,8 @@ class ServerTls:
 
         Raise ConfigurationError if a file cannot be read or is not PEM.
         """
-        paths = (certificate, key, *([client_ca] if client_ca else []))
-        self._files = WatchedFiles(
-            "PARLEY_TLS_CERTIFICATE, PARLEY_TLS_KEY, PARLEY_TLS_CLIENT_CA",
-            *paths,
-            check=_pem_check(certificate, key),
-        )
+        files = {_CERTIFICATE: certificate, _KEY: key} | ({_CLIENT_CA: client_ca} if client_ca else {})
+        self._files = WatchedFiles(files, _pem_check(files))
         self._certificate, self._key, self._client_ca = certificate, key, client_ca
         self._last_contents: tuple[bytes, ...] = ()
 
@@ -85,11 +85,10 @@ class ClientTls:
 
         Raise ConfigurationError if a file cannot be read or is not PEM.
         """
-        paths = [*([ca] if ca else []), *([certificate, key] if certificate and key else [])]
-        self._has_ca, self._has_certificate = ca is not None, len(paths) > 1
-        self._files = WatchedFiles(
-            "PARLEY_CA, PARLEY_TLS_CERTIFICATE, PARLEY_TLS_KEY", *paths, check=_pem_check(certificate, key)
-        )
+        pair = {_CERTIFICATE: certificate, _KEY: key} if certificate and key else {}
+        files = ({_CA: ca} if ca else {}) | pair
+        self._ca, self._pair = ca, tuple(pair.values())
+        self._files = WatchedFiles(files, _pem_check(files))
 
     def contents(self) -> tuple[bytes, ...]:
         """Return the files' contents; a channel is opened again when they change."""
@@ -98,20 +97,37 @@ class ClientTls:
     def credentials(self) -> grpc.ChannelCredentials:
         """Return the credentials of a channel, from the files as they are now."""
         contents = list(self.contents())
-        ca = contents.pop(0) if self._has_ca else None
-        certificate, key = contents if self._has_certificate else (None, None)
+        ca = contents.pop(0) if self._ca else None
+        certificate, key = contents if self._pair else (None, None)
         return grpc.ssl_channel_credentials(ca, key, certificate)
 
+    @property
+    def authority(self) -> str:
+        """Whom it trusts, as a person set it: a file, or `system`."""
+        return str(self._ca or SYSTEM_AUTHORITIES)
 
-def _pem_check(certificate: Path | None, key: Path | None) -> Callable[[tuple[bytes, ...]], None]:
+    def ssl_context(self) -> ssl.SSLContext:
+        """Return a context for a connection that is not gRPC's, from the files as they are now. Raise OSError."""
+        context = ssl.create_default_context(cafile=self._ca)
+        if self._pair:
+            certificate, key = self._pair
+            context.load_cert_chain(certificate, key, lambda: "")
+        return context
+
+
+def _pem_check(files: Mapping[str, Path]) -> Callable[[tuple[bytes, ...]], None]:
     def check(contents: tuple[bytes, ...]) -> None:
-        if not all(b"-----BEGIN " in each for each in contents):
-            raise ValueError("each must be a PEM file, which begins with -----BEGIN")
-        if certificate is None or key is None:
+        for (setting, path), content in zip(files.items(), contents, strict=True):
+            if b"-----BEGIN " not in content:
+                raise ValueError(f"{setting}: {path} is no PEM file, which begins with -----BEGIN")
+        if _CERTIFICATE not in files:
             return
+        certificate, key = files[_CERTIFICATE], files[_KEY]
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, lambda: "")
         except ssl.SSLError:
-            raise ValueError(f"{certificate} and {key} do not match, or are damaged") from None
+            raise ValueError(
+                f"{_CERTIFICATE}, {_KEY}: {certificate} and {key} do not match, or are damaged"
+            ) from None
 
     return check

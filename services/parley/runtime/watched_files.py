@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -26,20 +26,21 @@ class WatchedFiles:
     """The contents of files that belong together; all are small and on a local disk."""
 
     def __init__(
-        self, setting: str, *paths: Path, check: Callable[[tuple[bytes, ...]], None] | None = None
+        self, files: Mapping[str, Path], check: Callable[[tuple[bytes, ...]], None] | None = None
     ) -> None:
-        """Read the files that `setting` names. `check` raises ValueError if their contents cannot be used.
+        """Read the files, each under the setting that names it.
 
+        `check` raises ValueError, which names setting and file, if their contents, in this order, cannot be used.
         Raise ConfigurationError if a file cannot be read, or its content cannot be used.
         """
-        self._paths = paths
+        self._files = dict(files)
         self._check = check or (lambda _: None)
         self._checked_at = time.monotonic()
         try:
             self._versions = self._read_versions()
             self._contents = self._read()
         except (OSError, ValueError) as error:
-            raise ConfigurationError(f"{setting}: {_reason(error)}") from None
+            raise ConfigurationError(self._reason(error)) from None
 
     def contents(self) -> tuple[bytes, ...]:
         """Return the files' contents, at most a second old. If they cannot be read, return the last good contents."""
@@ -52,19 +53,19 @@ class WatchedFiles:
                     self._contents = self._read()
                     self._versions = stamps
             except (OSError, ValueError) as error:  # for example while they are being replaced
-                _logger.warning("a file that changed cannot be used yet: %s", _reason(error))
+                _logger.warning("a file that changed cannot be used yet: %s", self._reason(error))
         return self._contents
 
     def _read_versions(self) -> tuple[FileVersion, ...]:
-        return tuple(file_version(path) for path in self._paths)
+        return tuple(file_version(path) for path in self._files.values())
 
     def _read(self) -> tuple[bytes, ...]:
-        contents = tuple(path.read_bytes() for path in self._paths)
+        contents = tuple(path.read_bytes() for path in self._files.values())
         self._check(contents)
         return contents
 
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"{error.filename} cannot be read: {error.strerror or error}"
-    return str(error)
+    def _reason(self, error: Exception) -> str:
+        if not isinstance(error, OSError):
+            return str(error)
+        settings = [setting for setting, path in self._files.items() if str(path) == str(error.filename)]
+        return f"{', '.join(settings)}: {error.filename} cannot be read: {error.strerror or error}"

@@ -15,7 +15,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_was_put_in_place_of_a_file_is_read(file: Path) -> None:
-    files = WatchedFiles("NAME", file)
+    files = WatchedFiles({"NAME": file})
     assert files.contents() == (b"one",)
     other = file.with_suffix(".new")
     other.write_text("two")
@@ -28,7 +28,7 @@ def test_while_a_file_is_away_or_of_no_use_what_it_held_counts(file: Path) -> No
         if b"bad" in contents[0]:
             raise ValueError("bad")
 
-    files = WatchedFiles("NAME", file, check=check)
+    files = WatchedFiles({"NAME": file}, check)
     file.write_text("bad content")
     assert files.contents() == (b"one",)
     file.unlink()

@@ -1,7 +1,5 @@
 """The system a command talks to: at a server, in another process on this machine, or in this process."""
 
-import asyncio
-import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -18,13 +16,14 @@ from parley.cli.person import can_redraw
 from parley.cli.printing import erase_line, say, say_text
 from parley.cli.translate_errors import first_error
 from parley.client import ParleyClient, ParleyError
+from parley.client.access import channel_settings
 from parley.runtime.errors import is_transport
+from parley.runtime.unreachable import explain_unconnected, explain_unreachable
 from parley.runtime.validation import DEBATE_ID
 
 if TYPE_CHECKING:  # heavy: a command that has a server does not need it
     from parley.local import Purpose
 
-_REACH_SECONDS: Final = 5.0
 _PATIENCE_SECONDS: Final = 5.0
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -69,7 +68,7 @@ async def connect(
         try:
             yield Connection(server)
         except (ParleyError, ExceptionGroup) as error:
-            raise _wrong_server_error(server, error) or error from None
+            raise await _wrong_server_error(server, error) or error from None
         return
     async with AsyncExitStack() as stack:
         with announce_slow_start(also_without_terminal=purpose == "debates"):
@@ -113,30 +112,13 @@ def report_shared_system(link: Connection) -> None:
 
 async def _check_reachable(server: str) -> None:
     """Raise CommandError unless something listens at `HOST:PORT`; other targets are left to gRPC."""
-    host, _, port = server.rpartition(":")
-    if not port.isdigit() or (":" in host and not host.startswith("[")):
-        return
-    try:
-        async with asyncio.timeout(_REACH_SECONDS):
-            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
-    except OSError as error:
-        hint = f"; start one with: {command_name()} up" if host in _LOOPBACK else ""
-        raise CommandError(
-            f"no orchestrator answers at {server} ({_describe(error)}){hint}", GENERAL
-        ) from None
-    writer.close()
+    reason = await explain_unconnected(server)
+    if reason:
+        hint = f"; start one with: {command_name()} up" if server.rpartition(":")[0] in _LOOPBACK else ""
+        raise CommandError(f"no orchestrator answers at {server} ({reason}){hint}", GENERAL)
 
 
-def _describe(error: OSError) -> str:
-    if isinstance(error, TimeoutError):
-        return f"no answer in {_REACH_SECONDS:.0f} s"
-    if isinstance(error, socket.gaierror):
-        return "no such host"
-    text = error.strerror or str(error)
-    return "connection refused" if "Connect call failed" in text else text.lower()
-
-
-def _wrong_server_error(server: str, error: Exception) -> CommandError | None:
+async def _wrong_server_error(server: str, error: Exception) -> CommandError | None:
     """Return the error if the server is another service or stopped; None for any other error."""
     first = first_error(error)
     if not isinstance(first, ParleyError) or first.reason:
@@ -146,7 +128,8 @@ def _wrong_server_error(server: str, error: Exception) -> CommandError | None:
             f"the service at {server} is not the orchestrator; --server takes the orchestrator's HOST:PORT"
         )
     if is_transport(first):
-        return CommandError(f"no orchestrator answers at {server}: {first.message}")
+        reason = await explain_unreachable(server, channel_settings(server, "").tls)
+        return CommandError(f"no orchestrator answers at {server}: {reason or first.message}")
     return None
 
 

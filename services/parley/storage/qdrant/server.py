@@ -167,9 +167,9 @@ async def open_server(
 def _read_authority(ca: Path) -> bytes:
     def check(contents: tuple[bytes, ...]) -> None:
         if b"-----BEGIN CERTIFICATE-----" not in contents[0]:
-            raise ValueError(f"{ca} must be a PEM file, with -----BEGIN CERTIFICATE-----")
+            raise ValueError(f"PARLEY_VECTORS_CA: {ca} must be a PEM file, with -----BEGIN CERTIFICATE-----")
 
-    return WatchedFiles("PARLEY_VECTORS_CA", ca, check=check).contents()[0]
+    return WatchedFiles({"PARLEY_VECTORS_CA": ca}, check).contents()[0]
 
 
 async def _call(call: Awaitable[T]) -> T:

@@ -1,0 +1,76 @@
+"""The services that a process calls: whether each can be reached, as log lines for whoever runs it."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import grpc
+
+from parley.runtime.channel import ChannelSettings, channel
+from parley.runtime.clock import Clock, SystemClock
+from parley.runtime.logs import get_logger
+from parley.runtime.tasks import background_task
+from parley.runtime.unreachable import explain_unreachable
+
+_LOOK_SECONDS: Final = 2.0
+_PATIENCE_SECONDS: Final = 10.0
+"""Services may start in any order, and pods are replaced: only what lasts longer is said."""
+_REPEAT_SECONDS: Final = 600.0
+_CONNECTED: Final = (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.IDLE)
+
+_logger = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Peer:
+    setting: str
+    address: str
+    channel: grpc.aio.Channel
+    tell_at: float | None = None
+    """When it will be said that it is away; None while there is a connection."""
+    told: bool = False
+
+
+@asynccontextmanager
+async def watch_peers(
+    addresses: Mapping[str, str], settings: ChannelSettings, clock: Clock | None = None
+) -> AsyncIterator[None]:
+    """Keep a connection to each address while the block runs; `addresses` are by the settings that name them.
+
+    A log line says when there has been no connection for ten seconds, and why; another one when there is one again.
+    """
+    time = clock or SystemClock()
+    async with AsyncExitStack() as stack:
+        peers = [
+            _Peer(setting, address, await stack.enter_async_context(channel(address, settings)))
+            for setting, address in addresses.items()
+        ]
+        await stack.enter_async_context(
+            background_task("watching the other services", _watch(peers, settings, time))
+        )
+        yield
+
+
+async def _watch(peers: list[_Peer], settings: ChannelSettings, clock: Clock) -> None:
+    while True:
+        for each in peers:
+            await _look(each, settings, clock)
+        await clock.sleep(_LOOK_SECONDS)
+
+
+async def _look(peer: _Peer, settings: ChannelSettings, clock: Clock) -> None:
+    if peer.channel.get_state(try_to_connect=True) in _CONNECTED:
+        if peer.told:
+            _logger.info("a service is reached again", setting=peer.setting, address=peer.address)
+        peer.tell_at, peer.told = None, False
+        return
+    now = clock.monotonic()
+    if peer.tell_at is None:
+        peer.tell_at = now + _PATIENCE_SECONDS
+    elif now >= peer.tell_at:
+        reason = await explain_unreachable(peer.address, settings.tls, settings.tls_name)
+        peer.tell_at, peer.told = now + _REPEAT_SECONDS, True
+        _logger.warning(
+            "a service is not reached", setting=peer.setting, address=peer.address, reason=reason or "unknown"
+        )

@@ -1,0 +1,55 @@
+"""A service that another one calls is away: who runs them reads it in a log line."""
+
+import asyncio
+from collections.abc import Callable, MutableMapping
+from typing import Any
+
+from structlog.testing import capture_logs
+
+from parley.runtime.channel import ChannelSettings
+from parley.runtime.peers import watch_peers
+from parley.runtime.server import ServerSettings, start_server
+from tests.integration.runtime.wire import make_service
+from tests.support.manual_clock import ManualClock
+from tests.support.ports import free_ports
+
+
+async def tell(_request: bytes, _context: object) -> bytes:
+    return b""
+
+
+async def move_until(clock: ManualClock, is_true: Callable[[], bool]) -> None:
+    """Move the clock from look to look until something is true."""
+    async with asyncio.timeout(30):
+        while not is_true():
+            await clock.sleeping()
+            clock.advance(2)
+            await asyncio.sleep(0.02)
+
+
+async def test_an_address_where_nobody_listens_is_logged_once_with_its_setting_and_again_when_it_answers() -> (
+    None
+):
+    port, clock = next(free_ports()), ManualClock()
+    address = f"127.0.0.1:{port}"
+
+    with capture_logs() as lines:
+
+        def said(event: str) -> list[MutableMapping[str, Any]]:
+            return [each for each in lines if each["event"] == event]
+
+        async with watch_peers({"PARLEY_GATEWAY": address}, ChannelSettings(), clock):
+            await move_until(clock, lambda: bool(said("a service is not reached")))
+            assert clock.monotonic() >= 10, "a service that starts a little later is no trouble"
+            (line,) = said("a service is not reached")
+            assert (line["setting"], line["address"], line["reason"]) == (
+                "PARLEY_GATEWAY",
+                address,
+                "connection refused",
+            )
+            for _ in range(10):
+                await clock.sleeping()
+                clock.advance(2)
+            async with start_server([make_service(Tell=tell)], ServerSettings(port=port, grace_seconds=0)):
+                await move_until(clock, lambda: bool(said("a service is reached again")))
+        assert len(said("a service is not reached")) == 1
