@@ -21,7 +21,7 @@ from tests.chaos.crashing import both, created
 from tests.chaos.driver import Clients, until_answered
 from tests.chaos.harness import ORCHESTRATORS, System
 from tests.support.orchestration import until
-from tests.support.webhook_receiver import WebhookReceiver, webhook_receiver
+from tests.support.webhook_receiver import WebhookReceiver, answers, breaks_off, webhook_receiver
 
 _OWNER: Final = ORCHESTRATORS[0]
 _DEBATES: Final = 2
@@ -75,10 +75,10 @@ async def hold_debate(clients: Clients, name: str) -> str:
     return debate
 
 
-@pytest.mark.parametrize("crash", _CRASHES)
-async def test_each_delivery_arrives_under_one_id_and_in_order_when_an_orchestrator_is_killed(
+async def check_deliveries(
     system: System, clients: Clients, receiver: WebhookReceiver, clock: Path, crash: str
-) -> None:
+) -> int:
+    """Kill the orchestrator at a point of its deliveries, and check what arrives. Return how often something came again."""
     start(system, clock, crash)
     target = HookTarget(webhook=WebhookTarget(url=f"{receiver.url}hook"))
     hook = await until_answered(lambda: clients.client.create_hook("ci", target, _EVENTS))
@@ -93,7 +93,7 @@ async def test_each_delivery_arrives_under_one_id_and_in_order_when_an_orchestra
         found = await until_answered(lambda: list_delivered(clients))
         return found if len(found) == _DEBATES * len(_EVENTS) else []
 
-    delivered = await until(all_arrived, "all are delivered", within=60)
+    delivered = await until(all_arrived, "all are delivered", within=120)
     await clients.client.delete_hook(hook.hook.id)
     told: dict[str, list[int]] = defaultdict(list)
     for each in receiver.got:
@@ -102,8 +102,29 @@ async def test_each_delivery_arrives_under_one_id_and_in_order_when_an_orchestra
     assert all(sequences == sorted(sequences) for sequences in told.values()), "none overtakes another"
     assert all(len(set(sequences)) == len(_EVENTS) for sequences in told.values())
     tries = Counter(each.id for each in receiver.got)
-    assert set(tries) == {each.id for each in delivered}
-    again = tries.total() - len(tries)
+    ids = {each.id for each in delivered}
+    assert set(tries) == ids
+    assert {each.id for each in receiver.taken} == ids
+    return tries.total() - len(tries)
+
+
+@pytest.mark.parametrize("crash", _CRASHES)
+async def test_each_delivery_arrives_under_one_id_and_in_order_when_an_orchestrator_is_killed(
+    system: System, clients: Clients, receiver: WebhookReceiver, clock: Path, crash: str
+) -> None:
+    again = await check_deliveries(system, clients, receiver, clock, crash)
     assert again <= _DEBATES, "only what was sent and not recorded is sent again, one of a debate at most"
     if crash.startswith("after:call.send"):
         assert again, "nobody knew that the receiver had it"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("crash", ["after:update.deliveries:3", "before:call.send:4", "after:call.send:1"])
+async def test_a_receiver_in_trouble_gets_each_delivery_too_when_an_orchestrator_is_killed(
+    system: System, clients: Clients, receiver: WebhookReceiver, clock: Path, crash: str
+) -> None:
+    faults = [answers(500), breaks_off, answers(429, Retry_After="1")]
+    receiver.faults["hook"] = list(faults)
+    again = await check_deliveries(system, clients, receiver, clock, crash)
+    assert not receiver.faults["hook"]
+    assert len(faults) <= again <= len(faults) + _DEBATES
