@@ -5,6 +5,7 @@ Needs a Chromium for the page.
 
 import asyncio
 import os
+import re
 import sys
 import tempfile
 import time
@@ -130,11 +131,6 @@ async def _measure_streams(debates: int, pages: int, times: int) -> list[str]:
         stub = orchestrator_pb2_grpc.OrchestratorServiceStub(
             await stack.enter_async_context(channel(server.address))
         )
-        session = await stack.enter_async_context(
-            aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
-            )
-        )
         idle = _memory_of(edge.pid)
         for _ in range(times):
             watched = [
@@ -146,10 +142,7 @@ async def _measure_streams(debates: int, pages: int, times: int) -> list[str]:
                 for each in watched
                 for work in (
                     _watch(stub, each.debate, each.own),
-                    *(
-                        _follow(session, f"{edge.url}/v1/debates/{each.debate}/events", page)
-                        for page in each.pages
-                    ),
+                    *(_follow(edge.url.removeprefix("http://"), each.debate, page) for page in each.pages),
                 )
             ]
             await asyncio.gather(
@@ -191,16 +184,45 @@ async def _watch(
             arrivals.note(event.sequence, last_of_start=is_last)
 
 
-async def _follow(session: aiohttp.ClientSession, url: str, arrivals: _Arrivals) -> None:
-    async with session.get(url) as answer:
-        sequence = 0
-        async for line in answer.content:
-            if line.startswith(b"id: "):
-                sequence = int(line[4:])
-            elif line.startswith(b"data: ") and sequence:
-                is_last = b'"stepStarted"' in line and b'/cy"' in line
-                arrivals.note(sequence, last_of_start=is_last)
-                sequence = 0
+async def _follow(address: str, debate: str, arrivals: _Arrivals) -> None:
+    host, _, port = address.rpartition(":")
+    loop = asyncio.get_running_loop()
+    transport, reader = await loop.create_connection(
+        lambda: _StreamReader(f"/v1/debates/{debate}/events", address, arrivals), host, int(port)
+    )
+    try:
+        await reader.ended
+    finally:
+        transport.close()
+
+
+class _StreamReader(asyncio.Protocol):
+    """Reads one stream by hand: an HTTP client takes longer for an event than the edge, and 500 streams wait for it here."""
+
+    _EVENT: Final = re.compile(rb"^id: (\d+)\n.*\n(data: .*\n)", re.MULTILINE)
+
+    def __init__(self, path: str, address: str, arrivals: _Arrivals) -> None:
+        self._request = f"GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n".encode()
+        self._arrivals = arrivals
+        self._unread = b""
+        self.ended = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        content, read = self._unread + data, 0
+        for found in self._EVENT.finditer(content):
+            line, read = found[2], found.end()
+            self._arrivals.note(int(found[1]), last_of_start=b'"stepStarted"' in line and b'/cy"' in line)
+        self._unread = content[read:]
+        if b"\nevent: end\n" in self._unread and not self.ended.done():
+            self.ended.set_result(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.ended.done():
+            self.ended.set_exception(exc or ConnectionError("the stream broke"))
 
 
 @dataclass(frozen=True, slots=True)

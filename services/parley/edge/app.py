@@ -31,6 +31,7 @@ from parley.edge.mcp import McpEndpoint
 from parley.edge.receipts import Receipts
 from parley.edge.reports import Reports
 from parley.edge.settings import EdgeSettings
+from parley.edge.shared_watches import SharedWatches
 from parley.runtime.comma_lists import split_list
 
 IsReady = Callable[[], Awaitable[bool]]
@@ -44,7 +45,7 @@ def create_app(
     service = _find_service()
     seal = Seal(split_list(settings.edge_session_secrets.get_secret_value()))
     sessions = Sessions(seal, settings.edge_session_seconds)
-    events = EventStreams(service.methods_by_name["WatchDebate"], calls)
+    events = EventStreams(SharedWatches(service.methods_by_name["WatchDebate"], calls))
     links = Links(service, calls)
     reports = Reports(service.methods_by_name["StreamReport"], calls)
     receipts = Receipts(service, calls)

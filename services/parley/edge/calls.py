@@ -54,7 +54,7 @@ class OrchestratorCalls:
                     request, metadata=select_metadata(headers), timeout=seconds or UNARY_SECONDS
                 )
             except grpc.aio.AioRpcError as error:
-                raise _to_error(from_rpc_error(error)) from None
+                raise to_error(error) from None
         return answer
 
     async def check_reader(self, headers: Mapping[str, str]) -> None:
@@ -73,13 +73,13 @@ class OrchestratorCalls:
 
         `client` is the caller's address: streams are counted by it if there are no credentials.
         """
-        with self.count_stream(headers, client), measure_call(_name(method), "stream"):
+        with self.hold_stream(method, headers, client):
             call = self._open_stream(method, request, headers, seconds)
             try:
                 async for each in call:
                     yield each
             except grpc.aio.AioRpcError as error:
-                raise _to_error(from_rpc_error(error)) from None
+                raise to_error(error) from None
             finally:
                 call.cancel()
 
@@ -103,13 +103,32 @@ class OrchestratorCalls:
                         if isinstance(each, Event):
                             yield each
         except ParleyError as error:
-            raise _to_error(error) from None
+            raise _explain(error) from None
+
+    def open_unread(
+        self,
+        method: MethodDescriptor,
+        request: Message,
+        headers: Mapping[str, str],
+        seconds: float | None = None,
+    ) -> Any:
+        """Return a call with a stream of answers, each the bytes of its message. It is neither counted nor measured; `hold_stream` does that."""
+        multi: Any = self._channel.unary_stream(_path(method), _serializers(method)[0], None)
+        return multi(request, metadata=select_metadata(headers), timeout=seconds)
 
     def _open_stream(
         self, method: MethodDescriptor, request: Message, headers: Mapping[str, str], seconds: float | None
     ) -> Any:
         multi = self._channel.unary_stream(_path(method), *_serializers(method))
         return multi(request, metadata=select_metadata(headers), timeout=seconds)
+
+    @contextmanager
+    def hold_stream(
+        self, method: MethodDescriptor, headers: Mapping[str, str], client: str
+    ) -> Iterator[None]:
+        """Count and measure a stream of a caller while the block runs. Raise ParleyError if there are too many."""
+        with self.count_stream(headers, client), measure_call(_name(method), "stream"):
+            yield
 
     @contextmanager
     def count_stream(self, headers: Mapping[str, str], client: str) -> Iterator[None]:
@@ -154,7 +173,12 @@ def select_metadata(headers: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(name, headers[name]) for name in _PASSED if headers.get(name, "").isascii() and name in headers]
 
 
-def _to_error(error: ParleyError) -> ParleyError:
+def to_error(error: grpc.aio.AioRpcError) -> ParleyError:
+    """Return the error of a call, as the orchestrator sent it or as a caller understands it."""
+    return _explain(from_rpc_error(error))
+
+
+def _explain(error: ParleyError) -> ParleyError:
     """Return the error; of a connection that failed, what that means to a caller."""
     if is_transport(error) and not error.reason:
         return unavailable(

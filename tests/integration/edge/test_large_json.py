@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
-from parley.edge import events, json_messages
+from parley.edge import event_texts, json_messages
 from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import SERVICE, Edge
 from tests.support.orchestration import WITHIN
@@ -86,7 +86,7 @@ async def test_others_are_answered_while_a_large_event_is_written(
         async with edge.session.get(f"{edge.url}/v1/debates/{debate}/events") as stream:
             return await stream.text()
 
-    followed = await answers_others_during(follow(), edge, events, "_write_text", monkeypatch)
+    followed = await answers_others_during(follow(), edge, event_texts, "_write", monkeypatch)
     assert "Wet. Wet." in followed
     assert followed.endswith("event: end\ndata: {}\n\n")
 

@@ -70,6 +70,7 @@ from parley.runtime.errors import (
     invalid_argument,
     not_found,
 )
+from parley.runtime.identity.guard import TENANT
 from parley.runtime.identity.identity import current_identity, current_tenant
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.request_reading import request_bytes
@@ -242,6 +243,7 @@ class OrchestratorServicer(
         debate, after = check_id("debate_id", request.debate_id), request.after_sequence
         await self._check_start(debate, after)
         current_act().finish()
+        await context.send_initial_metadata(((TENANT, current_tenant()),))
         with map_store_errors():
             async with aclosing(self.draining.until(self._open_watch(request, context))) as found:
                 async for each in found:

@@ -16,12 +16,12 @@ import grpc
 from parley.orchestrator.log.debate_record import DebateRecord, record_key
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.watch.feed import Feed, Feeds
-from parley.orchestrator.watch.wake_queue import WakeGroup, WakeQueues
 from parley.runtime.backoff import Backoff
 from parley.runtime.channel import channel
 from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger
 from parley.runtime.tasks import stop_task
+from parley.runtime.wake_queue import WakeGroup, WakeQueues
 from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.orchestrator_pb2 import StepDelta

@@ -10,8 +10,8 @@ from time import monotonic
 from parley.orchestrator.log.bare_spec import bare_event
 from parley.orchestrator.log.envelope import GENESIS, Envelope
 from parley.orchestrator.log.journal import log_name, open_in_thread_if_large
-from parley.orchestrator.watch.wake_queue import WakeGroup, WakeQueue, WakeQueues
 from parley.runtime.tasks import stop_task
+from parley.runtime.wake_queue import WakeGroup, WakeQueue, WakeQueues
 from parley.storage.ports import Log
 from parley.v1.event_pb2 import Closed, Concluded, DebateFailed, Resumed, StepFailed, StepSucceeded
 

@@ -18,9 +18,9 @@ from parley.orchestrator.watch.deltas import (
     WaitingPieces,
 )
 from parley.orchestrator.watch.feed import Feed, Feeds, KeptBytes
-from parley.orchestrator.watch.wake_queue import WakeQueue
 from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat, WatchItem
 from parley.runtime.errors import ParleyError
+from parley.runtime.wake_queue import WakeQueue
 from parley.storage.ports import Record, StoreUnavailableError
 from parley.v1.debate_pb2 import DebateFailure, Outcome, Work
 from parley.v1.event_pb2 import Closed, Concluded, DebateCreated, DebateFailed, Resumed, Warned
