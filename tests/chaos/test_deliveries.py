@@ -33,11 +33,11 @@ _EVENTS: Final = (HOOK_EVENT_BUDGET_REACHED, HOOK_EVENT_FAILED)
 _POINTS: Final = [
     "call.send:1",  # the receiver has answered, and nobody knows
     *(f"insert.deliveries:{number}" for number in range(1, 5)),
-    *(f"update.debates.told:{number}" for number in (1, 2)),
+    *(f"update.debates.news:{number}" for number in range(1, 5)),
     *(f"update.deliveries:{number}" for number in range(1, 9)),
     *(f"call.send:{number}" for number in range(2, 5)),
 ]
-"""There are at least so many: two deliveries a debate, each of which is taken, sent and recorded."""
+"""There are at least so many: a debate is marked, its two deliveries are created, the mark goes; each is taken, sent and recorded."""
 _CRASHES: Final = [crash for point in _POINTS for crash in reversed(both(point))]
 
 
