@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -219,6 +220,23 @@ async def test_the_command_lists_who_did_what_once_for_each_act_and_says_whether
             CommandError, match="the audit log was changed: entry 1 is not as it was recorded"
         ):
             await list_audit_entries(here.address, AuditOptions(50), as_json=False)
+
+
+async def test_a_log_of_which_all_was_removed_is_whole_from_there_on(tmp_path: Path) -> None:
+    async with audited(tmp_path) as here:
+        await here.admin.create_debate(DebateSpec(question=QUESTION))
+        logs, later = AuditLogs(here.store.log, here.store.documents), SystemClock().now() + timedelta(days=1)
+        head = await logs.get_head("acme")
+        assert head is not None
+        kept = await logs.remove_before(head, later, later)
+        verified = await here.admin.verify_audit_log()
+        assert (verified.first, verified.problem) == (kept.first_sequence, "")
+
+        async def goes_on() -> bool:
+            return (await here.admin.verify_audit_log()).last >= kept.first_sequence
+
+        await until(goes_on, "what was read is in the log")
+        assert (await here.admin.verify_audit_log()).problem == ""
 
 
 async def test_a_changed_entry_is_found_and_its_place_is_said(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def _row(entry: AuditEntry) -> tuple[str, ...]:
 
 def _describe(verified: VerifiedAuditLog) -> str:
     if verified.last < verified.first:
-        return "No act is recorded yet."
+        return "There is no act in the log."
     removed = "; those before were removed, as they were old" if verified.first > 1 else ""
     return (
         f"The chain is whole: entries {verified.first:,} to {verified.last:,}{removed}. "
