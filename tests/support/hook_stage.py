@@ -15,6 +15,7 @@ from parley.orchestrator.delivery.deliveries import DELIVERIES, DeliveryStore, S
 from parley.orchestrator.delivery.hooks import HOOKS
 from parley.orchestrator.delivery.links import LinkRules
 from parley.orchestrator.delivery.message import Channel, Message, Receiver
+from parley.orchestrator.delivery.news import WriteAnswer
 from parley.orchestrator.delivery.service import DeliveryService, create_service
 from parley.orchestrator.log.debate_record import COMPLETED, DebateRecord
 from parley.orchestrator.log.envelope import GENESIS, create_event, seal
@@ -59,7 +60,8 @@ def concluded(answer: str = "Yes.") -> Concluded:
 class HookStage:
     """A store and what receivers got, by hook.
 
-    `behave` says how a receiver takes a message: it may raise DeliveryError, or wait. `deleted` are debates of which only the log is left.
+    `behave` says how a receiver takes a message: it may raise DeliveryError, or wait. `deleted` are debates of which only the log is left,
+    `write_answer` writes answers in place of short ones.
     """
 
     store: Store
@@ -67,6 +69,7 @@ class HookStage:
     got: dict[str, list[Message]] = field(default_factory=lambda: defaultdict(list))
     behave: dict[str, Behave] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
+    write_answer: WriteAnswer | None = None
 
     def __post_init__(self) -> None:
         self.index = DebateIndex(self.store.documents)
@@ -93,7 +96,7 @@ class HookStage:
             index or DebateIndex(documents),
             self.clock,
             create_channel=self._channel,
-            write_answer=self._write_answer,
+            write_answer=self.write_answer or self._write_answer,
             links=LinkRules("https://parley.example"),
             kept_for=KEPT_FOR,
         )

@@ -12,11 +12,13 @@ from parley.orchestrator.delivery.hooks import HOOKS
 from parley.orchestrator.delivery.message import Message
 from parley.orchestrator.delivery.news import NewsWriter
 from parley.runtime.errors import ParleyError
+from parley.runtime.unreadable import UnreadableError
 from parley.storage.opening import open_store
 from parley.v1.event_pb2 import CheckpointOpened
 from parley.v1.hook_pb2 import HOOK_EVENT_CONCLUDED, HOOK_EVENT_WAITING
 from tests.support.hook_stage import TENANT, HookStage, concluded
 from tests.support.manual_clock import ManualClock, advance_until
+from tests.support.orchestration import until
 
 HALF_AN_HOUR = 1800.0
 
@@ -119,3 +121,20 @@ async def test_what_can_never_be_written_is_tried_for_a_day_and_holds_up_no_othe
     assert message.debate == "good"
     assert (dead.debate, dead.error) == ("bad", "internal error: KeyError")
     assert dead.tries >= 8
+
+
+async def test_a_delivery_about_a_debate_whose_record_is_damaged_says_so(stage: HookStage) -> None:
+    async def fail(_tenant: str, debate: str) -> str:
+        raise UnreadableError(f"debate {debate} cannot be read: KeyError")
+
+    stage.write_answer = fail
+    await stage.add_hook()
+    async with stage.running():
+        await stage.add_debate("one", concluded())
+
+        async def is_tried() -> str:
+            found = await stage.deliveries.list_page(TENANT, "", 10)
+            return "".join(each.error for each in found)
+
+        error = await until(is_tried, "it is tried")
+    assert error == "the debate cannot be read: debate one cannot be read: KeyError"
