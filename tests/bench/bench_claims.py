@@ -64,8 +64,13 @@ async def run(quick: bool) -> None:
             rows.append(
                 [str(replicas), str(debates), *read, middle(well[1], 2), middle(every[1], 2), f"{share:.2f}"]
             )
-    head = ["replicas", "open debates, owned and well", "records read a look", "if each were read"]
-    table([*head, "ms of CPU a look", "if each were read (ms)", "% of a core, a look a second"], rows)
+    head = [
+        "replicas",
+        "open debates, owned and well",
+        "records read a look",
+        "by one that has the store alone",
+    ]
+    table([*head, "ms of CPU a look", "by one that has it alone (ms)", "% of a core, a look a second"], rows)
     print(
         f"\nrecords of debates that are owned and well, read in all looks: {read_most}, {aim(read_most, 0)}"
     )

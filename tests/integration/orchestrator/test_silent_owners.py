@@ -62,8 +62,10 @@ async def test_a_look_reads_no_record_of_a_debate_that_is_owned_and_well(
     read: list[int] = []
     list_owned, list_waiting = DebateIndex.list_owned, DebateIndex.list_waiting
 
-    async def note_owned(index: DebateIndex, alive: LivenessWindow | None = None) -> list[DebateRecord]:
-        found = await list_owned(index, alive)
+    async def note_owned(
+        index: DebateIndex, alive: LivenessWindow | None = None, **more: int
+    ) -> list[DebateRecord]:
+        found = await list_owned(index, alive, **more)
         read.append(len(found))
         return found
 

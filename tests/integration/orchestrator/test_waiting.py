@@ -246,7 +246,9 @@ async def test_a_scan_claims_no_debate_that_its_owner_here_releases_during_the_s
     async def no_debate_is_owned() -> bool:
         return not replica.runner._owned
 
-    async def list_slowly(index: DebateIndex, alive: LivenessWindow | None = None) -> list[DebateRecord]:
+    async def list_slowly(
+        index: DebateIndex, alive: LivenessWindow | None = None, **_: int
+    ) -> list[DebateRecord]:
         if found_owned.is_set():
             next_scan.set()
             return await list_owned(index, alive)

@@ -177,7 +177,9 @@ class Runner:
         entries = await self._deliver_interventions()
         now = self._dependencies.clock.now()
         alive_window = None if self._settings.exclusive else self._liveness_window(now)
-        owned = await self._dependencies.index.list_owned(alive_window)
+        # Without a window its own are among them; beside these a look finds more than fit its slots.
+        most = len(self._owned) + 4 * self._settings.max_debates
+        owned = await self._dependencies.index.list_owned(alive_window, of_each=most)
         unowned, are_all = await self._dependencies.index.list_waiting()
         overdue = await self._dependencies.index.list_overdue(now.isoformat(timespec="microseconds"))
         # A debate that is released between the two searches is in both; the second one is right.

@@ -61,6 +61,7 @@ _WITHOUT_NEWS = (PENDING, RUNNING)
 """Statuses that nobody is told of."""
 _PAGE_SIZE = 1000
 _PAGE_PER_TENANT = 64
+_PAGE_PER_OWNED_TENANT = 16
 _KIND = "debate record"
 _TYPES: Mapping[str, Any] = {
     **dict.fromkeys(
@@ -70,7 +71,6 @@ _TYPES: Mapping[str, Any] = {
     **dict.fromkeys(("owner", "due", "alive", "news"), str | None),
     "cost_micros": int | None,
 }
-_WITHOUT_OWNER: Where = {"open": True, "owner": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,24 +113,40 @@ class DebateIndex:
         found = await self._documents.find(DEBATES, {"tenant": tenant, "request_id": request_id}, limit=1)
         return _record(found[0]) if found else None
 
-    async def list_owned(self, alive: LivenessWindow | None = None) -> list[DebateRecord]:
-        """Return the debates that have an owner, which may have ended, oldest first. With `alive`, leave out those whose owner sent a heartbeat in that window."""
-        return (
-            await self._find_owned({"owner": Above("")}) if alive is None else await self._find_silent(alive)
-        )
+    async def list_owned(
+        self, alive: LivenessWindow | None = None, *, of_each: int = _PAGE_SIZE
+    ) -> list[DebateRecord]:
+        """Return debates that have an owner, which may have ended, oldest first.
+
+        With `alive`, these are all whose owner sent no heartbeat in that window. Else they are the oldest ones of each owner, so many, and
+        the oldest ones of each of its tenants.
+        """
+        if alive is not None:
+            return await self._find_silent(alive)
+        records: list[DebateRecord] = []
+        owner = ""
+        while found := await self._documents.find(
+            DEBATES, {"open": True, "owner": Above(owner)}, order=(Order("owner"),), limit=1
+        ):
+            owner = _text(found[0], "owner")
+            records += (await self._list_oldest(owner, of_each, _PAGE_PER_OWNED_TENANT))[0]
+        return sorted(records, key=lambda record: record.created)
 
     async def list_waiting(self) -> tuple[list[DebateRecord], bool]:
         """Return debates without an owner that need one, oldest first, and whether these are all: else the oldest ones, and the oldest of each tenant."""
-        documents = await self._documents.find(
-            DEBATES, _WITHOUT_OWNER, order=(Order("created"),), limit=_PAGE_SIZE
-        )
-        waiting, are_all = _records(documents), len(documents) < _PAGE_SIZE
+        return await self._list_oldest(None, _PAGE_SIZE, _PAGE_PER_TENANT)
+
+    async def _list_oldest(
+        self, owner: str | None, limit: int, of_each_tenant: int
+    ) -> tuple[list[DebateRecord], bool]:
+        where: Where = {"open": True, "owner": owner}
+        documents = await self._documents.find(DEBATES, where, order=(Order("created"),), limit=limit)
+        oldest, are_all = _records(documents), len(documents) < limit
         if not are_all:
-            known = {record.key for record in waiting}
-            waiting += [
-                record for record in await self._find_oldest_of_each_tenant() if record.key not in known
-            ]
-        return waiting, are_all
+            known = {record.key for record in oldest}
+            of_tenants = await self._find_oldest_of_each_tenant(owner, of_each_tenant)
+            oldest += [record for record in of_tenants if record.key not in known]
+        return oldest, are_all
 
     async def list_overdue(self, now: str) -> Sequence[DebateRecord]:
         """Return up to 1,000 debates without an owner whose checkpoint is due, the longest due first."""
@@ -163,13 +179,16 @@ class DebateIndex:
                 return records
             after = _text(found[-1], "created")
 
-    async def _find_oldest_of_each_tenant(self) -> list[DebateRecord]:
+    async def _find_oldest_of_each_tenant(self, owner: str | None, limit: int) -> list[DebateRecord]:
         """Search tenant by tenant, so that the debates of one do not hide those of another."""
         records: list[DebateRecord] = []
         tenant = ""
         order = Order("tenant"), Order("created")
         while found := await self._documents.find(
-            DEBATES, {**_WITHOUT_OWNER, "tenant": Above(tenant)}, order=order, limit=_PAGE_PER_TENANT
+            DEBATES,
+            {"open": True, "owner": owner, "tenant": Above(tenant)},
+            order=order,
+            limit=limit,
         ):
             tenant = _text(found[0], "tenant")
             records += [record for record in _records(found) if record.tenant == tenant]

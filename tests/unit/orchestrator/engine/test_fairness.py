@@ -1,7 +1,9 @@
 """Whose debate is begun next: by the rule alone, and by a runner with few slots."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from parley.orchestrator.log import index as index_module
 from parley.orchestrator.log.debate_record import PENDING, DebateRecord
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.storage.opening import open_store
+from parley.storage.ports import Document, Documents
 
 
 def record(tenant: str, number: int, owner: str | None = None) -> DebateRecord:
@@ -112,3 +115,36 @@ async def test_what_waits_for_a_tenant_is_in_sight_however_many_older_debates_of
     assert order[:4] == [("acme", 0), ("small", 900), ("zeta", 901), ("acme", 1)]
     assert len(set(order)) == len(order) == 32
     assert not are_all
+
+
+class CountingDocuments:
+    """Documents that count what is read of them."""
+
+    def __init__(self, inner: Documents) -> None:
+        self._inner = inner
+        self.read = 0
+
+    async def find(self, *given: Any, **named: Any) -> Sequence[Document]:
+        found = await self._inner.find(*given, **named)
+        self.read += len(found)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+async def test_who_follows_a_dead_owner_reads_its_oldest_debates_and_those_of_each_tenant_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_module, "_PAGE_PER_OWNED_TENANT", 2)
+    async with open_store(f"sqlite:///{tmp_path}", "orchestrator") as store:
+        await store.documents.prepare(DEBATES)
+        counting = CountingDocuments(store.documents)
+        index = DebateIndex(cast("Documents", counting))
+        for number in range(30):
+            await index.insert(record("acme", 100 + number, "dead"))
+        await index.insert(record("small", 900, "dead"))
+        await index.insert(record("acme", 99, "dead too"))
+        found = [(each.tenant, each.owner) for each in await index.list_owned(of_each=10)]
+    assert found == [("acme", "dead too"), *[("acme", "dead")] * 10, ("small", "dead")]
+    assert counting.read <= 20, "of thirty-two"
