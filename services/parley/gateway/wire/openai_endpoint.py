@@ -1,12 +1,12 @@
 """One endpoint: the `openai` client, one pool of connections, and what was learned of it.
 
-Requests go through the client's own `post`, and answers are read by the chunk and not by its typed events: building
-a pydantic object for every token would cost more than everything else here.
+Answers are read by the chunk and not by the client's typed events: building a pydantic object for every token would cost more
+than everything else here.
 """
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
@@ -35,6 +35,7 @@ from parley.gateway.usage import RouteUsage
 from parley.gateway.wire import instrumentation
 from parley.gateway.wire.api import MAX_KEPT, Api, LateMessages, ModelReply, ModelRequest, Reader
 from parley.gateway.wire.capabilities import EndpointCapabilities
+from parley.gateway.wire.client_requests import ClientRequests
 from parley.gateway.wire.endpoint import (
     EndpointLimits,
     ListedModel,
@@ -54,7 +55,6 @@ from parley.gateway.wire.instrumentation import Operation
 from parley.gateway.wire.openai_parts import (
     APIStatusError,
     AsyncOpenAI,
-    AsyncStream,
     DefaultAioHttpClient,
     Omit,
 )
@@ -98,18 +98,17 @@ class OpenAIEndpoint:
             Patience() if provider.patient else Patience(limits.first_token_seconds, limits.idle_seconds)
         )
         # Left out request by request: the client refuses to be made without any way to authenticate.
-        self._headers: dict[str, Any] = {} if self._secret else {"Authorization": Omit()}
+        headers: dict[str, Any] = {} if self._secret else {"Authorization": Omit()}
         if self._secret and provider.key_header != "Authorization":
-            self._headers = {"Authorization": Omit(), provider.key_header: self._secret}
-        self._connect_timeout = httpx2.Timeout(None, connect=limits.connect_seconds)
-        self._create_client = _create_client(provider, self._secret, limits)
+            headers = {"Authorization": Omit(), provider.key_header: self._secret}
+        self._requests = _open_client(provider, self._secret, limits, headers)
         self._server = _server(provider.base_url)
         # A patient one was found on this machine, or was started on it, a moment ago.
         self._has_answered = provider.patient
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._create_client.close()
+        await self._requests.aclose()
 
     async def complete(
         self,
@@ -171,19 +170,12 @@ class OpenAIEndpoint:
     async def list_models(self) -> tuple[ListedModel, ...]:
         """Return the models that the endpoint lists and that write text, at least one. Raise Failure."""
         try:
-            # Streamed, as answers are, so that its size is bounded.
-            stream = await self._create_client.get(
-                "/models",
-                cast_to=object,
-                options={"timeout": self._limits.idle_seconds, "headers": self._headers},
-                stream=True,
-                stream_cls=AsyncStream[object],
-            )
+            response = await self._requests.send("GET", "/models", silence_seconds=self._limits.idle_seconds)
             self._has_answered = True
             try:
-                found = text_models(await read_whole(stream.response))
+                found = text_models(await read_whole(response))
             finally:
-                await stream.close()
+                await response.aclose()
         except APIStatusError as error:
             raise self._failure(error) from None
         except TRANSPORT_ERRORS as error:
@@ -247,38 +239,27 @@ class OpenAIEndpoint:
 
     async def _send_body(
         self, api: Api, request: ModelRequest, create_body: Callable[[], dict[str, Any]], share: Share
-    ) -> AsyncStream[object]:
-        """Send a request and return the answer's stream. Nothing of a long body is kept once it is sent."""
+    ) -> httpx2.Response:
+        """Send a request and return the answer as it begins. Nothing of a long body is kept once it is sent."""
         body_sent, of_body = body_to_send(
             await in_thread_if_large(request.size, lambda: request_json(create_body(), request.slots)),
             share.release,
         )
-        # Streamed on our side even if the endpoint sends one piece, so that its size is bounded.
-        return await self._create_client.post(
-            api.value,
-            cast_to=object,
-            content=body_sent,
-            options={
-                "timeout": self._connect_timeout,  # AnswerMonitor knows how long silence may last
-                "headers": self._headers | of_body,
-            },
-            stream=True,
-            stream_cls=AsyncStream[object],
-        )
+        # Its silence is not bounded here: AnswerMonitor knows how long that may last.
+        return await self._requests.send("POST", api.value, body_sent, of_body)
 
     async def _read_reply(
         self,
         api: Api,
-        send: Callable[[], Awaitable[AsyncStream[object]]],
+        send: Callable[[], Awaitable[httpx2.Response]],
         request: ModelRequest,
         reading: Reader,
         monitor: AnswerMonitor,
     ) -> Reply:
         try:
-            stream = await send()
+            response = await send()
             self.capabilities.api.record_request_taken(api)
             self._has_answered = True
-            response = stream.response
             incoming = IncomingText(monitor, request.max_characters, self._secret)
             try:
                 if is_event_stream(response):
@@ -287,7 +268,7 @@ class OpenAIEndpoint:
                     incoming.feed(reading.read_whole(await read_whole(response)))
                     monitor.follow(reading.reply)
             finally:
-                await stream.close()
+                await response.aclose()
         except Failure as failure:
             raise self._redact(failure) from None
         except APIStatusError:
@@ -410,25 +391,28 @@ def _create_tls_context(base_url: str) -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else httpx2.create_ssl_context()
 
 
-def _create_client(provider: Provider, secret: str, limits: EndpointLimits) -> AsyncOpenAI:
+def _open_client(
+    provider: Provider, secret: str, limits: EndpointLimits, of_request: Mapping[str, Any]
+) -> ClientRequests:
     headers: dict[str, Any] = {**ACCEPT_GZIP, **provider.headers}
     if not provider.sends_organization:  # what the client would take from OpenAI's own variables
         headers["OpenAI-Organization"] = Omit()
         headers["OpenAI-Project"] = Omit()
     if not provider.keep_alive:
         headers["Connection"] = "close"
-    connections = httpx2.Limits(max_connections=limits.max_connections, keepalive_expiry=30.0)
-    return AsyncOpenAI(
+    connections = DefaultAioHttpClient(
+        verify=_create_tls_context(provider.base_url),
+        limits=httpx2.Limits(max_connections=limits.max_connections, keepalive_expiry=30.0),
+        base_url=provider.base_url,
+        event_hooks={"response": [unpack, bound_error]},
+        follow_redirects=False,  # the prompt and a key in a header of its own would go wherever it says
+    )
+    client = AsyncOpenAI(
         # Always given: the client would otherwise send OPENAI_API_KEY to whatever endpoint this is.
         api_key=secret or "none",
         base_url=provider.base_url,
         default_headers=headers,
         max_retries=0,
-        http_client=DefaultAioHttpClient(
-            verify=_create_tls_context(provider.base_url),
-            limits=connections,
-            base_url=provider.base_url,
-            event_hooks={"response": [unpack, bound_error]},
-            follow_redirects=False,  # the prompt and a key in a header of its own would go wherever it says
-        ),
+        http_client=connections,
     )
+    return ClientRequests(client, connections, of_request, limits.connect_seconds)

@@ -11,14 +11,12 @@ import_late("openai", "openai.lib", "openai.types", "openai.types.shared", "http
 from openai._base_client import DefaultAioHttpClient  # noqa: E402
 from openai._client import AsyncOpenAI  # noqa: E402
 from openai._exceptions import APIConnectionError, APIStatusError  # noqa: E402
-from openai._streaming import AsyncStream  # noqa: E402
 from openai._types import Omit  # noqa: E402
 
 __all__ = [
     "APIConnectionError",
     "APIStatusError",
     "AsyncOpenAI",
-    "AsyncStream",
     "DefaultAioHttpClient",
     "Omit",
 ]
