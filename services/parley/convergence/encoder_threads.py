@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event, Lock
+from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
 from parley.convergence.head import EncoderHead
+from parley.convergence.held_model import HeldModel
+from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.errors import ConfigurationError, unavailable
 
 if TYPE_CHECKING:  # heavy: it is imported when it is loaded
@@ -16,16 +18,15 @@ T = TypeVar("T")
 
 
 class EncoderThreads:
-    """Threads that read with one encoder, which all heads share. It is loaded at its first use, which takes seconds."""
+    """Threads that read with one encoder, which all heads share. It is loaded at its first use, which takes seconds; `held` releases it when it is idle."""
 
-    def __init__(self, files: "EncoderFiles", threads: int = 2) -> None:
+    def __init__(self, files: "EncoderFiles", threads: int = 2, clock: Clock | None = None) -> None:
         """Check that the files are there without loading the model; raise ConfigurationError if one is missing."""
         missing = next((each for each in (files.model, files.tokenizer) if not each.is_file()), None)
         if missing is not None:
             raise ConfigurationError(f"{missing}: the agreement model's file is missing")
         self._files = files
-        self._encoder: CrossEncoder | None = None
-        self._loading = Lock()
+        self.held = HeldModel(self._load_encoder, clock or SystemClock())
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="agreement")
         self._closed = Event()
 
@@ -57,12 +58,10 @@ class EncoderThreads:
     def _run(self, work: Callable[["CrossEncoder"], T]) -> T:
         if self._closed.is_set():
             raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", "the service is stopping", retry_after=1.0)
-        return work(self._load_encoder())
+        with self.held.use() as encoder:
+            return work(encoder)
 
     def _load_encoder(self) -> "CrossEncoder":
-        with self._loading:
-            if self._encoder is None:
-                from parley.convergence.encoder import CrossEncoder
+        from parley.convergence.encoder import CrossEncoder
 
-                self._encoder = CrossEncoder(self._files)
-            return self._encoder
+        return CrossEncoder(self._files)

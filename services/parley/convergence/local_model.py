@@ -1,10 +1,11 @@
-"""The port of a model in this process, and one that is loaded when it is first used."""
+"""The port of a model in this process, and one that is there while it is used."""
 
-from threading import Lock
 from typing import Protocol
 
+from parley.convergence.held_model import HeldModel
 from parley.convergence.model_files import MODEL_NAMES, LocalModelName, check_files
 from parley.convergence.vectors import Vector
+from parley.runtime.clock import Clock
 from parley.runtime.errors import ConfigurationError, unavailable
 
 
@@ -20,33 +21,40 @@ class LocalModel(Protocol):
 
 
 class LateModel:
-    """A model that the thread loads that embeds the first text, which takes half a second."""
+    """A model that the thread loads that embeds the first text, which takes half a second; `held` releases it when it is idle."""
 
-    def __init__(self, name: LocalModelName) -> None:
+    def __init__(self, name: LocalModelName, clock: Clock) -> None:
         """Raise ConfigurationError if its files are missing."""
         check_files(name)
         self._file_name = name
-        self._model: LocalModel | None = None
-        self._loading = Lock()
+        self.held = HeldModel(lambda: _load(name), clock, _forget)
 
     @property
     def name(self) -> str:
         """The model's name."""
         return MODEL_NAMES[self._file_name]
 
-    def load(self) -> LocalModel:
-        """Return the model; raise ConfigurationError if its files are not the expected ones."""
-        with self._loading:
-            if self._model is None:
-                from parley.convergence.models import load_local_model  # heavy, with all that it needs
-
-                self._model = load_local_model(self._file_name)
-            return self._model
+    def load(self) -> None:
+        """Load the model; raise ConfigurationError if its files are not the expected ones."""
+        with self.held.use():
+            pass
 
     def embed(self, text: str) -> Vector:
         """Embed one text on the calling thread. Raise ParleyError: UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`."""
         try:
-            model = self.load()
+            with self.held.use() as model:
+                return model.embed(text)
         except ConfigurationError as error:
             raise unavailable("EMBEDDINGS_UNAVAILABLE", str(error), retry_after=60.0) from error
-        return model.embed(text)
+
+
+def _load(name: LocalModelName) -> LocalModel:
+    from parley.convergence.models import load_local_model  # heavy, with all that it needs
+
+    return load_local_model(name)
+
+
+def _forget() -> None:
+    from parley.convergence.models import load_local_model
+
+    load_local_model.cache_clear()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import cache
 from pathlib import Path
 
 import grpc
@@ -9,14 +10,18 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
+from parley.convergence import models
 from parley.convergence.__main__ import build
+from parley.convergence.held_model import IDLE_SECONDS
 from parley.convergence.settings import ConvergenceSettings
+from parley.convergence.vectors import Vector
 from parley.runtime.channel import channel
 from parley.runtime.errors import ParleyError, from_rpc_error
 from parley.runtime.server import start_server
 from parley.v1 import convergence_pb2 as pb
 from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
 from tests.support.loop_holds import longest_hold_allowed, loop_holds
+from tests.support.manual_clock import ManualClock
 from tests.support.model_server import ModelServer
 from tests.support.small_encoder import write_encoder, write_head
 
@@ -321,6 +326,40 @@ async def test_any_compatible_endpoint_can_embed_and_its_absence_is_said() -> No
             [each async for each in ConvergenceServiceStub(opened).Embed(requests("a text"))]
     error = from_rpc_error(raised.value)
     assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "EMBEDDINGS_UNAVAILABLE")
+
+
+async def test_models_are_loaded_when_they_are_first_used_and_again_after_they_were_idle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loads: list[str] = []
+
+    class Words:
+        name = "words"
+
+        def embed(self, text: str) -> Vector:
+            return np.array([float(len(text)), 0.0], np.float32)
+
+    @cache
+    def load(name: str) -> Words:
+        loads.append(name)
+        return Words()
+
+    monkeypatch.setattr(models, "load_local_model", load)
+    clock = ManualClock()
+    async with (
+        build(ConvergenceSettings(embedding_cache=0), late=True, clock=clock) as service,
+        start_server([service]) as server,
+        channel(server.address) as opened,
+    ):
+        stub = ConvergenceServiceStub(opened)
+        counts = []
+        for idle in (0, IDLE_SECONDS - 1, IDLE_SECONDS + 1):
+            await clock.sleeping()
+            clock.advance(idle)
+            await clock.sleeping()
+            [each async for each in stub.Embed(requests("a text", "another"))]
+            counts.append(len(loads))
+    assert (counts, set(loads)) == ([1, 1, 2], {"minilm"}), "the fast model was not asked for"
 
 
 async def test_an_encoder_that_the_settings_name_says_how_probable_the_same_answer_is(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ class ClientRequests:
         return headers
 
     def _read_headers(self) -> httpx2.Headers:
-        headers = httpx2.Headers()
+        headers = self._connections.headers.copy()
         for given in (self._client.auth_headers, self._client.default_headers, self._given):
             for name, value in given.items():
                 headers.pop(name, None)
