@@ -71,10 +71,17 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What a sign-in comes to: the token for the orchestrator, and the one that gets a new one; empty if there is none."""
+    """What a sign-in comes to.
+
+    Attributes:
+        bearer: The token for the orchestrator.
+        refresh: The token that gets a new one; empty if there is none.
+        subject: Who signed in, by the provider's name.
+    """
 
     bearer: str
     refresh: str
+    subject: str
 
 
 class Provider:
@@ -104,19 +111,19 @@ class Provider:
             )
         if "id_token" not in answer:
             raise _refuse("its answer has no ID token: is openid among PARLEY_EDGE_OIDC_SCOPES?")
-        await self._check_id_token(description, answer, nonce)
-        return self._select(answer, answer.get("refresh_token", ""))
+        subject = await self._check_id_token(description, answer, nonce)
+        return self._select(answer, answer.get("refresh_token", ""), subject)
 
-    async def renew(self, refresh_token: str) -> Tokens:
-        """Return new tokens. Raise ParleyError if people have to sign in again, or if the provider does not answer."""
+    async def renew(self, refresh_token: str, subject: str) -> Tokens:
+        """Return new tokens of the same person. Raise ParleyError if people have to sign in again, or if the provider does not answer."""
         description = await self._describe()
         async with self._client() as client:
             answer = await client.fetch_token(
                 description["token_endpoint"], grant_type="refresh_token", refresh_token=refresh_token
             )
-        if "id_token" in answer:
-            await self._check_id_token(description, answer, nonce="")
-        return self._select(answer, answer.get("refresh_token", refresh_token))
+        if "id_token" in answer and await self._check_id_token(description, answer, nonce="") != subject:
+            raise _refuse("its renewed ID token is somebody else's")  # OpenID Connect Core, 12.2
+        return self._select(answer, answer.get("refresh_token", refresh_token), subject)
 
     async def sign_out(self, refresh_token: str, return_to: str) -> str:
         """Let the provider forget the token; return where the browser goes to sign out there too, empty if nowhere."""
@@ -129,16 +136,16 @@ class Provider:
         asked = {"client_id": self._settings.client_id, "post_logout_redirect_uri": return_to}
         return str(httpx2.URL(end).copy_merge_params(asked)) if self._is_usable(end) else ""
 
-    def _select(self, answer: Mapping[str, Any], refresh_token: str) -> Tokens:
+    def _select(self, answer: Mapping[str, Any], refresh_token: str, subject: str) -> Tokens:
         name = f"{self._settings.token}_token"
         if not answer.get(name):
             raise _refuse(f"its answer has no {name}, which PARLEY_EDGE_OIDC_TOKEN asks for")
-        return Tokens(str(answer[name]), refresh_token)
+        return Tokens(str(answer[name]), refresh_token, subject)
 
     async def _check_id_token(
         self, description: Mapping[str, Any], answer: Mapping[str, Any], nonce: str
-    ) -> None:
-        """Raise ParleyError unless the provider signed it, for us, now and (with a nonce) for this sign-in."""
+    ) -> str:
+        """Return its subject. Raise ParleyError unless the provider signed it, for us, now and (with a nonce) for this sign-in."""
         registry = JWSRegistry(algorithms=list(_ALGORITHMS), strict_check_header=False)
         async with self._client() as client:
             found = await client.request("GET", description["jwks_uri"], withhold_token=True)
@@ -158,6 +165,7 @@ class Provider:
             claims.validate(leeway=_LEEWAY_SECONDS)
         except (JoseError, ValueError, KeyError, TypeError) as error:
             raise _refuse(f"its ID token is not valid: {error}") from None
+        return str(claims["sub"])
 
     async def _describe(self) -> Mapping[str, Any]:
         """Return the provider's description of itself (OpenID Connect Discovery). Raise ParleyError if there is none."""

@@ -7,6 +7,7 @@ and apart from it the one that gets a new token, which is sent to these addresse
 import hmac
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from html import escape
 from typing import Final
 from urllib.parse import urlsplit
@@ -26,6 +27,7 @@ from parley.runtime.errors import ParleyError, unauthenticated
 
 _BEGUN: Final = "parley-sign-in"
 _BEGUN_SECONDS: Final = 600
+_RENEWAL_TEXTS: Final = 3
 _NO_STORE: Final = {"Cache-Control": "no-store"}
 _PAGE_HEADERS: Final = {
     **_NO_STORE,
@@ -36,6 +38,15 @@ _UNKNOWN_HERE: Final = (
     "your provider signed you in, but Parley does not accept its token: {}. Ask whoever runs it; "
     "the token has to name your tenant and your roles, and PARLEY_JWT_AUDIENCE of the orchestrator"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Renewal:
+    """What renews a session: a token, empty without one; when people signed in, in seconds since 1970; and who did."""
+
+    refresh_token: str
+    signed_in: float
+    subject: str
 
 
 class ProviderSignIn:
@@ -93,13 +104,12 @@ class ProviderSignIn:
     async def renew(self, request: Request) -> Response:
         """Get a new token for a session whose token has expired. 401: people sign in again."""
         kept = self._read_renewal(request)
-        if kept is None or not kept[0]:
+        if kept is None or not kept.refresh_token:
             return to_response(unauthenticated("SIGN_IN_OVER", "sign in again"))
-        refresh_token, signed_in = kept
         answer = Response(status_code=204, headers=_NO_STORE)
         try:
-            tokens = await self._provider.renew(refresh_token)
-            self._keep(answer, request, tokens, signed_in)
+            tokens = await self._provider.renew(kept.refresh_token, kept.subject)
+            self._keep(answer, request, tokens, kept.signed_in)
         except ParleyError as error:
             return to_response(error)
         return answer
@@ -108,7 +118,11 @@ class ProviderSignIn:
         """Sign out here, and return where the browser signs out at the provider; empty if nowhere."""
         kept, address = self._read_renewal(request), ""
         with suppress(ParleyError):  # whoever wants to leave is let go, also if the provider is away
-            address = await self._provider.sign_out(kept[0], f"{_find_base(request)}/login") if kept else ""
+            address = (
+                await self._provider.sign_out(kept.refresh_token, f"{_find_base(request)}/login")
+                if kept
+                else ""
+            )
         answer = JSONResponse({"address": address}, headers=_NO_STORE)
         self._sessions.delete_cookies(answer, request)
         return answer
@@ -141,7 +155,7 @@ class ProviderSignIn:
         left = max(signed_in + self._sessions.seconds - time.time(), 0)
         try:
             self._sessions.set_cookie(answer, request, _to_credentials(tokens), left)
-            renewal = self._seal.encrypt("renewal", tokens.refresh, str(signed_in))
+            renewal = self._seal.encrypt("renewal", tokens.refresh, str(signed_in), tokens.subject)
             set_cookie(answer, request, RENEWAL, renewal, left, path=PROVIDER_PATH)
         except CookieTooLargeError:
             raise unauthenticated(
@@ -149,14 +163,14 @@ class ProviderSignIn:
                 "the provider's token is too long for a cookie; let it put fewer claims in, such as no groups",
             ) from None
 
-    def _read_renewal(self, request: Request) -> tuple[str, float] | None:
-        """Return the token that gets a new one, empty without one, and when people signed in; None if that is over, or not by us."""
+    def _read_renewal(self, request: Request) -> _Renewal | None:
+        """Return what renews a session; None if that is over, or not by us."""
         cookie = request.cookies.get(RENEWAL, "")
         found = self._seal.decrypt("renewal", cookie, self._sessions.seconds) if cookie else None
-        if found is None or "origin" not in request.headers:
+        if found is None or len(found) != _RENEWAL_TEXTS or "origin" not in request.headers:
             return None
-        signed_in = float(found[1])
-        return (found[0], signed_in) if signed_in + self._sessions.seconds > time.time() else None
+        kept = _Renewal(found[0], float(found[1]), found[2])
+        return kept if kept.signed_in + self._sessions.seconds > time.time() else None
 
 
 def _to_credentials(tokens: Tokens) -> Credentials:

@@ -104,6 +104,22 @@ async def test_a_token_is_renewed_once_and_only_by_our_own_page(visitor: Visitor
         assert (await other.post("/console/oidc/renew", Cookie=cookie))[0] == 401, "it counts once"
 
 
+async def test_a_token_that_is_renewed_as_somebody_elses_ends_the_session(
+    visitor: Visitor, provider: OpenIdProvider
+) -> None:
+    await visitor.sign_in()
+    before = visitor.cookies()
+    provider.identity = {"sub": "mallory@acme.example"}
+    status, told = await visitor.post("/console/oidc/renew")
+    assert (status, "somebody else" in told) == (401, True)
+    assert visitor.cookies()["parley-session"] == before["parley-session"], "nobody is signed in as another"
+
+
+async def test_a_renewal_that_an_older_edge_wrote_lets_people_sign_in_again(visitor: Visitor) -> None:
+    sealed = Seal([SECRET]).encrypt("renewal", "token", str(time.time()))
+    assert (await visitor.post("/console/oidc/renew", Cookie=f"parley-renewal={sealed}"))[0] == 401
+
+
 async def test_a_session_is_over_after_its_time_however_often_it_was_renewed(
     visitor: Visitor, provider: OpenIdProvider
 ) -> None:
@@ -111,7 +127,7 @@ async def test_a_session_is_over_after_its_time_however_often_it_was_renewed(
     renewal = Seal([SECRET]).decrypt("renewal", visitor.cookies()["parley-renewal"], 60)
     assert renewal
     for hours, status in ((13, 401), (1, 204)):
-        sealed = Seal([SECRET]).encrypt("renewal", renewal[0], str(time.time() - hours * 3600))
+        sealed = Seal([SECRET]).encrypt("renewal", renewal[0], str(time.time() - hours * 3600), renewal[2])
         other = Visitor(visitor.edge)
         async with other.session:
             assert (await other.post("/console/oidc/renew", Cookie=f"parley-renewal={sealed}"))[0] == status
