@@ -32,11 +32,23 @@ MODEL_SERVER: Final = "tests.support.model_server"
 _SERVICES: Final = tuple(
     f"parley.{each}" for each in ("orchestrator", "gateway", "convergence", "ratings", "memory")
 )
-_IMPORTED: Final = (COMMAND, "parley.client")
+_IMPORTED: Final = (COMMAND, "parley.client", "rich.table")
 _IMPORTED_BY_A_SYSTEM: Final = (
     *_IMPORTED,
     *(f"{each}.__main__" for each in _SERVICES),
     "parley.local",
+    # What a system imports when it is first used, a fifth of a debate's start.
+    "parley.config",
+    "parley.edge",
+    "parley.orchestrator.model",
+    "parley.orchestrator.phases",
+    "parley.orchestrator.formats",
+    *(f"opentelemetry.exporter.otlp.proto.grpc.{each}_exporter" for each in ("trace", "metric", "_log")),
+    "cloudevents.core.v1.event",
+    "encodings.idna",
+    "encodings.utf_8_sig",
+    "_strptime",
+    "uvicorn.protocols.http.h11_impl",
     "tests.support.first_use",
     MODEL_SERVER,
 )
