@@ -26,7 +26,7 @@ from tests.chaos.odd_debates import SHAPES, SPECS, assess, odd_debate
 from tests.support.orchestration import Backstage, Replica, backstage, until
 
 _SEED, _COUNT = "PARLEY_TEST_ODD_SEED", "PARLEY_TEST_ODD_ANSWERS"
-_SAMPLE: Final = {"panel": 48, "arena": 40, "moderated": 24, "evaluation": 24}
+_SAMPLE: Final = {"panel": 36, "arena": 32, "moderated": 20, "evaluation": 24}
 _AT_ONCE: Final = 8
 _WITHIN: Final = 120.0
 _FAULTS: Final = frozenset({"INTERNAL", "REPLAY_MISMATCH", "NO_PROGRESS", "UNRECORDABLE", ""})

@@ -28,7 +28,8 @@ from tests.support.scripted_gateway import StepRequest
 
 FORMATS = ["panel@1-rounds", "panel@1-quality", "panel@1-merge", "arena@1-adversarial"]
 FORMATS += ["moderated@1-unsteered", "evaluation@1-scores"]
-LONG = "word " * 12_000
+LONG = f"{'w' * 399} " * 150
+"""60,000 characters. Each word is an event of the stream."""
 PRICES = "    input_price: 1\n    output_price: 4\n"
 BUDGET = 60_000
 
