@@ -1,4 +1,4 @@
-"""The name of this command, as it can be typed here; hints use it."""
+"""The name of this command, as it can be typed here, and lines to type next; hints use them."""
 
 import functools
 import os
@@ -23,3 +23,8 @@ def command_name() -> str:
     if found is not None and os.path.realpath(found) == os.path.realpath(typed):
         return _NAME
     return typed
+
+
+def suggest(words: str, server: str | None = None) -> str:
+    """Return `parley WORDS` as it can be typed next: a command that had --server goes on at the same server."""
+    return f"{command_name()} {words}" + (f" --server {server}" if server is not None else "")

@@ -10,7 +10,7 @@ from typing import Final
 
 import grpc
 
-from parley.cli.command_name import command_name
+from parley.cli.command_name import suggest
 from parley.cli.commands.connection import Connection, connect, find_debate_id, report_shared_system
 from parley.cli.commands.debate_failure import debate_failure
 from parley.cli.commands.follow import CheckpointExpiredError, Follower, PausedError, StillWaitingError
@@ -325,22 +325,22 @@ class DebateCommand:
 
     def _report_pause(self) -> int:
         if self._debate_id is not None:
-            say(f"Paused. Go on with: {command_name()} debate --resume {self._debate_id}")
+            say(f"Paused. Go on with: {self._suggest_resuming(self._debate_id)}")
         return INTERRUPTED
 
     def _report_waiting(self, checkpoint: Checkpoint) -> int:
         assert self._debate_id is not None
-        server = self._options.server
-        resume = f"{command_name()} debate --resume {self._debate_id}" + (
-            f" --server {server}" if server else ""
-        )
+        resume = self._suggest_resuming(self._debate_id)
         if self._own:  # no one can answer if no system runs
             say(f"Not answered; the debate waits. Go on with: {resume}")
         else:
-            hint = answer_hint(self._debate_id, checkpoint, server)
+            hint = answer_hint(self._debate_id, checkpoint, self._options.server)
             say(f"Not answered; the debate waits. Answer with: {hint}")
             say(f"Or go on with: {resume}")
         return INTERRUPTED
+
+    def _suggest_resuming(self, debate_id: str) -> str:
+        return suggest(f"debate --resume {debate_id}", self._options.server)
 
     def _finish(self, state: Debate) -> None:
         """Print the answer, or write it to the output file. Raise CommandError if there is none."""
@@ -350,15 +350,16 @@ class DebateCommand:
             if state.process:
                 show_markdown(state.process)
         if state.status == DEBATE_STATUS_FAILED:
-            say(f"Saved debate {state.id}; go on with: {command_name()} debate --resume {state.id}")
+            say(f"Saved debate {state.id}; go on with: {self._suggest_resuming(state.id)}")
             raise debate_failure(state, self._config, self._default_routes, self._log, own=self._own)
-        say(f"Saved debate {state.id}; {command_name()} show {state.id}")
+        show = suggest(f"show {state.id}", self._options.server)
+        say(f"Saved debate {state.id}; {show}")
         if state.status == DEBATE_STATUS_CANCELLED:
             raise CommandError(f"debate {state.id} was cancelled")
         if state.ended_by:
             say(f"warning: the debate was {ending_text(state.ended_by)}")
         if not state.answer:
-            raise CommandError(f"debate {state.id} has no answer; see {command_name()} show {state.id}")
+            raise CommandError(f"debate {state.id} has no answer; see {show}")
         self.write_answer(state)
         if self._wants_a_key:
             say(WITH_A_KEY)

@@ -8,7 +8,7 @@ from typing import Self
 
 import grpc
 
-from parley.cli.command_name import command_name
+from parley.cli.command_name import suggest
 from parley.cli.commands.checkpoint_prompts import CheckpointPrompter
 from parley.cli.commands.connection import connect, connect_orchestrator, find_debate_id
 from parley.cli.commands.pages import take_first
@@ -55,7 +55,7 @@ async def show(server: str | None, debate_id: str, *, as_json: bool) -> None:
         checkpoint = Checkpoint(debate.waiting.checkpoint, debate.waiting)
         waits = bool(checkpoint.key) and not link.alone
         hint = answer_hint(debate.id, checkpoint, server) if waits else ""
-        for line in overview_lines(debate, hint, alone=link.alone):
+        for line in overview_lines(debate, hint, alone=link.alone, server=server):
             print_line(line)
         if debate.answer:
             print_markdown("\n" + debate.answer.rstrip("\n") + "\n")
@@ -85,7 +85,7 @@ async def watch(server: str | None, debate_id: str, after: int, *, quiet: bool, 
                 asking.after_event(each)
                 if each.sequence == end:
                     if event_kind(each) not in {"closed", "debate_failed"}:
-                        resume = f"{command_name()} debate --resume {debate.id}"
+                        resume = suggest(f"debate --resume {debate.id}", server)
                         say(f"Nothing runs this debate now; go on with: {resume}")
                     break
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from parley.cli.command_name import command_name
+from parley.cli.command_name import suggest
 from parley.cli.commands.connection import connect_orchestrator
 from parley.cli.commands.pages import take_first
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
@@ -78,7 +78,7 @@ async def create_hook(server: str | None, options: HookOptions) -> None:
         )
     else:
         print_line(made.hook.id)
-    say(f"Whether it works: {command_name()} hooks test {made.hook.id}")
+    say(f"Whether it works: {suggest(f'hooks test {made.hook.id}', server)}")
 
 
 async def list_hooks(server: str | None, *, as_json: bool) -> None:
@@ -134,7 +134,7 @@ async def list_deliveries(
     print_table([head, *map(_delivery_row, found)])
     dead = next((each for each in found if each.state == DELIVERY_STATE_DEAD), None)
     if dead is not None:
-        say(f"To send a dead letter again: {command_name()} hooks resend {dead.id}")
+        say(f"To send a dead letter again: {suggest(f'hooks resend {dead.id}', server)}")
     elif not found:
         say("There is no such delivery.")
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import grpc
 
-from parley.cli.command_name import command_name
+from parley.cli.command_name import suggest
 from parley.cli.commands.connection import connect
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.printing import print_line, print_text, say
@@ -65,7 +65,7 @@ async def add_key(server: str | None, options: KeyOptions) -> None:
     key_id, text = await (_add_at_server(server, options) if server else _add_to_store(options))
     print_line(text)
     say(
-        f"This is the only time that the key is shown. It is {key_id} in {command_name()} keys list; send it as PARLEY_TOKEN."
+        f"This is the only time that the key is shown. It is {key_id} in {suggest('keys list', server)}; send it as PARLEY_TOKEN."
     )
 
 
@@ -126,7 +126,7 @@ async def _revoke_in_store(key_id: str) -> str:
     async with open_own_keys() as keys:
         revoked = await keys.revoke(key_id, SystemClock().now())
         if not revoked and await keys.get(key_id) is None:
-            raise _unknown_key_error(key_id)
+            raise _unknown_key_error(key_id, None)
     return "is revoked" if revoked else "was revoked before"
 
 
@@ -152,7 +152,7 @@ async def _revoke_at_server(server: str, key_id: str) -> str:
             await parley.revoke_key(key_id)
         except ParleyError as error:
             if error.code == grpc.StatusCode.NOT_FOUND:
-                raise _unknown_key_error(key_id) from None
+                raise _unknown_key_error(key_id, server) from None
             raise
     return "is revoked"
 
@@ -189,5 +189,5 @@ def _time(key: ApiKey, field: str) -> str:
     return time.isoformat(timespec="microseconds")
 
 
-def _unknown_key_error(key_id: str) -> CommandError:
-    return CommandError(f"no key {key_id!r}; {command_name()} keys list shows them", GENERAL)
+def _unknown_key_error(key_id: str, server: str | None) -> CommandError:
+    return CommandError(f"no key {key_id!r}; {suggest('keys list', server)} shows them", GENERAL)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final, Literal
 
-from parley.cli.command_name import command_name
+from parley.cli.command_name import suggest
 from parley.cli.commands.connection import connect, connect_orchestrator, report_shared_system
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.config_file import find_config
@@ -135,7 +135,7 @@ async def list_relationships(server: str | None, agent_id: str, *, as_json: bool
         print_text(to_json([json_value(each) for each in found]))
         return
     if not found:
-        say(f"{agent_id} has met no other agent yet. Agents that have: {command_name()} ratings")
+        say(f"{agent_id} has met no other agent yet. Agents that have: {suggest('ratings', server)}")
         return
     rows = [
         (

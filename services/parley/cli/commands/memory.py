@@ -4,7 +4,7 @@ from typing import Final
 
 import grpc
 
-from parley.cli.command_name import command_name
+from parley.cli.command_name import suggest
 from parley.cli.commands.confirmation import confirm
 from parley.cli.commands.connection import connect_orchestrator, find_debate_id
 from parley.cli.commands.pages import take_first
@@ -39,10 +39,10 @@ async def search_memory(server: str | None, text: str, limit: int, domain: str, 
         for line in found_lines(number, debate, text_width()):
             print_line(line)
     if found:
-        say(f"All that is remembered of one: {command_name()} memory show {found[0].debate_id}")
+        say(f"All that is remembered of one: {suggest(f'memory show {found[0].debate_id}', server)}")
     else:
         wider = "use other words, or leave --domain out" if domain else "use other words"
-        say(f"Nothing like it is remembered; {wider}. All debates: {command_name()} list")
+        say(f"Nothing like it is remembered; {wider}. All debates: {suggest('list', server)}")
 
 
 async def list_patterns(
@@ -111,7 +111,7 @@ async def show_memory(server: str | None, debate_id: str, *, as_json: bool) -> N
         debate = await find_debate_id(parley, debate_id)
         found = await _find_memory(parley, debate)
     if found is None:
-        message = f"nothing is remembered of {debate}; the debate itself: {command_name()} show {debate}"
+        message = f"nothing is remembered of {debate}; the debate itself: {suggest(f'show {debate}', server)}"
         raise CommandError(message, GENERAL)
     if as_json:
         print_text(message_to_json(found))

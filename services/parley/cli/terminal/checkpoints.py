@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from parley.cli.command_name import command_name
+from parley.cli.command_name import suggest
 from parley.cli.terminal.words import one_line
 from parley.runtime.work_words import utc_time_text
 from parley.v1.debate_pb2 import Debate, Intervention, Question, Waiting
@@ -24,16 +24,16 @@ class Checkpoint:
 
 def answer_hint(debate_id: str, checkpoint: Checkpoint, server: str | None) -> str:
     """Return `parley continue ID --checkpoint KEY (or guide, end)`: the commands that close a checkpoint of its kind."""
-    at = f" --checkpoint {checkpoint.key}" + (f" --server {server}" if server is not None else "")
+    at = f" --checkpoint {checkpoint.key}"
     match checkpoint.opened.WhichOneof("request"):
         case "questions":
-            return f"{command_name()} answer {debate_id} TEXT{at} (or continue)"
+            return suggest(f"answer {debate_id} TEXT{at}", server) + " (or continue)"
         case "approval":
-            return f"{command_name()} approve {debate_id}{at} (with --no: it is not approved)"
+            return suggest(f"approve {debate_id}{at}", server) + " (with --no: it is not approved)"
         case "direction":
-            return f"{command_name()} continue {debate_id}{at} (or guide, end)"
+            return suggest(f"continue {debate_id}{at}", server) + " (or guide, end)"
         case _:  # a kind of a later version
-            return f"{command_name()} continue {debate_id}{at} (or answer, approve, guide, end)"
+            return suggest(f"continue {debate_id}{at}", server) + " (or answer, approve, guide, end)"
 
 
 def opened_text(opened: CheckpointOpened) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from parley.cli.command_name import command_name
+from parley.cli.command_name import suggest
 from parley.cli.terminal.checkpoints import clarification_lines
 from parley.cli.terminal.event_texts import rounds_end_text, vote_text
 from parley.cli.terminal.words import (
@@ -25,7 +25,7 @@ _QUESTION_WIDTH: Final = 60
 _TEXT_WIDTH: Final = 76
 
 
-def overview_lines(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
+def overview_lines(debate: Debate, hint: str, *, alone: bool, server: str | None = None) -> Iterable[str]:
     """Yield the lines, without line ends and without the answer.
 
     `hint` is the command that answers the open checkpoint, empty if there is none; `alone` says that no other process
@@ -44,7 +44,7 @@ def overview_lines(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
         yield f"Evaluated  {', '.join(debate.evaluation_ids)}"
     if debate.HasField("feedback"):
         yield f"Feedback   {feedback_text(debate.feedback)}"
-    yield from _problem_lines(debate, hint, alone=alone)
+    yield from _problem_lines(debate, hint, alone=alone, server=server)
 
 
 def import_text(imported: ImportedDebate) -> str:
@@ -88,7 +88,7 @@ def _rounds_text(debate: Debate) -> str:
     return f"{held}; {end}" if end else held
 
 
-def _problem_lines(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
+def _problem_lines(debate: Debate, hint: str, *, alone: bool, server: str | None) -> Iterable[str]:
     if debate.HasField("waiting"):
         waiting = debate.waiting
         whom = "a person" if waiting.checkpoint else f"{waiting.agent_id} ({waiting.reason})"
@@ -104,7 +104,7 @@ def _problem_lines(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
     if debate.HasField("failure"):
         yield f"Why        {debate.failure.reason}: {debate.failure.message}"
     if debate.status in RESUMABLE or (alone and debate.status in ACTIVE):
-        yield f"Go on      {command_name()} debate --resume {debate.id}"
+        yield f"Go on      {suggest(f'debate --resume {debate.id}', server)}"
 
 
 def feedback_text(feedback: Feedback) -> str:

@@ -4,9 +4,13 @@ from parley.v1.event_pb2 import PhaseFinished, PhaseStarted, RoundStarted
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate
 
 OTHER_ID = "deb-20260102-030405-zzzzzzzz"
-SAVED = f"Saved debate {DEBATE_ID}; parley show {DEBATE_ID}"
 ROLES = "known roles: architect, data-modeling, generalist, performance, security, simplicity, testing"
 ANSWER = "Use a monolith.\n\nConfidence: 72 of 100\n"
+
+
+def saved(server: str) -> str:
+    """The line that names a debate that was held at a server."""
+    return f"Saved debate {DEBATE_ID}; parley show {DEBATE_ID} --server {server}"
 
 
 def one_round(debate: ScriptedDebate) -> None:

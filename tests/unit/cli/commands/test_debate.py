@@ -21,7 +21,7 @@ from parley.v1.debate_pb2 import DebateEstimate, DebateSpec
 from parley.v1.event_pb2 import Closed, RoundAssessed, RoundStarted, Warned
 from parley.v1.voting_pb2 import VOTING_METHOD_UNANIMOUS, VotingSettings
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator
-from tests.unit.cli.commands.scripts import ANSWER, ROLES, SAVED
+from tests.unit.cli.commands.scripts import ANSWER, ROLES, saved
 
 REMARK = "m · 1 call · 120 tokens · 0.0 s"
 NO_FILE = "No parley.yaml or debate-config.json here: the default team debates."
@@ -117,7 +117,7 @@ def test_the_answer_alone_is_on_stdout(
         "round 1/1",
         "  proposal: 1 to come",
         "  proposal: 1/1",
-        SAVED,
+        saved(orchestrator.address),
         REMARK,
     ]
     spec = orchestrator.created[0].spec

@@ -15,9 +15,7 @@ from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed
 from tests.support.scripted_listings import add_listings
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator
-from tests.unit.cli.commands.scripts import ANSWER, OTHER_ID, SAVED
-
-SAVED_FAILED = f"Saved debate {DEBATE_ID}; go on with: parley debate --resume {DEBATE_ID}"
+from tests.unit.cli.commands.scripts import ANSWER, OTHER_ID, saved
 
 
 @pytest.mark.parametrize(
@@ -38,7 +36,7 @@ def test_a_failed_debate_names_agent_and_phase(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines()[-2:] == [
-        SAVED_FAILED,
+        f"Saved debate {DEBATE_ID}; go on with: parley debate --resume {DEBATE_ID} --server {orchestrator.address}",
         f"parley: ada in round 1 proposal: {reason}: it said no",
     ]
 
@@ -51,7 +49,7 @@ def test_a_failed_debate_is_resumed_and_followed_to_its_end(
     assert run(["debate", "--resume", DEBATE_ID, "--server", orchestrator.address]) == 0
     out, err = capsys.readouterr()
     assert out == ANSWER
-    assert err.splitlines()[-3:] == ["resumed", SAVED, "0 calls · 0 tokens · 0.0 s"]
+    assert err.splitlines()[-3:] == ["resumed", saved(orchestrator.address), "0 calls · 0 tokens · 0.0 s"]
     assert [each.intervention.WhichOneof("act") for each in orchestrator.interventions] == ["resume"]
 
 
@@ -80,7 +78,7 @@ def test_a_resumed_debate_tells_what_is_recorded_and_not_how_it_came(
         "2 rounds are recorded; going on in round 3",
         "resumed",
         "round 3/3",
-        SAVED,
+        saved(orchestrator.address),
         "m · 2 calls · 240 tokens · 0.0 s",
     ]
     assert run(["debate", "--resume", DEBATE_ID, *server]) == 0
@@ -88,7 +86,7 @@ def test_a_resumed_debate_tells_what_is_recorded_and_not_how_it_came(
     assert out == ANSWER
     assert err.splitlines() == [
         f"Debate {DEBATE_ID} is already completed.",
-        SAVED,
+        saved(orchestrator.address),
         "m · 2 calls · 240 tokens · 0.0 s",
     ]
 
@@ -117,7 +115,7 @@ def test_agents_that_failed_alike_are_named_together_with_the_variable_of_their_
     assert run(["show", DEBATE_ID, "--server", orchestrator.address]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert "Failed     ada, bo in round 1 proposal: PROVIDER_AUTH: 401" in shown
-    assert shown[-1] == f"Go on      parley debate --resume {DEBATE_ID}"
+    assert shown[-1] == f"Go on      parley debate --resume {DEBATE_ID} --server {orchestrator.address}"
 
 
 def test_a_server_that_is_not_there_is_told_with_its_address(capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,7 +161,8 @@ def test_a_signal_pauses_the_debate_and_the_command_says_how_to_go_on(
     assert run(["debate", "Which?", "--server", orchestrator.address]) == 130
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.splitlines()[-1] == f"Paused. Go on with: parley debate --resume {DEBATE_ID}"
+    going_on = f"parley debate --resume {DEBATE_ID} --server {orchestrator.address}"
+    assert err.splitlines()[-1] == f"Paused. Go on with: {going_on}"
     assert [
         (each.intervention.WhichOneof("act"), each.intervention.pause.stop_calls)
         for each in orchestrator.interventions

@@ -92,7 +92,7 @@ def test_a_search_shows_each_debate_short_with_date_strength_confidence_and_diss
         f"   {KAFKA}",
     ]
     assert said.out.split("\n\n")[1].startswith("2. ")
-    assert said.err == f"All that is remembered of one: parley memory show {KAFKA}\n"
+    assert said.err == f"All that is remembered of one: parley memory show {KAFKA} --server {at[1]}\n"
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,8 @@ def test_what_to_do_is_said_if_nothing_is_found(at: list[str], capsys: pytest.Ca
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == (
-        "Nothing like it is remembered; use other words, or leave --domain out. All debates: parley list\n"
+        "Nothing like it is remembered; use other words, or leave --domain out. "
+        f"All debates: parley list --server {at[1]}\n"
     )
     assert run(["memory", "search", "Kafka?", "--domain", "cooking", "--json", *at]) == 0
     assert json.loads(capsys.readouterr().out) == []
@@ -450,7 +451,7 @@ def test_that_nothing_is_remembered_is_said_in_one_line(
     unknown = "deb-20260303-101112-cccccccc"
     assert run(["memory", "show", unknown, *at]) == 1
     assert capsys.readouterr().err == (
-        f"parley: nothing is remembered of {unknown}; the debate itself: parley show {unknown}\n"
+        f"parley: nothing is remembered of {unknown}; the debate itself: parley show {unknown} --server {at[1]}\n"
     )
     for arguments in ([], ["--yes"]):
         assert run(["memory", "forget", unknown, *arguments, *at]) == 0

@@ -245,7 +245,8 @@ def test_a_pipe_does_not_wait_for_a_debate_that_was_paused_since_nobody_came(
     running.wait_for("Waiting for a person; answer with: ")
     moderator.expire()
     ended = running.end()
-    assert (ended.code, ended.err[-1]) == (130, f"Paused. Go on with: parley debate --resume {DEBATE_ID}")
+    going_on = f"parley debate --resume {DEBATE_ID} --server {at[1]}"
+    assert (ended.code, ended.err[-1]) == (130, f"Paused. Go on with: {going_on}")
 
 
 def test_a_decision_never_overwrites_a_file_and_is_not_written_twice(

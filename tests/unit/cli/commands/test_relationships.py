@@ -51,4 +51,4 @@ def test_what_to_do_is_said_of_an_agent_that_has_met_no_other(
     assert run(["relationships", "ada", *at]) == 0
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == "ada has met no other agent yet. Agents that have: parley ratings\n"
+    assert said.err == f"ada has met no other agent yet. Agents that have: parley ratings --server {at[1]}\n"
