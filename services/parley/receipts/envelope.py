@@ -8,7 +8,7 @@ from typing import Any, Final
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from parley.receipts.errors import VerificationError
+from parley.receipts.errors import UnknownKeyError, VerificationError
 from parley.receipts.keys import key_id_of
 from parley.receipts.statement import canonical_json
 from parley.v1.receipt_pb2 import ReceiptKey
@@ -70,7 +70,7 @@ def verify_envelope(receipt: str, keys: Sequence[ReceiptKey]) -> tuple[bytes, Re
     key = next((each for each in keys if each.id == key_id), None)
     if key is None:
         known = ", ".join(each.id for each in keys) or "none"
-        raise VerificationError(f"it names the key {key_id!r:.80}, which is not known; known: {known}")
+        raise UnknownKeyError(f"it names the key {key_id!r:.80}, which is not known; known: {known}")
     try:
         Ed25519PublicKey.from_public_bytes(key.public_key).verify(signature, encode_signed(payload))
     except (InvalidSignature, ValueError):  # ValueError: the known key is none

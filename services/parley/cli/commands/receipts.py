@@ -14,7 +14,7 @@ from parley.cli.terminal.files import check_output_path, write_file
 from parley.cli.terminal.words import one_line
 from parley.client import ParleyClient, ParleyError
 from parley.receipts.archive import ANSWER, KEYS, LOG, RECEIPT, Archive, ArchivedDebate, read_archive
-from parley.receipts.errors import KeyFileError, VerificationError
+from parley.receipts.errors import KeyFileError, UnknownKeyError, VerificationError
 from parley.receipts.keys import read_keys
 from parley.receipts.log_file import frame, read_log_file
 from parley.receipts.verification import VerifiedReceipt, verify_answer, verify_log, verify_receipt
@@ -24,6 +24,7 @@ from parley.v1.receipt_pb2 import ReceiptKey
 _SHOWN = 60
 _ZIP = b"PK"
 """What an archive begins with."""
+_ELSEWHERE = "; --server HOST:PORT asks the Parley that signed it, --keys FILE trusts keys of a file"
 _MACHINE_ONLY = "a system on one machine made this key for itself: the receipt vouches for that machine alone"
 
 
@@ -231,4 +232,5 @@ def _explain(what: str) -> Iterator[None]:
     try:
         yield
     except VerificationError as error:
-        raise CommandError(f"{what}: {error}") from None
+        hint = _ELSEWHERE if isinstance(error, UnknownKeyError) else ""
+        raise CommandError(f"{what}: {error}{hint}") from None

@@ -126,7 +126,9 @@ def test_swapped_events_are_named(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_key_that_is_not_trusted_fails(capsys: pytest.CaptureFixture[str]) -> None:
     Path("keys.json").write_text(write_key_list(ring(NEW).keys))
     assert run(OFFLINE) == 1
-    assert "which is not known" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "which is not known" in said
+    assert "--server HOST:PORT asks the Parley that signed it" in said
 
 
 @pytest.mark.parametrize(
