@@ -138,8 +138,9 @@ def running_address() -> str | None:
 def open_own_keys() -> AbstractAsyncContextManager["KeyStore"]:
     """Open the API keys of our data folder, or of the store in PARLEY_STORE, also while a system runs on it."""
     from parley.orchestrator.audit.key_store import open_keys
+    from parley.storage.settings import StoreSettings
 
-    return open_keys(default_store())
+    return open_keys(default_store(), StoreSettings.load().wrapping_keys())
 
 
 def back_up(target: Path) -> Sequence[str]:

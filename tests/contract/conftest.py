@@ -8,11 +8,13 @@ from uuid import uuid4
 import pytest
 from pymongo import MongoClient
 
+from parley.storage.encryption.wrapping import NO_KEYS, WrappingKeys
 from parley.storage.opening import Store, open_store
 from tests.contract.mongodb_server import Server, add_options, running_server
 from tests.contract.replica_set import run_replica_set
 from tests.contract.reporting import report_mongodb
 from tests.contract.server_process import NoServerError
+from tests.support.encryption import create_keys
 from tests.support.memory_mongodb import running_memory_mongodb
 
 OpenAgain = Callable[[], AbstractAsyncContextManager[Store]]
@@ -87,7 +89,14 @@ def memory_url() -> Iterator[str]:
         yield url
 
 
-_STORES: Final = ["sqlite", *_SERVERS, "mongodb in memory"]
+_ENCRYPTED: Final = "encrypted "
+_STORES: Final = [
+    "sqlite",
+    *_SERVERS,
+    "mongodb in memory",
+    f"{_ENCRYPTED}sqlite",
+    f"{_ENCRYPTED}mongodb in memory",
+]
 rarely_on_a_replica_set = pytest.mark.parametrize(
     "store_url",
     [pytest.param(name, marks=[pytest.mark.long] if name == "replica set" else []) for name in _STORES],
@@ -102,18 +111,26 @@ def store_url(
     tmp_path_factory: pytest.TempPathFactory,
     record_property: Callable[[str, object], None],
 ) -> Iterator[str]:
-    if request.param == "sqlite":
+    kind = request.param.removeprefix(_ENCRYPTED)
+    if kind == "sqlite":
         yield f"sqlite:///{tmp_path_factory.mktemp('store')}"
-    elif request.param == "mongodb in memory":
+    elif kind == "mongodb in memory":
         yield f"{request.getfixturevalue('memory_url')}parley_test_{uuid4().hex[:12]}"
     else:
-        with _use_database(request.getfixturevalue(_SERVERS[request.param]), record_property) as url:
+        with _use_database(request.getfixturevalue(_SERVERS[kind]), record_property) as url:
             yield add_options(url, "timeoutMS=60000")  # a machine under load takes 10 s for 15 MB
 
 
 @pytest.fixture
-def open_again(store_url: str) -> OpenAgain:
-    return lambda: open_store(store_url, _DATABASE, poll_interval=0.02)
+def wrapping(request: pytest.FixtureRequest) -> WrappingKeys:
+    """The operator's keys, which all processes of a test share; none where nothing is encrypted."""
+    is_encrypted = request.node.callspec.params["store_url"].startswith(_ENCRYPTED)
+    return create_keys() if is_encrypted else NO_KEYS
+
+
+@pytest.fixture
+def open_again(store_url: str, wrapping: WrappingKeys) -> OpenAgain:
+    return lambda: open_store(store_url, _DATABASE, wrapping=wrapping, poll_interval=0.02)
 
 
 @pytest.fixture

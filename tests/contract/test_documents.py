@@ -26,6 +26,7 @@ from tests.contract.conftest import OpenAgain
 BOOKS = Collection(
     "books",
     (Index(("shelf", "number")), Index(("owner", "isbn"), unique=True), Index(("lent",)), Index(("title",))),
+    private=("whole", "least", "pages", "nested", "long", "new"),
 )
 
 
@@ -310,6 +311,19 @@ async def test_update_to_what_is_there_already_counts_as_done(books: Documents) 
     await books.insert(BOOKS, "a", {"title": "A"})
     assert await books.update(BOOKS, "a", {"title": "A"})
     assert await books.update(BOOKS, "a", {"title": "A"}, {"title": "A"})
+
+
+async def test_a_condition_on_a_private_field_is_refused(books: Documents) -> None:
+    await books.insert(BOOKS, "a", {"long": "x"})
+    with pytest.raises(ValueError, match="private fields: long"):
+        await books.update(BOOKS, "a", {"number": 1}, {"long": "x"})
+    with pytest.raises(ValueError, match="private fields: long"):
+        await books.delete(BOOKS, "a", {"long": "x"})
+
+
+def test_a_private_field_has_no_index() -> None:
+    with pytest.raises(ValueError, match="index on private fields: a"):
+        Collection("books", (Index(("b", "a")),), private=("a", "c"))
 
 
 async def test_update_without_changes_is_refused(books: Documents) -> None:

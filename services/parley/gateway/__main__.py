@@ -152,7 +152,9 @@ def _load_config(path: Path | None, *, evaluators: bool) -> ConfigFile:
 
 async def _open_store(settings: GatewaySettings, stack: AsyncExitStack, *, reading: bool) -> Store:
     with refuse_unusable_store():
-        return await stack.enter_async_context(open_store(settings.store, "gateway", reading=reading))
+        return await stack.enter_async_context(
+            open_store(settings.store, "gateway", wrapping=settings.wrapping_keys(), reading=reading)
+        )
 
 
 @asynccontextmanager

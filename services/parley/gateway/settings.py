@@ -9,13 +9,13 @@ from pydantic_settings import SettingsConfigDict
 from parley.config.endpoints import find_url_problem
 from parley.gateway.routing.call import Timeouts
 from parley.gateway.wire.endpoint import SENDING_BYTES, EndpointLimits
-from parley.runtime.settings import ServiceSettings
+from parley.storage.settings import StoreSettings
 
 _TIMEOUTS: Final = Timeouts()
 _LIMITS: Final = EndpointLimits()
 
 
-class GatewaySettings(ServiceSettings):
+class GatewaySettings(StoreSettings):
     """Keys, the agents file, and how long a model may take."""
 
     service_name: ClassVar[str] = "gateway"
@@ -23,9 +23,6 @@ class GatewaySettings(ServiceSettings):
     model_config = SettingsConfigDict(validate_by_name=True, validate_by_alias=True)
 
     port: int = Field(default=7402, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    store: str = Field(
-        default="sqlite:///parley-data", description="sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]."
-    )
     lease_seconds: float = Field(
         default=15.0,
         gt=0,

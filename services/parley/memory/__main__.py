@@ -51,7 +51,9 @@ async def build(settings: MemorySettings, *, connect: Connect = channel) -> Asyn
     """
     async with AsyncExitStack() as stack:
         with refuse_unusable_store():
-            store = await stack.enter_async_context(open_store(settings.store, "memory"))
+            store = await stack.enter_async_context(
+                open_store(settings.store, "memory", wrapping=settings.wrapping_keys())
+            )
             await store.documents.prepare(
                 DEBATES,
                 FILL_PROGRESS,

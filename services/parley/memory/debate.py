@@ -11,7 +11,9 @@ from parley.memory.stored_vectors import decode_vector, encode_vector
 from parley.storage.ports import Collection, Document, Fields, Index
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
-DEBATES: Final = Collection("debates", (Index(("key",)), Index(("unfinished", "key"))), holds_text=True)
+DEBATES: Final = Collection(
+    "debates", (Index(("key",)), Index(("unfinished", "key"))), private=("record", "vector"), owns_key=True
+)
 RECORDING: Final = "recording"
 """The mark `unfinished` of a record whose effects are outstanding; without a mark they are all applied."""
 FORGETTING: Final = "forgetting"

@@ -16,7 +16,7 @@ from parley.v1.memory_pb2 import Moment, MomentKind, RecordDebateRequest
 MOMENTS: Final = Collection(
     "moments",
     (Index(("debate",)), Index(("place",)), Index(("tenant", "place")), Index(("tenant", "kind", "place"))),
-    holds_text=True,
+    private=("moment",),
 )
 _KIND: Final = "moment of a debate"
 

@@ -45,9 +45,9 @@ from parley.storage.ports import (
 )
 from parley.v1.memory_pb2 import CritiquePattern, RecordDebateRequest, RecordedIssue
 
-CONTRIBUTIONS: Final = Collection("pattern_contributions", (Index(("concluded",)),), holds_text=True)
+CONTRIBUTIONS: Final = Collection("pattern_contributions", (Index(("concluded",)),), private=("parts",))
 """What each debate contributes, under its key."""
-PATTERNS: Final = Collection("patterns", (Index(("tenant",)),), holds_text=True)
+PATTERNS: Final = Collection("patterns", (Index(("tenant",)),), private=("examples", "vector"), key_parts=1)
 MAX_PATTERNS: Final = 500
 """Of a tenant. A new one beyond takes the place of the one that the fewest debates raised, the oldest of these first."""
 _MAX_TRIES: Final = 100

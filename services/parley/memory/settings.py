@@ -7,18 +7,15 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, model_validator
 
 from parley.runtime.loopback import is_loopback
-from parley.runtime.settings import ServiceSettings
+from parley.storage.settings import StoreSettings
 
 
-class MemorySettings(ServiceSettings):
+class MemorySettings(StoreSettings):
     """Settings of the memory service."""
 
     service_name: ClassVar[str] = "memory"
 
     port: int = Field(default=7405, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    store: str = Field(
-        default="sqlite:///parley-data", description="sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]."
-    )
     vectors: str = Field(
         default="edge:parley-data/vectors", description="edge:FOLDER, or http:// or https://HOST:6334."
     )

@@ -31,7 +31,7 @@ POSITIONS: Final = Collection(
         Index(("tenant", "flipped", "place")),
         Index(("tenant", "agent_key", "flipped", "place")),
     ),
-    holds_text=True,
+    private=("question", "text", "decided", "vector"),
 )
 SAME_FROM: Final = 0.95
 """The likeness (a cosine) of two questions from which they are one matter: near verbatim. `Does the shop need …?` and `Does the archive

@@ -13,7 +13,7 @@ from parley.storage.ports import Collection, Document, Documents, Fields, Index,
 from parley.v1 import voting_pb2 as voting
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
-TRACES: Final = Collection("traces", (Index(("key",)),), holds_text=True)
+TRACES: Final = Collection("traces", (Index(("key",)),), private=("words",))
 _KIND: Final = "trace of a debate"
 _STRENGTHS: Final = {
     voting.VOTE_STRENGTH_UNANIMOUS: 1.0,

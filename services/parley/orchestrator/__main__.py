@@ -122,7 +122,7 @@ async def build(
     channels = settings.channels()
     to_replicas = partial(channel, settings=replace(channels, tls_name=settings.advertise_name))
     async with (
-        _open_store(settings.store, reading=reading) as store,
+        _open_store(settings, reading=reading) as store,
         connect(settings.gateway, channels) as gateway,
         connect(settings.convergence, channels) as convergence,
         connect(settings.ratings, channels) as ratings,
@@ -261,10 +261,12 @@ async def build(
 
 
 @asynccontextmanager
-async def _open_store(url: str, *, reading: bool) -> AsyncGenerator[Store, None]:
+async def _open_store(settings: OrchestratorSettings, *, reading: bool) -> AsyncGenerator[Store, None]:
     async with AsyncExitStack() as stack:
         with refuse_unusable_store():
-            store = await stack.enter_async_context(open_store(url, NAME, reading=reading))
+            store = await stack.enter_async_context(
+                open_store(settings.store, NAME, wrapping=settings.wrapping_keys(), reading=reading)
+            )
             await store.documents.prepare(
                 DEBATES,
                 INBOX,

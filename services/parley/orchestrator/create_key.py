@@ -18,7 +18,8 @@ from parley.runtime.identity.roles import CLIENT_ROLES, role_name, roles_by_name
 async def main() -> int:
     """Create a key, print it on stdout and its id on stderr."""
     given = _parse_arguments()
-    async with open_keys(OrchestratorSettings.load().store) as keys:
+    settings = OrchestratorSettings.load()
+    async with open_keys(settings.store, settings.wrapping_keys()) as keys:
         key, text = await keys.add(given.tenant, given.name, roles_by_name(given.role), SystemClock().now())
     sys.stdout.write(f"{text}\n")
     sys.stderr.write(f"Key {key.id} of tenant {key.tenant}; it is not shown again.\n")

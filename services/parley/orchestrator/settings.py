@@ -23,6 +23,7 @@ from parley.orchestrator.outgoing_settings import NO_HTTP_URL, OutgoingSettings
 from parley.runtime.comma_lists import split_list
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.loopback import is_loopback, join_address
+from parley.storage.settings import StoreSettings
 
 if TYPE_CHECKING:  # imported on use: most orchestrators read no page
     from parley.orchestrator.research.servers import ToolServer
@@ -56,16 +57,13 @@ class ToolServerSetting(BaseModel):
         return command
 
 
-class OrchestratorSettings(OutgoingSettings):
+class OrchestratorSettings(OutgoingSettings, StoreSettings):
     """The settings of the orchestrator."""
 
     internal: ClassVar[bool] = False
     service_name: ClassVar[str] = "orchestrator"
 
     port: int = Field(default=7401, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    store: str = Field(
-        default="sqlite:///parley-data", description="sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]."
-    )
     gateway: str = Field(default="127.0.0.1:7402", description="Address of the gateway.")
     convergence: str = Field(default="127.0.0.1:7403", description="Address of convergence.")
     ratings: str = Field(default="127.0.0.1:7404", description="Address of ratings.")

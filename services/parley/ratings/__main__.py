@@ -25,7 +25,9 @@ async def build(settings: RatingsSettings, *, reading: bool = False) -> AsyncIte
     """
     async with AsyncExitStack() as stack:
         with refuse_unusable_store():
-            store = await stack.enter_async_context(open_store(settings.store, "ratings", reading=reading))
+            store = await stack.enter_async_context(
+                open_store(settings.store, "ratings", wrapping=settings.wrapping_keys(), reading=reading)
+            )
         servicer = RatingsServicer(Matches(store.log), SystemClock(), WeightRule(settings.weight_rule))
         yield Service(
             "parley.v1.RatingsService",

@@ -1,4 +1,4 @@
-"""Open stores from the settings PARLEY_STORE and PARLEY_VECTORS."""
+"""Open stores from the settings PARLEY_STORE, PARLEY_ENCRYPTION_… and PARLEY_VECTORS."""
 
 import asyncio
 import time
@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.tasks import stop_task
 from parley.storage.data_folder import in_use_message, sqlite_folder
+from parley.storage.encryption.data_keys import DATA_KEYS, DataKeys
+from parley.storage.encryption.documents import EncryptedDocuments
+from parley.storage.encryption.log import EncryptedLog
+from parley.storage.encryption.wrapping import NO_KEYS, WrappingKeys
 from parley.storage.folder_lock import FolderLock, read_address
-from parley.storage.ports import Documents, Log, StorageError, Vectors
+from parley.storage.ports import Documents, KeyMissingError, Log, StorageError, Vectors
 from parley.storage.sqlite.database import open_database
 from parley.storage.sqlite.documents import SqliteDocuments
 from parley.storage.sqlite.log import SqliteLog
@@ -83,7 +88,12 @@ def _wait_for_lock(folder: Path, name: str, attempt: Callable[[], FolderLock | N
 
 @asynccontextmanager
 async def open_store(
-    url: str, database: str, *, poll_interval: float = 0.5, reading: bool = False
+    url: str,
+    database: str,
+    *,
+    wrapping: WrappingKeys = NO_KEYS,
+    poll_interval: float = 0.5,
+    reading: bool = False,
 ) -> AsyncGenerator[Store, None]:
     """Open the database of one service, creating it if it is missing.
 
@@ -91,14 +101,41 @@ async def open_store(
         url: `sqlite:///FOLDER` (the database is the file FOLDER/`database`.db) or a MongoDB URL (the database is
             PREFIX_`database`; PREFIX is the URL's own database, or `parley`).
         database: The service's name.
+        wrapping: The operator's keys. With one, log entries and private fields are encrypted from now on.
         poll_interval: Seconds between two polls of a followed log, for appends without a notification.
         reading: Open for reading only: an embedded store opens on a full disk too, if no other process uses it.
 
     Raises:
         ValueError: the URL is not one of these; the message names PARLEY_STORE.
+        KeyMissingError: it holds data under a key that `wrapping` does not have.
         StorageError: the database cannot be used as it is.
         StoreUnavailableError: it does not answer now.
     """
+    async with _open_as_stored(url, database, poll_interval, reading=reading) as stored:
+        keys = DataKeys(stored.documents, wrapping)
+        if not reading:  # one that is only read may lack the collection
+            await stored.documents.prepare(DATA_KEYS)
+            await keys.require_all()
+        documents = EncryptedDocuments(stored.documents, keys, SystemClock())
+        yield Store(documents, EncryptedLog(stored.log, keys), stored.exclusive)
+
+
+async def rewrap_data_keys(url: str, database: str, wrapping: WrappingKeys) -> int:
+    """Wrap the data keys of a service's database by the first of the operator's keys; return how many another one wrapped.
+
+    Raise as `open_store`.
+    """
+    async with _open_as_stored(url, database, 0.5, reading=False) as stored:
+        await stored.documents.prepare(DATA_KEYS)
+        keys = DataKeys(stored.documents, wrapping)
+        await keys.require_all()
+        return await keys.rewrap()
+
+
+@asynccontextmanager
+async def _open_as_stored(
+    url: str, database: str, poll_interval: float, *, reading: bool
+) -> AsyncGenerator[Store, None]:
     folder = sqlite_folder(url)
     opened = (
         _open_mongodb(url, database, poll_interval)
@@ -111,10 +148,12 @@ async def open_store(
 
 @contextmanager
 def refuse_unusable_store() -> Iterator[None]:
-    """Raise ConfigurationError, which names PARLEY_STORE, if the block cannot open a store or prepare its collections."""
+    """Raise ConfigurationError, which names the setting, if the block cannot open a store or prepare its collections."""
     try:
         yield
     except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    except KeyMissingError as error:
         raise ConfigurationError(str(error)) from None
     except StorageError as error:
         raise ConfigurationError(f"PARLEY_STORE: {error}") from None

@@ -37,6 +37,10 @@ class StoreDamagedError(StorageError):
     """Stored data cannot be read, or is gone; repeating the call does not help. The message says what to do."""
 
 
+class KeyMissingError(StorageError):
+    """Stored data is encrypted under a key that the settings do not have. The message names the key; repeating the call does not help."""
+
+
 class VectorsLostError(StoreUnavailableError):
     """A vector collection was damaged and was deleted; prepare it again and store its points again."""
 
@@ -73,16 +77,26 @@ class Collection:
     """A named set of documents, and its indexes, which are created at the start.
 
     Attributes:
-        holds_text: Whether documents hold what people or models wrote. What is deleted of it does not stay on the disk, as far as
-            that is the store's own.
+        private: Fields that hold what people or models wrote, or secrets. They are encrypted if the operator has set a key, so no index
+            and no condition names them. What is deleted of them does not stay on the disk, as far as that is the store's own.
+        key_parts: Documents whose keys agree in so many parts, at each `/`, share a data key: two of `tenant/debate/…` are those of a
+            debate, and of its log. 0: all documents of the collection share one.
+        key_days: If set, all documents written on a day (UTC) share a data key instead, which is deleted after so many days more: no
+            document stays longer.
+        owns_key: Whether deleting a document deletes the data key that it shares with others; they are deleted before.
     """
 
     name: str
     indexes: tuple[Index, ...] = ()
-    holds_text: bool = False
+    private: tuple[str, ...] = ()
+    key_parts: int = 2
+    key_days: int | None = None
+    owns_key: bool = False
 
     def __post_init__(self) -> None:
         _require_name("collection", self.name)
+        if indexed := {name for index in self.indexes for name in index.fields} & set(self.private):
+            raise ValueError(f"{self.name} has an index on private fields: {', '.join(sorted(indexed))}")
 
 
 @dataclass(frozen=True, slots=True)

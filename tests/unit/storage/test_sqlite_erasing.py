@@ -17,7 +17,7 @@ from parley.storage.sqlite import log as sqlite_log
 from parley.storage.sqlite.database import open_database
 from tests.support.waiting import until
 
-TEXTS = Collection("texts", holds_text=True)
+TEXTS = Collection("texts", private=("text",))
 NOTES = Collection("notes")
 SECRET = b"a secret plan"
 

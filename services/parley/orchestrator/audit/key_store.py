@@ -11,6 +11,7 @@ from parley.orchestrator.audit.writer import AuditWriter, WaitingEntry
 from parley.orchestrator.keys.store import KEYS, ApiKey, KeyStore
 from parley.runtime.clock import SystemClock
 from parley.runtime.tasks import background_task
+from parley.storage.encryption.wrapping import WrappingKeys
 from parley.storage.opening import open_store, refuse_unusable_store
 from parley.storage.ports import Documents, Fields
 from parley.v1.audit_pb2 import (
@@ -75,14 +76,14 @@ def _local_user() -> str:
 
 
 @asynccontextmanager
-async def open_keys(url: str) -> AsyncGenerator[KeyStore, None]:
-    """Open the keys of the store at `url`, also while an orchestrator uses it: the first key is created before a caller has one.
+async def open_keys(url: str, wrapping: WrappingKeys) -> AsyncGenerator[KeyStore, None]:
+    """Open the API keys of the store at `url`, also while an orchestrator uses it: the first key is created before a caller has one.
 
     Raise ConfigurationError if the store cannot be used.
     """
     async with AsyncExitStack() as stack:
         with refuse_unusable_store():
-            store = await stack.enter_async_context(open_store(url, "orchestrator"))
+            store = await stack.enter_async_context(open_store(url, "orchestrator", wrapping=wrapping))
             await store.documents.prepare(KEYS, AUDIT_LOGS)
         writer = AuditWriter(AuditLogs(store.log, store.documents), SystemClock())
         await stack.enter_async_context(background_task("recording acts", writer.run()))

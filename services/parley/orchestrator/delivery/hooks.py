@@ -12,7 +12,9 @@ from parley.runtime.unreadable import read_or_raise, skip_unreadable
 from parley.storage.ports import Above, Collection, Document, Documents, Fields, Index, Order, Where
 from parley.v1.hook_pb2 import Hook
 
-HOOKS: Final = Collection("hooks", (Index(("tenant", "made")), Index(("made",))), holds_text=True)
+HOOKS: Final = Collection(
+    "hooks", (Index(("tenant", "made")), Index(("made",))), private=("hook", "secrets"), key_parts=0
+)
 SECRET_OVERLAP: Final = timedelta(days=1)
 """How long a secret still signs after it was replaced."""
 _MAX_SECRETS: Final = 4

@@ -141,11 +141,12 @@ class DebateDeleter:
 
     async def _finish_deletion(self, deletion: Deletion) -> bool:
         """Remove all data of a debate. Return False if a service is unavailable."""
-        await self.log.delete(log_name(deletion.tenant, deletion.debate))
         await self.inbox.delete_for_debate(deletion.key)
         await self.feedback.delete_for_debate(deletion.tenant, deletion.debate)
         await self.deliveries.delete_for_debate(deletion.tenant, deletion.debate)
         await self.imported_receipts.delete(deletion.tenant, deletion.debate)
+        # Last, since the data key that all of these share goes with the log.
+        await self.log.delete(log_name(deletion.tenant, deletion.debate))
         with label_scope(tenant=deletion.tenant, debate=deletion.debate):
             try:
                 await self.services.memory.forget_debate(deletion.debate)

@@ -21,7 +21,9 @@ from parley.storage.ports import (
 )
 from parley.v1.event_pb2 import Intervened
 
-INBOX = Collection("inbox", (Index(("state", "made")), Index(("debate", "state", "made"))), holds_text=True)
+INBOX = Collection(
+    "inbox", (Index(("state", "made")), Index(("debate", "state", "made"))), private=("intervened", "digest")
+)
 _PAGE_SIZE = 1000
 
 WAITING = "waiting"

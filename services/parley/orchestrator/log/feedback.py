@@ -11,7 +11,9 @@ from typing import Any, Final
 from parley.storage.ports import Above, Collection, Document, Documents, DuplicateError, Index, Order, Where
 
 FEEDBACK = Collection(
-    "feedback", (Index(("debate", "place"), unique=True), Index(("is_reported", "given_at"))), holds_text=True
+    "feedback",
+    (Index(("debate", "place"), unique=True), Index(("is_reported", "given_at"))),
+    private=("message",),
 )
 _PAGE_SIZE: Final = 1000
 

@@ -7,7 +7,7 @@ from parley.orchestrator.log.debate_record import record_key
 from parley.storage.ports import Collection, Documents, DuplicateError
 from parley.v1.receipt_pb2 import GetReceiptResponse
 
-IMPORTED_RECEIPTS: Final = Collection("imported_receipts", holds_text=True)
+IMPORTED_RECEIPTS: Final = Collection("imported_receipts", private=("receipt",))
 
 
 class ImportedReceiptStore:

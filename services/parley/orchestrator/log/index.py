@@ -53,7 +53,7 @@ DEBATES = Collection(
         Index(("due",)),
         Index(("tenant", "news")),
     ),
-    holds_text=True,
+    private=("request_digest", "question", "opening"),
 )
 _RUNNABLE = (PENDING, RUNNING, COMPLETED, CANCELLED)
 """Statuses of debates that an owner runs now: after an answer its follow-up may be left."""

@@ -3,11 +3,12 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from sqlite3 import Connection
 from typing import Any
 
 from parley.storage.checks import check_changes, check_document, check_search, check_size, check_where
+from parley.storage.json_text import to_json
 from parley.storage.ports import (
     Above,
     Below,
@@ -77,7 +78,7 @@ class SqliteDocuments:
         statement = f"DELETE FROM {_table(collection)} WHERE key = ? AND {condition}"
         return await self._database.write(
             lambda connection: connection.execute(statement, [key, *values]).rowcount == 1,
-            erases=collection.holds_text,
+            erases=bool(collection.private),
         )
 
     async def _rows(self, query: str, values: Sequence[Any]) -> list[Document]:
@@ -198,11 +199,6 @@ def _extract(field: str) -> str:
 
 
 def _json(fields: Fields) -> str:
-    body = json.dumps(dict(fields), ensure_ascii=False, separators=(",", ":"), default=_to_plain)
+    body = to_json(fields)
     check_size(len(body.encode()), "a document")
     return body
-
-
-def _to_plain(value: object) -> dict[str, object] | list[object]:
-    """Return a mapping or a sequence as a type that JSON knows."""
-    return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from sqlite3 import Connection
 
-from parley.storage.checks import check_append
+from parley.storage.checks import SEALING_ROOM, check_append
 from parley.storage.ports import AppendConflictError, Record, StorageError
 from parley.storage.sqlite.database import SqliteDatabase
 from parley.storage.tails import Tails
@@ -22,7 +22,7 @@ class SqliteLog:
 
     async def append(self, log: str, record: Record) -> None:
         """See `Log.append`."""
-        check_append(log, record)
+        check_append(log, record, room=SEALING_ROOM)
         await self._database.write(lambda connection: _append(connection, log, record))
         self._tails.offer(log, record)
 

@@ -7,6 +7,7 @@ import pytest
 
 from parley.orchestrator.audit.key_store import open_keys
 from parley.runtime.identity.roles import role_name
+from parley.storage.encryption.wrapping import NO_KEYS
 from tests.support.warm_start import list_command
 
 
@@ -26,7 +27,7 @@ async def test_it_is_printed_once_and_kept_as_a_hash(tmp_path: Path) -> None:
     done = create_key(store, "platform", "--tenant", "acme", "--role", "debate", "--role", "steer")
     assert done.returncode == 0, done.stderr
     key = done.stdout.strip()
-    async with open_keys(store) as keys:
+    async with open_keys(store, NO_KEYS) as keys:
         (found,) = await keys.list_all()
     assert (found.name, found.tenant, set(map(role_name, found.roles))) == (
         "platform",

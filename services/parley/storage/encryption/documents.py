@@ -1,0 +1,204 @@
+"""The Documents port, with private fields sealed, each by itself. All that is searched by stays as it is."""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, Self
+
+from parley.runtime.clock import Clock
+from parley.runtime.unreadable import report_unreadable
+from parley.storage.checks import check_changes, check_document
+from parley.storage.encryption.data_keys import DataKeys
+from parley.storage.encryption.sealed import MARK, DataKey, is_sealed, read_key_id
+from parley.storage.json_text import to_json
+from parley.storage.ports import (
+    Collection,
+    Document,
+    Documents,
+    Fields,
+    Order,
+    StoreDamagedError,
+    Value,
+    Where,
+)
+
+_NAME: Final = "parley-sealed"
+"""A sealed value is a mapping with this name alone, as no message has it."""
+_TEXT_BEGINS: Final = base64.b64encode(MARK).decode()[:10]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A document as it is stored.
+
+    Attributes:
+        sealed: The sealed bytes of its private fields; empty if they were changed.
+    """
+
+    collection: Collection
+    document: Document
+    sealed: Mapping[str, bytes]
+
+    @classmethod
+    def read(cls, collection: Collection, document: Document) -> Self:
+        """Find what is sealed in a document."""
+        sealed = {}
+        for name in collection.private:
+            value = document.fields.get(name)
+            if isinstance(value, Mapping) and len(value) == 1:
+                ((inner, text),) = value.items()
+                if inner == _NAME or (isinstance(text, str) and text.startswith(_TEXT_BEGINS)):
+                    sealed[name] = _to_bytes(inner, text)
+        return cls(collection, document, sealed)
+
+    def key_ids(self) -> set[bytes]:
+        """Return the ids of the data keys that open it."""
+        return {read_key_id(each) for each in self.sealed.values() if each}
+
+    def open(self, keys: Mapping[bytes, DataKey]) -> Document:
+        """Return the plain document. Raise StoreDamagedError."""
+        if not self.sealed:
+            return self.document
+        opened = {name: self._open_field(name, each, keys) for name, each in self.sealed.items()}
+        return Document(self.document.key, {**self.document.fields, **opened})
+
+    def open_if_whole(self, keys: Mapping[bytes, DataKey]) -> Document:
+        """Return the plain document; as it is stored if it cannot be opened, which is reported."""
+        try:
+            return self.open(keys)
+        except StoreDamagedError as error:
+            report_unreadable(self.collection.name, self.document.key, error)
+            return self.document
+
+    def _open_field(self, name: str, sealed: bytes, keys: Mapping[bytes, DataKey]) -> Value:
+        place, id_ = _place(self.collection, self.document.key, name), read_key_id(sealed)
+        if id_ not in keys:
+            what = f"its data key {id_.hex()} is gone" if sealed else "it was changed"
+            raise StoreDamagedError(f"{place}: {what}; restore it from a backup")
+        value: Value = json.loads(keys[id_].open(sealed, place))
+        return value
+
+
+class EncryptedDocuments:
+    """Documents whose private fields are sealed. Plain ones of before are read as they are."""
+
+    def __init__(self, documents: Documents, keys: DataKeys, clock: Clock) -> None:
+        self._documents = documents
+        self._keys = keys
+        self._clock = clock
+        self._days: dict[str, str] = {}
+
+    async def prepare(self, *collections: Collection) -> None:
+        """See `Documents.prepare`."""
+        await self._documents.prepare(*collections)
+
+    async def get(self, collection: Collection, key: str) -> Document | None:
+        """See `Documents.get`. Raise StoreDamagedError if a private field cannot be opened."""
+        found = await self._documents.get(collection, key)
+        if found is None:
+            return None
+        stored = _Stored.read(collection, found)
+        keys = await self._keys.find(stored.key_ids())
+        try:
+            return stored.open(keys)
+        except StoreDamagedError:
+            if await self._documents.get(collection, key) is None:  # it was deleted meanwhile, and its key
+                return None
+            raise
+
+    async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
+        """See `Documents.insert`."""
+        check_document(collection, key, fields)
+        await self._documents.insert(collection, key, await self._seal(collection, key, fields))
+
+    async def find(
+        self, collection: Collection, where: Where, *, order: Sequence[Order] = (), limit: int = 1000
+    ) -> Sequence[Document]:
+        """See `Documents.find`. A private field that cannot be opened stays sealed: one document hides no others."""
+        stored, keys = await self._find(collection, where, order, limit)
+        if not all(each.key_ids() <= keys.keys() for each in stored):
+            # Some were deleted since, and their keys.
+            stored, keys = await self._find(collection, where, order, limit)
+        return [each.open_if_whole(keys) for each in stored]
+
+    async def update(
+        self, collection: Collection, key: str, changes: Fields, where: Where | None = None
+    ) -> bool:
+        """See `Documents.update`."""
+        _check_where(collection, where)
+        check_changes(collection, changes)
+        return await self._documents.update(
+            collection, key, await self._seal(collection, key, changes), where
+        )
+
+    async def delete(self, collection: Collection, key: str, where: Where | None = None) -> bool:
+        """See `Documents.delete`."""
+        _check_where(collection, where)
+        is_deleted = await self._documents.delete(collection, key, where)
+        if is_deleted and collection.owns_key and self._keys.encrypt:
+            await self._keys.delete(_scope(collection, key))
+        return is_deleted
+
+    async def _find(
+        self, collection: Collection, where: Where, order: Sequence[Order], limit: int
+    ) -> tuple[list[_Stored], Mapping[bytes, DataKey]]:
+        """Return documents as they are stored, and those of their data keys that are there."""
+        found = await self._documents.find(collection, where, order=order, limit=limit)
+        stored = [_Stored.read(collection, each) for each in found]
+        return stored, await self._keys.find({id_ for each in stored for id_ in each.key_ids()})
+
+    async def _seal(self, collection: Collection, key: str, fields: Fields) -> Fields:
+        # An empty value says nothing.
+        private = [name for name in collection.private if fields.get(name)]
+        if not private or not self._keys.encrypt:
+            return fields
+        data_key = await self._get_key(collection, key)
+        sealed = {
+            name: data_key.seal(to_json(fields[name]).encode(), _place(collection, key, name))
+            for name in private
+        }
+        return {**fields, **{name: _to_value(each) for name, each in sealed.items()}}
+
+    async def _get_key(self, collection: Collection, key: str) -> DataKey:
+        if collection.key_days is None:
+            return await self._keys.for_scope(_scope(collection, key))
+        prefix, today = f"/{collection.name}/", self._clock.now().date()
+        if self._days.get(collection.name) != today.isoformat():
+            kept_from = today - timedelta(days=collection.key_days)
+            await self._keys.delete_before(prefix, f"{prefix}{kept_from.isoformat()}")
+            self._days[collection.name] = today.isoformat()
+        return await self._keys.for_scope(f"{prefix}{today.isoformat()}", is_new=False)
+
+
+def _scope(collection: Collection, key: str) -> str:
+    """Return which data key seals a document; no debate and no tenant begins with a slash."""
+    parts = key.split("/", collection.key_parts)[: collection.key_parts]
+    return "/".join(parts) if parts else f"/{collection.name}"
+
+
+def _place(collection: Collection, key: str, field: str) -> str:
+    return f"field {field} of {collection.name} {key}"
+
+
+def _to_value(sealed: bytes) -> Value:
+    return {_NAME: base64.b64encode(sealed).decode()}
+
+
+def _to_bytes(name: str, text: Value) -> bytes:
+    """Return the sealed bytes of a value; empty if it was changed."""
+    if name != _NAME or not isinstance(text, str):
+        return b""
+    try:
+        sealed = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+    # Base64 has bits that mean nothing: a change of these is one too.
+    return sealed if base64.b64encode(sealed).decode() == text and is_sealed(sealed) else b""
+
+
+def _check_where(collection: Collection, where: Where | None) -> None:
+    if named := set(where or ()) & set(collection.private):
+        raise ValueError(f"{collection.name}: a condition names private fields: {', '.join(sorted(named))}")

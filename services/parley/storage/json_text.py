@@ -1,0 +1,16 @@
+"""Values of documents as JSON."""
+
+import json
+from collections.abc import Mapping
+
+from parley.storage.ports import Value
+
+
+def to_json(value: Value) -> str:
+    """Return a value as JSON without spaces; text stays as it is."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_to_plain)
+
+
+def _to_plain(value: object) -> dict[str, object] | list[object]:
+    """Return a mapping or a sequence as a type that JSON knows."""
+    return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]
