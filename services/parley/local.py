@@ -42,9 +42,12 @@ __all__ = [
     "local_system",
     "open_own_keys",
     "restore",
+    "rewrap",
     "running_address",
 ]
 
+_STORING: Final = ("orchestrator", "gateway", "ratings", "memory")
+"""The services that have a database."""
 _LOCK_SECONDS: Final = 15.0
 _POLL_SECONDS: Final = 0.05
 _LOG: Final = "parley.log"
@@ -178,6 +181,26 @@ async def restore(source: Path) -> Sequence[str]:
             return await asyncio.to_thread(restore, source, folder)
         except StorageError as error:
             raise ConfigurationError(str(error)) from None
+
+
+async def rewrap() -> Mapping[str, int]:
+    """Wrap the data keys of our data folder, or of the store in PARLEY_STORE, by the first of the operator's keys, also while a system runs on it.
+
+    Return how many another key wrapped, by service. Raise ConfigurationError if there is no such key, or the store cannot be used.
+    """
+    from parley.storage.opening import refuse_unusable_store, rewrap_data_keys
+    from parley.storage.settings import StoreSettings
+
+    store, wrapping = default_store(), StoreSettings.load().wrapping_keys()
+    if not wrapping:
+        raise ConfigurationError("PARLEY_ENCRYPTION_KEYS: is not set, so there is no key to wrap by")
+    folder = _folder(store)
+    with refuse_unusable_store():
+        return {
+            service: await rewrap_data_keys(store, service, wrapping)
+            for service in _STORING
+            if folder is None or (folder / f"{service}.db").exists()
+        }
 
 
 def _own_folder() -> Path:

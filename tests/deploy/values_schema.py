@@ -40,7 +40,7 @@ FROM_VALUES: Final = frozenset(
         "advertise_name",
     }
     | {"auth", "tls", "tls_certificate", "tls_key", "tls_client_ca", "ca", "service_secret_file"}
-    | {"receipt_keys", "receipt_revoked", "hook_folder"}
+    | {"receipt_keys", "receipt_revoked", "encryption_keys", "hook_folder"}
 )
 """Settings that the chart makes of other values, or knows itself."""
 _KEPT: Final = (

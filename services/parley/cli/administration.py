@@ -70,6 +70,14 @@ def restore(folder: Path) -> None:
     execute(restore_data(folder))
 
 
+@click.command()
+def rewrap() -> None:
+    """Wrap the keys of encrypted data by the newest of PARLEY_ENCRYPTION_KEYS, also while Parley runs."""
+    from parley.cli.commands.keep import rewrap_data_keys
+
+    execute(rewrap_data_keys())
+
+
 @click.command("open")
 @click.argument("debate_id", metavar="[ID]", type=DebateId(), required=False)
 @click.option(
@@ -207,4 +215,4 @@ def audit(as_json: bool, server: str | None, **options: Any) -> None:  # noqa: F
     execute(list_audit_entries(server, AuditOptions(**options), as_json=as_json))
 
 
-STORAGE_COMMANDS: Final = (delete, export, import_, backup, restore, open_, audit)
+STORAGE_COMMANDS: Final = (delete, export, import_, backup, restore, rewrap, open_, audit)

@@ -45,7 +45,9 @@ from parley.storage.ports import (
 )
 from parley.v1.memory_pb2 import CritiquePattern, RecordDebateRequest, RecordedIssue
 
-CONTRIBUTIONS: Final = Collection("pattern_contributions", (Index(("concluded",)),), private=("parts",))
+CONTRIBUTIONS: Final = Collection(
+    "pattern_contributions", (Index(("concluded",)),), private=("digest", "parts")
+)
 """What each debate contributes, under its key."""
 PATTERNS: Final = Collection("patterns", (Index(("tenant",)),), private=("examples", "vector"), key_parts=1)
 MAX_PATTERNS: Final = 500

@@ -151,9 +151,7 @@ def refuse_unusable_store() -> Iterator[None]:
     """Raise ConfigurationError, which names the setting, if the block cannot open a store or prepare its collections."""
     try:
         yield
-    except ValueError as error:
-        raise ConfigurationError(str(error)) from None
-    except KeyMissingError as error:
+    except (ValueError, KeyMissingError) as error:
         raise ConfigurationError(str(error)) from None
     except StorageError as error:
         raise ConfigurationError(f"PARLEY_STORE: {error}") from None

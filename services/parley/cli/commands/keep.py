@@ -1,4 +1,4 @@
-"""The commands that delete, export, back up and restore debates."""
+"""The commands that delete, export, back up and restore debates, and wrap the keys of encrypted ones."""
 
 import asyncio
 from collections.abc import Sequence
@@ -54,3 +54,12 @@ async def restore_data(folder: Path) -> None:
 
     names = await restore(folder)
     print_line(f"Restored {', '.join(names)} from {folder}.")
+
+
+async def rewrap_data_keys() -> None:
+    """Wrap the data keys of this machine by the newest key. Raise ConfigurationError."""
+    from parley.local import rewrap
+
+    counts = await rewrap()
+    for service, count in counts.items():
+        print_line(f"{service}: {count} key{'' if count == 1 else 's'} wrapped anew")

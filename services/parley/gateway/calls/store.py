@@ -31,7 +31,9 @@ def call_key(call_id: CallId) -> str:
 KEPT: Final = timedelta(days=1)
 """How long an answer can be had again."""
 
-_CALLS: Final = Collection("calls", (Index(("touched_ms",)),), private=("outcome",), key_days=KEPT.days + 1)
+_CALLS: Final = Collection(
+    "calls", (Index(("touched_ms",)),), private=("digest", "outcome"), key_days=KEPT.days + 1
+)
 _REPLICAS: Final = Collection("replicas", (Index(("touched_ms",)),))
 _STOPS: Final = Collection("stops", (Index(("replica",)), Index(("touched_ms",))))
 _KINDS_BY_NAME: Final = {kind.name: kind for kind in FAILURE_KINDS}

@@ -49,7 +49,7 @@ class DataKeys:
         self._unwrapping: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
 
     @property
-    def encrypt(self) -> bool:
+    def is_on(self) -> bool:
         """Whether what is written is encrypted."""
         return bool(self._wrapping)
 

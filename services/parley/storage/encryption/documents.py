@@ -138,7 +138,7 @@ class EncryptedDocuments:
         """See `Documents.delete`."""
         _check_where(collection, where)
         is_deleted = await self._documents.delete(collection, key, where)
-        if is_deleted and collection.owns_key and self._keys.encrypt:
+        if is_deleted and collection.owns_key and self._keys.is_on:
             await self._keys.delete(_scope(collection, key))
         return is_deleted
 
@@ -153,7 +153,7 @@ class EncryptedDocuments:
     async def _seal(self, collection: Collection, key: str, fields: Fields) -> Fields:
         # An empty value says nothing.
         private = [name for name in collection.private if fields.get(name)]
-        if not private or not self._keys.encrypt:
+        if not private or not self._keys.is_on:
             return fields
         data_key = await self._get_key(collection, key)
         sealed = {

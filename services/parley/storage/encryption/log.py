@@ -19,7 +19,7 @@ class EncryptedLog:
     async def append(self, log: str, record: Record) -> None:
         """See `Log.append`."""
         check_append(log, record)
-        if self._keys.encrypt:
+        if self._keys.is_on:
             # Who appends later has read the log before, and knows its key.
             key = await self._keys.for_scope(log, is_new=record.first == 1)
             entries = tuple(
@@ -54,7 +54,7 @@ class EncryptedLog:
     async def delete(self, log: str) -> None:
         """See `Log.delete`."""
         await self._log.delete(log)
-        if self._keys.encrypt:
+        if self._keys.is_on:
             await self._keys.delete(log)
 
     async def _is_deleted(self, log: str) -> bool:

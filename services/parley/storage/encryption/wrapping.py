@@ -101,7 +101,7 @@ class CommandKey:
         """Return the data key. Raise StoreUnavailableError if the program fails."""
         key = self._decode("unwrap", await self._run("unwrap", wrapped.data))
         if len(key) != KEY_BYTES:
-            raise self._failed("unwrap", f"wrote {len(key)} bytes instead of {KEY_BYTES}")
+            raise self._create_error("unwrap", f"wrote {len(key)} bytes instead of {KEY_BYTES}")
         return key
 
     async def _run(self, verb: str, data: bytes) -> list[bytes]:
@@ -115,12 +115,12 @@ class CommandKey:
                     stderr=asyncio.subprocess.PIPE,
                 )
             except OSError as error:
-                raise self._failed(verb, f"cannot be run: {error.strerror or error}") from None
+                raise self._create_error(verb, f"cannot be run: {error.strerror or error}") from None
             try:
                 async with asyncio.timeout(self._seconds):
                     out, told = await process.communicate(base64.b64encode(data) + b"\n")
             except TimeoutError:
-                raise self._failed(verb, f"took more than {self._seconds:g} s") from None
+                raise self._create_error(verb, f"took more than {self._seconds:g} s") from None
             finally:
                 if process.returncode is None:
                     with suppress(ProcessLookupError):
@@ -129,7 +129,7 @@ class CommandKey:
         if process.returncode:
             said = told.decode(errors="replace").strip().splitlines()
             why = f": {said[-1][:_MAX_SHOWN]}" if said else ""
-            raise self._failed(verb, f"ended with code {process.returncode}{why}")
+            raise self._create_error(verb, f"ended with code {process.returncode}{why}")
         return out.split()
 
     def _decode(self, verb: str, words: Sequence[bytes]) -> bytes:
@@ -137,9 +137,9 @@ class CommandKey:
             data = base64.b64decode(words[0], validate=True)
             if 0 < len(data) <= _MAX_WRAPPED:
                 return data
-        raise self._failed(verb, "wrote no base64")
+        raise self._create_error(verb, "wrote no base64")
 
-    def _failed(self, verb: str, why: str) -> StoreUnavailableError:
+    def _create_error(self, verb: str, why: str) -> StoreUnavailableError:
         return StoreUnavailableError(f"PARLEY_ENCRYPTION_COMMAND: {self._command[0]} {verb} {why}")
 
 

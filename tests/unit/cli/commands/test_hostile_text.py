@@ -151,6 +151,7 @@ CASES: dict[str, list[list[str]]] = {
     ],
     "backup": [["backup", NAME]],
     "restore": [["restore", HOSTILE]],
+    "rewrap": [["rewrap"], ["rewrap", HOSTILE]],
 }
 
 
