@@ -20,7 +20,7 @@ def wrapping(*files: Path) -> WrappingKeys:
     return WrappingKeys(tuple(FileKey.read(each) for each in files))
 
 
-async def prove(orchestrator: Orchestrator, debate: str) -> tuple[bytes, list[bytes]]:
+async def prove(orchestrator: Orchestrator, debate: str) -> tuple[str, list[bytes]]:
     """Return a debate's receipt and log, which are verified."""
     async with ParleyClient(orchestrator.server.address, patience=0) as parley:
         receipt = (await parley.get_receipt(debate)).receipt
