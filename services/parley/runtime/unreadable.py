@@ -1,6 +1,6 @@
 """Skip stored data that cannot be read, count and log it: one unreadable item never hides the others."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from parley.runtime.logs import get_logger
@@ -30,6 +30,23 @@ def skip_unreadable(
             yield read_or_raise(each, read, kind, name)
         except UnreadableError:
             continue
+
+
+async def find_readable(
+    find: Callable[[int], Awaitable[Sequence[S]]],
+    limit: int,
+    read: Callable[[S], T],
+    kind: str,
+    name: Callable[[S], str],
+) -> list[T]:
+    """Return the first `limit` items that can be read: where others are among them, more are asked for. `find` returns the first of so many."""
+    wanted = limit
+    while True:
+        found = await find(wanted)
+        readable = list(skip_unreadable(found, read, kind, name))
+        if len(readable) >= limit or len(found) < wanted:
+            return readable[:limit]
+        wanted *= 2
 
 
 def read_or_raise(found: S, read: Callable[[S], T], kind: str, name: Callable[[S], str]) -> T:

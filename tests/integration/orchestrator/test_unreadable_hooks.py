@@ -7,7 +7,13 @@ from typing import Any
 import grpc
 import pytest
 
-from parley.orchestrator.delivery.deliveries import DEAD, DELIVERED, DELIVERIES, create_delivery
+from parley.orchestrator.delivery.deliveries import (
+    DEAD,
+    DELIVERED,
+    DELIVERIES,
+    StoredDelivery,
+    create_delivery,
+)
 from parley.orchestrator.delivery.hooks import HOOKS
 from parley.orchestrator.delivery.message import Message
 from parley.orchestrator.delivery.news import NewsWriter
@@ -39,6 +45,14 @@ async def stage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[HookStage]:
 async def damage(stage: HookStage, hook: str, **fields: Any) -> None:
     """Make the record of a hook such that nobody can read it."""
     assert await stage.store.documents.update(HOOKS, hook, fields or {"hook": "no base64"})
+
+
+async def damage_delivery(stage: HookStage, delivery: StoredDelivery) -> None:
+    """Make a delivery such that nobody can read it, and it is found as before."""
+    kept = ("tenant", "hook", "lane", "place", "state", "due", "made")
+    await stage.store.documents.delete(DELIVERIES, delivery.id)
+    fields = {name: getattr(delivery, name) for name in kept}
+    await stage.store.documents.insert(DELIVERIES, delivery.id, fields)
 
 
 async def add_two(stage: HookStage, hook: str) -> None:
@@ -90,14 +104,28 @@ async def test_a_delivery_that_cannot_be_read_holds_up_none_of_its_debate(stage:
     first = (await stage.deliveries.list_page(TENANT, "", 10, hook=hook))[-1]
     head = await stage.deliveries.find_first(first.lane)
     assert head is not None
-    await stage.store.documents.delete(DELIVERIES, head.id)
-    record = {"tenant": TENANT, "hook": hook, "lane": head.lane, "place": head.place, "state": "pending"}
-    await stage.store.documents.insert(DELIVERIES, head.id, {**record, "due": head.due, "made": head.made})
+    await damage_delivery(stage, head)
     async with stage.running():
         [message] = await stage.got_by(hook, 1)
         [delivered] = await stage.comes_to(DELIVERED)
     assert message.event == HOOK_EVENT_CONCLUDED
     assert delivered.id != head.id
+
+
+async def test_what_cannot_be_read_hides_no_other_hook_or_delivery(stage: HookStage) -> None:
+    hooks, now = [await stage.add_hook() for _ in range(5)], stage.clock.now()
+    for hook in hooks:
+        await stage.deliveries.add(create_delivery(TENANT, "one", hook, HOOK_EVENT_CONCLUDED, 2, now))
+    *damaged, readable = await stage.deliveries.list_due(now, 5)
+    for each in damaged:
+        await damage_delivery(stage, each)
+    for hook in hooks[:3]:
+        await damage(stage, hook)
+    found = await stage.replica().hooks.list_page(TENANT, "", 2)
+    assert [each.hook.id for each in found] == hooks[3:]
+    assert await stage.deliveries.list_due(now, 1) == [readable]
+    assert await stage.deliveries.find_oldest() == readable
+    assert await stage.deliveries.list_page(TENANT, "", 1) == [readable]
 
 
 async def test_what_can_never_be_written_is_tried_for_a_day_and_holds_up_no_other_debate(

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from parley.orchestrator.model.times import time_text
-from parley.runtime.unreadable import skip_unreadable
+from parley.runtime.unreadable import find_readable, skip_unreadable
 from parley.storage.ports import (
     Above,
     Below,
@@ -128,7 +128,7 @@ class DeliveryStore:
     async def get(self, delivery_id: str) -> StoredDelivery | None:
         """Return a delivery, or None."""
         found = await self._documents.get(DELIVERIES, delivery_id)
-        return next(iter(_deliveries([found])), None) if found else None
+        return next(skip_unreadable([found], _delivery, _KIND, _key), None) if found else None
 
     async def list_page(
         self, tenant: str, before: str, limit: int, *, hook: str = "", state: str = ""
@@ -149,15 +149,8 @@ class DeliveryStore:
 
     async def find_first(self, lane: str) -> StoredDelivery | None:
         """Return the delivery of a lane that has to be sent before the others; None if all have ended."""
-        after = ""
-        while True:
-            where: Where = {"lane": lane, "state": PENDING, "place": Above(after)}
-            found = await self._documents.find(DELIVERIES, where, order=(Order("place"),), limit=1)
-            if not found:
-                return None
-            for each in _deliveries(found):
-                return each
-            after = str(found[0].fields["place"])  # one that cannot be read holds up none behind it
+        found = await self._find({"lane": lane, "state": PENDING}, Order("place"), limit=1)
+        return found[0] if found else None
 
     async def find_oldest(self) -> StoredDelivery | None:
         """Return the pending delivery that was created first."""
@@ -224,7 +217,10 @@ class DeliveryStore:
         return await self._documents.update(DELIVERIES, delivery.id, changes, where)
 
     async def _find(self, where: Where, order: Order, *, limit: int) -> list[StoredDelivery]:
-        return _deliveries(await self._documents.find(DELIVERIES, where, order=(order,), limit=limit))
+        async def find(count: int) -> Sequence[Document]:
+            return await self._documents.find(DELIVERIES, where, order=(order,), limit=count)
+
+        return await find_readable(find, limit, _delivery, _KIND, _key)
 
 
 def _until(now: datetime) -> Below:
@@ -233,8 +229,8 @@ def _until(now: datetime) -> Below:
     )  # "~" sorts after the end of the time, so that what is due now is included
 
 
-def _deliveries(found: Sequence[Document]) -> list[StoredDelivery]:
-    return list(skip_unreadable(found, _delivery, _KIND, lambda document: document.key))
+def _key(document: Document) -> str:
+    return document.key
 
 
 def _delivery(document: Document) -> StoredDelivery:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from parley.orchestrator.delivery.message import Receiver
 from parley.orchestrator.model.times import time_text
-from parley.runtime.unreadable import read_or_raise, skip_unreadable
+from parley.runtime.unreadable import find_readable, read_or_raise
 from parley.storage.ports import Above, Collection, Document, Documents, Fields, Index, Order, Where
 from parley.v1.hook_pb2 import Hook
 
@@ -110,8 +110,11 @@ class HookStore:
     async def list_page(self, tenant: str, after: str = "", limit: int = _PAGE_SIZE) -> Sequence[StoredHook]:
         """Return up to `limit` hooks of a tenant, oldest first, created after `after` (as `StoredHook.created`)."""
         where: Where = {"tenant": tenant, "made": Above(after)}
-        found = await self._documents.find(HOOKS, where, order=(Order("made"),), limit=limit)
-        return list(skip_unreadable(found, _hook, _KIND, _key))
+
+        async def find(count: int) -> Sequence[Document]:
+            return await self._documents.find(HOOKS, where, order=(Order("made"),), limit=count)
+
+        return await find_readable(find, limit, _hook, _KIND, _key)
 
     async def list_subscribers(self) -> AsyncIterator[Subscriber]:
         """Yield the hooks of all tenants, oldest first; also one that cannot be read: its deliveries have to end."""

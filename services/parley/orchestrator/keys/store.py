@@ -5,12 +5,13 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from parley.runtime.identity.identity import Role
 from parley.runtime.identity.roles import role_name, roles_by_name
 from parley.runtime.key_budgets import budget_fields
-from parley.runtime.unreadable import skip_unreadable
+from parley.runtime.unreadable import find_readable, skip_unreadable
 from parley.storage.ports import Above, Collection, Document, Documents, Fields, Index, Order, Value, Where
 from parley.v1.key_pb2 import KeyBudget
 
@@ -19,6 +20,7 @@ _PREFIX: Final = "parley"
 _ID_BYTES: Final = 6
 _SECRET_BYTES: Final = 32
 _PAGE_SIZE: Final = 1000
+_KIND: Final = "API key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +144,7 @@ class KeyStore:
 
     async def list_page(self, tenant: str, after: str, limit: int) -> Sequence[ApiKey]:
         """Return up to `limit` keys of a tenant, oldest first, created after `after` (as `ApiKey.created`; empty: from the first)."""
-        keys: list[ApiKey] = []
-        while len(keys) < limit:  # an unreadable key must not end the list
-            found = await self._find(tenant, after, limit)
-            keys += _read_keys(found)
-            if len(found) < limit:
-                break
-            after = str(found[-1].fields["made"])
-        return keys[:limit]
+        return await find_readable(partial(self._find, tenant, after), limit, _key, _KIND, _name)
 
     async def is_full(self, tenant: str, most: int) -> bool:
         """Return whether a tenant has `most` keys. Counts revoked keys."""
@@ -173,7 +168,11 @@ def _text_of(time: datetime) -> str:
 
 
 def _read_keys(found: Sequence[Document]) -> list[ApiKey]:
-    return list(skip_unreadable(found, _key, "API key", lambda document: document.key))
+    return list(skip_unreadable(found, _key, _KIND, _name))
+
+
+def _name(document: Document) -> str:
+    return document.key
 
 
 def hash_of(secret: str) -> str:
