@@ -21,6 +21,8 @@ from parley.storage.data_folder import in_use_message, sqlite_folder
 from parley.storage.folder_lock import FolderLock, is_shared, read_address
 
 if TYPE_CHECKING:  # services are imported when they start: a command that starts none starts faster
+    import grpc
+
     from parley.orchestrator.engine.format import Formats
     from parley.orchestrator.keys.store import KeyStore
     from parley.orchestrator.settings import OrchestratorSettings
@@ -62,6 +64,7 @@ class LocalSystem:
         gateway_address: None if it was not started.
         ratings_address: None if it was not started.
         edge_address: None if it was not started here.
+        channel: To the orchestrator without a socket, for this machine's user; None if it runs in another process.
         store: The store of debates, for people.
         own: Whether it runs in this process, rather than in the process that locked the data folder first.
         alone: Whether no other process can run debates of its store.
@@ -76,6 +79,7 @@ class LocalSystem:
     alone: bool = False
     log: Path | None = None
     edge_address: str | None = None
+    channel: "grpc.aio.Channel | None" = None
 
 
 def consecutive_ports(first: int) -> Ports:
@@ -314,6 +318,7 @@ async def _run_system(
             settings = settings.model_copy(update={"max_debates": 0})  # reading claims no debate
         orchestrator = await stack.enter_async_context(services.run_orchestrator(settings))
         edge = await stack.enter_async_context(services.run_edge(orchestrator))
+        direct = await stack.enter_async_context(services.connect_user(orchestrator))
         if lock is not None and options.purpose == "debates":
             lock.publish(f"{orchestrator},{others.gateway},{others.ratings}")
         return_large_blocks()
@@ -327,6 +332,7 @@ async def _run_system(
             alone=lock is not None,
             log=log,
             edge_address=edge,
+            channel=direct,
         )
 
 

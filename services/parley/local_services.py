@@ -188,6 +188,13 @@ class LocalServices:
         async with run_edge(settings) as address:
             yield address
 
+    def connect_user(self, target: str) -> "grpc.aio.Channel":
+        """Open a channel for this machine's user to a service that runs here, without a socket."""
+        from parley.runtime.direct.channel import direct_channel
+        from parley.runtime.identity.local_token import LOCAL_USER
+
+        return direct_channel(self._servers[target], lambda: LOCAL_USER)
+
     @asynccontextmanager
     async def _run_all(self) -> AsyncIterator[ServiceAddresses]:
         starts = self._run_convergence(), self._run_gateway(), self._run_ratings()
@@ -268,11 +275,15 @@ class LocalServices:
     def _connect_as(self, name: str) -> "Connect":
         """Return how a service opens its channels: directly, where the other one runs here too."""
         from parley.runtime.channel import channel
-        from parley.runtime.direct.channel import direct_channel
+        from parley.runtime.direct.channel import direct_channel, identify_service
 
         def connect(target: str, settings: "ChannelSettings") -> "grpc.aio.Channel":
             server = self._servers.get(target)
-            return channel(target, settings) if server is None else direct_channel(server, name)
+            return (
+                channel(target, settings)
+                if server is None
+                else direct_channel(server, identify_service(name))
+            )
 
         return connect
 

@@ -1,4 +1,4 @@
-"""CPU of a debate whose services call each other directly, beside one whose services call over loopback gRPC."""
+"""CPU of a debate whose services and client call directly, beside one where they call over loopback gRPC."""
 
 import asyncio
 import time
@@ -48,7 +48,7 @@ async def _calling_over_ports(base_url: str) -> AsyncIterator[ParleyClient]:
     """Run the embedded system as it would be without direct calls."""
     async with AsyncExitStack() as stack:
         with patch.object(LocalServices, "_connect_as", lambda _self, _name: channel):
-            client = await stack.enter_async_context(system(base_url, PARLEY_AUTH="none"))
+            client = await stack.enter_async_context(system(base_url, over_port=True, PARLEY_AUTH="none"))
         yield client
 
 

@@ -42,16 +42,21 @@ class Run:
 
 
 @asynccontextmanager
-async def system(base_url: str, **settings: str) -> AsyncIterator[ParleyClient]:
-    """Run the embedded system on a fresh store for as long as the block lasts, with these variables besides."""
+async def system(base_url: str, *, over_port: bool = False, **settings: str) -> AsyncIterator[ParleyClient]:
+    """Run the embedded system on a fresh store for as long as the block lasts, with these variables besides.
+
+    Its client calls it as the command's does, without a socket, unless it is to go `over_port`.
+    """
     with tempfile.TemporaryDirectory() as folder:
         use_environment(Path(folder), base_url)
         os.environ |= settings
-        async with (
-            local_system(LocalOptions()) as running,
-            ParleyClient(running.orchestrator_address) as client,
-        ):
-            yield client
+        async with local_system(LocalOptions()) as running:
+            assert running.channel is not None
+            if over_port:
+                async with ParleyClient(running.orchestrator_address) as client:
+                    yield client
+            else:
+                yield ParleyClient.over(running.channel, ())
 
 
 def spec(shape: Shape, question: str) -> DebateSpec:

@@ -193,7 +193,7 @@ class AuditEntry(_message.Message):
     request_id: _builtins.str
     """The id that the caller gave its request."""
     peer: _builtins.str
-    """The address that called, without a port; behind a proxy or the edge, theirs."""
+    """The address that called, without a port; behind a proxy or the edge, theirs. Empty: the process of the service itself called."""
     started_sequence: _builtins.int
     """Of how an act ended: the `sequence` of the entry that says that it started. 0: there is none."""
     left_out: _builtins.int

@@ -110,7 +110,7 @@ async def test_the_system_of_a_command_has_no_edge() -> None:
         assert system.edge_address is None
 
 
-async def test_services_of_one_process_call_each_other_without_a_socket(
+async def test_services_of_one_process_and_its_own_client_call_without_a_socket(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     opened: list[str] = []
@@ -122,9 +122,11 @@ async def test_services_of_one_process_call_each_other_without_a_socket(
 
     monkeypatch.setattr(grpc.aio, "insecure_channel", record)
     async with local_system(LocalOptions()) as system:
-        assert opened == []
-        async with ParleyClient(system.orchestrator_address, patience=0) as parley:
-            await parley.list_agents()
-            assert [each async for each in parley.search_memory("which queue?")] == []
-            assert [each async for each in parley.list_ratings()] == []
-    assert opened == [f"dns:///{system.orchestrator_address}"], "only the client's own"
+        assert system.channel is not None
+        parley = ParleyClient.over(system.channel, (), patience=0)
+        await parley.list_agents()
+        assert [each async for each in parley.search_memory("which queue?")] == []
+        assert [each async for each in parley.list_ratings()] == []
+        async with local_system(LocalOptions()) as shared:
+            assert shared.channel is None, "that process has another one's system"
+    assert opened == []

@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from parley.runtime.channel import ChannelSettings, channel
-from parley.runtime.direct.channel import direct_channel
+from parley.runtime.direct.channel import direct_channel, identify_service
 from parley.runtime.identity.service_tokens import ServiceSigner
 from parley.runtime.server import RunningServer
 
@@ -20,6 +20,6 @@ Reach = Callable[[RunningServer], grpc.aio.Channel]
 def reach(request: pytest.FixtureRequest) -> Reach:
     """Opens a channel to a server, in one way and in the other."""
     if request.param == "direct":
-        return lambda server: direct_channel(server.direct, CALLER)
+        return lambda server: direct_channel(server.direct, identify_service(CALLER))
     signed = ChannelSettings(headers=ServiceSigner(CALLER, lambda: (SECRET,)).headers)
     return lambda server: channel(server.address, signed)

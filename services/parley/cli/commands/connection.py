@@ -38,6 +38,7 @@ class Connection:
         alone: Whether no other process can run its debates.
         shared: Whether it runs in another command on this machine, which may end before this one.
         log: The file that its services log to, if it is known.
+        channel: To the orchestrator, if the system runs in this process: without a socket.
     """
 
     orchestrator: str
@@ -46,6 +47,7 @@ class Connection:
     alone: bool = False
     shared: bool = False
     log: Path | None = None
+    channel: grpc.aio.Channel | None = None
 
 
 @asynccontextmanager
@@ -89,7 +91,18 @@ async def connect(
             alone=system.alone,
             shared=not system.own,
             log=system.log,
+            channel=system.channel,
         )
+
+
+@asynccontextmanager
+async def open_client(link: Connection, patience: float = 30.0) -> AsyncIterator[ParleyClient]:
+    """Yield a client of the system's orchestrator. Broken connections are retried for `patience` seconds."""
+    if link.channel is not None:
+        yield ParleyClient.over(link.channel, (), patience=patience)
+        return
+    async with ParleyClient(link.orchestrator, patience=patience) as parley:
+        yield parley
 
 
 @asynccontextmanager
@@ -99,7 +112,7 @@ async def connect_orchestrator(
     """Yield the system as `connect` does, with a client of its orchestrator that gives up soon."""
     async with (
         connect(server, purpose=purpose) as link,
-        ParleyClient(link.orchestrator, patience=_PATIENCE_SECONDS) as parley,
+        open_client(link, _PATIENCE_SECONDS) as parley,
     ):
         yield link, parley
 

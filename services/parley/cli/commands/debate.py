@@ -11,7 +11,13 @@ from typing import Final
 import grpc
 
 from parley.cli.command_name import suggest
-from parley.cli.commands.connection import Connection, connect, find_debate_id, report_shared_system
+from parley.cli.commands.connection import (
+    Connection,
+    connect,
+    find_debate_id,
+    open_client,
+    report_shared_system,
+)
 from parley.cli.commands.debate_failure import debate_failure
 from parley.cli.commands.follow import CheckpointExpiredError, Follower, PausedError, StillWaitingError
 from parley.cli.commands.interrupts import Interrupts
@@ -234,7 +240,7 @@ class DebateCommand:
                 self._reported.add(link.orchestrator)
                 report_shared_system(link)
             patience = _SHARED_PATIENCE if link.shared else _PATIENCE
-            async with ParleyClient(link.orchestrator, patience=patience) as parley:
+            async with open_client(link, patience) as parley:
                 yield link, parley
 
     async def _run(self, link: Connection, parley: ParleyClient, follower: Follower) -> str:

@@ -10,7 +10,7 @@ import grpc
 
 from parley.cli.command_name import suggest
 from parley.cli.commands.checkpoint_prompts import CheckpointPrompter
-from parley.cli.commands.connection import connect, connect_orchestrator, find_debate_id
+from parley.cli.commands.connection import connect, connect_orchestrator, find_debate_id, open_client
 from parley.cli.commands.pages import take_first
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.person import can_ask
@@ -66,7 +66,7 @@ async def watch(server: str | None, debate_id: str, after: int, *, quiet: bool, 
 
     Ask the user what its checkpoints ask.
     """
-    async with connect(server, purpose="records") as link, ParleyClient(link.orchestrator) as parley:
+    async with connect(server, purpose="records") as link, open_client(link) as parley:
         debate = await parley.get_summary(await find_debate_id(parley, debate_id))
         # No system runs the debates of a store that this process alone has open: nothing comes after the recorded events.
         end = debate.last_sequence if link.alone else None

@@ -4,14 +4,13 @@ from pathlib import Path
 from typing import Final, Literal
 
 from parley.cli.command_name import suggest
-from parley.cli.commands.connection import connect, connect_orchestrator, report_shared_system
+from parley.cli.commands.connection import connect, connect_orchestrator, open_client, report_shared_system
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.config_file import find_config
 from parley.cli.printing import print_text, say
 from parley.cli.terminal.message_json import json_value, message_to_json, to_json
 from parley.cli.terminal.tables import agent_rows, print_table, route_rows
 from parley.cli.terminal.words import local_time_text, one_line
-from parley.client import ParleyClient
 from parley.v1.ratings_pb2 import MatchRecord, Rating
 
 _PATIENCE: Final = 5.0
@@ -27,7 +26,7 @@ async def list_agents(server: str | None, config_path: Path | None, *, as_json: 
     path = Path(found.places.name) if found is not None else None
     async with (
         connect(server, path, purpose="agents") as link,
-        ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
+        open_client(link, _PATIENCE) as parley,
     ):
         report_shared_system(link)
         listed = await parley.list_agents()

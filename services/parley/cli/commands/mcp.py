@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from parley.cli.commands.connection import Connection, connect, report_shared_system
+from parley.cli.commands.connection import Connection, connect, open_client, report_shared_system
 from parley.cli.errors import CommandError
 from parley.cli.input.agents import select_agents
 from parley.cli.input.config_file import find_config
@@ -61,7 +61,7 @@ class _System:
         while True:
             async with (
                 connect(self._server, self._config_path, adopt=True) as link,
-                ParleyClient(link.orchestrator) as parley,
+                open_client(link) as parley,
             ):
                 report_shared_system(link)
                 self._link, self._parley = link, parley

@@ -12,7 +12,7 @@ from parley.runtime.client_interceptors import ContextChannel
 from parley.runtime.direct.calls import DirectCall, DirectStreamCall, DirectUnaryCall, Requests
 from parley.runtime.direct.exchange import Exchange, to_metadata
 from parley.runtime.direct.server import DirectServer
-from parley.runtime.identity.identity import DEFAULT_TENANT
+from parley.runtime.identity.identity import DEFAULT_TENANT, Identity
 from parley.runtime.identity.service_tokens import service_identity
 from parley.runtime.labels import labels
 
@@ -21,21 +21,26 @@ _Deserialize = Callable[[bytes], Any] | None
 _Given = Iterable[tuple[str, str | bytes]] | None
 
 
-def direct_channel(server: DirectServer, service: str) -> grpc.aio.Channel:
-    """Open a channel for a service to a server of its own process, as `channel()` does to any other.
+def direct_channel(server: DirectServer, caller: Callable[[], Identity]) -> grpc.aio.Channel:
+    """Open a channel to a server of this process, as `channel()` does to any other.
 
-    The service needs no credentials: each call names it, and the tenant of the current work.
+    `caller` returns who calls, at each call. It needs no credentials.
     """
-    return ContextChannel(DirectChannel(server, service))
+    return ContextChannel(DirectChannel(server, caller))
+
+
+def identify_service(name: str) -> Callable[[], Identity]:
+    """Return a function that returns who a service is: it acts for the tenant of the current work."""
+    return lambda: service_identity(name, labels().get("tenant", DEFAULT_TENANT))
 
 
 class DirectChannel(grpc.aio.Channel):
     """Calls a server's methods without a socket."""
 
-    def __init__(self, server: DirectServer, service: str) -> None:
-        """Call `server` as `service`."""
+    def __init__(self, server: DirectServer, caller: Callable[[], Identity]) -> None:
+        """Call `server` as whom `caller` returns."""
         self._server = server
-        self._service = service
+        self._caller = caller
         self._calls: set[DirectCall] = set()
         self._closed = asyncio.Event()
 
@@ -128,8 +133,7 @@ class DirectChannel(grpc.aio.Channel):
     ) -> tuple[DirectCall, Exchange]:
         if self._closed.is_set():
             raise grpc.aio.UsageError("Channel is closed.")
-        caller = service_identity(self._service, labels().get("tenant", DEFAULT_TENANT))
-        exchange = Exchange(to_metadata(metadata), caller, one_answer=kind is DirectUnaryCall)
+        exchange = Exchange(to_metadata(metadata), self._caller(), one_answer=kind is DirectUnaryCall)
         call = kind(exchange, serialize, deserialize)
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)

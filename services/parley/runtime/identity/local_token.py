@@ -12,12 +12,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.identity.guard import Credentials
 from parley.runtime.identity.identity import DEFAULT_TENANT, Identity
 from parley.runtime.identity.roles import EVERY_ROLE
 
+LOCAL_USER: Final = Identity(DEFAULT_TENANT, "local", EVERY_ROLE)
+"""This machine's user."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -30,7 +33,7 @@ class LocalToken:
     async def identify(self, shown: Credentials) -> Identity | None:
         """Return the user's identity if the token matches, else None."""
         if hmac.compare_digest(shown.bearer.encode(), self._text.encode()):
-            return Identity(DEFAULT_TENANT, "local", EVERY_ROLE)
+            return LOCAL_USER
         return None
 
     @contextmanager
