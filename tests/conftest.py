@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 
 from tests.contract.reporting import report_mongodb
+from tests.support.cpu_times import note_cpu, report_cpu
 from tests.support.fixtures import model_server
 from tests.support.memory_folder import memory_folder
 from tests.support.scheduling import FileScheduling, order_scopes, scope_of
@@ -76,5 +78,14 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    note_cpu(report)
+    return report
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if count := terminalreporter.config.getoption("durations"):
+        report_cpu(terminalreporter, count)
     report_mongodb(terminalreporter)
