@@ -1,6 +1,6 @@
 """Runs services as processes of the chaos suite: `python -m tests.chaos.process`, the nursery.
 
-It imports all services once. Then each line on stdin says how a process is to run (see `Start`): the nursery forks it,
+It imports all services once, and what they import when it is first used. Then each line on stdin says how a process is to run (see `Start`): the nursery forks it,
 which takes a tenth of a start of its own, and answers with its process id. Everything here dies with whoever started it.
 
 `PARLEY_CHAOS_CRASH` names a crash point (see `points.py`); `PARLEY_CHAOS_FENCE=off` takes the lock out of the log; the file
@@ -8,6 +8,7 @@ which takes a tenth of a start of its own, and answers with its process id. Ever
 """
 
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -31,6 +32,7 @@ from tests.chaos.points import (
     UnfencedLog,
     around,
 )
+from tests.support.warm_process import IMPORTED_ON_USE, import_whole
 
 __all__ = ["ADDED_FORMAT", "CHANGED_FORMAT", "Start"]
 
@@ -199,7 +201,9 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing dead stays behind
     for module in _MODULES:
         importlib.import_module(f"{module}.__main__")
-    importlib.import_module("tests.support.checked_format")
+    for module in (*IMPORTED_ON_USE, "tests.support.checked_format"):
+        import_whole(module)
+    gc.freeze()  # a fork that looked through what is imported would copy its pages
     nursery = os.getpid()
     for line in sys.stdin:
         child = os.fork()

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tests.support.warm_process import Job, hold_turn
+from tests.support.warm_process import IMPORTED_ON_USE, Job, hold_turn
 
 __all__ = ["COMMAND", "GATEWAY", "MODEL_SERVER", "WarmStart", "list_command", "write_command"]
 
@@ -37,18 +37,7 @@ _IMPORTED_BY_A_SYSTEM: Final = (
     *_IMPORTED,
     *(f"{each}.__main__" for each in _SERVICES),
     "parley.local",
-    # What a system imports when it is first used, a fifth of a debate's start.
-    "parley.config",
-    "parley.edge",
-    "parley.orchestrator.model",
-    "parley.orchestrator.phases",
-    "parley.orchestrator.formats",
-    *(f"opentelemetry.exporter.otlp.proto.grpc.{each}_exporter" for each in ("trace", "metric", "_log")),
-    "cloudevents.core.v1.event",
-    "encodings.idna",
-    "encodings.utf_8_sig",
-    "_strptime",
-    "uvicorn.protocols.http.h11_impl",
+    *IMPORTED_ON_USE,
     "tests.support.first_use",
     MODEL_SERVER,
 )
