@@ -181,11 +181,15 @@ class LocalServices:
             return
         from parley.edge.__main__ import run_edge
         from parley.edge.settings import EdgeSettings
+        from parley.runtime.direct.channel import direct_channel
+
+        def connect(target: str, _settings: "ChannelSettings") -> "grpc.aio.Channel":
+            return direct_channel(self._servers[target])  # with the credentials of its callers
 
         settings = EdgeSettings.load(
             **_PLAINTEXT, host=loopback(), port=port, orchestrator=orchestrator, grace_seconds=_GRACE_SECONDS
         )
-        async with run_edge(settings) as address:
+        async with run_edge(settings, connect=connect) as address:
             yield address
 
     def connect_user(self, target: str) -> "grpc.aio.Channel":

@@ -15,7 +15,7 @@ from parley.edge.mcp import McpEndpoint
 from parley.edge.server import serve_http
 from parley.edge.settings import EdgeSettings
 from parley.runtime import entry
-from parley.runtime.channel import channel
+from parley.runtime.channel import Connect, channel
 from parley.runtime.logs import configure_logging, get_logger
 from parley.runtime.peers import watch_peers
 from parley.runtime.telemetry import configure_telemetry
@@ -25,13 +25,15 @@ _logger = get_logger(__name__)
 
 
 @asynccontextmanager
-async def run_edge(settings: EdgeSettings) -> AsyncIterator[str]:
+async def run_edge(settings: EdgeSettings, *, connect: Connect = channel) -> AsyncIterator[str]:
     """Run the edge while the block runs; yield its address. The orchestrator need not answer yet.
+
+    `connect` opens the channel to it.
 
     Raises:
         ConfigurationError: the address cannot be listened on, or credentials could be read on their way to the orchestrator.
     """
-    async with channel(settings.orchestrator, settings.orchestrator_channel()) as connection:
+    async with connect(settings.orchestrator, settings.orchestrator_channel()) as connection:
         calls = OrchestratorCalls(connection, settings.edge_streams_per_caller)
 
         async def is_ready() -> bool:

@@ -121,7 +121,7 @@ async def test_services_of_one_process_and_its_own_client_call_without_a_socket(
         return open_channel(target, **options)
 
     monkeypatch.setattr(grpc.aio, "insecure_channel", record)
-    async with local_system(LocalOptions()) as system:
+    async with local_system(LocalOptions(ports=Ports(edge=0))) as system:
         assert system.channel is not None
         parley = ParleyClient.over(system.channel, (), patience=0)
         await parley.list_agents()

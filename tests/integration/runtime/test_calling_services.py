@@ -6,9 +6,10 @@ import grpc
 import pytest
 
 from parley.runtime import errors
+from parley.runtime.direct.channel import direct_channel
 from parley.runtime.identity.guard import OPEN, Guard
 from parley.runtime.identity.identity import current_identity
-from parley.runtime.identity.service_tokens import ServiceTokens
+from parley.runtime.identity.service_tokens import ServiceSigner, ServiceTokens
 from parley.runtime.labels import label_scope, labels
 from parley.runtime.server import ServerSettings, start_server
 from parley.v1 import gateway_pb2, orchestrator_pb2
@@ -50,6 +51,18 @@ async def test_a_service_may_do_no_more_than_services_may(reach: Reach) -> None:
             await method(there, "CreateKey", ORCHESTRATOR)(b"")
     refused = errors.from_rpc_error(caught.value)
     assert (refused.code, refused.reason) == (grpc.StatusCode.PERMISSION_DENIED, "ROLE_MISSING")
+
+
+async def test_who_passes_calls_on_in_one_process_shows_the_credentials_of_their_callers() -> None:
+    service = make_service(GATEWAY, ListAgents=tell)
+    signed = ServiceSigner("elsewhere", lambda: (SECRET,)).headers_for("acme")
+    async with start_server([service], GUARDED) as server, direct_channel(server.direct) as there:
+        ask = method(there, "ListAgents", GATEWAY)
+        with label_scope(tenant="other"), pytest.raises(grpc.aio.AioRpcError) as caught:
+            await ask(b"")
+        told = await ask(b"", metadata=signed)
+    assert errors.from_rpc_error(caught.value).reason == "NO_CREDENTIALS"
+    assert told.startswith(b"('acme', 'service elsewhere', ")
 
 
 async def test_where_every_caller_is_let_in_a_service_is_one_of_them(reach: Reach) -> None:

@@ -21,10 +21,10 @@ _Deserialize = Callable[[bytes], Any] | None
 _Given = Iterable[tuple[str, str | bytes]] | None
 
 
-def direct_channel(server: DirectServer, caller: Callable[[], Identity]) -> grpc.aio.Channel:
+def direct_channel(server: DirectServer, caller: Callable[[], Identity] | None = None) -> grpc.aio.Channel:
     """Open a channel to a server of this process, as `channel()` does to any other.
 
-    `caller` returns who calls, at each call. It needs no credentials.
+    `caller` returns who calls, at each call, which needs no credentials then. None: calls are passed on for others, with theirs.
     """
     return ContextChannel(DirectChannel(server, caller))
 
@@ -37,8 +37,8 @@ def identify_service(name: str) -> Callable[[], Identity]:
 class DirectChannel(grpc.aio.Channel):
     """Calls a server's methods without a socket."""
 
-    def __init__(self, server: DirectServer, caller: Callable[[], Identity]) -> None:
-        """Call `server` as whom `caller` returns."""
+    def __init__(self, server: DirectServer, caller: Callable[[], Identity] | None) -> None:
+        """Call `server` as whom `caller` returns; None: as whom each call's metadata prove."""
         self._server = server
         self._caller = caller
         self._calls: set[DirectCall] = set()
@@ -133,7 +133,8 @@ class DirectChannel(grpc.aio.Channel):
     ) -> tuple[DirectCall, Exchange]:
         if self._closed.is_set():
             raise grpc.aio.UsageError("Channel is closed.")
-        exchange = Exchange(to_metadata(metadata), self._caller(), one_answer=kind is DirectUnaryCall)
+        caller = None if self._caller is None else self._caller()
+        exchange = Exchange(to_metadata(metadata), caller, one_answer=kind is DirectUnaryCall)
         call = kind(exchange, serialize, deserialize)
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)

@@ -25,8 +25,8 @@ class DirectContext(grpc.aio.ServicerContext[Any, Any]):
         self._is_aborted = False
 
     @property
-    def caller(self) -> Identity:
-        """Who calls."""
+    def caller(self) -> Identity | None:
+        """Who calls; None: who the metadata prove."""
         return self._exchange.caller
 
     def status(self) -> CallStatus:
@@ -104,7 +104,8 @@ class DirectContext(grpc.aio.ServicerContext[Any, Any]):
 
     def peer(self) -> str:
         """Return the caller; it has no address."""
-        return f"in-process:{self._exchange.caller.subject}"
+        caller = self._exchange.caller
+        return f"in-process:{caller.subject if caller else ''}"
 
     def peer_identities(self) -> None:
         """Return None: there is no connection that proves a name."""

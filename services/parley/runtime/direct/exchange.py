@@ -32,7 +32,7 @@ class Exchange:
 
     Attributes:
         metadata: What the caller sent.
-        caller: Who it is, without a proof: it runs in this process.
+        caller: Who it is, without a proof: it runs in this process. None: the metadata prove it.
         requests: From the caller to the handler.
         responses: From the handler to the caller.
         initial: What the handler sent first; None: nothing yet.
@@ -56,7 +56,7 @@ class Exchange:
         "status",
     )
 
-    def __init__(self, metadata: Metadata, caller: Identity, *, one_answer: bool) -> None:
+    def __init__(self, metadata: Metadata, caller: Identity | None, *, one_answer: bool) -> None:
         """Begin a call. `one_answer`: its caller takes one answer, which comes with the status."""
         self.metadata = metadata
         self.caller = caller
