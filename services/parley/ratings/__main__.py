@@ -28,7 +28,8 @@ async def build(settings: RatingsSettings, *, reading: bool = False) -> AsyncIte
             store = await stack.enter_async_context(
                 open_store(settings.store, "ratings", wrapping=settings.wrapping_keys(), reading=reading)
             )
-        servicer = RatingsServicer(Matches(store.log), SystemClock(), WeightRule(settings.weight_rule))
+        matches = Matches(store.log, store.documents, reading=reading)
+        servicer = RatingsServicer(matches, SystemClock(), WeightRule(settings.weight_rule))
         yield Service(
             "parley.v1.RatingsService",
             lambda server: add_RatingsServiceServicer_to_server(servicer, server),

@@ -2,21 +2,42 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 from uuid import uuid4
 
+from parley.ratings.entries import find_entry, read_matches, take_entries
 from parley.ratings.match import CORRECTIONS, FEEDBACK, MATCHES, Correction, Feedback, Match
-from parley.ratings.table import Table
+from parley.ratings.snapshot import (
+    MAX_MATCHES,
+    SNAPSHOTS,
+    Snapshot,
+    mark_of,
+    snapshot_from_fields,
+    snapshot_to_fields,
+)
+from parley.ratings.table import MATCHES_PER_PAGE, PastMatch, Table
+from parley.runtime.logs import get_logger
 from parley.runtime.unreadable import report_unreadable
-from parley.storage.ports import AppendConflictError, Log, Record
+from parley.storage.ports import (
+    AppendConflictError,
+    Below,
+    Documents,
+    DuplicateError,
+    Log,
+    Record,
+    StorageError,
+)
 from parley.v1.ratings_pb2 import RatingChange
 
+_logger = get_logger(__name__)
 _PAGE: Final = 1000
 _MAX_TENANTS: Final = 256
 """The maximum number of tables in memory."""
+_SNAPSHOT_EVERY: Final = 1000
+"""Matches after which a new snapshot is kept: a start counts no more."""
 
 
 class DebateReusedError(Exception):
@@ -41,6 +62,8 @@ class _TenantRatings:
 
     Attributes:
         is_given: Whether the table was given to a caller, who may be reading it.
+        is_restored: Whether a snapshot was looked for.
+        saved_matches: How many matches the last snapshot has; `saved_corrections`: its `correction_sequence`.
     """
 
     table: Table = field(default_factory=Table)
@@ -48,14 +71,21 @@ class _TenantRatings:
     feedback_sequence: int = 0
     correction_sequence: int = 0
     is_given: bool = False
+    is_restored: bool = False
+    saved_matches: int = 0
+    saved_corrections: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Matches:
     """The recorded matches and feedback, and the ratings that follow, whichever replica recorded them."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, documents: Documents | None = None, *, reading: bool = False) -> None:
+        """Keep snapshots in `documents`; None: neither read nor keep any. `reading`: keep no new ones."""
         self._log = log
+        self._documents = documents
+        self._keeps = documents is not None and not reading
+        self._is_prepared = False
         self._tenants: OrderedDict[str, _TenantRatings] = OrderedDict()
 
     async def table(self, tenant: str) -> Table:
@@ -69,7 +99,23 @@ class Matches:
             await self._catch_up_corrections(tenant, followed)
             await self._catch_up_feedback(tenant, followed)
             followed.is_given = True
+            await self._save_if_due(tenant, followed)
         return followed.table
+
+    async def past_matches(self, tenant: str, before: int | None) -> AsyncIterator[tuple[int, PastMatch]]:
+        """Yield the matches with their places, the last recorded first; places count from the first recorded match, from 1.
+
+        With `before`, only those at smaller places. Raise StorageError if the log cannot be read.
+        """
+        table, followed = await self.table(tenant), self._tenant_ratings(tenant)
+        debates = list(table.debates())
+        for place in range(len(debates) if before is None else min(before - 1, len(debates)), 0, -1):
+            past = table.past_match(debates[place - 1])
+            if past is None:
+                async with followed.lock:
+                    past = await self._load(tenant, table, debates[place - 1])
+            if past is not None:
+                yield place, past
 
     async def record(self, tenant: str, match: Match) -> tuple[bool, tuple[RatingChange, ...]]:
         """Record a match once; it is durable when this returns.
@@ -82,7 +128,8 @@ class Matches:
         async with followed.lock:
             while True:
                 await self._catch_up(tenant, followed)
-                if (counted := followed.table.past_match(match.debate_id)) is not None:
+                counted = await self._load(tenant, followed.table, match.debate_id)
+                if counted is not None:
                     if not counted.recorded.has_same_outcome(match):
                         raise DebateReusedError(match.debate_id)
                     return True, counted.changes
@@ -92,7 +139,9 @@ class Matches:
                 except AppendConflictError:
                     continue  # another replica was first; what it wrote is read next
                 followed.sequence = record.last
-                return False, followed.table.count(match)
+                changes = followed.table.count(match, record.last)
+                await self._save_if_due(tenant, followed)
+                return False, changes
 
     async def record_feedback(self, tenant: str, feedback: Feedback) -> bool:
         """Record feedback on a debate once; it is durable when this returns.
@@ -135,13 +184,15 @@ class Matches:
             while True:
                 await self._catch_up(tenant, followed)
                 await self._catch_up_corrections(tenant, followed)
-                if (past := followed.table.past_match(correction.debate_id)) is None:
+                past = await self._load(tenant, followed.table, correction.debate_id)
+                if past is None:
                     raise NoMatchError(correction.debate_id)
                 made = _with_recorded_domain(correction, past.recorded)
                 if past.correction is not None and past.correction.number >= made.number:
                     if past.correction.number == made.number and not past.correction.has_same_content(made):
                         raise CorrectionReusedError(made.debate_id)
                     return True, past.changes
+                await self._load_all(tenant, followed.table)
                 record = Record(followed.correction_sequence + 1, append_id, (CORRECTIONS.dump_json(made),))
                 try:
                     await self._log.append(_correction_log_name(tenant), record)
@@ -149,6 +200,7 @@ class Matches:
                     continue  # another replica was first; what it wrote is read next
                 followed.correction_sequence = record.last
                 followed.table.correct([made])
+                await self._save_if_due(tenant, followed)
                 return False, followed.table.count(past.recorded)
 
     def _tenant_ratings(self, tenant: str) -> _TenantRatings:
@@ -162,24 +214,118 @@ class Matches:
             self._tenants.popitem(last=False)
         return followed
 
+    async def _restore(self, tenant: str, followed: _TenantRatings) -> None:
+        """Begin with the tenant's snapshot, if it is of these logs as they are now."""
+        if followed.is_restored or self._documents is None:
+            return
+        if not self._is_prepared:
+            await self._documents.prepare(SNAPSHOTS)
+            self._is_prepared = True
+        found = await self._documents.get(SNAPSHOTS, tenant)
+        if found is not None:
+            try:
+                snapshot = await asyncio.to_thread(snapshot_from_fields, found.fields)
+            except (LookupError, TypeError, ValueError) as error:
+                report_unreadable("ratings snapshot", tenant, error)
+                snapshot = None
+            is_used = snapshot is not None and await self._begin_with(tenant, followed, snapshot)
+            if self._keeps and not is_used:
+                await self._documents.delete(SNAPSHOTS, tenant)
+        followed.is_restored = True
+
+    async def _begin_with(self, tenant: str, followed: _TenantRatings, snapshot: Snapshot) -> bool:
+        """Begin with a snapshot. Return False if it does not fit the logs."""
+        entry = await find_entry(self._log, _log_name(tenant), snapshot.sequence)
+        if entry is None or mark_of(entry) != snapshot.mark:
+            return False
+        known: list[Correction] = []
+        newer: list[Correction] = []
+
+        def take(sequence: int, entry: bytes) -> None:
+            read = known if sequence <= snapshot.correction_sequence else newer
+            read.append(CORRECTIONS.validate_json(entry))
+
+        last = await self._read_entries(followed, _correction_log_name(tenant), 0, take)
+        snapshot.table.know_corrections(known)
+        if last < snapshot.correction_sequence or snapshot.table.is_changed_by(newer):
+            return False
+        snapshot.table.know_corrections(newer)
+        followed.table, followed.sequence, followed.correction_sequence = (
+            snapshot.table,
+            snapshot.sequence,
+            last,
+        )
+        followed.saved_matches = len(snapshot.table.debates())
+        followed.saved_corrections = snapshot.correction_sequence
+        return True
+
+    async def _save_if_due(self, tenant: str, followed: _TenantRatings) -> None:
+        """Keep a snapshot if enough was counted since the last one. It only saves time, so that no failure of it counts."""
+        matches = len(followed.table.debates())
+        is_corrected = followed.saved_matches and followed.saved_corrections != followed.correction_sequence
+        is_due = is_corrected or matches - followed.saved_matches >= _SNAPSHOT_EVERY
+        if self._documents is None or not self._keeps or not is_due or matches > MAX_MATCHES:
+            return
+        try:
+            entry = await find_entry(self._log, _log_name(tenant), followed.sequence)
+            if entry is None:
+                return
+            snapshot = Snapshot(
+                followed.table, followed.sequence, followed.correction_sequence, mark_of(entry)
+            )
+            fields = await asyncio.to_thread(snapshot_to_fields, snapshot)
+            # Of two replicas, that of the one that read more stays.
+            where = {"sequence": Below(followed.sequence + 1)}
+            if not await self._documents.update(SNAPSHOTS, tenant, fields, where):
+                await self._documents.insert(SNAPSHOTS, tenant, fields)
+        except DuplicateError:
+            pass
+        except StorageError as error:
+            _logger.warning("the snapshot of the ratings was not kept; a later one will be", error=str(error))
+            return
+        followed.saved_matches, followed.saved_corrections = matches, followed.correction_sequence
+
+    async def _load(self, tenant: str, table: Table, debate_id: str) -> PastMatch | None:
+        """Return the match of a debate, read from the log if need be; None if it has not been counted. The tenant's lock is held."""
+        past = table.past_match(debate_id)
+        if past is None and debate_id in table.debates():
+            place = next(place for place, each in enumerate(table.debates()) if each == debate_id)
+            await self._load_page(tenant, table, place // MATCHES_PER_PAGE)
+            past = table.past_match(debate_id)
+        return past
+
+    async def _load_all(self, tenant: str, table: Table) -> None:
+        for number in table.list_unloaded_pages():
+            await self._load_page(tenant, table, number)
+
+    async def _load_page(self, tenant: str, table: Table, number: int) -> None:
+        ends = [each.sequence for each in table.pages[number + 1 : number + 2]]
+        first, until = table.pages[number].sequence, ends[0] if ends else None
+        table.load_page(number, await read_matches(self._log, _log_name(tenant), first, until))
+
     async def _catch_up_corrections(self, tenant: str, followed: _TenantRatings) -> None:
         read: list[Correction] = []
 
-        def take(entry: bytes) -> None:
+        def take(_: int, entry: bytes) -> None:
             read.append(CORRECTIONS.validate_json(entry))
 
         log, after = _correction_log_name(tenant), followed.correction_sequence
-        followed.correction_sequence = await self._read_entries(followed, log, after, take)
+        last = await self._read_entries(followed, log, after, take)
+        if followed.table.is_changed_by(read):
+            await self._load_all(tenant, followed.table)
+        followed.correction_sequence = last
         await _fold(followed, partial(followed.table.correct, read))
 
     async def _catch_up(self, tenant: str, followed: _TenantRatings) -> None:
-        def take(entry: bytes) -> None:
-            followed.table.count(MATCHES.validate_json(entry))
+        await self._restore(tenant, followed)
+
+        def take(sequence: int, entry: bytes) -> None:
+            followed.table.count(MATCHES.validate_json(entry), sequence)
 
         followed.sequence = await self._read_entries(followed, _log_name(tenant), followed.sequence, take)
 
     async def _catch_up_feedback(self, tenant: str, followed: _TenantRatings) -> None:
-        def take(entry: bytes) -> None:
+        def take(_: int, entry: bytes) -> None:
             followed.table.count_feedback(FEEDBACK.validate_json(entry))
 
         followed.feedback_sequence = await self._read_entries(
@@ -187,11 +333,11 @@ class Matches:
         )
 
     async def _read_entries(
-        self, followed: _TenantRatings, log: str, after: int, take: Callable[[bytes], None]
+        self, followed: _TenantRatings, log: str, after: int, take: Callable[[int, bytes], None]
     ) -> int:
-        """Pass the entries of a log after a sequence to `take`, and return the sequence of the last one."""
+        """Pass the entries of a log after a sequence to `take`, each with its own, and return the sequence of the last one."""
         while records := await self._log.read(log, after, _PAGE):
-            await _fold(followed, partial(_take_entries, log, records, after, take))
+            await _fold(followed, partial(take_entries, log, records, after, take))
             after = records[-1].last
             if len(records) < _PAGE:
                 break
@@ -209,16 +355,6 @@ async def _fold(followed: _TenantRatings, work: Callable[[], None]) -> None:
     except asyncio.CancelledError:
         await asyncio.wait([folding])  # or else the next caller would fold into the table at the same time
         raise
-
-
-def _take_entries(log: str, records: Sequence[Record], after: int, take: Callable[[bytes], None]) -> None:
-    for record in records:
-        for place, entry in enumerate(record.entries):
-            if record.first + place > after:
-                try:
-                    take(entry)
-                except Exception as error:  # noqa: BLE001 - one entry must not end all ratings
-                    report_unreadable("ratings entry", f"{log} {record.first + place}", error)
 
 
 def _with_recorded_domain(correction: Correction, recorded: Match) -> Correction:

@@ -1,5 +1,6 @@
 """Agents' profiles: strengths by domain and phase, and relationships between agents."""
 
+from collections.abc import Iterable
 from itertools import combinations
 
 from parley.ratings.match import Match
@@ -12,6 +13,26 @@ class AgentProfiles:
     def __init__(self) -> None:
         self._strengths: dict[str, dict[tuple[str, str], Strength]] = {}
         self._relationships: dict[str, dict[str, Relationship]] = {}
+
+    @classmethod
+    def restore(
+        cls, strengths: Iterable[tuple[str, Strength]], relationships: Iterable[Relationship]
+    ) -> "AgentProfiles":
+        """Return the profiles that `all_strengths` and `all_relationships` returned."""
+        profiles = cls()
+        for agent_id, strength in strengths:
+            profiles._strengths.setdefault(agent_id, {})[strength.domain, strength.phase] = strength
+        for each in relationships:
+            profiles._relationships.setdefault(each.agent_id, {})[each.other_agent_id] = each
+        return profiles
+
+    def all_strengths(self) -> list[tuple[str, Strength]]:
+        """Return the strengths of all agents, each with its agent's id."""
+        return [(agent, each) for agent, known in self._strengths.items() for each in known.values()]
+
+    def all_relationships(self) -> list[Relationship]:
+        """Return the relationships of all agents."""
+        return [each for known in self._relationships.values() for each in known.values()]
 
     def count(self, match: Match) -> None:
         """Count a match."""

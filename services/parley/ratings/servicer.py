@@ -1,7 +1,6 @@
 """RatingsService over gRPC: checks requests and converts messages, without logic of its own."""
 
-from collections.abc import Awaitable, Sequence
-from itertools import islice
+from collections.abc import Awaitable
 from typing import Final, TypeVar
 
 import grpc
@@ -45,6 +44,8 @@ from parley.v1 import ratings_pb2_grpc as pb_grpc
 
 _RULES: Final = {pb.WEIGHT_RULE_ELO: WeightRule.ELO, pb.WEIGHT_RULE_ACCURACY: WeightRule.ACCURACY}
 _RULES_TO_PROTO: Final = {rule: number for number, rule in _RULES.items()}
+
+_STORE: Final = "the store of the ratings"
 
 T = TypeVar("T")
 
@@ -143,14 +144,15 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         after = read_token(violations, request.page_token)
         size = check_match_list(violations, request)
         violations.refuse()
-        past = (await self._table()).past_matches()
-        # Positions count from the first recorded match, so that later matches move none.
-        found = (
-            (place, each)
-            for place, each in zip(range(len(past), 0, -1), past, strict=True)
-            if (after is None or place < after[0]) and _passes_filter(each, request)
-        )
-        page: Sequence[tuple[int, PastMatch]] = list(islice(found, size + 1))
+        page: list[tuple[int, PastMatch]] = []
+        with map_store_errors(_STORE):
+            async for place, past in self._matches.past_matches(
+                current_tenant(), None if after is None else int(after[0])
+            ):
+                if _passes_filter(past, request):
+                    page.append((place, past))
+                if len(page) > size:
+                    break
         return pb.ListMatchesResponse(
             matches=[past_match_to_proto(each) for _, each in page[:size]],
             next_page_token=to_token((page[size - 1][0], "")) if len(page) > size else "",
@@ -202,7 +204,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
 
 
 async def _call_store(call: Awaitable[T]) -> T:
-    with map_store_errors("the store of the ratings"):
+    with map_store_errors(_STORE):
         return await call
 
 

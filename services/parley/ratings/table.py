@@ -1,8 +1,9 @@
 """The ratings of a tenant's agents: a fold of its matches."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
 from parley.ratings.calibration import NO_RECORD, Record
@@ -13,6 +14,8 @@ from parley.v1.ratings_pb2 import RatingChange
 
 OVERALL: Final = ""
 """The domain in which all matches count."""
+MATCHES_PER_PAGE: Final = 1000
+"""So many matches are loaded at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +54,110 @@ class PastMatch:
         return self.recorded if self.correction is None else self.correction.match
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Where a page of matches begins: its first entry in the log, and the overall Elo of all agents before it."""
+
+    sequence: int
+    elos: Mapping[str, float]
+
+
 class Table:
-    """Ratings by domain and agent after some matches, and the agents' profiles."""
+    """Ratings by domain and agent after some matches, and the agents' profiles.
+
+    A table that was restored from a snapshot knows the debates of its matches, but the matches only once `load_page` was called.
+
+    Attributes:
+        profiles: The agents' profiles.
+        pages: Where each page of `MATCHES_PER_PAGE` matches begins.
+    """
 
     def __init__(self) -> None:
         self._ratings: dict[str, dict[str, Rating]] = {}
-        self._past_matches: dict[str, PastMatch] = {}
+        self._past_matches: dict[str, PastMatch | None] = {}
+        self.pages: list[Page] = []
         self._corrections: dict[str, Correction] = {}
         self._feedback: dict[str, Feedback] = {}
         self.profiles = AgentProfiles()
 
-    def count(self, match: Match) -> tuple[RatingChange, ...]:
-        """Count a match, overall and in its domain; a debate counts only once."""
+    @classmethod
+    def restore(
+        cls,
+        ratings: Iterable[Rating],
+        profiles: AgentProfiles,
+        debates: Iterable[str],
+        pages: Iterable[Page],
+    ) -> "Table":
+        """Return the table that has these parts, without feedback and corrections; `debates` are those of all matches, in order."""
+        table = cls()
+        for each in ratings:
+            table._ratings.setdefault(each.domain, {})[each.agent_id] = each
+        table.profiles = profiles
+        table._past_matches = dict.fromkeys(debates)
+        table.pages = list(pages)
+        return table
+
+    def count(self, match: Match, sequence: int = 0) -> tuple[RatingChange, ...]:
+        """Count a match, overall and in its domain; a debate counts only once. `sequence` is its place in the log.
+
+        The match of a debate that has counted must be loaded.
+        """
         if match.debate_id not in self._past_matches:
+            if len(self._past_matches) % MATCHES_PER_PAGE == 0:
+                self.pages.append(Page(sequence, self._elos()))
             self._count(match)
-        return self._past_matches[match.debate_id].changes
+        past = self.past_match(match.debate_id)
+        return past.changes if past else ()
+
+    def debates(self) -> Collection[str]:
+        """Return the debates of all matches, in the order in which they were recorded."""
+        return self._past_matches.keys()
 
     def past_match(self, debate_id: str) -> PastMatch | None:
-        """Return the match of a debate, or None if it has not been counted."""
+        """Return the match of a debate; None if it has not been counted, or is not loaded."""
         return self._past_matches.get(debate_id)
 
-    def past_matches(self) -> list[PastMatch]:
-        """Return all matches, the last recorded first."""
-        return list(reversed(self._past_matches.values()))
+    def list_unloaded_pages(self) -> list[int]:
+        """Return the pages that have a match which is not loaded."""
+        places = (place for place, past in enumerate(self._past_matches.values()) if past is None)
+        return sorted({place // MATCHES_PER_PAGE for place in places})
+
+    def load_page(self, number: int, matches: Iterable[Match]) -> None:
+        """Load the matches of a page, which are all entries of the log from its first one to that of the next page."""
+        elos = dict(self.pages[number].elos)
+        start = number * MATCHES_PER_PAGE
+        expected = set(islice(self._past_matches, start, start + MATCHES_PER_PAGE))
+        for recorded in matches:
+            if recorded.debate_id not in expected:
+                continue  # its debate has counted before
+            expected.discard(recorded.debate_id)
+            correction = self._corrections.get(recorded.debate_id)
+            match = recorded if correction is None else correction.match
+            moved = {} if match is None else rating_changes(elos, match.scores)
+            changes = []
+            for agent_id in sorted(moved):
+                before = elos.get(agent_id, START)
+                elos[agent_id] = before + moved[agent_id]
+                changes.append(RatingChange(agent_id=agent_id, before=before, after=elos[agent_id]))
+            self._past_matches[recorded.debate_id] = PastMatch(recorded, correction, tuple(changes))
+
+    def know_corrections(self, corrections: Iterable[Correction]) -> None:
+        """Note the corrections with which a restored table was counted."""
+        for each in corrections:
+            before = self._corrections.get(each.debate_id)
+            if before is None or before.number < each.number:
+                self._corrections[each.debate_id] = each
+
+    def is_changed_by(self, corrections: Iterable[Correction]) -> bool:
+        """Return whether corrections are newer than those of their matches, so that all matches must be counted again."""
+        return any(
+            (known := self._corrections.get(each.debate_id)) is None or known.number < each.number
+            for each in corrections
+            if each.debate_id in self._past_matches
+        )
 
     def correct(self, corrections: Iterable[Correction]) -> None:
-        """Count all matches again, each with its last correction; ignore corrections that are not newer."""
+        """Count all matches again, each with its last correction; ignore corrections that are not newer. All matches must be loaded."""
         changed = False
         for each in corrections:
             before = self._corrections.get(each.debate_id)
@@ -122,6 +203,14 @@ class Table:
         """Return all ratings of a domain, best first, equal ones by agent id."""
         return sorted(self._ratings.get(domain, {}).values(), key=_rank)
 
+    def all_ratings(self) -> list[Rating]:
+        """Return the ratings of all domains, without feedback."""
+        return [
+            replace(each, approvals=0, disapprovals=0)
+            for table in self._ratings.values()
+            for each in table.values()
+        ]
+
     def page(
         self, domain: str, after: tuple[float, str] | None, size: int, min_matches: int = 0
     ) -> tuple[list[Rating], bool]:
@@ -136,10 +225,11 @@ class Table:
         return ratings[:size], len(ratings) > size
 
     def _recount(self) -> None:
-        recorded = [each.recorded for each in self._past_matches.values()]
-        self._ratings, self._past_matches, self.profiles = {}, {}, AgentProfiles()
-        for match in recorded:
-            self._count(match)
+        recorded = [each.recorded for each in self._past_matches.values() if each is not None]
+        sequences = [each.sequence for each in self.pages]
+        self._ratings, self._past_matches, self.profiles, self.pages = {}, {}, AgentProfiles(), []
+        for place, match in enumerate(recorded):
+            self.count(match, sequences[place // MATCHES_PER_PAGE])
         for feedback in self._feedback.values():
             self._add_feedback(feedback, 1)
 
@@ -149,6 +239,9 @@ class Table:
         match = recorded if correction is None else correction.match
         moved = () if match is None else self._apply(match)
         self._past_matches[recorded.debate_id] = PastMatch(recorded, correction, moved)
+
+    def _elos(self) -> dict[str, float]:
+        return {agent_id: each.elo for agent_id, each in self._ratings.get(OVERALL, {}).items()}
 
     def _apply(self, match: Match) -> tuple[RatingChange, ...]:
         before = {agent_id: self.rating(agent_id).elo for agent_id in match.scores}

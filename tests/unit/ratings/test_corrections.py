@@ -95,4 +95,4 @@ async def test_a_correction_is_recorded_once_and_outlives_a_restart(tmp_path: Pa
         assert told(await matches.table("default")) == told(counted(OTHER_WAY, SECOND))
     async with open_store(f"sqlite:///{tmp_path}", "ratings") as store:
         assert told(await Matches(store.log).table("default")) == told(counted(OTHER_WAY, SECOND))
-        assert (await Matches(store.log).table("acme")).past_matches() == []
+        assert not (await Matches(store.log).table("acme")).debates()

@@ -171,9 +171,9 @@ async def test_a_table_is_made_in_a_thread_until_somebody_has_it(
         threads: list[bool] = []
         count = Table.count
 
-        def note(table: Table, each: Match) -> object:
+        def note(table: Table, each: Match, sequence: int) -> object:
             threads.append(threading.current_thread() is threading.main_thread())
-            return count(table, each)
+            return count(table, each, sequence)
 
         reader = Matches(store.log)
         monkeypatch.setattr(Table, "count", note)
