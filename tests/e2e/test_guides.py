@@ -31,6 +31,7 @@ NOT_RUN: Final = {
     "$ cd examples/node": "installs from npm: tests/integration/orchestrator/test_examples_of_clients.py",
     'cat > "$(dirname "$(llm': "needs llm: tests/integration/edge/test_chat_clients.py",
     "cat > debate.mjs": "installs from npm: tests/integration/edge/test_chat_clients.py",
+    "#!/bin/sh\n# A key that never": "asks AWS: tests/unit/storage/encryption/test_wrapping.py",
     "$ parley serve edge": "runs until it is stopped; the newcomer has one in `parley up`",
     ".venv/bin/python -m tests.support.kept_logs": "writes into the checkout: tests/unit/orchestrator/log",
 }

@@ -12,6 +12,7 @@ from parley.runtime.errors import ConfigurationError
 from parley.storage.encryption.wrapping import CommandKey, Wrapped, WrappingKeys, read_wrapping_keys
 from parley.storage.ports import KeyMissingError, StoreDamagedError, StoreUnavailableError
 from tests.support.encryption import create_keys, write_key
+from tests.support.guides import find_blocks
 
 _KEY: Final = bytes(range(32))
 _WRAPPED: Final = Wrapped("command", _KEY)
@@ -21,6 +22,12 @@ verb, data = sys.argv[-1], base64.b64decode(sys.stdin.read())
 flipped = bytes(each ^ 0x5A for each in data)
 print(base64.b64encode(flipped).decode(), *sys.argv[1:-1] if verb == "wrap" else ())
 """
+_AWS: Final = """#!/bin/sh
+# `kms encrypt` turns base64 around, and `kms decrypt` back; both print what `--query` and `--output text` leave.
+case "$2" in encrypt) text="$6" ;; decrypt) text="$4" ;; esac
+printf '%s' "$text" | base64 --decode | rev | base64 --wrap 0
+"""
+"""What stands for the program of AWS in the guide's example."""
 
 
 def program(folder: Path, text: str, *options: str, seconds: float = 20) -> CommandKey:
@@ -69,6 +76,20 @@ async def test_a_program_may_name_its_key(tmp_path: Path) -> None:
     assert await WrappingKeys((*create_keys().keys, key)).unwrap(wrapped, "") == _KEY
     with pytest.raises(KeyMissingError, match=r"PARLEY_ENCRYPTION_COMMAND: .* the key command/version-7"):
         await create_keys().unwrap(wrapped, "")
+
+
+async def test_the_program_of_the_guide_wraps_and_unwraps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (script,) = [each for each in find_blocks("docs/guides/encryption.md") if each.text.startswith("#!")]
+    for name, text in {"aws": _AWS, "kms-wrap": script.text}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    key, data_key = CommandKey([str(tmp_path / "kms-wrap")], 20), b"A data key has 32 bytes of text."
+    wrapped = await key.wrap(data_key, "")
+    assert wrapped.data == data_key[::-1]
+    assert await key.unwrap(wrapped, "") == data_key
 
 
 @pytest.mark.parametrize(
