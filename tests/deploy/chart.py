@@ -1,5 +1,6 @@
-"""The chart, rendered by Helm's own code."""
+"""The chart, rendered by Helm's own code. `python -m tests.deploy.chart VALUES` prints what would be installed."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -112,3 +113,10 @@ def values_of(name: str) -> dict[str, Any]:
 @cache
 def example(name: str) -> Rendered:
     return render(values_of(name))
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(render(yaml.safe_load(Path(sys.argv[1]).read_text())).text)
+    except (OSError, yaml.YAMLError, helm_python.HelmError) as error:
+        sys.exit(f"{sys.argv[1]}: {error}")

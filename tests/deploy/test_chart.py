@@ -3,6 +3,8 @@
 import copy
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,17 @@ import pytest
 import yaml
 
 from parley.cli.app import parley
-from tests.deploy.chart import CHART, EXAMPLES, SETTINGS, Rendered, example, render, values_of
+from tests.deploy.chart import (
+    CHART,
+    EXAMPLES,
+    ROOT,
+    SETTINGS,
+    Rendered,
+    example,
+    example_file,
+    render,
+    values_of,
+)
 from tests.deploy.values_schema import SCHEMA, schema_text
 from tests.support.release import list_chart_files, pack
 
@@ -34,6 +46,19 @@ def test_an_example_renders_what_was_looked_at_last_time(name: str) -> None:
     kept = CHART / "examples" / name / "rendered.yaml"
     now = example(name).text
     assert kept.read_text() == now, "look at the difference, then: python -m tests.deploy.rendered_examples"
+
+
+def test_without_helm_a_file_of_values_is_rendered_and_a_wrong_one_refused_in_a_line(tmp_path: Path) -> None:
+    def show(file: Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "tests.deploy.chart", str(file)]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert show(example_file("minimal")).stdout == example("minimal").text
+    wrong = tmp_path / "values.yaml"
+    wrong.write_text("store: {}\n")
+    refused = show(wrong)
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1)
+    assert "store.existingSecret is empty" in refused.stderr
 
 
 def test_the_package_of_a_release_renders_what_the_chart_does(tmp_path: Path) -> None:

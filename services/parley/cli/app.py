@@ -398,7 +398,10 @@ def mcp(config: Path | None, server: str | None) -> None:
 @parley.command()
 @click.argument("service")
 def serve(service: str) -> None:
-    """Run one service in this process; its settings are PARLEY_ variables."""
+    """Run one service in this process: orchestrator, gateway, convergence, ratings, memory or edge.
+
+    Its settings are PARLEY_ variables; docs/guides/processes.md sets up all six.
+    """
     from parley.cli.commands.serve import serve_one
 
     serve_one(service)

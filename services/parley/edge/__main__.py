@@ -89,7 +89,7 @@ async def main() -> None:
             watch_peers({"PARLEY_ORCHESTRATOR": settings.orchestrator}, settings.orchestrator_channel()),
             run_edge(settings) as address,
         ):
-            _logger.info("listening", address=address, services=["edge"])
+            _logger.info("serving", address=address)
             await stop.wait()
     finally:
         stop_telemetry()
