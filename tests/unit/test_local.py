@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from parley.local import _log_file
+from parley.local import _log_file, rewrap
+from parley.runtime.errors import ConfigurationError
+from parley.storage.opening import open_store
+from tests.support.encryption import write_key
 
 
 def _fail_after_a_line() -> None:
@@ -17,3 +20,20 @@ def _fail_after_a_line() -> None:
 def test_a_log_on_a_full_disk_hides_no_other_error() -> None:
     with pytest.raises(ValueError, match="the other"):
         _fail_after_a_line()
+
+
+async def test_without_a_key_nothing_is_wrapped_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PARLEY_ENCRYPTION_KEYS", raising=False)
+    with pytest.raises(ConfigurationError, match="PARLEY_ENCRYPTION_KEYS: is not set"):
+        await rewrap()
+
+
+async def test_only_databases_that_are_there_are_wrapped_anew(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PARLEY_STORE", f"sqlite:///{tmp_path / 'data'}")
+    monkeypatch.setenv("PARLEY_ENCRYPTION_KEYS", str(write_key(tmp_path / "key")))
+    async with open_store(f"sqlite:///{tmp_path / 'data'}", "ratings"):
+        pass
+    assert await rewrap() == {"ratings": 0}
+    assert [each.name for each in (tmp_path / "data").glob("*.db")] == ["ratings.db"]

@@ -88,13 +88,14 @@ class DataKeys:
 
     async def find(self, ids: Iterable[bytes]) -> Mapping[bytes, DataKey]:
         """Return data keys by their ids, without those that were deleted."""
-        found = {each: kept for each in set(ids) if (kept := self._find_kept(each))}
-        if missing := [each.hex() for each in set(ids) - found.keys()]:
-            for start in range(0, len(missing), _PAGE):
-                part = tuple(missing[start : start + _PAGE])
-                documents = await self._documents.find(DATA_KEYS, {"id": OneOf(part)}, limit=len(part))
-                for key in await asyncio.gather(*map(self._unwrap, documents)):
-                    found[key.id] = key
+        wanted = set(ids)
+        found = {each: kept for each in wanted if (kept := self._find_kept(each))}
+        missing = [each.hex() for each in wanted - found.keys()]
+        for start in range(0, len(missing), _PAGE):
+            part = tuple(missing[start : start + _PAGE])
+            documents = await self._documents.find(DATA_KEYS, {"id": OneOf(part)}, limit=len(part))
+            for key in await asyncio.gather(*map(self._unwrap, documents)):
+                found[key.id] = key
         return found
 
     async def delete(self, scope: str) -> None:

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from parley.runtime.clock import Clock
 from parley.runtime.unreadable import report_unreadable
-from parley.storage.checks import check_changes, check_document
+from parley.storage.checks import check_document
 from parley.storage.encryption.data_keys import DataKeys
 from parley.storage.encryption.sealed import MARK, DataKey, is_sealed, read_key_id
 from parley.storage.json_text import to_json
@@ -111,7 +111,6 @@ class EncryptedDocuments:
 
     async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
         """See `Documents.insert`."""
-        check_document(collection, key, fields)
         await self._documents.insert(collection, key, await self._seal(collection, key, fields))
 
     async def find(
@@ -129,7 +128,6 @@ class EncryptedDocuments:
     ) -> bool:
         """See `Documents.update`."""
         _check_where(collection, where)
-        check_changes(collection, changes)
         return await self._documents.update(
             collection, key, await self._seal(collection, key, changes), where
         )
@@ -155,6 +153,7 @@ class EncryptedDocuments:
         private = [name for name in collection.private if fields.get(name)]
         if not private or not self._keys.is_on:
             return fields
+        check_document(collection, key, {name: fields[name] for name in private})
         data_key = await self._get_key(collection, key)
         sealed = {
             name: data_key.seal(to_json(fields[name]).encode(), _place(collection, key, name))
@@ -164,7 +163,8 @@ class EncryptedDocuments:
 
     async def _get_key(self, collection: Collection, key: str) -> DataKey:
         if collection.key_days is None:
-            return await self._keys.for_scope(_scope(collection, key))
+            # What is of a whole tenant is not deleted and begun anew.
+            return await self._keys.for_scope(_scope(collection, key), is_new=collection.key_parts > 1)
         prefix, today = f"/{collection.name}/", self._clock.now().date()
         if self._days.get(collection.name) != today.isoformat():
             kept_from = today - timedelta(days=collection.key_days)

@@ -77,7 +77,7 @@ class EncryptedLog:
                     f"{place}: its data key {id_.hex()} is gone; restore it from a backup"
                 )
             entries.append(keys[id_].open(each, place))
-            self._keys.note(log, id_)
+        self._keys.note(log, read_key_id(record.entries[-1]))
         return Record(record.first, record.append_id, tuple(entries))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import aclosing, closing, contextmanager
 from itertools import product
 from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Final
 
 import pytest
@@ -179,6 +180,23 @@ def test_any_changed_character_of_a_field_is_refused(
     finally:
         with change(folder) as connection:
             connection.execute("UPDATE documents_notes SET body = ?", (body,))
+
+
+@pytest.mark.parametrize("text", ["a", "ab", "abc"])
+async def test_bits_of_base64_that_mean_nothing_are_refused_too(tmp_path: Path, text: str) -> None:
+    keys = create_keys()
+    async with store_of(tmp_path, keys) as store:
+        await store.documents.prepare(NOTES)
+        await store.documents.insert(NOTES, f"{PLACE}/1", {"text": text})
+    with change(tmp_path) as connection:
+        (body,) = connection.execute("SELECT body FROM documents_notes").fetchone()
+        ((name, sealed),) = json.loads(body)["text"].items()
+        plain = sealed.rstrip("=")
+        digits = ascii_uppercase + ascii_lowercase + "0123456789+/"
+        last = digits[digits.index(plain[-1]) ^ 1]
+        changed = {"text": {name: plain[:-1] + last + sealed[len(plain) :]}}
+        connection.execute("UPDATE documents_notes SET body = ?", (json.dumps(changed),))
+    await _refuse_note(tmp_path, keys)
 
 
 async def _refuse_note(folder: Path, keys: WrappingKeys) -> None:
