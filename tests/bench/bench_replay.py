@@ -1,4 +1,4 @@
-"""A debate of 11,000 events that another owner takes over: from its claim until it asks the model for the answer."""
+"""A debate of 11,000 events that another owner takes over, from its claim until it asks the model for the answer; and its report."""
 
 import tempfile
 import time
@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from parley.orchestrator.api.folding import fold
+from parley.orchestrator.api.report import render_report
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.journal import log_name
 from parley.storage.ports import Record
@@ -45,6 +48,24 @@ async def run(quick: bool) -> None:
             ]
         ],
     )
+    print()
+    shown = [_show(events) for _ in range(3 if quick else 5)]
+    table(
+        ["of the same debate, seconds of CPU", "lowest-highest"],
+        [
+            ["its state, folded from its events", middle([folded for folded, _ in shown])],
+            ["its report, made of that", middle([drawn for _, drawn in shown])],
+        ],
+    )
+
+
+def _show(events: Sequence[Envelope]) -> tuple[float, float]:
+    """Return the seconds of CPU that the fold and the report take."""
+    began = time.process_time()
+    debate = fold(events)
+    folded = time.process_time()
+    render_report(debate, all_formats().find(debate.spec.format))
+    return folded - began, time.process_time() - folded
 
 
 async def _hold(rounds: int) -> Sequence[Envelope]:

@@ -9,6 +9,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>|#~&])")
@@ -33,13 +34,24 @@ _FENCE: Final = re.compile(r"^(?:(`{3,})[^`]*|(~{3,}).*)$")
 _FENCE_WITHIN: Final = re.compile(r"^[\s>*+\-\d.)]+(?:`{3}|~{3})")
 _MAX_BACKTICKS: Final = 100
 """Of a line that is looked at for pairs: each run of another length is looked for in all of the rest, which holds the loop."""
+_MAY_REACH_OUT: Final = re.compile(r"[<\[\]`~#\r]|^[\s>]*(?:=+|-+)[ \t]*$", re.MULTILINE)
+"""What a text without it holds is harmless, as most texts are: no tag, image, link, heading, fence, code, or line below a heading."""
+_MAX_NAME: Final = 40
+"""Characters of a short text, such as a name or a word of a table, which a page holds again and again."""
 _PAIRED_OTHERWISE: Final = frozenset("[|\\")
 """Characters of links, tables and escapes, next to which backticks may pair in other ways."""
 
 
 def inline(text: str) -> str:
     """Return text on one line in which nothing is markup."""
+    return _inline_name(text) if len(text) <= _MAX_NAME else _inline(text)
+
+
+def _inline(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+_inline_name = lru_cache(2048)(_inline)
 
 
 def quote(text: str) -> str:
@@ -103,6 +115,8 @@ def to_safe_page(text: str) -> str:
 
 def to_safe_markdown(text: str, *, keeps_headings: bool = False) -> str:
     """Return a text without the markup that would reach out of its place; blank lines around it are left out."""
+    if not _MAY_REACH_OUT.search(text):
+        return text.strip()
     lines = _LINE_END.split(text.strip())
     fenced = _find_fences(lines)
     prose = [line for line, is_fenced in zip(lines, fenced, strict=True) if not is_fenced]

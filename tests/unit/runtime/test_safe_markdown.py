@@ -1,5 +1,6 @@
 """What others wrote holds no heading and no HTML, wherever it is put; what is markup otherwise stays."""
 
+import re
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from parley.runtime import safe_markdown
 from parley.runtime.safe_markdown import list_item, quote, to_safe_markdown
 
 HOSTILE = st.lists(
@@ -182,3 +184,14 @@ def test_a_line_of_very_many_backticks_is_not_looked_at_for_code() -> None:
     """A text of runs of ever other lengths would take a second."""
     assert to_safe_markdown("`<b>` " * 50) == ("`<b>` " * 50).strip()
     assert to_safe_markdown("`<b>` " * 51) == (r"`\<b>` " * 51).strip()
+
+
+@given(HOSTILE)
+@example("a\n--\nb")
+@example("a\r==")
+@example("> a\n> ===")
+def test_a_text_without_marks_is_what_looking_at_each_of_its_lines_comes_to(text: str) -> None:
+    shown = to_safe_markdown(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(safe_markdown, "_MAY_REACH_OUT", re.compile(""))
+        assert to_safe_markdown(text) == shown

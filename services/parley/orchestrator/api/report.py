@@ -95,7 +95,7 @@ def _opening(page: ReportPage) -> Iterator[str]:
     """Yield what must be known before the answer: the state of a debate without one, else decision, confidence and dissent."""
     lines = [f"- {line}" for line in status_lines(page)]
     if page.debate.HasField("outcome"):
-        lines += map(list_item, verdict_lines(page.debate, page.debate_format))
+        lines += map(list_item, verdict_lines(page.debate, page.debate_format, page.issues))
     yield from ["\n".join(lines)] if lines else []
 
 

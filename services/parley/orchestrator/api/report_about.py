@@ -152,20 +152,25 @@ def _agents(page: ReportPage) -> Iterator[str]:
     head = ["Name", "Agent", "Role", "Answered by", "System prompt", "Summary prompt"]
     if debate.spec.HasField("clarifications"):
         head.append("Clarification prompt")
-    yield table(head, [_agent_cells(debate, each)[: len(head)] for each in agents])
+    models: dict[str, dict[str, None]] = {}
+    for made in debate.contributions:
+        models.setdefault(made.work.agent_id, {})[answering_model(made)] = None
+    yield table(
+        head, [_agent_cells(each, [*filter(None, models.get(each.id, ()))])[: len(head)] for each in agents]
+    )
     if debate.judge_reason:
         judge = page.names.of_judge(debate.spec.judge.agent.id)
         yield f"{inline(f'{judge[:1].upper()}{judge[1:]}')}: {inline(debate.judge_reason)}."
 
 
-def _agent_cells(debate: Debate, agent: Agent) -> tuple[str, ...]:
-    answered = (answering_model(made) for made in debate.contributions if made.work.agent_id == agent.id)
+def _agent_cells(agent: Agent, models: Sequence[str]) -> tuple[str, ...]:
+    """Return the cells of an agent for whom these models answered."""
     planned = ", ".join(agent.routes) or "the default routes"
     return (
         agent.name,
         agent.id,
         f"{agent.role} ({agent.own_role.source or 'its own'})" if agent.HasField("own_role") else agent.role,
-        ", ".join(dict.fromkeys(each for each in answered if each)) or f"no agent yet; asked of {planned}",
+        ", ".join(models) or f"no agent yet; asked of {planned}",
         *(
             prompt.source if prompt.text else "built-in"
             for prompt in (agent.system_prompt, agent.summary_prompt, agent.clarification_prompt)

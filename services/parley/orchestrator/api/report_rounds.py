@@ -23,12 +23,15 @@ def before_rounds(page: ReportPage) -> Iterator[str]:
 def rounds_section(page: ReportPage) -> Iterator[str]:
     """Yield the rounds that were begun, and what was contributed in each."""
     debate = page.debate
-    numbers = {made.work.round for made in debate.contributions} | set(debate.begun_rounds)
-    if numbers - {0}:
+    by_round: dict[int, list[Contribution]] = {number: [] for number in debate.begun_rounds}
+    for made in debate.contributions:
+        by_round.setdefault(made.work.round, []).append(made)
+    numbers = sorted(by_round.keys() - {0})
+    if numbers:
         yield "## Rounds"
-    for number in sorted(numbers - {0}):
+    for number in numbers:
         yield f"### Round {number}"
-        contributions = [made for made in debate.contributions if made.work.round == number]
+        contributions = by_round[number]
         if contributions:
             yield from folded(_count_words(page, contributions), _round(page, number, contributions))
         else:
@@ -73,11 +76,13 @@ def _outside(page: ReportPage, contributions: Iterable[Contribution]) -> Iterato
 
 def _round(page: ReportPage, number: int, contributions: Sequence[Contribution]) -> Iterator[str]:
     headings = _headings(page)
+    by_activity: dict[str, list[Contribution]] = {}
+    for made in contributions:
+        by_activity.setdefault(made.work.activity, []).append(made)
     for activity in _activities(contributions, headings):
         yield f"#### {headings.get(activity, inline(activity.capitalize()))}"
-        for made in contributions:
-            if made.work.activity == activity:
-                yield from contribution_blocks(page, made)
+        for made in by_activity[activity]:
+            yield from contribution_blocks(page, made)
     for finding in page.debate.trickster_findings:
         if finding.round == number:
             yield from trickster_blocks(finding, page.names)

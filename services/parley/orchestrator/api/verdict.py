@@ -15,7 +15,9 @@ _MAX_DISSENTS: Final = 5
 _MAX_ISSUE: Final = 200
 
 
-def verdict_lines(debate: Debate, debate_format: Format | None) -> list[str]:
+def verdict_lines(
+    debate: Debate, debate_format: Format | None, issues: IssueTable | None = None
+) -> list[str]:
     """Return what a completed debate decided, its confidence and its dissent, an item each (CommonMark).
 
     There are none if its format is not known here, or decides nothing.
@@ -30,7 +32,7 @@ def verdict_lines(debate: Debate, debate_format: Format | None) -> list[str]:
     return [
         f"**Decision:** {_to_sentences(decision)}",
         f"**Confidence:** {_describe_confidence(debate, verdict)}",
-        *(f"**Dissent:** {each}" for each in _describe_dissent(debate, verdict, names)),
+        *(f"**Dissent:** {each}" for each in _describe_dissent(debate, verdict, names, issues)),
     ]
 
 
@@ -65,12 +67,15 @@ def _describe_cap(debate: Debate) -> str:
     return f", and 40 at most while a must is not met{f' ({join_words(named)})' if named else ''}"
 
 
-def _describe_dissent(debate: Debate, verdict: Verdict, names: Names) -> Iterator[str]:
+def _describe_dissent(
+    debate: Debate, verdict: Verdict, names: Names, table: IssueTable | None
+) -> Iterator[str]:
     stated = [*verdict.dissent, *_list_other_positions(debate, verdict, names)]
     yield from (_to_sentences([to_line(each, _MAX_REASON)]) for each in stated[:_MAX_DISSENTS])
     if len(stated) > _MAX_DISSENTS:
         yield f"{len(stated) - _MAX_DISSENTS} more are below."
-    issues = _describe_issues(list(IssueTable(debate.contributions).list_open_serious()), names)
+    table = table or IssueTable(debate.contributions)
+    issues = _describe_issues(list(table.list_open_serious()), names)
     if not stated:
         yield _to_sentences([verdict.no_dissent, issues])
     elif issues:

@@ -1,5 +1,6 @@
 """All issues of a debate, each with a number that is unique in it, and what became of them."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -56,29 +57,30 @@ class IssueTable:
             )
             for number, (made, issue) in enumerate(raised, start=1)
         )
-        self._by_name: dict[tuple[str, int], list[TrackedIssue]] = {}
+        self._by_target: dict[tuple[str, int, str], list[TrackedIssue]] = {}
+        self._by_critique: dict[tuple[str, int, str], list[TrackedIssue]] = {}
         for each in self.issues:
-            self._by_name.setdefault((each.critic, each.issue.number), []).append(each)
+            self._by_target.setdefault((each.critic, each.issue.number, each.target), []).append(each)
+            self._by_critique.setdefault((each.critic, each.issue.number, each.key), []).append(each)
 
     def of(self, made: Contribution, critic: str, number: int) -> TrackedIssue | None:
         """Return the issue that a contribution means by a critic and a number; None if there is none.
 
         It is one of its own critique, or else the last one before it that was raised against its author's work.
         """
-        author, own = made.work.agent_id, made.work.target_agent_id and made.work.agent_id == critic
-        fitting = (
-            each
-            for each in reversed(self._by_name.get((critic, number), ()))
-            if (each.key == made.key if own else each.target == author and each.sequence < made.sequence)
-        )
-        return next(fitting, None)
+        author = made.work.agent_id
+        if made.work.target_agent_id and author == critic:
+            return next(reversed(self._by_critique.get((critic, number, made.key), ())), None)
+        raised = self._by_target.get((critic, number, author), ())
+        before = bisect_left(raised, made.sequence, key=lambda each: each.sequence)
+        return raised[before - 1] if before else None
 
     def find(self, round_number: int, critic: str, target: str, number: int) -> TrackedIssue | None:
         """Return the last issue that a critic raised against an agent's work in a round or before it; None if there is none."""
         fitting = (
             each
-            for each in reversed(self._by_name.get((critic, number), ()))
-            if each.target == target and each.round <= round_number
+            for each in reversed(self._by_target.get((critic, number, target), ()))
+            if each.round <= round_number
         )
         return next(fitting, None)
 
@@ -109,5 +111,5 @@ def _find_answer(critique: Contribution, issue: Issue, answers: _Answers) -> Iss
     """Return the first answer after a critique to its issue."""
     work = critique.work
     given = answers.get((work.target_agent_id, work.agent_id, issue.number), ())
-    later = (answer for sequence, answer in given if sequence > critique.sequence)
-    return next(later, None) or no_answer(work.agent_id, issue.number)
+    later = bisect_right(given, critique.sequence, key=lambda each: each[0])
+    return given[later][1] if later < len(given) else no_answer(work.agent_id, issue.number)

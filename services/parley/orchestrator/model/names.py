@@ -64,8 +64,9 @@ class Names:
     def put_in(self, text: str, name_issue: NameIssue | None = None) -> str:
         """Return a text of an agent with names in place of letters: `agent B` becomes its name, `B.2` its issue."""
         named = _replace_in_lines(_AGENTS, _MAY_NAME_AGENTS, self._name_agents, text)
-        for name in self._names.values():  # as in `agent B (Security Advocate)`
-            named = named.replace(f"{name} ({name})", name)
+        if " (" in named:
+            for name in self._names.values():  # as in `agent B (Security Advocate)`
+                named = named.replace(f"{name} ({name})", name)
         return _replace_in_lines(_ISSUE, _MAY_NAME_ISSUE, partial(self._name_issue, name_issue), named)
 
     def _name_agents(self, found: re.Match[str]) -> str:

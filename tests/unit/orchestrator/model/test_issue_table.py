@@ -10,6 +10,7 @@ from parley.v1.critique_pb2 import (
     IssueAnswer,
 )
 from parley.v1.debate_pb2 import Contribution, Reply, Work
+from tests.support.growth import check_growth
 
 
 def critique(sequence: int, number: int, *severities: int) -> Contribution:
@@ -65,3 +66,21 @@ def test_a_contribution_means_the_last_issue_before_it() -> None:
 def test_an_issue_is_found_by_its_round() -> None:
     found = [TABLE.find(number, "bo", "ada", 1) for number in (1, 2, 9)]
     assert [each.number if each else 0 for each in found] == [1, 3, 5]
+
+
+def _look_up_issues(rounds: int) -> None:
+    made = [
+        each
+        for number in range(1, rounds + 1)
+        for each in (
+            critique(2 * number, number, 9),
+            refinement(2 * number + 1, number, i1=ISSUE_STATUS_TAKEN_UP),
+        )
+    ]
+    table = IssueTable(made)
+    for refined in made[1::2]:
+        assert table.of(refined, "bo", 1) is not None
+
+
+def test_an_issue_of_a_long_debate_is_found_without_a_look_at_all_others() -> None:
+    check_growth(_look_up_issues, 6400)
