@@ -11,7 +11,7 @@ from typing import Final
 from parley.convergence.embedder import Embedder
 from parley.convergence.vectors import Vector
 
-_BATCH: Final = 8
+_BATCH: Final = 16
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class _PendingText:
 class Embeddings:
     """The vectors of texts.
 
-    A batch is what waits when a worker is free, up to eight texts. No text waits for a full batch, since a
+    A batch is what waits when a worker is free, up to sixteen texts. No text waits for a full batch, since a
     fuller one is hardly faster on a local model, and with an endpoint it fills while a request runs.
     """
 
@@ -91,7 +91,7 @@ class Embeddings:
         return wanted
 
     async def _take_batch(self) -> list[bytes]:
-        """Wait for texts and take up to eight, without those whose callers are all gone."""
+        """Wait for texts and take up to sixteen, without those whose callers are all gone."""
         batch: list[bytes] = []
         while not batch or (len(batch) < _BATCH and not self._queue.empty()):
             key = await self._queue.get()

@@ -1,5 +1,6 @@
 """The port of a model in this process, and one that is there while it is used."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from parley.convergence.held_model import HeldModel
@@ -18,6 +19,9 @@ class LocalModel(Protocol):
 
     def embed(self, text: str) -> Vector:
         """Embed one text on the calling thread."""
+
+    def embed_all(self, texts: Sequence[str]) -> list[Vector]:
+        """Embed texts on the calling thread, in their order."""
 
 
 class LateModel:
@@ -40,10 +44,14 @@ class LateModel:
             pass
 
     def embed(self, text: str) -> Vector:
-        """Embed one text on the calling thread. Raise ParleyError: UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`."""
+        """Embed one text, as `embed_all`."""
+        return self.embed_all([text])[0]
+
+    def embed_all(self, texts: Sequence[str]) -> list[Vector]:
+        """Embed texts on the calling thread. Raise ParleyError: UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`."""
         try:
             with self.held.use() as model:
-                return model.embed(text)
+                return model.embed_all(texts)
         except ConfigurationError as error:
             raise unavailable("EMBEDDINGS_UNAVAILABLE", str(error), retry_after=60.0) from error
 

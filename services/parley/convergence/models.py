@@ -1,5 +1,6 @@
 """The two embedding models of this process."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
@@ -18,19 +19,22 @@ from parley.convergence.model_files import (
     verified_file,
 )
 from parley.convergence.session import onnx_session
-from parley.convergence.vectors import Vector, mean_direction, unit, windows
+from parley.convergence.vectors import Vector, group_by_length, mean_direction, unit, windows
 
 
 class MiniLm:
     """all-MiniLM-L6-v2 as int8 ONNX: 384 dimensions, trained on sentences and short paragraphs.
 
-    A text is read alone, without padding, so that its vector does not depend on other texts. A text longer
-    than 254 tokens is cut into windows of 254 that overlap by 32.
+    Texts of as many tokens are read together: most of the time of a short one is that in which the weights are read. None is
+    padded, so that its vector does not depend on other texts. A text longer than 254 tokens is cut into windows of 254 that overlap
+    by 32.
     """
 
     name: Final = MODEL_NAMES["minilm"]
     _WINDOW: Final = 254
     _OVERLAP: Final = 32
+    _AT_ONCE: Final = 256
+    """Tokens of a run; more together are slower than apart."""
 
     def __init__(self) -> None:
         """Load the model; raise ConfigurationError if its files are missing or not the expected ones."""
@@ -41,22 +45,37 @@ class MiniLm:
         self._session = onnx_session(str(verified_file(*MINILM_WEIGHTS)))
 
     def embed(self, text: str) -> Vector:
-        """Embed one text on the calling thread, without the interpreter's lock for most of it."""
-        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return mean_direction(
-            [
-                self._window(tokens[start:end])
-                for start, end in windows(len(tokens), self._WINDOW, self._OVERLAP)
-            ]
-        )
+        """Embed one text, as `embed_all`."""
+        return self.embed_all([text])[0]
 
-    def _window(self, tokens: list[int]) -> Vector:
-        ids = np.array([[self._first, *tokens, self._last]], dtype=np.int64)
+    def embed_all(self, texts: Sequence[str]) -> list[Vector]:
+        """Embed texts on the calling thread, without the interpreter's lock for most of it."""
+        cut = [self._cut(text) for text in texts]
+        vectors = iter(self._run_all([window for each in cut for window in each]))
+        return [mean_direction([next(vectors) for _ in each]) for each in cut]
+
+    def _cut(self, text: str) -> list[list[int]]:
+        """Return the tokens of each window of a text."""
+        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return [
+            [self._first, *tokens[start:end], self._last]
+            for start, end in windows(len(tokens), self._WINDOW, self._OVERLAP)
+        ]
+
+    def _run_all(self, cut: Sequence[list[int]]) -> list[Vector]:
+        vectors: dict[int, Vector] = {}
+        for places in group_by_length([len(each) for each in cut], self._AT_ONCE):
+            vectors |= zip(places, self._run([cut[place] for place in places]), strict=True)
+        return [vectors[place] for place in range(len(cut))]
+
+    def _run(self, cut: Sequence[list[int]]) -> list[Vector]:
+        """Return the vectors of windows of one length."""
+        ids = np.array(cut, dtype=np.int64)
         (states,) = self._session.run(
             None,
             {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)},
         )
-        return unit(np.asarray(states, dtype=np.float32)[0].mean(axis=0))
+        return [unit(each.mean(axis=0)) for each in np.asarray(states, dtype=np.float32)]
 
 
 class StaticWords:
@@ -77,6 +96,10 @@ class StaticWords:
         tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
         known = [token for token in tokens if token < len(self._table)]
         return unit(self._table[known].mean(axis=0)) if known else np.zeros(self._table.shape[1], np.float32)
+
+    def embed_all(self, texts: Sequence[str]) -> list[Vector]:
+        """Embed texts one after the other on the calling thread."""
+        return [self.embed(text) for text in texts]
 
 
 @cache

@@ -41,6 +41,18 @@ def mean_direction(vectors: Sequence[Vector]) -> Vector:
     return vectors[0] if len(vectors) == 1 else unit(np.mean(np.stack(vectors), axis=0))
 
 
+def group_by_length(lengths: Sequence[int], most: int) -> list[list[int]]:
+    """Return the places of equal lengths together, in groups whose lengths add up to `most` at most, or of one place."""
+    by_length: dict[int, list[int]] = {}
+    for place, length in enumerate(lengths):
+        by_length.setdefault(length, []).append(place)
+    groups: list[list[int]] = []
+    for length, places in by_length.items():
+        size = max(most // max(length, 1), 1)
+        groups += [places[start : start + size] for start in range(0, len(places), size)]
+    return groups
+
+
 def windows(length: int, size: int, overlap: int, maximum: int = MAX_WINDOWS) -> list[tuple[int, int]]:
     """Cut `length` units into windows of `size` that overlap by `overlap`, each a start and an end.
 

@@ -1,7 +1,7 @@
 """The convergence service over real gRPC, with its real models."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -336,8 +336,8 @@ async def test_models_are_loaded_when_they_are_first_used_and_again_after_they_w
     class Words:
         name = "words"
 
-        def embed(self, text: str) -> Vector:
-            return np.array([float(len(text)), 0.0], np.float32)
+        def embed_all(self, texts: Sequence[str]) -> list[Vector]:
+            return [np.array([float(len(each)), 0.0], np.float32) for each in texts]
 
     @cache
     def load(name: str) -> Words:

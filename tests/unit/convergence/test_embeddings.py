@@ -27,7 +27,7 @@ class HeldEmbedder(HashEmbedder):
         return vectors
 
 
-async def test_texts_that_wait_together_share_batches_of_at_most_eight() -> None:
+async def test_texts_that_wait_together_share_batches_of_at_most_sixteen() -> None:
     embedder = HeldEmbedder()
     async with open_embeddings(embedder) as shared, asyncio.timeout(30):
         first = asyncio.create_task(shared.vector("first"))
@@ -36,7 +36,7 @@ async def test_texts_that_wait_together_share_batches_of_at_most_eight() -> None
         await asyncio.sleep(0)
         embedder.let_go.set()
         await asyncio.gather(first, *rest)
-    assert [len(batch) for batch in embedder.batches] == [1, 8, 8, 4]
+    assert [len(batch) for batch in embedder.batches] == [1, 16, 4]
 
 
 async def test_a_text_that_is_asked_for_twice_at_once_is_embedded_once() -> None:

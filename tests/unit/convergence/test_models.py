@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from parley.convergence.embedder import LocalEmbedder
 from parley.convergence.embeddings import open_embeddings
 from parley.convergence.local_model import LocalModel
 from parley.convergence.models import MiniLm, StaticWords
-from parley.convergence.vectors import MAX_WINDOWS, Vector, unit, windows
-from parley.runtime.errors import ConfigurationError
+from parley.convergence.vectors import MAX_WINDOWS, Vector, group_by_length, unit, windows
+from parley.runtime.errors import ConfigurationError, ParleyError
 
 LONG = " ".join(
     f"Sentence {number} speaks of the order pipeline and its many parts." for number in range(180)
@@ -49,6 +50,68 @@ async def test_a_text_has_the_same_vector_whatever_it_is_embedded_with(model: Lo
             assert np.array_equal(vector, alone[TEXTS.index(text)])
 
 
+def test_texts_of_as_many_tokens_are_read_together_each_with_the_vector_it_has_alone(
+    minilm: MiniLm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [
+        "Use Kafka.",
+        "Keep it.",
+        "Use a queue for orders.",
+        "Buy it.",
+        LONG[:2_000],
+        "Keep a list of orders.",
+    ]
+    alone = [minilm.embed(text) for text in texts]
+    runs: list[list[int]] = []
+    run = minilm._run
+
+    def count(cut: Sequence[list[int]]) -> list[Vector]:
+        runs.append([len(each) for each in cut])
+        return run(cut)
+
+    monkeypatch.setattr(minilm, "_run", count)
+    together = minilm.embed_all(texts)
+    assert all(np.array_equal(one, other) for one, other in zip(together, alone, strict=True))
+    assert all(len(set(lengths)) == 1 for lengths in runs), "nothing is padded"
+    assert len(runs) < len(texts)
+
+
+async def test_a_stop_waits_for_the_present_part_of_a_batch_alone() -> None:
+    parts: list[list[str]] = []
+
+    class Stopping:
+        name = "stopping"
+
+        def embed(self, text: str) -> Vector:
+            return self.embed_all([text])[0]
+
+        def embed_all(self, texts: Sequence[str]) -> list[Vector]:
+            parts.append(list(texts))
+            if len(parts) == 2:
+                embedder._closed.set()
+            return [np.zeros(1, np.float32) for _ in texts]
+
+    embedder = LocalEmbedder(Stopping())
+    short, long = ["a", "b"], ["x" * 5_000, "y" * 5_000]
+    with pytest.raises(ParleyError, match="stopping"):
+        await embedder.embed([*short, *long])
+    await embedder.close()
+    assert parts == [short, long[:1]]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "groups"),
+    [
+        ([], []),
+        ([3, 5, 3, 3], [[0, 2, 3], [1]]),
+        ([5, 5, 5], [[0, 1], [2]]),
+        ([40, 40], [[0], [1]]),
+    ],
+)
+def test_equal_lengths_are_grouped_up_to_a_sum(lengths: list[int], groups: list[list[int]]) -> None:
+    assert group_by_length(lengths, 10) == groups
+
+
 def test_vectors_have_length_one(model: LocalModel) -> None:
     for text in TEXTS:
         assert float(np.linalg.norm(embed(model, text))) == pytest.approx(1.0, abs=1e-5)
@@ -57,7 +120,10 @@ def test_vectors_have_length_one(model: LocalModel) -> None:
 def test_a_text_of_ten_thousand_characters_is_the_mean_of_its_windows(minilm: MiniLm) -> None:
     assert len(LONG) > 10_000
     tokens = minilm._tokenizer.encode(LONG, add_special_tokens=False).ids
-    parts = [minilm._window(tokens[start:end]) for start, end in windows(len(tokens), 254, 32)]
+    parts = [
+        minilm._run([[minilm._first, *tokens[start:end], minilm._last]])[0]
+        for start, end in windows(len(tokens), 254, 32)
+    ]
     assert len(parts) > 5
     assert embed(minilm, LONG) @ unit(np.mean(np.stack(parts), axis=0)) == pytest.approx(1.0, abs=1e-6)
 
