@@ -15,6 +15,7 @@ from parley.gateway.calls.store import call_key
 from parley.gateway.calls.stream import CallFailed, RunningCall
 from parley.gateway.plan import Roster
 from parley.gateway.prompt.document_cache import DocumentCache
+from parley.gateway.prompt.structured_answers import is_known_shape
 from parley.gateway.requests import check_cancel, check_generate, check_route_names
 from parley.gateway.routing.call import Call
 from parley.gateway.routing.fallback import Fallback
@@ -171,10 +172,16 @@ def _digest(request: gateway_pb2.GenerateRequest) -> str:
 
 
 async def _check(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -> tuple[Call, str]:
-    """Return the checked call and the digest of its request; a large request is checked in a thread."""
-    if request_bytes() <= _SMALL_BYTES and len(request.schema.json_schema) <= _SMALL_SCHEMA:
+    """Return the checked call and the digest of its request; a large request or a new schema is checked in a thread."""
+    if request_bytes() <= _SMALL_BYTES and _is_quickly_checked(request.schema):
         return _check_now(request, documents)
     return await in_thread_per_tenant(partial(_check_now, request, documents))
+
+
+def _is_quickly_checked(schema: gateway_pb2.AnswerSchema) -> bool:
+    return len(schema.json_schema) <= _SMALL_SCHEMA or is_known_shape(
+        schema.name, schema.json_schema, accepts_prose=schema.accepts_prose
+    )
 
 
 def _check_now(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -> tuple[Call, str]:

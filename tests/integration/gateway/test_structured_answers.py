@@ -1,11 +1,14 @@
 """Answers that are to satisfy a schema, on their way through the gateway."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 
+from parley.runtime.large_texts import in_thread_per_tenant
 from tests.integration.gateway.harness import (
     failure_of,
     one_server,
@@ -34,6 +37,28 @@ async def test_a_structured_answer_streams_and_satisfies_its_schema(responses: b
     assert heard.text() == heard.answer.text
     assert set(json.loads(heard.answer.text)) == {"stand", "confidence"}
     assert heard.answer.repeats == 0
+
+
+async def test_a_schema_is_checked_in_a_thread_once_and_each_other_one_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    in_thread: list[str] = []
+
+    async def count(work: Callable[[], Any]) -> Any:
+        in_thread.append("")
+        return await in_thread_per_tenant(work)
+
+    monkeypatch.setattr("parley.gateway.servicer.in_thread_per_tenant", count)
+    asked = structured()
+    schema = json.loads(asked.schema.json_schema)
+    counts = []
+    async with ModelServer() as server, one_server(server) as gateway:
+        for description in ("one", "one", "other"):
+            schema["description"] = f"{description} " * 100
+            asked.schema.json_schema = json.dumps(schema)
+            await gateway.ask(asked)
+            counts.append(len(in_thread))
+    assert counts == [1, 1, 2]
 
 
 @pytest.mark.parametrize("responses", [True, False])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from functools import partial as partial_call
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import jsonschema
 from jsonschema.protocols import Validator
@@ -44,7 +45,7 @@ class InvalidAnswer(Exception):  # noqa: N818 (said of the answer)
         self.properties = properties
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class AnswerShape:
     """A checked schema.
 
@@ -179,7 +180,18 @@ def parse_shape(name: str, text: str, *, accepts_prose: bool = False) -> AnswerS
         raise ValueError(f"json_schema: {one_line(error.message)}") from None
     except ValueError as error:
         raise ValueError(f"json_schema: {error}") from None
-    return AnswerShape(name, schema, text, _allows_strict(schema), accepts_prose, validator)
+    shape = AnswerShape(name, schema, text, _allows_strict(schema), accepts_prose, validator)
+    _known_shapes[name, text, accepts_prose] = shape
+    return shape
+
+
+_known_shapes: Final[WeakValueDictionary[tuple[str, str, bool], AnswerShape]] = WeakValueDictionary()
+"""Those that `parse_shape` has kept."""
+
+
+def is_known_shape(name: str, text: str, *, accepts_prose: bool) -> bool:
+    """Return whether `parse_shape` returns a shape at once, as it was asked for it before."""
+    return (name, text, accepts_prose) in _known_shapes
 
 
 def schema_instruction(shape: AnswerShape) -> str:
