@@ -9,7 +9,17 @@ from typing import Any, Final
 from parley.orchestrator.delivery.message import Receiver
 from parley.orchestrator.model.times import time_text
 from parley.runtime.unreadable import find_readable, read_or_raise
-from parley.storage.ports import Above, Collection, Document, Documents, Fields, Index, Order, Where
+from parley.storage.ports import (
+    Above,
+    Collection,
+    Document,
+    Documents,
+    Fields,
+    Index,
+    Order,
+    StoreDamagedError,
+    Where,
+)
 from parley.v1.hook_pb2 import Hook
 
 HOOKS: Final = Collection(
@@ -97,15 +107,20 @@ class HookStore:
 
     async def get(self, tenant: str, hook_id: str) -> StoredHook | None:
         """Return a hook of a tenant, or None. Raise UnreadableError if it cannot be read."""
-        found = await self._documents.get(HOOKS, hook_id)
-        if found is None or found.fields.get("tenant") != tenant:
-            return None
-        return read_or_raise(found, _hook, _KIND, _key)
+        found = await self._find(tenant, hook_id)
+        return read_or_raise(found, _hook, _KIND, _key) if found else None
 
     async def has(self, tenant: str, hook_id: str) -> bool:
         """Return whether a tenant has a hook with this id, also one that cannot be read."""
-        found = await self._documents.get(HOOKS, hook_id)
-        return found is not None and found.fields.get("tenant") == tenant
+        return await self._find(tenant, hook_id) is not None
+
+    async def _find(self, tenant: str, hook_id: str) -> Document | None:
+        try:
+            found = await self._documents.get(HOOKS, hook_id)
+        except StoreDamagedError:  # it cannot be decrypted; a list has it all the same, as it is stored
+            all_ = await self._documents.find(HOOKS, {"tenant": tenant}, limit=_PAGE_SIZE)
+            found = next((each for each in all_ if each.key == hook_id), None)
+        return found if found is not None and found.fields.get("tenant") == tenant else None
 
     async def list_page(self, tenant: str, after: str = "", limit: int = _PAGE_SIZE) -> Sequence[StoredHook]:
         """Return up to `limit` hooks of a tenant, oldest first, created after `after` (as `StoredHook.created`)."""

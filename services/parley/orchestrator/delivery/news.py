@@ -19,7 +19,7 @@ from parley.orchestrator.model.times import time_of, timestamp
 from parley.runtime.errors import ParleyError
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.unreadable import UnreadableError
-from parley.storage.ports import Log
+from parley.storage.ports import Log, StoreDamagedError
 from parley.v1.effect_pb2 import DECISION_RELATION_REVERSES, RelatedDecision
 from parley.v1.event_pb2 import CheckpointOpened, Concluded, DebateCreated, DebateFailed, LimitReached
 from parley.v1.hook_pb2 import (
@@ -99,7 +99,7 @@ class NewsWriter:
         """
         try:
             return await self._write(delivery)
-        except (CorruptEventError, ParleyError, UnreadableError) as error:
+        except (CorruptEventError, ParleyError, UnreadableError, StoreDamagedError) as error:
             if isinstance(error, ParleyError) and error.code is grpc.StatusCode.NOT_FOUND:
                 return None
             raise DeliveryError(f"the debate cannot be read: {error}") from error

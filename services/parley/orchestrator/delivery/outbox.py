@@ -26,7 +26,7 @@ from parley.runtime.clock import Clock, wait_or_timeout
 from parley.runtime.labels import label_scope
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.logs import get_logger
-from parley.storage.ports import Log, Record, StorageError
+from parley.storage.ports import Log, Record, StorageError, StoreDamagedError
 from parley.v1.event_pb2 import DebateCreated
 from parley.v1.hook_pb2 import HookEvent
 
@@ -140,7 +140,7 @@ class Outbox:
                 told, found = await self._find_news(record)
                 if found:
                     await self._create(record, found)
-            except CorruptEventError as corrupt:
+            except (CorruptEventError, StoreDamagedError) as corrupt:
                 _logger.error("hooks cannot be told of a debate", error=str(corrupt))  # noqa: TRY400 - the message is enough
                 told, found = record.told, []
             if found:
