@@ -48,8 +48,6 @@ __all__ = [
     "running_address",
 ]
 
-_STORING: Final = ("orchestrator", "gateway", "ratings", "memory")
-"""The services that have a database."""
 _LOCK_SECONDS: Final = 15.0
 _POLL_SECONDS: Final = 0.05
 _LOG: Final = "parley.log"
@@ -193,16 +191,14 @@ async def rewrap() -> Mapping[str, int]:
     Return how many another key wrapped, by service. Raise ConfigurationError if there is no such key, or the store cannot be used.
     """
     from parley.storage.opening import refuse_unusable_store, rewrap_data_keys
-    from parley.storage.settings import StoreSettings
+    from parley.storage.rewrap import STORING, read_keys
 
-    store, wrapping = default_store(), StoreSettings.load().wrapping_keys()
-    if not wrapping:
-        raise ConfigurationError("PARLEY_ENCRYPTION_KEYS: is not set, so there is no key to wrap by")
+    store, wrapping = default_store(), read_keys()
     folder = _folder(store)
     with refuse_unusable_store():
         return {
             service: await rewrap_data_keys(store, service, wrapping)
-            for service in _STORING
+            for service in STORING
             if folder is None or (folder / f"{service}.db").exists()
         }
 
