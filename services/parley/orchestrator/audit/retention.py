@@ -7,7 +7,7 @@ from parley.orchestrator.audit.parts import AuditLogs, LogHead
 from parley.orchestrator.log.events import CorruptEventError
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
-from parley.storage.ports import StorageError
+from parley.storage.ports import StorageError, StoreDamagedError
 
 _CHECK_SECONDS: Final = 3600.0
 
@@ -36,5 +36,5 @@ async def _remove_before(logs: AuditLogs, head: LogHead, before: datetime, now: 
     """Remove the old parts of one log. One that is damaged keeps them, and keeps nobody else's."""
     try:
         await logs.remove_before(head, before, now)
-    except CorruptEventError as corrupt:
+    except (CorruptEventError, StoreDamagedError) as corrupt:
         _logger.error("an audit log keeps its old entries", tenant=head.tenant, error=str(corrupt))  # noqa: TRY400 - the message is enough

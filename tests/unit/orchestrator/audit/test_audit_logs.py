@@ -19,7 +19,7 @@ from parley.receipts.chain import follows
 from parley.runtime.clock import Clock
 from parley.runtime.tasks import background_task
 from parley.storage.opening import Store, open_store
-from parley.storage.ports import Record, StoreUnavailableError
+from parley.storage.ports import Record, StoreDamagedError, StoreUnavailableError
 from parley.v1.audit_pb2 import (
     AUDIT_ACT_CREATE_DEBATE,
     AUDIT_ACT_DELETE_DEBATE,
@@ -388,7 +388,19 @@ class DamagedLog(PassingLog):
         return [Record(each.first, each.append_id, (b"\xff",) * len(each.entries)) for each in found]
 
 
-async def test_a_log_that_is_damaged_keeps_nobody_elses_old_entries(store: Store, clock: ManualClock) -> None:
+class UndecryptableLog(PassingLog):
+    """A log in which what one tenant stored cannot be decrypted."""
+
+    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+        if log.startswith("acme/"):
+            raise StoreDamagedError("its data key is gone")
+        return await super().read(log, after, limit)
+
+
+@pytest.mark.parametrize("damage", [DamagedLog, UndecryptableLog])
+async def test_a_log_that_is_damaged_keeps_nobody_elses_old_entries(
+    store: Store, clock: ManualClock, damage: type[PassingLog]
+) -> None:
     logs = AuditLogs(store.log, store.documents)
     async with writing(logs, clock) as audit:
         for tenant in ("acme", "beta"):
@@ -397,7 +409,7 @@ async def test_a_log_that_is_damaged_keeps_nobody_elses_old_entries(store: Store
                 clock.advance(86_400)
             await audit.write(entry(tenant=tenant))
     clock.advance(10 * 86_400)
-    damaged = AuditLogs(DamagedLog(store.log), store.documents)
+    damaged = AuditLogs(damage(store.log), store.documents)
     async with background_task("removing old acts", remove_old_parts(damaged, clock, 5)):
         await clock.sleeping()
     assert await logs.read_part("acme", 1)
