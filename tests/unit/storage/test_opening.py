@@ -1,10 +1,12 @@
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
+from parley.runtime.errors import ConfigurationError
 from parley.storage.data_folder import sqlite_folder
-from parley.storage.opening import open_store
-from parley.storage.ports import Record
+from parley.storage.opening import lock_store, open_store
+from parley.storage.ports import Record, StoreUnavailableError
 
 
 @pytest.mark.parametrize(
@@ -58,3 +60,26 @@ async def test_each_service_has_a_file_of_its_own(tmp_path: Path) -> None:
         await one.log.append("x", Record(1, "a", (b"entry",)))
         assert await two.log.read("x") == []
         assert {path.name for path in (tmp_path / "data").glob("*.db")} == {"one.db", "two.db"}
+
+
+async def test_a_server_that_is_away_and_an_option_that_is_unknown_are_each_a_line() -> None:
+    url = "mongodb://127.0.0.1:1/?nonsense=1&timeoutMS=300"
+    with capture_logs() as lines, pytest.raises(StoreUnavailableError) as raised:
+        async with open_store(url, "some"):
+            pass
+    assert str(raised.value).startswith("MongoDB does not answer: 127.0.0.1:1: ")
+    assert "configured timeouts" not in str(raised.value)
+    (warned,) = lines
+    assert "nonsense" in warned["reason"]
+    assert "\n" not in warned["reason"]
+
+
+def test_a_service_does_not_take_an_empty_url_for_a_folder_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PARLEY_STORE", "")
+    with (
+        pytest.raises(ConfigurationError, match="PARLEY_STORE: is empty; name a store"),
+        lock_store(f"sqlite:///{tmp_path}", "ratings"),
+    ):
+        pass

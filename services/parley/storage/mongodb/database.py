@@ -6,6 +6,8 @@ defaults can weaken this.
 """
 
 import asyncio
+import re
+import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
@@ -29,6 +31,7 @@ from pymongo.errors import (
 from pymongo.monitoring import CommandListener
 from pymongo.read_concern import ReadConcern
 
+from parley.runtime.logs import get_logger
 from parley.storage.ports import StorageError, StoreUnavailableError
 
 Database = AsyncDatabase[dict[str, Any]]
@@ -38,6 +41,9 @@ _MIGRATIONS_COLLECTION = "_migrations"
 _DEFAULTS = {"timeoutMS": 10_000, "appname": "parley"}  # no operation takes longer, unless the URL says so
 _ACCESS_CODES = (13, 18)  # Unauthorized, AuthenticationFailed
 _DUPLICATE_KEY_CODE = 11000
+_TIMEOUTS = re.compile(r" \(configured timeouts: [^)]*\)")
+
+_logger = get_logger(__name__)
 
 
 @asynccontextmanager
@@ -55,7 +61,10 @@ async def open_mongodb(
         given = {name.lower() for name, _ in parse_qsl(urlsplit(url).query)}
         prefix = urlsplit(url).path.strip("/") or "parley"
         options: Any = {name: value for name, value in _DEFAULTS.items() if name.lower() not in given}
-        client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(url, event_listeners=listeners, **options)
+        with _log_warnings():
+            client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(
+                url, event_listeners=listeners, **options
+            )
     except (InvalidURI, ConfigurationError, ValueError) as error:
         raise ValueError(f"PARLEY_STORE is not a usable MongoDB URL: {_first_line(error)}") from error
     async with client:
@@ -68,6 +77,17 @@ async def open_mongodb(
         with map_errors():
             await _migrate(opened)
         yield opened
+
+
+@contextmanager
+def _log_warnings() -> Iterator[None]:
+    """Log what the driver warns of, such as an option of the URL that it does not know, as a line like others."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield
+    for each in found:
+        said = str(each.message).partition(" Refer to docstring")[0]
+        _logger.warning("the MongoDB driver warns of PARLEY_STORE", reason=said)
 
 
 async def insert_once(collection: AsyncCollection[dict[str, Any]], document: Mapping[str, Any]) -> None:
@@ -129,8 +149,9 @@ def _is_temporary(error: PyMongoError) -> bool:
 
 
 def _first_line(error: Exception) -> str:
-    """Return the first line of the error, without the driver's description of every server."""
-    return str(error).partition("\n")[0].partition(", full error:")[0].partition(", Timeout:")[0]
+    """Return the first line of the error, without the driver's timeouts and its description of every server."""
+    line = str(error).partition("\n")[0].partition(", full error:")[0].partition(", Timeout:")[0]
+    return _TIMEOUTS.sub("", line)
 
 
 async def _index_log(database: Database) -> None:
