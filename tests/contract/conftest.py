@@ -97,12 +97,17 @@ _STORES: Final = [
     f"{_ENCRYPTED}sqlite",
     f"{_ENCRYPTED}mongodb in memory",
 ]
-rarely_on_a_replica_set = pytest.mark.parametrize(
-    "store_url",
-    [pytest.param(name, marks=[pytest.mark.long] if name == "replica set" else []) for name in _STORES],
-    indirect=True,
-)
+
+
+def _rarely_on(*rare: str) -> pytest.MarkDecorator:
+    params = [pytest.param(name, marks=[pytest.mark.long] if name in rare else []) for name in _STORES]
+    return pytest.mark.parametrize("store_url", params, indirect=True)
+
+
+rarely_on_a_replica_set = _rarely_on("replica set")
 """A test that takes long and asks nothing of a server that others do not ask: `make long` runs it on a replica set."""
+rarely_on_a_server = _rarely_on(*_SERVERS)
+"""So does it here, and the test is about what is above the store: a store in memory shows it in a tenth of the time."""
 
 
 @pytest.fixture(params=_STORES)

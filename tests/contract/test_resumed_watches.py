@@ -9,7 +9,7 @@ from parley.orchestrator.watch.feed import Feeds
 from parley.storage.opening import Store
 from parley.storage.ports import Log, Record
 from parley.v1.event_pb2 import Closed, Concluded
-from tests.contract.conftest import rarely_on_a_replica_set
+from tests.contract.conftest import rarely_on_a_server
 from tests.support.passing_log import PassingLog
 from tests.unit.orchestrator.made_logs import CREATED, DEBATE, log
 
@@ -31,7 +31,7 @@ async def watch_to_the_end(feeds: Feeds) -> int:
         return feed.last
 
 
-@rarely_on_a_replica_set
+@rarely_on_a_server
 async def test_five_hundred_watches_of_a_closed_debate_end(store: Store) -> None:
     await store.log.append(log_name(TENANT, DEBATE), closed_debate())
     feeds = Feeds(store.log)
