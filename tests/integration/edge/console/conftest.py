@@ -1,8 +1,9 @@
 """One browser before an edge for each test. A browser takes a second of the processor to start, and ends with its loop: all is on one loop."""
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
@@ -13,12 +14,14 @@ from tests.support.browser import launch_browser, open_page
 from tests.support.orchestration import Orchestrator, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
 
+_FOLDER: Final = f"{Path(__file__).parent}{os.sep}"
+
 on_one_loop = pytest_asyncio.fixture(loop_scope="session")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for each in items:
-        if Path(__file__).parent in each.path.parents:
+        if str(each.path).startswith(_FOLDER):
             each.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
