@@ -140,11 +140,19 @@ def _wrap(method: str, handler: _Method, reader: RequestReader, door: _Door) -> 
 
     if handler.response_streaming:
         return grpc.stream_stream_rpc_method_handler(
-            _wrap_stream(method, handle, read, door), response_serializer=handler.response_serializer
+            _wrap_stream(method, handle, read, door),
+            response_serializer=_pass_bytes(handler.response_serializer),
         )
     return grpc.stream_unary_rpc_method_handler(
         _wrap_unary(method, handle, read, door), response_serializer=handler.response_serializer
     )
+
+
+def _pass_bytes(serialize: Callable[[Any], bytes] | None) -> Callable[[Any], bytes] | None:
+    """Return a serializer that passes on what is serialized already: a handler may send one message to many callers."""
+    if serialize is None:
+        return None
+    return lambda message: message if isinstance(message, bytes) else serialize(message)
 
 
 def _wrap_unary(method: str, handle: _Handler, read: _Read, door: _Door) -> _Handler:

@@ -13,7 +13,7 @@ import grpc
 from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.api.agents import AgentServicer
 from parley.orchestrator.api.audit import AuditServicer
-from parley.orchestrator.api.conversion import summary_to_proto, watch_response, with_answer, without_texts
+from parley.orchestrator.api.conversion import summary_to_proto, with_answer, without_texts
 from parley.orchestrator.api.feedback_servicer import FeedbackServicer
 from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.hooks import HookServicer
@@ -39,6 +39,7 @@ from parley.orchestrator.api.receipts import ReceiptKeys
 from parley.orchestrator.api.requests import check_id, digest_content, most_found_characters, resolve_request
 from parley.orchestrator.api.route_warnings import budget_warnings, context_warnings
 from parley.orchestrator.api.store_trouble import map_store_errors
+from parley.orchestrator.api.watch_messages import WatchMessages
 from parley.orchestrator.audit.parts import AuditLogs
 from parley.orchestrator.delivery.channels.channels import Channels
 from parley.orchestrator.delivery.tenant_hooks import TenantHooks
@@ -140,7 +141,7 @@ class OrchestratorServicer(
     web: "WebSources | None" = None
     sending: ByteBudget = field(default_factory=lambda: ByteBudget(_SENDING_BYTES))
     # Watchers of one debate come to an event at about the same time; its message is created once for all.
-    _latest: tuple[Envelope, orchestrator_pb2.WatchDebateResponse, int] | None = None
+    _messages: WatchMessages = field(default_factory=WatchMessages)
 
     async def CreateDebate(  # noqa: N802
         self,
@@ -249,7 +250,7 @@ class OrchestratorServicer(
                 async for each in found:
                     if isinstance(each, Envelope):
                         after = each.sequence
-                    await self._write(context, *self._encode(each, after), after)
+                    await self._write(context, self._messages.write(each, after), after)
 
     def _open_watch(
         self, request: orchestrator_pb2.WatchDebateRequest, context: _WatchContext
@@ -262,20 +263,9 @@ class OrchestratorServicer(
             raise failed_precondition("NOT_OWNER", f"{self.owner} is here, not {owner!r}")
         return self.watcher.stream_text(tenant, debate)
 
-    def _encode(self, each: WatchItem, after: int) -> tuple[orchestrator_pb2.WatchDebateResponse, int]:
-        """Return a message and its bytes, 0 for a message that is surely small."""
-        if not isinstance(each, Envelope):
-            return watch_response(each, after), 0
-        if self._latest is None or self._latest[0] is not each:
-            message = orchestrator_pb2.WatchDebateResponse(event=each.message)
-            self._latest = each, message, message.ByteSize()
-        return self._latest[1:]
-
-    async def _write(
-        self, context: _WatchContext, message: orchestrator_pb2.WatchDebateResponse, size: int, last: int
-    ) -> None:
+    async def _write(self, context: _WatchContext, message: bytes, last: int) -> None:
         """Write a message. A large one waits for its share of the bytes that are sent at a time: each reader gets a copy."""
-        async with self.sending.hold(size) if size > _LARGE_MESSAGE else nullcontext():
+        async with self.sending.hold(len(message)) if len(message) > _LARGE_MESSAGE else nullcontext():
             try:
                 async with asyncio.timeout(self.reader_seconds):
                     await context.write(message)
