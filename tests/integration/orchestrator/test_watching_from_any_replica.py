@@ -52,8 +52,8 @@ def shared_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded store as a server would be: other processes may own debates in it."""
 
     @asynccontextmanager
-    async def shared(url: str, database: str, *, reading: bool) -> AsyncIterator[Store]:
-        async with open_store(url, database, poll_interval=0.02, reading=reading) as store:
+    async def shared(url: str, database: str, **options: Any) -> AsyncIterator[Store]:
+        async with open_store(url, database, poll_interval=0.02, **options) as store:
             yield replace(store, exclusive=False)
 
     monkeypatch.setattr("parley.orchestrator.__main__.open_store", shared)
