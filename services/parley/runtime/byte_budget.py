@@ -55,8 +55,11 @@ class ByteBudget:
         finally:
             share.release()
 
-    async def take(self, size: int) -> Share:
-        """Wait until the current tenant may hold so many bytes more, and return its share."""
+    async def take(self, size: int, within: float | None = None) -> Share:
+        """Wait until the current tenant may hold so many bytes more, and return its share.
+
+        Raise TimeoutError if that takes longer than `within` seconds; None: it may take any time.
+        """
         tenant, size = labels().get("tenant", ""), min(size, self._per_tenant)
         if size <= 0:
             return Share(self, tenant, 0)
@@ -64,6 +67,13 @@ class ByteBudget:
         entry = size, admitted
         self._waiting.setdefault(tenant, deque()).append(entry)
         self._admit()
+        if not admitted.done():
+            async with asyncio.timeout(within):
+                await self._wait(tenant, entry)
+        return Share(self, tenant, size)
+
+    async def _wait(self, tenant: str, entry: tuple[int, asyncio.Future[None]]) -> None:
+        size, admitted = entry
         try:
             await admitted
         except asyncio.CancelledError:
@@ -72,7 +82,6 @@ class ByteBudget:
             else:
                 self._release(tenant, size)
             raise
-        return Share(self, tenant, size)
 
     def _release(self, tenant: str, size: int) -> None:
         self._held[tenant] -= size

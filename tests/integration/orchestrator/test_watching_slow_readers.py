@@ -132,7 +132,7 @@ class _NotedBudget(ByteBudget):
 
     most = 0
 
-    async def take(self, size: int) -> Share:
-        share = await super().take(size)
+    async def take(self, size: int, within: float | None = None) -> Share:
+        share = await super().take(size, within)
         self.most = max(self.most, self.held)
         return share

@@ -28,6 +28,16 @@ async def test_work_waits_until_there_are_bytes_for_it() -> None:
     assert budget.held == 60
 
 
+async def test_work_that_waits_too_long_for_bytes_is_told_so_and_holds_none() -> None:
+    budget = ByteBudget(10, per_tenant=10)
+    held = await budget.take(10, within=0)
+    with pytest.raises(TimeoutError):
+        await budget.take(1, within=0)
+    held.release()
+    assert budget.held == 0
+    (await budget.take(10, within=0)).release()
+
+
 async def test_one_tenant_leaves_half_to_the_others() -> None:
     budget = ByteBudget(100)
     await _start(budget, "a", 50)

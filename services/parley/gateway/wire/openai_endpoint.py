@@ -4,7 +4,6 @@ Answers are read by the chunk and not by the client's typed events: building a p
 than everything else here.
 """
 
-import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -232,8 +231,7 @@ class OpenAIEndpoint:
     async def _take_share(self, size: int) -> Share:
         """Wait until a request of this size may be sent. Raise Failure, which is no fault of the endpoint, if that takes long."""
         try:
-            async with asyncio.timeout(_SHARE_SECONDS):
-                return await self._limits.sending.take(size)
+            return await self._limits.sending.take(size, _SHARE_SECONDS)
         except TimeoutError:
             raise Failure(OWN_LIMIT, "too many bytes of other requests are being sent") from None
 

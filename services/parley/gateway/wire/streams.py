@@ -56,7 +56,8 @@ class AnswerMonitor:
         self._listener = listener
         self._patience = patience
         self._timeout = asyncio.timeout(None)
-        self._begins_by = math.inf
+        self._ends = self._begins_by = math.inf
+        self._timer: asyncio.TimerHandle | None = None
         self._reasoning = 0
         self._alive = False
         self.characters = 0
@@ -93,6 +94,9 @@ class AnswerMonitor:
             if self._alive or self._patience.silence < self._patience.first:
                 raise Failure(TIMEOUT, f"the endpoint was silent for {self._patience.silence:g} s") from None
             raise Failure(TIMEOUT, f"no text within {self._patience.first:g} s") from None
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
 
     def _mark_alive(self) -> None:
         if not self._alive:
@@ -102,10 +106,26 @@ class AnswerMonitor:
 
     def _wait(self, seconds: float) -> None:
         """Wait so long from now for what comes next, and for a first sign of life no longer than it has."""
-        ends = asyncio.get_running_loop().time() + seconds
+        self._ends = asyncio.get_running_loop().time() + seconds
         if not self._alive:
-            ends = min(ends, self._begins_by)
-        self._timeout.reschedule(ends if ends < math.inf else None)
+            self._ends = min(self._ends, self._begins_by)
+        if self._timer is None or self._timer.when() > self._ends:
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+        if self._ends < math.inf:
+            self._timer = asyncio.get_running_loop().call_at(self._ends, self._end_or_wait)
+
+    def _end_or_wait(self) -> None:
+        """End the answer if nothing has put its end off since the timer was set: to set it for each chunk would cost more than the chunk."""
+        self._timer = None
+        if asyncio.get_running_loop().time() < self._ends:
+            self._set_timer()
+        else:
+            self._timeout.reschedule(self._ends)
 
 
 class IncomingText:

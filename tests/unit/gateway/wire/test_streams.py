@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from itertools import chain
+from typing import Any
 
 import httpx2
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.gateway.failures import Failure
-from parley.gateway.wire.api import Api
+from parley.gateway.wire.api import Api, ModelReply
 from parley.gateway.wire.request_body import reader
 from parley.gateway.wire.streams import AnswerMonitor, EventReader, IncomingText, Patience, read_events
 
@@ -43,6 +44,47 @@ async def test_a_stream_of_newlines_still_yields() -> None:
         await monitor.run(read_events(response, reader(Api.CHAT), IncomingText(monitor), monitor))
         task.cancel()
     assert stream.seen[-1] > 90
+
+
+async def test_an_answer_has_one_timer_however_many_chunks_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    timers: list[float] = []
+    loop = asyncio.get_running_loop()
+    call_at = loop.call_at
+
+    def count(when: float, *given: Any, **named: Any) -> asyncio.TimerHandle:
+        timers.append(when)
+        return call_at(when, *given, **named)
+
+    monkeypatch.setattr(loop, "call_at", count)
+    monitor = AnswerMonitor(None, Patience(first=3_600, silence=600))
+
+    async def read() -> None:
+        for _ in range(100):
+            monitor.count(1)
+            monitor.follow(ModelReply())
+
+    await monitor.run(read())
+    assert len(timers) == 1
+
+
+@pytest.mark.parametrize("thinks", [False, True])
+async def test_an_answer_may_be_silent_as_long_as_its_last_chunk_says(thinks: bool) -> None:
+    monitor = AnswerMonitor(None, Patience(first=3_600, silence=0.05))
+    went_on = asyncio.Event()
+
+    async def read() -> None:
+        monitor.follow(ModelReply(thinks=not thinks))
+        monitor.follow(ModelReply(thinks=thinks))
+        try:
+            await asyncio.wait_for(went_on.wait(), 0.2 if thinks else 30)
+        except TimeoutError:
+            return
+
+    if thinks:
+        await monitor.run(read())
+    else:
+        with pytest.raises(Failure, match="silent"):
+            await monitor.run(read())
 
 
 @given(
