@@ -122,6 +122,9 @@ _SPECIAL: Sequence[Message] = (
     convergence_pb2.EmbedRequest(text="One service is enough.", model=convergence_pb2.EMBEDDING_MODEL_FAST),
     convergence_pb2.AssessRequest(question="One or several?", positions=_POSITIONS, previous=_POSITIONS),
     convergence_pb2.GroupPositionsRequest(question="One or several?", positions=_POSITIONS),
+    convergence_pb2.ComparePositionsRequest(
+        pairs=[convergence_pb2.PositionPair(position="Keep one service.", other_position="Split it in five.")]
+    ),
     convergence_pb2.FindSupportRequest(claims=["One is enough."], texts=["One service is enough for us."]),
     ratings_pb2.RecordMatchRequest(
         debate_id=DEBATE,

@@ -85,6 +85,7 @@ class Watched:
         try:
             async for _ in requests:
                 pass
+            await asyncio.Event().wait()  # gRPC may end the requests before it cancels the handler
         except asyncio.CancelledError:
             self.cancelled.set()
             raise

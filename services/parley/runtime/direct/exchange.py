@@ -8,6 +8,7 @@ from typing import Final
 import grpc
 
 from parley.runtime.direct.message_pipe import MessagePipe
+from parley.runtime.direct.waiters import Waiters
 from parley.runtime.identity.identity import Identity
 from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 
@@ -47,7 +48,7 @@ class Exchange:
         "_one_answer",
         "_task",
         "_timer",
-        "_waiting",
+        "_waiters",
         "caller",
         "initial",
         "metadata",
@@ -70,7 +71,7 @@ class Exchange:
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._final: CallStatus | None = None
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiters = Waiters()
         self._callbacks: list[Callable[[], object]] = []
 
     def start(self, task: asyncio.Task[None], timeout: float | None) -> None:
@@ -88,7 +89,7 @@ class Exchange:
         """Send what comes before the answers. A second call does nothing."""
         if self.initial is None:
             self.initial = metadata
-            self._wake()
+            self._waiters.wake()
 
     async def read_response(self) -> bytes | None:
         """Return the next answer; None: the call has ended."""
@@ -126,13 +127,13 @@ class Exchange:
     async def wait_until_ended(self) -> CallStatus:
         """Wait for the end and return it."""
         while self.status is None:
-            await self._wait()
+            await self._waiters.wait()
         return self.status
 
     async def wait_until_reached(self) -> None:
         """Wait until the handler has sent something, or the call has ended."""
         while self.initial is None and self.status is None:
-            await self._wait()
+            await self._waiters.wait()
 
     def _end(self, status: CallStatus) -> None:
         self.status = status
@@ -141,21 +142,10 @@ class Exchange:
             self._timer.cancel()
         self._timer = self._task = None  # both refer to this call
         self.requests.cut()
-        self._wake()
+        self._waiters.wake()
         callbacks, self._callbacks = self._callbacks, []
         for each in callbacks:
             each()
-
-    async def _wait(self) -> None:
-        change = self._loop.create_future()
-        self._waiting.append(change)
-        await change
-
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for each in waiting:
-            if not each.done():
-                each.set_result(None)
 
 
 def to_metadata(given: Iterable[tuple[str, str | bytes]] | None) -> Metadata:

@@ -1,8 +1,9 @@
 """The messages of one direction of a call."""
 
-import asyncio
 from collections import deque
 from typing import Final
+
+from parley.runtime.direct.waiters import Waiters
 
 WINDOW_BYTES: Final = 64 * 1024
 """What may lie unread before a writer waits: the window of a gRPC stream."""
@@ -19,13 +20,13 @@ class MessagePipe:
         is_closed: Whether it takes no further message.
     """
 
-    __slots__ = ("_messages", "_size", "_waiting", "is_closed")
+    __slots__ = ("_messages", "_size", "_waiters", "is_closed")
 
     def __init__(self) -> None:
         self._messages: deque[bytes] = deque()
         self._size = 0
         self.is_closed = False
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiters = Waiters()
 
     @property
     def is_empty(self) -> bool:
@@ -37,48 +38,36 @@ class MessagePipe:
         if not self.is_closed:
             self._messages.append(message)
             self._size += len(message) + _EACH
-            self._wake()
+            self._waiters.wake()
 
     async def write(self, message: bytes) -> None:
         """Add a message, and wait while more than WINDOW_BYTES lie unread."""
         self.put(message)
         while self._size > WINDOW_BYTES and not self.is_closed:
-            await self._wait()
+            await self._waiters.wait()
 
     async def read(self) -> bytes | None:
         """Wait for the next message and return it; None: there is no further one."""
         while not self._messages:
             if self.is_closed:
                 return None
-            await self._wait()
+            await self._waiters.wait()
         return self.take()
 
     def take(self) -> bytes:
         """Return the next message, which must be there."""
         message = self._messages.popleft()
         self._size -= len(message) + _EACH
-        if self._waiting:
-            self._wake()
+        self._waiters.wake()
         return message
 
     def close(self) -> None:
         """Take no further message; those that are there can be read."""
         self.is_closed = True
-        self._wake()
+        self._waiters.wake()
 
     def cut(self) -> None:
         """Drop what lies unread, and close."""
         self._messages.clear()
         self._size = 0
         self.close()
-
-    async def _wait(self) -> None:
-        change = asyncio.get_running_loop().create_future()
-        self._waiting.append(change)
-        await change
-
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for each in waiting:
-            if not each.done():
-                each.set_result(None)

@@ -1,0 +1,27 @@
+"""Those who wait for a change on the event loop."""
+
+import asyncio
+
+
+class Waiters:
+    """Tasks that wait until something changes; each looks again then."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: list[asyncio.Future[None]] = []
+
+    async def wait(self) -> None:
+        """Wait for the next change."""
+        change = asyncio.get_running_loop().create_future()
+        self._waiting.append(change)
+        await change
+
+    def wake(self) -> None:
+        """Wake all who wait."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
