@@ -193,6 +193,7 @@ def _image_variables() -> dict[str, str]:
         "PYTHONSAFEPATH": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
+        "GRPC_VERBOSITY": "NONE",
     }
 
 
