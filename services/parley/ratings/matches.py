@@ -201,7 +201,8 @@ class Matches:
                 followed.correction_sequence = record.last
                 followed.table.correct([made])
                 await self._save_if_due(tenant, followed)
-                return False, followed.table.count(past.recorded)
+                corrected = await self._load(tenant, followed.table, made.debate_id)
+                return False, corrected.changes if corrected else ()
 
     def _tenant_ratings(self, tenant: str) -> _TenantRatings:
         """Return the tenant's table, and drop the one that was used longest ago; that one is read again from the logs.
@@ -280,7 +281,7 @@ class Matches:
                 await self._documents.insert(SNAPSHOTS, tenant, fields)
         except DuplicateError:
             pass
-        except StorageError as error:
+        except (StorageError, ValueError) as error:  # ValueError: it is larger than a document may be
             _logger.warning("the snapshot of the ratings was not kept; a later one will be", error=str(error))
             return
         followed.saved_matches, followed.saved_corrections = matches, followed.correction_sequence

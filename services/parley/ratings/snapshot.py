@@ -21,7 +21,7 @@ SNAPSHOTS: Final = Collection(
     "snapshots", private=("ratings", "strengths", "relationships", "debates", "pages"), key_parts=1
 )
 """One document a tenant, by its name."""
-VERSION: Final = 1
+VERSION: Final = 2
 """Of what is written here, and of the rules by which matches are counted: another one makes all ratings anew."""
 MAX_MATCHES: Final = 250_000
 """A document takes the names of so many debates; what follows is counted at each start."""

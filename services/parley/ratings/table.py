@@ -14,8 +14,8 @@ from parley.v1.ratings_pb2 import RatingChange
 
 OVERALL: Final = ""
 """The domain in which all matches count."""
-MATCHES_PER_PAGE: Final = 1000
-"""So many matches are loaded at a time."""
+MATCHES_PER_PAGE: Final = 250
+"""So many matches are loaded at a time. A match takes 20 KB in memory, and a page the Elo of all agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,8 @@ class Page:
 class Table:
     """Ratings by domain and agent after some matches, and the agents' profiles.
 
-    A table that was restored from a snapshot knows the debates of its matches, but the matches only once `load_page` was called.
+    It knows the debates of all matches. The matches themselves it keeps of the last page; earlier ones it has once `load_page` was called, until
+    a page begins.
 
     Attributes:
         profiles: The agents' profiles.
@@ -100,10 +101,11 @@ class Table:
     def count(self, match: Match, sequence: int = 0) -> tuple[RatingChange, ...]:
         """Count a match, overall and in its domain; a debate counts only once. `sequence` is its place in the log.
 
-        The match of a debate that has counted must be loaded.
+        Return what it changed; nothing if it has counted before and is not loaded.
         """
         if match.debate_id not in self._past_matches:
             if len(self._past_matches) % MATCHES_PER_PAGE == 0:
+                self._past_matches = dict.fromkeys(self._past_matches)
                 self.pages.append(Page(sequence, self._elos()))
             self._count(match)
         past = self.past_match(match.debate_id)

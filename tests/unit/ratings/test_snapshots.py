@@ -103,7 +103,7 @@ async def test_a_page_of_past_matches_reads_these_alone(tmp_path: Path) -> None:
         assert counting.read_entries < 30
         counting.read_entries = 0
         assert [each async for each in matches.past_matches("acme", 13)][:3] == listed
-        assert counting.read_entries < 30, "what was read is kept"
+        assert counting.read_entries < 30, "what was read is kept for a while"
 
 
 async def test_a_match_of_before_the_snapshot_counts_once_and_is_refused_with_another_outcome(
@@ -126,13 +126,13 @@ async def test_a_snapshot_of_another_version_is_made_anew(
     async with opened(tmp_path) as store:
         await play(Matches(store.log, store.documents), range(12))
         before = await state(Matches(store.log))
-        monkeypatch.setattr(snapshot_module, "VERSION", 2)
+        monkeypatch.setattr(snapshot_module, "VERSION", 99)
         counting = CountingLog(store.log)
         assert await state(Matches(counting, store.documents)) == before
         assert counting.read_entries >= 12
         kept = await store.documents.get(SNAPSHOTS, "acme")
         assert kept is not None
-        assert kept.fields["version"] == 2
+        assert kept.fields["version"] == 99
 
 
 @pytest.mark.parametrize("changed", [{"mark": "other"}, {"sequence": 99}, {"ratings": 7}, {"pages": [[1]]}])
@@ -199,6 +199,19 @@ async def test_a_replica_that_read_less_does_not_replace_the_snapshot_of_one_tha
         kept = await store.documents.get(SNAPSHOTS, "acme")
         assert kept is not None
         assert kept.fields["sequence"] == 11
+
+
+async def test_matches_are_kept_in_memory_of_the_last_page_alone(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        matches = Matches(store.log)
+        await play(matches, range(20))
+        table = await matches.table("acme")
+        assert [table.past_match(f"d{number}") is not None for number in range(20)] == [False] * 18 + [
+            True
+        ] * 2
+        assert len([each async for each in matches.past_matches("acme", None)]) == 20
+        await play(matches, range(20, 22))
+        assert [table.past_match(f"d{number}") is not None for number in range(22)] == [False] * 21 + [True]
 
 
 ACTS = st.lists(
