@@ -4,9 +4,8 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, Self
+from typing import Final
 
 from parley.runtime.clock import Clock
 from parley.runtime.unreadable import report_unreadable
@@ -29,57 +28,8 @@ _NAME: Final = "parley-sealed"
 """A sealed value is a mapping with this name alone, as no message has it."""
 _TEXT_BEGINS: Final = base64.b64encode(MARK).decode()[:10]
 
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """A document as it is stored.
-
-    Attributes:
-        sealed: The sealed bytes of its private fields; empty if they were changed.
-    """
-
-    collection: Collection
-    document: Document
-    sealed: Mapping[str, bytes]
-
-    @classmethod
-    def read(cls, collection: Collection, document: Document) -> Self:
-        """Find what is sealed in a document."""
-        sealed = {}
-        for name in collection.private:
-            value = document.fields.get(name)
-            if isinstance(value, Mapping) and len(value) == 1:
-                ((inner, text),) = value.items()
-                if inner == _NAME or (isinstance(text, str) and text.startswith(_TEXT_BEGINS)):
-                    sealed[name] = _to_bytes(inner, text)
-        return cls(collection, document, sealed)
-
-    def key_ids(self) -> set[bytes]:
-        """Return the ids of the data keys that open it."""
-        return {read_key_id(each) for each in self.sealed.values() if each}
-
-    def open(self, keys: Mapping[bytes, DataKey]) -> Document:
-        """Return the plain document. Raise StoreDamagedError."""
-        if not self.sealed:
-            return self.document
-        opened = {name: self._open_field(name, each, keys) for name, each in self.sealed.items()}
-        return Document(self.document.key, {**self.document.fields, **opened})
-
-    def open_if_whole(self, keys: Mapping[bytes, DataKey]) -> Document:
-        """Return the plain document; as it is stored if it cannot be opened, which is reported."""
-        try:
-            return self.open(keys)
-        except StoreDamagedError as error:
-            report_unreadable(self.collection.name, self.document.key, error)
-            return self.document
-
-    def _open_field(self, name: str, sealed: bytes, keys: Mapping[bytes, DataKey]) -> Value:
-        place, id_ = _place(self.collection, self.document.key, name), read_key_id(sealed)
-        if id_ not in keys:
-            what = f"its data key {id_.hex()} is gone" if sealed else "it was changed"
-            raise StoreDamagedError(f"{place}: {what}; restore it from a backup")
-        value: Value = json.loads(keys[id_].open(sealed, place))
-        return value
+_Sealed = Mapping[str, bytes]
+"""The sealed bytes of a document's private fields by their names; empty bytes for one that was changed."""
 
 
 class EncryptedDocuments:
@@ -100,10 +50,10 @@ class EncryptedDocuments:
         found = await self._documents.get(collection, key)
         if found is None:
             return None
-        stored = _Stored.read(collection, found)
-        keys = await self._keys.find(stored.key_ids())
+        sealed = _find_sealed(collection, found)
+        keys = await self._keys.find(_list_keys(sealed))
         try:
-            return stored.open(keys)
+            return _open(collection, found, sealed, keys)
         except StoreDamagedError:
             if await self._documents.get(collection, key) is None:  # it was deleted meanwhile, and its key
                 return None
@@ -117,11 +67,14 @@ class EncryptedDocuments:
         self, collection: Collection, where: Where, *, order: Sequence[Order] = (), limit: int = 1000
     ) -> Sequence[Document]:
         """See `Documents.find`. A private field that cannot be opened stays sealed: one document hides no others."""
-        stored, keys = await self._find(collection, where, order, limit)
-        if not all(each.key_ids() <= keys.keys() for each in stored):
+        found, sealed, keys = await self._find(collection, where, order, limit)
+        if not all(_list_keys(each) <= keys.keys() for each in sealed):
             # Some were deleted since, and their keys.
-            stored, keys = await self._find(collection, where, order, limit)
-        return [each.open_if_whole(keys) for each in stored]
+            found, sealed, keys = await self._find(collection, where, order, limit)
+        return [
+            _open_if_whole(collection, document, its_sealed, keys)
+            for document, its_sealed in zip(found, sealed, strict=True)
+        ]
 
     async def update(
         self, collection: Collection, key: str, changes: Fields, where: Where | None = None
@@ -142,11 +95,11 @@ class EncryptedDocuments:
 
     async def _find(
         self, collection: Collection, where: Where, order: Sequence[Order], limit: int
-    ) -> tuple[list[_Stored], Mapping[bytes, DataKey]]:
-        """Return documents as they are stored, and those of their data keys that are there."""
+    ) -> tuple[Sequence[Document], Sequence[_Sealed], Mapping[bytes, DataKey]]:
+        """Return documents as they are stored, what is sealed in each, and those of their data keys that are there."""
         found = await self._documents.find(collection, where, order=order, limit=limit)
-        stored = [_Stored.read(collection, each) for each in found]
-        return stored, await self._keys.find({id_ for each in stored for id_ in each.key_ids()})
+        sealed = [_find_sealed(collection, each) for each in found]
+        return found, sealed, await self._keys.find({id_ for each in sealed for id_ in _list_keys(each)})
 
     async def _seal(self, collection: Collection, key: str, fields: Fields) -> Fields:
         # An empty value says nothing.
@@ -171,6 +124,50 @@ class EncryptedDocuments:
             await self._keys.delete_before(prefix, f"{prefix}{kept_from.isoformat()}")
             self._days[collection.name] = today.isoformat()
         return await self._keys.for_scope(f"{prefix}{today.isoformat()}", is_new=False)
+
+
+def _find_sealed(collection: Collection, document: Document) -> _Sealed:
+    """Return what is sealed in a document."""
+    sealed = {}
+    for name in collection.private:
+        value = document.fields.get(name)
+        if isinstance(value, Mapping) and len(value) == 1:
+            ((inner, text),) = value.items()
+            if inner == _NAME or (isinstance(text, str) and text.startswith(_TEXT_BEGINS)):
+                sealed[name] = _to_bytes(inner, text)
+    return sealed
+
+
+def _list_keys(sealed: _Sealed) -> set[bytes]:
+    """Return the ids of the data keys that open it."""
+    return {read_key_id(each) for each in sealed.values() if each}
+
+
+def _open(
+    collection: Collection, document: Document, sealed: _Sealed, keys: Mapping[bytes, DataKey]
+) -> Document:
+    """Return the plain document. Raise StoreDamagedError."""
+    if not sealed:
+        return document
+    opened = {}
+    for name, each in sealed.items():
+        place, id_ = _place(collection, document.key, name), read_key_id(each)
+        if id_ not in keys:
+            what = f"its data key {id_.hex()} is gone" if each else "it was changed"
+            raise StoreDamagedError(f"{place}: {what}; restore it from a backup")
+        opened[name] = json.loads(keys[id_].open(each, place))
+    return Document(document.key, {**document.fields, **opened})
+
+
+def _open_if_whole(
+    collection: Collection, document: Document, sealed: _Sealed, keys: Mapping[bytes, DataKey]
+) -> Document:
+    """Return the plain document; as it is stored if it cannot be opened, which is reported."""
+    try:
+        return _open(collection, document, sealed, keys)
+    except StoreDamagedError as error:
+        report_unreadable(collection.name, document.key, error)
+        return document
 
 
 def _scope(collection: Collection, key: str) -> str:
