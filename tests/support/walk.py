@@ -5,8 +5,8 @@ The hook notes each function of the services that takes or returns a value with 
 
 A form is the type of the innermost message, dataclass or named tuple that contains the text, or `str` or `bytes`.
 Not counted: lists, tuples and dicts around a form; other objects, such as a class that keeps the text in an attribute;
-generated code; and what does not lie between the question and the answer, which is memory, convergence, ratings,
-configuration and the lines about who answers.
+generated code; what carries a call within a process, as gRPC does unseen between two; and what does not lie between the question and the
+answer, which is memory, convergence, ratings, configuration and the lines about who answers.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _SOURCES: Final = f"services{os.sep}parley{os.sep}"
 _MAX_DEPTH: Final = 4
 _MAX_ITEMS: Final = 40
 """Of a list or dict. With the depth, it keeps the hook fast."""
-_ROOMS_ASIDE: Final = ("memory/", "convergence/", "ratings/", "config/")
+_ROOMS_ASIDE: Final = ("memory/", "convergence/", "ratings/", "config/", "runtime/direct/")
 
 
 @dataclass(frozen=True, slots=True)
