@@ -58,6 +58,7 @@ class Passage:
         return not (
             self.file.startswith(_ROOMS_ASIDE)
             or "terminal/answering" in self.file
+            or self.function == "_pass_bytes"  # the serializer of a handler
             or "Memory" in self.function
             or any(each in self.form for each in ("Recall", "Embed"))
         )
