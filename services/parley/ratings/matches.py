@@ -29,6 +29,7 @@ from parley.storage.ports import (
     Log,
     Record,
     StorageError,
+    StoreDamagedError,
 )
 from parley.v1.ratings_pb2 import RatingChange
 
@@ -222,16 +223,18 @@ class Matches:
         if not self._is_prepared:
             await self._documents.prepare(SNAPSHOTS)
             self._is_prepared = True
-        found = await self._documents.get(SNAPSHOTS, tenant)
-        if found is not None:
-            try:
+        is_usable, snapshot = True, None
+        try:
+            if found := await self._documents.get(SNAPSHOTS, tenant):
                 snapshot = await asyncio.to_thread(snapshot_from_fields, found.fields)
-            except (LookupError, TypeError, ValueError) as error:
-                report_unreadable("ratings snapshot", tenant, error)
-                snapshot = None
-            is_used = snapshot is not None and await self._begin_with(tenant, followed, snapshot)
-            if self._keeps and not is_used:
-                await self._documents.delete(SNAPSHOTS, tenant)
+                is_usable = snapshot is not None
+        except (StoreDamagedError, LookupError, TypeError, ValueError) as error:
+            report_unreadable("ratings snapshot", tenant, error)
+            is_usable = False
+        if snapshot is not None:
+            is_usable = await self._begin_with(tenant, followed, snapshot)
+        if self._keeps and not is_usable:
+            await self._documents.delete(SNAPSHOTS, tenant)
         followed.is_restored = True
 
     async def _begin_with(self, tenant: str, followed: _TenantRatings, snapshot: Snapshot) -> bool:
@@ -256,6 +259,7 @@ class Matches:
             snapshot.sequence,
             last,
         )
+        followed.feedback_sequence = 0  # no feedback is in a snapshot: what was read before is read again
         followed.saved_matches = len(snapshot.table.debates())
         followed.saved_corrections = snapshot.correction_sequence
         return True
@@ -281,7 +285,10 @@ class Matches:
                 await self._documents.insert(SNAPSHOTS, tenant, fields)
         except DuplicateError:
             pass
-        except (StorageError, ValueError) as error:  # ValueError: it is larger than a document may be
+        except ValueError as error:
+            # It is larger than a document may be: the next one is due as if it had been kept.
+            _logger.warning("the snapshot of the ratings is too large and was not kept", error=str(error))
+        except StorageError as error:
             _logger.warning("the snapshot of the ratings was not kept; a later one will be", error=str(error))
             return
         followed.saved_matches, followed.saved_corrections = matches, followed.correction_sequence

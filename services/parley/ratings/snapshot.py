@@ -94,9 +94,9 @@ def snapshot_from_fields(fields: Fields) -> Snapshot | None:
             map(_relationship_from_row, found["relationships"]),
         ),
         debates=found["debates"],
-        pages=[Page(sequence, elos) for sequence, elos in found["pages"]],
+        pages=[Page(int(sequence), dict(elos)) for sequence, elos in found["pages"]],
     )
-    return Snapshot(table, found["sequence"], found["correction_sequence"], found["mark"])
+    return Snapshot(table, int(found["sequence"]), int(found["correction_sequence"]), found["mark"])
 
 
 def _rating_to_row(rating: Rating) -> list[Any]:

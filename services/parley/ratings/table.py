@@ -105,8 +105,7 @@ class Table:
         """
         if match.debate_id not in self._past_matches:
             if len(self._past_matches) % MATCHES_PER_PAGE == 0:
-                self._past_matches = dict.fromkeys(self._past_matches)
-                self.pages.append(Page(sequence, self._elos()))
+                self._begin_page(sequence)
             self._count(match)
         past = self.past_match(match.debate_id)
         return past.changes if past else ()
@@ -227,13 +226,22 @@ class Table:
         return ratings[:size], len(ratings) > size
 
     def _recount(self) -> None:
-        recorded = [each.recorded for each in self._past_matches.values() if each is not None]
-        sequences = [each.sequence for each in self.pages]
+        past_matches, sequences = self._past_matches, [each.sequence for each in self.pages]
         self._ratings, self._past_matches, self.profiles, self.pages = {}, {}, AgentProfiles(), []
-        for place, match in enumerate(recorded):
-            self.count(match, sequences[place // MATCHES_PER_PAGE])
+        for place, (debate_id, past) in enumerate(past_matches.items()):
+            if place % MATCHES_PER_PAGE == 0:
+                self._begin_page(sequences[place // MATCHES_PER_PAGE])
+            if past is None:
+                # Its entry can no longer be read. It counts no more, but keeps its place: the pages begin where they did.
+                self._past_matches[debate_id] = None
+            else:
+                self._count(past.recorded)
         for feedback in self._feedback.values():
             self._add_feedback(feedback, 1)
+
+    def _begin_page(self, sequence: int) -> None:
+        self._past_matches = dict.fromkeys(self._past_matches)
+        self.pages.append(Page(sequence, self._elos()))
 
     def _count(self, recorded: Match) -> None:
         """Count a match with its present correction."""

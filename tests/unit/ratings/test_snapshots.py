@@ -19,8 +19,10 @@ from parley.ratings.match import Correction, Encounter, Feedback, Match, PhaseRe
 from parley.ratings.matches import DebateReusedError, Matches
 from parley.ratings.snapshot import SNAPSHOTS
 from parley.ratings.table import PastMatch
+from parley.storage.encryption.wrapping import NO_KEYS, WrappingKeys
 from parley.storage.opening import Store, open_store
-from parley.storage.ports import Collection, Fields, Record, StoreUnavailableError
+from parley.storage.ports import Collection, Fields, Record, StoreDamagedError, StoreUnavailableError
+from tests.support.encryption import create_keys
 from tests.support.passing_log import PassingLog
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -53,8 +55,8 @@ class CountingLog(PassingLog):
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Store]:
-    async with open_store(f"sqlite:///{folder}", "ratings") as store:
+async def opened(folder: Path, keys: WrappingKeys = NO_KEYS) -> AsyncIterator[Store]:
+    async with open_store(f"sqlite:///{folder}", "ratings", wrapping=keys) as store:
         yield store
 
 
@@ -135,7 +137,19 @@ async def test_a_snapshot_of_another_version_is_made_anew(
         assert kept.fields["version"] == 99
 
 
-@pytest.mark.parametrize("changed", [{"mark": "other"}, {"sequence": 99}, {"ratings": 7}, {"pages": [[1]]}])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"mark": "other"},
+        {"sequence": 99},
+        {"sequence": "x"},
+        {"correction_sequence": None},
+        {"ratings": 7},
+        {"pages": [[1]]},
+        {"pages": [[1, 7]]},
+        {"pages": [["x", {}]]},
+    ],
+)
 async def test_a_snapshot_that_is_not_of_this_log_or_cannot_be_read_is_made_anew(
     tmp_path: Path, changed: Fields
 ) -> None:
@@ -147,6 +161,92 @@ async def test_a_snapshot_that_is_not_of_this_log_or_cannot_be_read_is_made_anew
         counting = CountingLog(store.log)
         await Matches(counting, store.documents).table("acme")
         assert counting.read_entries < 12
+
+
+async def test_a_sealed_snapshot_that_was_damaged_is_made_anew(tmp_path: Path) -> None:
+    keys = create_keys()
+    async with opened(tmp_path, keys) as store:
+        await play(Matches(store.log, store.documents), range(12))
+        before = await state(Matches(store.log))
+        stored = dataclasses.replace(SNAPSHOTS, private=())
+        assert await store.documents.update(stored, "acme", {"debates": {"parley-sealed": "changed"}})
+        with pytest.raises(StoreDamagedError):
+            await store.documents.get(SNAPSHOTS, "acme")
+        reader = Matches(store.log, store.documents, reading=True)
+        assert await state(reader) == before
+        assert await state(Matches(store.log, store.documents)) == before
+        counting = CountingLog(store.log)
+        await Matches(counting, store.documents).table("acme")
+        assert counting.read_entries < 12, "a snapshot was kept again"
+
+
+async def test_feedback_before_all_else_after_a_start_counts_once(tmp_path: Path) -> None:
+    def feedback(number: int) -> Feedback:
+        return Feedback(f"d{number}", 1, 1, "general", ("ada",), NOON)
+
+    async with opened(tmp_path) as store:
+        first = Matches(store.log, store.documents)
+        await play(first, range(12))
+        await first.record_feedback("acme", feedback(0))
+        again = Matches(store.log, store.documents)
+        assert not await again.record_feedback("acme", feedback(1))
+        assert (await again.table("acme")).rating("ada").approvals == 2
+        assert await again.record_feedback("acme", feedback(0))
+        assert await again.record_feedback("acme", feedback(1))
+        assert len(await store.log.read("feedback/acme")) == 2
+
+
+async def test_a_snapshot_that_is_too_large_is_tried_again_after_as_many_matches(tmp_path: Path) -> None:
+    class Small:
+        """Documents for which each snapshot is too large."""
+
+        tries = 0
+
+        def __init__(self, store: Store) -> None:
+            self._inner = store.documents
+
+        async def update(self, *_: object, **__: object) -> bool:
+            self.tries += 1
+            raise ValueError("a document has at most 15000000 bytes")
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+    async with opened(tmp_path) as store:
+        documents: Any = Small(store)
+        matches = Matches(store.log, documents)
+        await play(matches, range(9))
+        for _ in range(3):
+            await matches.table("acme")
+        assert documents.tries == 1
+        await play(matches, range(9, 10))
+        assert documents.tries == 2
+        await matches.correct("acme", Correction("d1", 1, None, "as it was", NOON))
+        await matches.table("acme")
+        assert documents.tries == 3
+
+
+async def test_a_match_that_can_no_longer_be_read_hides_no_other_after_a_correction(tmp_path: Path) -> None:
+    class Torn(PassingLog):
+        """A log whose second entry can no longer be read."""
+
+        async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+            records = await self._log.read(log, after, limit)
+            if not log.startswith("matches/"):
+                return records
+            return [
+                dataclasses.replace(each, entries=(b"{",)) if each.first == 2 else each for each in records
+            ]
+
+    async with opened(tmp_path) as store:
+        await play(Matches(store.log, store.documents), range(12))
+        matches = Matches(Torn(store.log), store.documents)
+        await matches.correct("acme", Correction("d5", 1, None, "as it was", NOON))
+        await play(matches, range(12, 14))
+        past = [each async for each in matches.past_matches("acme", None)]
+        assert [each.recorded for _, each in past] == [match(each) for each in range(13, -1, -1) if each != 1]
+        counted = await Matches(Torn(store.log)).table("acme")
+        assert (await matches.table("acme")).ratings() == counted.ratings()
 
 
 async def test_a_snapshot_that_cannot_be_kept_costs_nothing_but_time(tmp_path: Path) -> None:
