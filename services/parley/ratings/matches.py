@@ -134,6 +134,8 @@ class Matches:
                     if not counted.recorded.has_same_outcome(match):
                         raise DebateReusedError(match.debate_id)
                     return True, counted.changes
+                if match.debate_id in followed.table.debates():
+                    return True, ()  # its entry can no longer be read, and another one would never be counted
                 record = Record(followed.sequence + 1, append_id, (MATCHES.dump_json(match),))
                 try:
                     await self._log.append(_log_name(tenant), record)

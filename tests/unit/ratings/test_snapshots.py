@@ -245,6 +245,8 @@ async def test_a_match_that_can_no_longer_be_read_hides_no_other_after_a_correct
         await play(matches, range(12, 14))
         past = [each async for each in matches.past_matches("acme", None)]
         assert [each.recorded for _, each in past] == [match(each) for each in range(13, -1, -1) if each != 1]
+        assert await matches.record("acme", match(1)) == (True, ())
+        assert len(await store.log.read("matches/acme")) == 14, "nothing is appended that would not count"
         counted = await Matches(Torn(store.log)).table("acme")
         assert (await matches.table("acme")).ratings() == counted.ratings()
 
