@@ -185,22 +185,23 @@ async def restore(source: Path) -> Sequence[str]:
             raise ConfigurationError(str(error)) from None
 
 
-async def rewrap() -> Mapping[str, int]:
+async def rewrap() -> Iterator[str]:
     """Wrap the data keys of our data folder, or of the store in PARLEY_STORE, by the first of the operator's keys, also while a system runs on it.
 
-    Return how many another key wrapped, by service. Raise ConfigurationError if there is no such key, or the store cannot be used.
+    Return a line for each service, then raise PartFailedError if keys are damaged. Raise ConfigurationError if there is no such key, or the store cannot be used.
     """
     from parley.storage.opening import refuse_unusable_store, rewrap_data_keys
-    from parley.storage.rewrap import STORING, read_keys
+    from parley.storage.rewrap import STORING, describe_rewrapping, read_keys
 
     store, wrapping = default_store(), read_keys()
     folder = _folder(store)
     with refuse_unusable_store():
-        return {
+        done = {
             service: await rewrap_data_keys(store, service, wrapping)
             for service in STORING
             if folder is None or (folder / f"{service}.db").exists()
         }
+    return describe_rewrapping(done)
 
 
 def _own_folder() -> Path:

@@ -13,7 +13,7 @@ from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.tasks import stop_task
 from parley.storage.data_folder import in_use_message, sqlite_folder
-from parley.storage.encryption.data_keys import DATA_KEYS, DataKeys
+from parley.storage.encryption.data_keys import DATA_KEYS, DataKeys, Rewrapping
 from parley.storage.encryption.documents import EncryptedDocuments
 from parley.storage.encryption.log import EncryptedLog
 from parley.storage.encryption.wrapping import NO_KEYS, WrappingKeys
@@ -127,8 +127,8 @@ async def open_store(
         yield Store(documents, EncryptedLog(stored.log, keys), stored.exclusive)
 
 
-async def rewrap_data_keys(url: str, database: str, wrapping: WrappingKeys) -> int:
-    """Wrap the data keys of a service's database by the first of the operator's keys; return how many another one wrapped.
+async def rewrap_data_keys(url: str, database: str, wrapping: WrappingKeys) -> Rewrapping:
+    """Wrap the data keys of a service's database by the first of the operator's keys, without damaged ones.
 
     Raise as `open_store`.
     """

@@ -5,9 +5,11 @@ It is for a pod of the service, which has its settings; its image has no `parley
 
 import argparse
 import sys
+from collections.abc import Iterator, Mapping
 
 from parley.runtime.entry import run
-from parley.runtime.errors import ConfigurationError
+from parley.runtime.errors import ConfigurationError, PartFailedError
+from parley.storage.encryption.data_keys import Rewrapping
 from parley.storage.encryption.wrapping import WrappingKeys
 from parley.storage.opening import refuse_unusable_store, rewrap_data_keys
 from parley.storage.settings import StoreSettings
@@ -24,8 +26,22 @@ def read_keys() -> WrappingKeys:
     return wrapping
 
 
+def describe_rewrapping(done: Mapping[str, Rewrapping]) -> Iterator[str]:
+    """Yield a line for each service. Raise PartFailedError after them if there are damaged keys, which names the services."""
+    for service, each in done.items():
+        yield f"{service}: {_count_keys(each.wrapped)} wrapped anew"
+    if damaged := [
+        f"{_count_keys(each.unreadable)} of {name}" for name, each in done.items() if each.unreadable
+    ]:
+        raise PartFailedError(f"{', '.join(damaged)} cannot be read; restore the database from a backup")
+
+
+def _count_keys(count: int) -> str:
+    return f"{count} key{'' if count == 1 else 's'}"
+
+
 async def main() -> None:
-    """Wrap the data keys of one database anew, and print how many that were."""
+    """Wrap the data keys of one database anew, and print how many that were. Raise PartFailedError if some are damaged."""
     parser = argparse.ArgumentParser(
         prog="python -P -m parley.storage.rewrap",
         description="Wrap the data keys of a service's database by the first key of PARLEY_ENCRYPTION_KEYS.",
@@ -33,8 +49,9 @@ async def main() -> None:
     parser.add_argument("service", choices=STORING)
     service = parser.parse_args().service
     with refuse_unusable_store():
-        count = await rewrap_data_keys(StoreSettings.load().store, service, read_keys())
-    sys.stdout.write(f"{service}: {count} key{'' if count == 1 else 's'} wrapped anew\n")
+        done = await rewrap_data_keys(StoreSettings.load().store, service, read_keys())
+    for line in describe_rewrapping({service: done}):
+        sys.stdout.write(f"{line}\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Ser
 from parley.runtime.channel import channel
 from parley.runtime.server import RunningServer
 from parley.storage.opening import Store, open_store
-from parley.storage.ports import StoreUnavailableError
+from parley.storage.ports import StorageError, StoreDamagedError, StoreUnavailableError
 from parley.v1 import debate_pb2, ratings_pb2, ratings_pb2_grpc
 from parley.v1 import orchestrator_pb2 as pb
 from parley.v1.debate_pb2 import ContextDocument
@@ -255,6 +256,40 @@ async def test_a_deletion_that_breaks_off_anywhere_is_finished_or_never_was(
                 assert await store.log.read(f"default/{debate}"), "it is whole"
         assert not await store.documents.find(DELETIONS, {})
     assert finished, "the last ones were not stopped anywhere"
+
+
+class Damaged:
+    """A log of which one cannot be deleted."""
+
+    def __init__(self, log: Any, damaged: str, error: StorageError) -> None:
+        self._log, self._damaged, self._error = log, damaged, error
+
+    async def delete(self, log: str) -> None:
+        if log == self._damaged:
+            raise self._error
+        await self._log.delete(log)
+
+
+@pytest.mark.parametrize(
+    ("error", "goes_on"), [(StoreDamagedError("changed"), True), (StoreUnavailableError("away"), False)]
+)
+async def test_a_deletion_that_damaged_data_holds_up_holds_up_no_other(
+    tmp_path: Path, gateway_server: RunningServer, error: StorageError, *, goes_on: bool
+) -> None:
+    async with (
+        open_store(f"sqlite:///{tmp_path}", "orchestrator") as store,
+        channel(gateway_server.address) as peers,
+    ):
+        await store.documents.prepare(*ALL)
+        notes = DeletionStore(store.documents)
+        for debate in ("deb-1", "deb-2"):
+            await notes.put(Deletion("default", debate, ratings=False))
+        log: Any = Damaged(store.log, "default/deb-1", error)
+        deleter = replace(deletions(store, peers), log=log)
+        with nullcontext() if goes_on else pytest.raises(StoreUnavailableError):
+            await deleter.finish_all()
+        left_over = [each.debate for each in await notes.list_all()]
+    assert left_over == (["deb-1"] if goes_on else ["deb-1", "deb-2"])
 
 
 async def test_memory_that_is_away_forgets_when_it_is_back(

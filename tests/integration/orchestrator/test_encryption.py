@@ -49,7 +49,7 @@ async def test_a_plain_debate_goes_on_encrypted_and_a_rotation_changes_neither_i
         await orchestrator.watch(debate)
         receipt, log = await prove(orchestrator, debate)
     url = f"sqlite:///{folder}"
-    assert await rewrap_data_keys(url, "orchestrator", wrapping(new, old)) > 0
+    assert (await rewrap_data_keys(url, "orchestrator", wrapping(new, old))).wrapped > 0
     async with orchestrating(
         folder, gateway_server, receipt_keys=str(receipt_key), encryption_keys=str(new)
     ) as orchestrator:

@@ -57,9 +57,8 @@ async def restore_data(folder: Path) -> None:
 
 
 async def rewrap_data_keys() -> None:
-    """Wrap the data keys of this machine by the newest key. Raise ConfigurationError."""
+    """Wrap the data keys of this machine by the newest key. Raise ConfigurationError, and PartFailedError if some are damaged."""
     from parley.local import rewrap
 
-    counts = await rewrap()
-    for service, count in counts.items():
-        print_line(f"{service}: {count} key{'' if count == 1 else 's'} wrapped anew")
+    for line in await rewrap():
+        print_line(line)

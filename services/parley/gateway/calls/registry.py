@@ -9,15 +9,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
-from grpc import StatusCode
-
 from parley.gateway.calls.runs import Answerer, StoredRuns, complete_call, id_reuse_error
 from parley.gateway.calls.store import CallState, CallStore, failure_fields
 from parley.gateway.calls.stream import RunningCall
 from parley.gateway.failures import CALL_CANCELLED, Failure
-from parley.runtime.errors import ParleyError
 from parley.runtime.logs import get_logger
 from parley.storage.ports import StorageError
+from parley.storage.service_errors import map_store_errors
 from parley.v1.agent_pb2 import Usage
 from parley.v1.gateway_pb2 import CancelCallResponse, GenerateCompleted, GenerateResponse
 
@@ -28,6 +26,7 @@ _LAST_WORD_SECONDS: Final = 0.25
 """How much longer than its time a call is listened to, so that it can say itself what happened."""
 _KEEP_SECONDS: Final = 0.5
 _SWEEP_SECONDS: Final = 600.0
+_STORE: Final = "the store of calls"
 
 _logger = get_logger(__name__)
 
@@ -55,7 +54,7 @@ class CallRegistry:
     ) -> AsyncGenerator[GenerateResponse, None]:
         """Yield the events of a call.
 
-        Raise CallFailed, and ParleyError for other content under the name or a store that is away.
+        Raise CallFailed, and ParleyError for other content under the name or a store that is away or cannot be read.
 
         Without a name the call is stopped when its listener goes away. With one it goes on for two leases, since a
         caller that was killed comes back for the answer. Who has joined waits until `ends`, in the loop's time, at most.
@@ -85,7 +84,7 @@ class CallRegistry:
                     self._abandon(key, running)
 
     async def cancel(self, key: str) -> CancelCallResponse:
-        """Stop the call of that name wherever it runs. Raise ParleyError if the store is away."""
+        """Stop the call of that name wherever it runs. Raise ParleyError if the store is away or cannot be read."""
         running = self._named.get(key)
         owned = False
         if running is not None and not running.over:
@@ -96,10 +95,11 @@ class CallRegistry:
                 return await self._describe_stopped(key, was_running=True)
             was_running = await self._cancel_stored(key)
             return await self._describe_stopped(key, was_running=was_running)
-        except StorageError as error:
+        except StorageError:
             if owned:
                 return CancelCallResponse(was_running=True)
-            raise _store_error(error) from error
+            with map_store_errors(_STORE):
+                raise
 
     async def keep(self) -> None:
         """Send heartbeats while stored calls run here, stop the calls that other replicas cancelled, and sweep; for ever."""
@@ -137,10 +137,8 @@ class CallRegistry:
 
     def _start(self, key: str, running: RunningCall, answerer: Answerer) -> None:
         async def work(call: RunningCall) -> GenerateCompleted:
-            try:
+            with map_store_errors(_STORE):
                 return await self._runs.complete(key, call, answerer)
-            except StorageError as error:
-                raise _store_error(error) from error
 
         self._named[key] = running
         running.start(work, lambda: self._forget(key, running))
@@ -201,7 +199,3 @@ class CallRegistry:
                 break
             await asyncio.sleep(_STOP_PAUSE)
         return True
-
-
-def _store_error(error: StorageError) -> ParleyError:
-    return ParleyError(StatusCode.UNAVAILABLE, "STORE_UNAVAILABLE", f"the store of calls: {error}")

@@ -15,7 +15,15 @@ from parley.orchestrator.log.usage import usage_of
 from parley.runtime.clock import Clock
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.logs import get_logger
-from parley.storage.ports import Collection, Documents, DuplicateError, Log, Record, StorageError
+from parley.storage.ports import (
+    Collection,
+    Documents,
+    DuplicateError,
+    Log,
+    Record,
+    StorageError,
+    StoreDamagedError,
+)
 from parley.v1.agent_pb2 import Usage
 from parley.v1.event_pb2 import DebateCreated, Event
 
@@ -272,7 +280,7 @@ class MeteredLog:
         return self._log.follow(log, after)
 
     async def delete(self, log: str) -> None:
-        """Delete as `Log` does. Subtract the bytes that are freed."""
+        """Delete as `Log` does. Subtract the bytes that are freed; of a damaged log those before the damage."""
         freed = await self._measure_size(log)
         await self._log.delete(log)
         if freed:
@@ -280,9 +288,14 @@ class MeteredLog:
 
     async def _measure_size(self, log: str) -> int:
         size = after = 0
-        while records := await self._log.read(log, after, _PAGE):
-            size += sum(len(entry) for each in records for entry in each.entries)
-            after = records[-1].last
+        try:
+            while records := await self._log.read(log, after, _PAGE):
+                size += sum(len(entry) for each in records for entry in each.entries)
+                after = records[-1].last
+        except StoreDamagedError as error:
+            _logger.warning(
+                "a damaged log is deleted; what it held counts as stored", log=log, error=str(error)
+            )
         return size
 
 

@@ -4,6 +4,8 @@ After a crash, or if a service is unavailable, the note stays, and any replica c
 """
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -23,7 +25,7 @@ from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, failed_precondition, not_found
 from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger
-from parley.storage.ports import Log, StorageError
+from parley.storage.ports import KeyMissingError, Log, StorageError, StoreDamagedError
 
 _DELETE_NOW_SECONDS: Final = 2.0
 """How long a caller waits until all data is removed."""
@@ -96,21 +98,26 @@ class DebateDeleter:
     async def finish_all(self) -> None:
         """Continue every deletion in progress, also those that other replicas started."""
         for deletion in await self.store.list_all():
-            record = await self.index.get(deletion.tenant, deletion.debate)
-            # If the record still exists, the caller got no answer yet: the deletion is tried once more.
-            if record is None or (record.is_resting and await self.index.remove(record)):
-                await self._finish_deletion(deletion)
-            else:
-                await self.store.remove(deletion.key)
+            with _skip_damaged(deletion):
+                await self._continue_deletion(deletion)
+
+    async def _continue_deletion(self, deletion: Deletion) -> None:
+        record = await self.index.get(deletion.tenant, deletion.debate)
+        # If the record still exists, the caller got no answer yet: the deletion is tried once more.
+        if record is None or (record.is_resting and await self.index.remove(record)):
+            await self._finish_deletion(deletion)
+        else:
+            await self.store.remove(deletion.key)
 
     async def delete_abandoned(self) -> None:
         """Delete logs without a record: their process ended between writing the log and the record."""
         before = (self.clock.now() - _ABANDONED_AFTER).isoformat(timespec="microseconds")
         for deletion in await self.store.list_started(before):
-            if await self.index.get(deletion.tenant, deletion.debate) is not None:
-                await self.store.remove(deletion.key)
-            elif await self.store.start_deletion(deletion, before):
-                await self._finish_deletion(deletion)
+            with _skip_damaged(deletion):
+                if await self.index.get(deletion.tenant, deletion.debate) is not None:
+                    await self.store.remove(deletion.key)
+                elif await self.store.start_deletion(deletion, before):
+                    await self._finish_deletion(deletion)
 
     async def delete_old(self) -> None:
         """Delete debates whose retention is over, and interventions that were decided long ago."""
@@ -127,7 +134,8 @@ class DebateDeleter:
                 deletion = Deletion(tenant, record.debate, ratings=False)
                 if not await self._start_deletion(deletion, record):
                     return
-                await self._finish_deletion(deletion)
+                with _skip_damaged(deletion):
+                    await self._finish_deletion(deletion)
 
     async def _start_deletion(self, deletion: Deletion, record: DebateRecord) -> bool:
         """Write a note and remove the debate from the index. Return False if the debate does not rest, or was claimed since."""
@@ -157,6 +165,16 @@ class DebateDeleter:
                 return False
         await self.store.remove(deletion.key)
         return True
+
+
+@contextmanager
+def _skip_damaged(deletion: Deletion) -> Iterator[None]:
+    """Log a deletion that stored data holds up, so that the others go on. A store that is away ends the round."""
+    try:
+        yield
+    except (StoreDamagedError, KeyMissingError) as error:
+        with label_scope(tenant=deletion.tenant, debate=deletion.debate):
+            _logger.warning("a deletion cannot be finished; trying again later", error=str(error))
 
 
 def _running_error(record: DebateRecord) -> ParleyError:

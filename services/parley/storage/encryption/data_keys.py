@@ -8,9 +8,11 @@ import asyncio
 import base64
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
+from parley.runtime.unreadable import report_unreadable
 from parley.storage.encryption.sealed import DataKey
 from parley.storage.encryption.wrapping import Wrapped, WrappingKeys
 from parley.storage.ports import (
@@ -34,7 +36,21 @@ DATA_KEYS: Final = Collection(
     private=("wrapped",),
 )
 _MAX_KEPT: Final = 10_000
+_KIND: Final = "data key"
 _PAGE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrapping:
+    """What wrapping the data keys of a database anew came to.
+
+    Attributes:
+        wrapped: How many data keys another key had wrapped.
+        unreadable: How many data keys are damaged. They stay as they are.
+    """
+
+    wrapped: int
+    unreadable: int
 
 
 class DataKeys:
@@ -87,15 +103,16 @@ class DataKeys:
         _keep(self._current, scope, key_id)
 
     async def find(self, ids: Iterable[bytes]) -> Mapping[bytes, DataKey]:
-        """Return data keys by their ids, without those that were deleted."""
+        """Return data keys by their ids, without those that were deleted or are damaged. The latter are reported."""
         wanted = set(ids)
         found = {each: kept for each in wanted if (kept := self._find_kept(each))}
         missing = [each.hex() for each in wanted - found.keys()]
         for start in range(0, len(missing), _PAGE):
             part = tuple(missing[start : start + _PAGE])
             documents = await self._documents.find(DATA_KEYS, {"id": OneOf(part)}, limit=len(part))
-            for key in await asyncio.gather(*map(self._unwrap, documents)):
-                found[key.id] = key
+            for key in await asyncio.gather(*map(self._unwrap_if_whole, documents)):
+                if key is not None:
+                    found[key.id] = key
         return found
 
     async def delete(self, scope: str) -> None:
@@ -115,19 +132,23 @@ class DataKeys:
                 return
             await self.delete(scope)
 
-    async def rewrap(self) -> int:
-        """Wrap every data key that another key wraps by the first key of the settings; return how many that were.
+    async def rewrap(self) -> Rewrapping:
+        """Wrap every data key that another key wraps by the first key of the settings. A damaged one is reported and left out.
 
         What they sealed stays as it is. It may be stopped and run again, also while services use the database.
         """
         newest = (await self._wrapping.wrap(bytes(32), "a trial")).by
-        count, after = 0, ""
+        wrapped, unreadable, after = 0, 0, ""
         order = (Order("id"),)
         while page := await self._documents.find(DATA_KEYS, {"id": Above(after)}, order=order, limit=_PAGE):
             for each in page:
-                count += str(each.fields["wrapped_by"]) != newest and await self._rewrap(each)
+                try:
+                    wrapped += str(each.fields["wrapped_by"]) != newest and await self._rewrap(each)
+                except StoreDamagedError as error:
+                    report_unreadable(_KIND, each.key, error)
+                    unreadable += 1
             after = page[-1].key
-        return count
+        return Rewrapping(wrapped, unreadable)
 
     async def _rewrap(self, document: Document) -> bool:
         place, before = _place(document.key), _wrapped(document)
@@ -143,6 +164,13 @@ class DataKeys:
         await self._documents.insert(DATA_KEYS, name, {"id": name, "scope": scope, **_fields(wrapped)})
         _keep(self._kept, data_key.id, data_key)
         return data_key
+
+    async def _unwrap_if_whole(self, document: Document) -> DataKey | None:
+        try:
+            return await self._unwrap(document)
+        except StoreDamagedError as error:  # it must hide nothing that other keys seal
+            report_unreadable(_KIND, document.key, error)
+            return None
 
     async def _unwrap(self, document: Document) -> DataKey:
         id_ = bytes.fromhex(document.key)
@@ -167,7 +195,7 @@ def _keep(kept: OrderedDict[K, V], name: K, value: V) -> None:
 
 
 def _place(name: str) -> str:
-    return f"data key {name}"
+    return f"{_KIND} {name}"
 
 
 def _fields(wrapped: Wrapped) -> Mapping[str, str]:

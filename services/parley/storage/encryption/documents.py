@@ -153,7 +153,7 @@ def _open(
     for name, each in sealed.items():
         place, id_ = _place(collection, document.key, name), read_key_id(each)
         if id_ not in keys:
-            what = f"its data key {id_.hex()} is gone" if each else "it was changed"
+            what = f"its data key {id_.hex()} is gone or damaged" if each else "it was changed"
             raise StoreDamagedError(f"{place}: {what}; restore it from a backup")
         opened[name] = json.loads(keys[id_].open(each, place))
     return Document(document.key, {**document.fields, **opened})

@@ -74,7 +74,7 @@ class EncryptedLog:
             place, id_ = _place(log, sequence), read_key_id(each)
             if id_ not in keys:
                 raise StoreDamagedError(
-                    f"{place}: its data key {id_.hex()} is gone; restore it from a backup"
+                    f"{place}: its data key {id_.hex()} is gone or damaged; restore it from a backup"
                 )
             entries.append(keys[id_].open(each, place))
         self._keys.note(log, read_key_id(record.entries[-1]))

@@ -4,8 +4,10 @@ import asyncio
 import base64
 import binascii
 import hashlib
+import os
 import shlex
 import shutil
+import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -113,19 +115,15 @@ class CommandKey:
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
+                    start_new_session=True,
                 )
             except OSError as error:
                 raise self._create_error(verb, f"cannot be run: {error.strerror or error}") from None
             try:
                 async with asyncio.timeout(self._seconds):
-                    out, told = await process.communicate(base64.b64encode(data) + b"\n")
+                    out, told = await _communicate(process, base64.b64encode(data) + b"\n")
             except TimeoutError:
                 raise self._create_error(verb, f"took more than {self._seconds:g} s") from None
-            finally:
-                if process.returncode is None:
-                    with suppress(ProcessLookupError):
-                        process.kill()
-                    await process.wait()
         if process.returncode:
             said = told.decode(errors="replace").strip().splitlines()
             why = f": {said[-1][:_MAX_SHOWN]}" if said else ""
@@ -203,6 +201,17 @@ def read_wrapping_keys(sources: Sequence[str], command: str, seconds: float) -> 
             for each in sources
         )
     )
+
+
+async def _communicate(process: asyncio.subprocess.Process, data: bytes) -> tuple[bytes, bytes]:
+    """Return what a program writes. If that breaks off, end it and all that it has started, which may hold its output open."""
+    try:
+        return await process.communicate(data)
+    except BaseException:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        raise
 
 
 def _create_command(command: str, seconds: float) -> CommandKey:

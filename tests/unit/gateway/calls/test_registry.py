@@ -18,7 +18,7 @@ from parley.gateway.failures import BAD_REQUEST, CALL_CANCELLED, Failure
 from parley.gateway.routing.route import Route
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
-from parley.storage.ports import StoreUnavailableError
+from parley.storage.ports import KeyMissingError, StorageError, StoreDamagedError, StoreUnavailableError
 from parley.v1.gateway_pb2 import CallId, GenerateCompleted, GenerateResponse
 from tests.support.manual_clock import ManualClock
 from tests.unit.gateway.calls.events import attempt, delta
@@ -468,6 +468,30 @@ async def test_an_answer_that_could_not_be_stored_is_not_heard_and_not_paid_for_
         away = False
         assert (await completed(one.ask(model))).text == "yes"
     assert model.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (KeyMissingError("the key"), "ENCRYPTION_KEY_MISSING"),
+        (StoreDamagedError("changed"), "STORE_DAMAGED"),
+    ],
+)
+async def test_a_stored_call_that_cannot_be_read_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: StorageError, reason: str
+) -> None:
+    async with replicas(tmp_path) as (one,):
+
+        async def fail(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr(one.store, "claim", fail)
+        monkeypatch.setattr(one.store, "look", fail)
+        with pytest.raises(ParleyError) as asked:
+            await completed(one.ask(Model()))
+        with pytest.raises(ParleyError) as cancelled:
+            await one.calls.cancel(KEY)
+    assert (asked.value.reason, cancelled.value.reason) == (reason, reason)
 
 
 async def test_two_that_write_an_unrecorded_answer_at_once_do_not_stop_the_keeping_of_calls(

@@ -11,6 +11,7 @@ from parley.storage.ports import Record
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import Closed, Event, Paused, StoppedCall
+from tests.support.encryption import create_keys, damage_data_key
 from tests.support.manual_clock import ManualClock
 from tests.unit.orchestrator.made_logs import CREATED, failed, log, succeeded
 
@@ -60,3 +61,14 @@ async def test_calls_of_a_debate_that_a_key_with_a_budget_asked_for_count_for_th
         used = await use.get_counts(account)
         assert (used.tokens, used.cost_micros) == (30, 200)
     assert (await use.get_counts(key_account("acme", "0123456789ab"))).stored_bytes == 0
+
+
+async def test_a_log_whose_data_key_is_damaged_is_deleted(tmp_path: Path) -> None:
+    keys, entries = create_keys(), tuple(each.entry for each in log(CREATED))
+    async with open_store(f"sqlite:///{tmp_path}", "orchestrator", wrapping=keys) as store:
+        await store.log.append("acme/deb-1", Record(1, "first", entries))
+    damage_data_key(tmp_path / "orchestrator.db", "acme/deb-1")
+    async with open_store(f"sqlite:///{tmp_path}", "orchestrator", wrapping=keys) as store:
+        await store.documents.prepare(TENANT_USE)
+        await MeteredLog(store.log, TenantUsage(store.documents, ManualClock(), "one")).delete("acme/deb-1")
+        assert not await store.log.read("acme/deb-1")

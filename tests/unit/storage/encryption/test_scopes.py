@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from parley.storage.encryption.data_keys import DATA_KEYS, DataKeys
+from parley.storage.encryption.data_keys import DATA_KEYS, DataKeys, Rewrapping
 from parley.storage.encryption.documents import EncryptedDocuments
 from parley.storage.encryption.wrapping import CommandKey, WrappingKeys
 from parley.storage.opening import open_store, rewrap_data_keys
@@ -81,9 +81,9 @@ async def test_a_key_service_that_has_a_new_key_wraps_all_anew_once(tmp_path: Pa
     async with open_store(url, "tested", wrapping=before) as store:
         await store.documents.prepare(NOTES)
         await store.documents.insert(NOTES, "acme/deb-1/1", {"text": "x"})
-    assert await rewrap_data_keys(url, "tested", before) == 0
-    assert await rewrap_data_keys(url, "tested", after) == 1
-    assert await rewrap_data_keys(url, "tested", after) == 0
+    assert await rewrap_data_keys(url, "tested", before) == Rewrapping(0, 0)
+    assert await rewrap_data_keys(url, "tested", after) == Rewrapping(1, 0)
+    assert await rewrap_data_keys(url, "tested", after) == Rewrapping(0, 0)
     async with open_store(url, "tested", wrapping=after) as store:
         found = await store.documents.get(NOTES, "acme/deb-1/1")
         assert found is not None

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.runtime.errors import ConfigurationError
-from parley.storage.encryption.data_keys import DATA_KEYS
+from parley.storage.encryption.data_keys import DATA_KEYS, Rewrapping
 from parley.storage.encryption.wrapping import NO_KEYS, WrappingKeys
 from parley.storage.opening import open_store, refuse_unusable_store, rewrap_data_keys
 from parley.storage.ports import (
@@ -23,11 +23,12 @@ from parley.storage.ports import (
     Documents,
     Index,
     KeyMissingError,
+    Order,
     Record,
     StorageError,
     StoreDamagedError,
 )
-from tests.support.encryption import create_keys
+from tests.support.encryption import create_keys, damage_data_key
 
 NOTES: Final = Collection("notes", (Index(("number",)),), private=("text", "more"))
 OWNERS: Final = Collection("owners", private=("text",), owns_key=True)
@@ -269,8 +270,8 @@ async def test_rotation_wraps_data_keys_anew_and_touches_no_payload(tmp_path: Pa
     url = f"sqlite:///{tmp_path}"
     with pytest.raises(KeyMissingError, match=_id(old)):
         await rewrap_data_keys(url, "tested", new)
-    assert await rewrap_data_keys(url, "tested", both) == 1
-    assert await rewrap_data_keys(url, "tested", both) == 0
+    assert await rewrap_data_keys(url, "tested", both) == Rewrapping(1, 0)
+    assert await rewrap_data_keys(url, "tested", both) == Rewrapping(0, 0)
     assert _payloads(tmp_path) == before
     assert (await read_log(tmp_path, new))[0] == WORD.encode()
     with pytest.raises(KeyMissingError, match=_id(new)):
@@ -303,7 +304,7 @@ async def test_rotation_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
         await rewrap_data_keys(f"sqlite:///{tmp_path}", "tested", both)
     with change(tmp_path) as connection:
         connection.execute("DROP TRIGGER stop")
-    assert await rewrap_data_keys(f"sqlite:///{tmp_path}", "tested", both) == 3
+    assert await rewrap_data_keys(f"sqlite:///{tmp_path}", "tested", both) == Rewrapping(3, 0)
     assert await read_log(tmp_path, new, "acme/4") == [b"x"]
 
 
@@ -322,6 +323,35 @@ async def test_with_a_log_its_data_key_goes_so_that_remains_of_it_are_unreadable
         )  # as from an old copy of the disk
     with pytest.raises(StoreDamagedError, match=r"data key [0-9a-f]{16} is gone"):
         await read_log(tmp_path, keys)
+
+
+async def write_two_scopes(folder: Path, keys: WrappingKeys) -> None:
+    """Write a note and a log into each of two scopes, and damage the data key of the first."""
+    async with store_of(folder, keys) as store:
+        await store.documents.prepare(NOTES)
+        for number in (1, 2):
+            await store.documents.insert(NOTES, f"acme/deb-{number}/1", {"number": number, "text": WORD})
+            await store.log.append(f"acme/deb-{number}", Record(1, "a", (b"x",)))
+    damage_data_key(database(folder), PLACE)
+
+
+async def test_a_damaged_data_key_hides_nothing_that_others_seal(tmp_path: Path) -> None:
+    keys = create_keys()
+    await write_two_scopes(tmp_path, keys)
+    async with store_of(tmp_path, keys) as store:
+        damaged, whole = await store.documents.find(NOTES, {}, order=(Order("number"),))
+        assert (isinstance(damaged.fields["text"], dict), whole.fields["text"]) == (True, WORD)
+        with pytest.raises(StoreDamagedError, match=r"data key [0-9a-f]{16} is gone or damaged"):
+            await store.documents.get(NOTES, f"{PLACE}/1")
+        with pytest.raises(StoreDamagedError, match=r"data key [0-9a-f]{16} is gone or damaged"):
+            await store.log.read(PLACE)
+
+
+async def test_a_damaged_data_key_does_not_end_a_rotation(tmp_path: Path) -> None:
+    old, new = create_keys(), create_keys()
+    await write_two_scopes(tmp_path, old)
+    both = WrappingKeys((*new.keys, *old.keys))
+    assert await rewrap_data_keys(f"sqlite:///{tmp_path}", "tested", both) == Rewrapping(1, 1)
 
 
 async def test_a_document_that_owns_a_key_takes_it_along(tmp_path: Path) -> None:

@@ -117,6 +117,15 @@ async def test_a_program_that_hangs_is_ended(tmp_path: Path) -> None:
             await key.unwrap(_WRAPPED, "")
 
 
+async def test_what_a_program_has_started_is_ended_with_it(tmp_path: Path) -> None:
+    script = tmp_path / "wrap"
+    script.write_text("#!/bin/sh\nsleep 600\necho\n")  # it keeps the output of the shell
+    script.chmod(0o700)
+    async with asyncio.timeout(20):
+        with pytest.raises(StoreUnavailableError, match=r"took more than 0\.3 s"):
+            await CommandKey([str(script)], 0.3).unwrap(_WRAPPED, "")
+
+
 def test_a_program_comes_first_unless_the_list_says_where(tmp_path: Path) -> None:
     file = str(write_key(tmp_path / "key"))
     first = read_wrapping_keys([file], sys.executable, 1)
