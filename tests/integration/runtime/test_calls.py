@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -575,6 +576,86 @@ async def test_a_call_that_outlives_the_grace_of_its_server_is_cut_as_a_failure_
         await draining
         await watched.cancelled.wait()
     assert errors.is_transport(caught.value)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["by the server", "by the caller before"])
+async def test_a_handler_that_is_cut_at_the_end_of_its_server_finishes_its_cleanup(
+    reach: Reach, is_cancelled: bool
+) -> None:
+    began, cleaning, ended = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop().create_future()
+
+    async def wait(_request: bytes, _context: Context) -> bytes:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaning.set()
+            try:
+                await server.draining.wait()
+                for _ in range(500):
+                    await asyncio.sleep(0)
+                ended.set_result("cleaned up")
+            except asyncio.CancelledError:
+                ended.set_result("cancelled again")
+        return b""
+
+    async with (
+        start_server([make_service(Wait=wait)], ServerSettings(grace_seconds=0)) as server,
+        reach(server) as there,
+        asyncio.timeout(30),
+    ):
+        call = method(there, "Wait")(b"")
+        await began.wait()
+        if is_cancelled:
+            call.cancel()
+            await cleaning.wait()
+        await server.drain()
+        assert await ended == "cleaned up"
+
+
+@pytest.mark.parametrize("reach", ["direct"], indirect=True)  # gRPC lets it go on
+async def test_a_handler_that_goes_on_after_an_abort_is_cancelled_at_the_end_of_its_server(
+    reach: Reach, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.runtime.direct.server._CLEANUP_SECONDS", 60.0)
+    cancelled = asyncio.Event()
+
+    async def refuse(_request: bytes, context: Context) -> bytes:
+        try:
+            await context.abort(grpc.StatusCode.ABORTED, "no")
+        finally:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancelled.set()
+                raise
+
+    async with (
+        start_server([make_service(Refuse=refuse)], ServerSettings(grace_seconds=0)) as server,
+        reach(server) as there,
+        asyncio.timeout(30),
+    ):
+        assert await code_of(method(there, "Refuse")(b"")) is grpc.StatusCode.ABORTED
+        await server.drain()
+        await cancelled.wait()
+
+
+async def test_a_caller_that_writes_on_after_its_handler_aborted_does_not_wait(reach: Reach) -> None:
+    async def refuse(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
+        yield await anext(requests)
+        await context.abort(grpc.StatusCode.ABORTED, "no")
+
+    service = make_service(Refuse=both_streams(refuse), Echo=echo)
+    async with start_server([service]) as server, reach(server) as there, asyncio.timeout(30):
+        call = both_streams_method(there, "Refuse")()
+        await call.write(b"first")
+        for _ in range(20):
+            await method(there, "Echo")(b"")
+        with suppress(grpc.aio.AioRpcError):  # gRPC says so before the answer is read
+            for _ in range(4):
+                await call.write(b"x" * 50_000)
+        with pytest.raises(grpc.aio.AioRpcError):
+            _ = [each async for each in _rest(call)]
 
 
 async def test_a_closed_channel_ends_its_calls_and_takes_no_other(reach: Reach) -> None:

@@ -29,6 +29,7 @@ class DirectCall:
         self._serialize = serialize
         self._deserialize = deserialize
         self._is_cancelled_here = False
+        self._has_written_all = False
 
     def send(self, request: Any) -> bool:
         """Send the only request; return False, and end the call, if it is too large."""
@@ -48,7 +49,7 @@ class DirectCall:
         """Send one message of a request stream; wait while the handler is behind."""
         if self.done():
             raise asyncio.InvalidStateError("RPC already finished.")
-        if self._exchange.requests.is_closed:
+        if self._has_written_all:
             raise asyncio.InvalidStateError('RPC is half closed after calling "done_writing".')
         message = self._to_bytes(request)
         if message is not None:
@@ -58,6 +59,7 @@ class DirectCall:
 
     async def done_writing(self) -> None:
         """Say that no more messages will be sent."""
+        self._has_written_all = True
         self._exchange.requests.close()
 
     async def initial_metadata(self) -> grpc.aio.Metadata:

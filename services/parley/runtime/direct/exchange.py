@@ -103,6 +103,7 @@ class Exchange:
         if self._final is None and self.status is None:
             self._final = status
             self.responses.close()
+            self.requests.cut()  # nobody reads them: their writer must not wait
             if self._one_answer or self.responses.is_empty:
                 self._end(status)
 

@@ -24,6 +24,8 @@ Wrap = Callable[[str, _Handler], _Handler]
 _STOPPED: Final = CallStatus(grpc.StatusCode.UNAVAILABLE, "the server has stopped")
 _UNKNOWN_METHOD: Final = CallStatus(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
 _CANCELLED: Final = CallStatus(grpc.StatusCode.CANCELLED, "the handler was cancelled")
+_CLEANUP_SECONDS: Final = 2.0
+"""For what a handler does at its end, before it is cancelled again."""
 _logger = get_logger(__name__)
 
 
@@ -74,10 +76,13 @@ class DirectServer:
         self._is_open = False
         if self._running and grace:
             await asyncio.wait(self._running, timeout=grace)
-        tasks = list(self._running)
-        for exchange in list(self._running.values()):
-            exchange.cut(_STOPPED)
-        await asyncio.gather(*map(stop_task, tasks))
+        running = dict(self._running)
+        for task, exchange in running.items():
+            if not exchange.cut(_STOPPED) and not task.cancelling():
+                task.cancel()  # its call ended before, and it goes on
+        if running:
+            _, left = await asyncio.wait(running, timeout=_CLEANUP_SECONDS)
+            await asyncio.gather(*map(stop_task, left))
 
     async def _answer(self, method: str, exchange: Exchange) -> None:
         """Run a handler and end its call, whatever it raises. The wrapped handler has already answered what it could."""
