@@ -83,7 +83,8 @@ class Collection:
             debate, and of its log. 0: all documents of the collection share one.
         key_days: If set, all documents written on a day (UTC) share a data key instead, which is deleted after so many days more: no
             document stays longer.
-        owns_key: Whether deleting a document deletes the data key that it shares with others; they are deleted before.
+        owns_key: Whether deleting a document deletes the data key that it shares with others; they are deleted before. A condition of
+            such a delete names plain values, and a document that meets it does so until it is deleted.
     """
 
     name: str

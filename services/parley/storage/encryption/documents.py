@@ -81,6 +81,8 @@ class EncryptedDocuments:
     ) -> bool:
         """See `Documents.update`."""
         _check_where(collection, where)
+        if await self._would_seal_nothing(collection, key, changes):
+            return False
         return await self._documents.update(
             collection, key, await self._seal(collection, key, changes), where
         )
@@ -88,10 +90,12 @@ class EncryptedDocuments:
     async def delete(self, collection: Collection, key: str, where: Where | None = None) -> bool:
         """See `Documents.delete`."""
         _check_where(collection, where)
-        is_deleted = await self._documents.delete(collection, key, where)
-        if is_deleted and collection.owns_key and self._keys.is_on:
-            await self._keys.delete(_scope(collection, key))
-        return is_deleted
+        if collection.owns_key and self._keys.is_on:
+            found = await self._documents.get(collection, key)
+            # Before the document: a delete that was cut short is repeated by whoever still finds the document.
+            if found is not None and _agrees(found, where or {}):
+                await self._keys.delete(_scope(collection, key))
+        return await self._documents.delete(collection, key, where)
 
     async def _find(
         self, collection: Collection, where: Where, order: Sequence[Order], limit: int
@@ -102,8 +106,7 @@ class EncryptedDocuments:
         return found, sealed, await self._keys.find({id_ for each in sealed for id_ in _list_keys(each)})
 
     async def _seal(self, collection: Collection, key: str, fields: Fields) -> Fields:
-        # An empty value says nothing.
-        private = [name for name in collection.private if fields.get(name)]
+        private = _list_private(collection, fields)
         if not private or not self._keys.is_on:
             return fields
         check_document(collection, key, {name: fields[name] for name in private})
@@ -113,6 +116,15 @@ class EncryptedDocuments:
             for name in private
         }
         return {**fields, **{name: _to_value(each) for name, each in sealed.items()}}
+
+    async def _would_seal_nothing(self, collection: Collection, key: str, changes: Fields) -> bool:
+        """Return whether an update would create a data key for a document that is not there.
+
+        A whole tenant's key is used later; its writes need no look at the store.
+        """
+        if not self._keys.is_on or collection.key_parts < 2 or not _list_private(collection, changes):
+            return False
+        return await self._documents.get(collection, key) is None
 
     async def _get_key(self, collection: Collection, key: str) -> DataKey:
         if collection.key_days is None:
@@ -124,6 +136,11 @@ class EncryptedDocuments:
             await self._keys.delete_before(prefix, f"{prefix}{kept_from.isoformat()}")
             self._days[collection.name] = today.isoformat()
         return await self._keys.for_scope(f"{prefix}{today.isoformat()}", is_new=False)
+
+
+def _list_private(collection: Collection, fields: Fields) -> list[str]:
+    """Return which private fields are to be sealed: an empty value says nothing."""
+    return [name for name in collection.private if fields.get(name)]
 
 
 def _find_sealed(collection: Collection, document: Document) -> _Sealed:
@@ -194,6 +211,11 @@ def _to_bytes(name: str, text: Value) -> bytes:
         return b""
     # Base64 has bits that mean nothing: a change of these is one too.
     return sealed if base64.b64encode(sealed).decode() == text and is_sealed(sealed) else b""
+
+
+def _agrees(document: Document, where: Where) -> bool:
+    """Return whether a document has the values that a condition names."""
+    return all(document.fields.get(name) == value for name, value in where.items())
 
 
 def _check_where(collection: Collection, where: Where | None) -> None:

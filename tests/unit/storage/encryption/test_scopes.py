@@ -6,11 +6,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from parley.storage.encryption.data_keys import DATA_KEYS, DataKeys, Rewrapping
 from parley.storage.encryption.documents import EncryptedDocuments
 from parley.storage.encryption.wrapping import CommandKey, WrappingKeys
 from parley.storage.opening import open_store, rewrap_data_keys
-from parley.storage.ports import Collection
+from parley.storage.ports import Collection, Index, StorageError, Where
 from parley.storage.sqlite.database import open_database
 from parley.storage.sqlite.documents import SqliteDocuments
 from tests.support.encryption import create_keys
@@ -20,6 +22,7 @@ CALLS: Final = Collection("calls", private=("outcome",), key_days=2)
 HOOKS: Final = Collection("hooks", private=("secret",), key_parts=0)
 PATTERNS: Final = Collection("patterns", private=("text",), key_parts=1)
 NOTES: Final = Collection("notes", private=("text",))
+OWNERS: Final = Collection("owners", (Index(("state",)),), private=("text",), owns_key=True)
 DAY: Final = 24 * 3600
 
 
@@ -27,7 +30,7 @@ DAY: Final = 24 * 3600
 async def open_documents(folder: Path, clock: ManualClock) -> AsyncIterator[EncryptedDocuments]:
     async with open_database(folder / "tested.db") as database:
         stored = SqliteDocuments(database)
-        await stored.prepare(DATA_KEYS, CALLS, HOOKS, PATTERNS, NOTES)
+        await stored.prepare(DATA_KEYS, CALLS, HOOKS, PATTERNS, NOTES, OWNERS)
         yield EncryptedDocuments(stored, DataKeys(stored, create_keys()), clock)
 
 
@@ -50,6 +53,49 @@ async def test_what_has_nothing_private_needs_no_key(tmp_path: Path) -> None:
         await documents.insert(NOTES, "acme/deb-1/1", {"number": 1, "text": ""})
         await documents.update(NOTES, "acme/deb-1/1", {"number": 2})
         assert await list_scopes(documents) == []
+
+
+async def test_an_update_of_a_document_that_is_not_there_leaves_no_key(tmp_path: Path) -> None:
+    async with open_documents(tmp_path, ManualClock()) as documents:
+        assert not await documents.update(NOTES, "acme/deb-1/1", {"text": "x"})
+        assert await list_scopes(documents) == []
+
+
+@pytest.mark.parametrize("collection", [DATA_KEYS, OWNERS], ids=["key", "document"])
+@pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
+async def test_a_delete_that_is_cut_short_leaves_what_its_repeat_deletes_with_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, collection: Collection, is_done: bool
+) -> None:
+    async with open_documents(tmp_path, ManualClock()) as documents:
+        await documents.insert(OWNERS, "acme/deb-1", {"text": "x", "state": "leaving"})
+        delete = SqliteDocuments.delete
+
+        async def break_off(
+            self: SqliteDocuments, where_in: Collection, key: str, where: Where | None = None
+        ) -> bool:
+            if where_in is not collection:
+                return await delete(self, where_in, key, where)
+            if is_done:
+                await delete(self, where_in, key, where)
+            raise StorageError("the store is away")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteDocuments, "delete", break_off)
+            with pytest.raises(StorageError):
+                await documents.delete(OWNERS, "acme/deb-1", {"state": "leaving"})
+        for each in await documents.find(OWNERS, {"state": "leaving"}):
+            assert await documents.delete(OWNERS, each.key, {"state": "leaving"})
+        assert await documents.find(OWNERS, {}) == []
+        assert await list_scopes(documents) == []
+
+
+async def test_a_delete_whose_condition_does_not_hold_leaves_the_key(tmp_path: Path) -> None:
+    async with open_documents(tmp_path, ManualClock()) as documents:
+        await documents.insert(OWNERS, "acme/deb-1", {"text": "x", "state": "staying"})
+        assert not await documents.delete(OWNERS, "acme/deb-1", {"state": "leaving"})
+        found = await documents.get(OWNERS, "acme/deb-1")
+        assert found is not None
+        assert found.fields["text"] == "x"
 
 
 async def test_the_key_of_a_day_goes_when_nothing_of_that_day_is_left(tmp_path: Path) -> None:
