@@ -17,14 +17,11 @@ T = TypeVar("T")
 
 
 class HeldModel(Generic[T]):
-    """A model for several threads. `forget` drops what else refers to it when it is released."""
+    """A model for several threads."""
 
-    def __init__(
-        self, load: Callable[[], T], clock: Clock, forget: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, load: Callable[[], T], clock: Clock) -> None:
         self._load = load
         self._clock = clock
-        self._forget = forget
         self._model: T | None = None
         self._users = 0
         self._used_at = 0.0
@@ -51,7 +48,6 @@ class HeldModel(Generic[T]):
             is_used = self._users or self._clock.monotonic() - self._used_at < IDLE_SECONDS
             if self._model is not None and not is_used:
                 self._model = None
-                self._forget()
                 _return_freed_memory()
 
 

@@ -31,7 +31,7 @@ class LateModel:
         """Raise ConfigurationError if its files are missing."""
         check_files(name)
         self._file_name = name
-        self.held = HeldModel(lambda: _load(name), clock, _forget)
+        self.held = HeldModel(lambda: _load(name), clock)
 
     @property
     def name(self) -> str:
@@ -60,9 +60,3 @@ def _load(name: LocalModelName) -> LocalModel:
     from parley.convergence.models import load_local_model  # heavy, with all that it needs
 
     return load_local_model(name)
-
-
-def _forget() -> None:
-    from parley.convergence.models import load_local_model
-
-    load_local_model.cache_clear()

@@ -1,8 +1,9 @@
 """The two embedding models of this process."""
 
 from collections.abc import Sequence
-from functools import cache
+from threading import Lock
 from typing import Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 from safetensors.numpy import load_file
@@ -102,7 +103,14 @@ class StaticWords:
         return [self.embed(text) for text in texts]
 
 
-@cache
+_loaded: Final = WeakValueDictionary[LocalModelName, LocalModel]()
+_loading: Final = Lock()
+
+
 def load_local_model(name: LocalModelName) -> LocalModel:
-    """Return a model of this process: loaded once, for all services in it. Raise ConfigurationError as the models do."""
-    return MiniLm() if name == "minilm" else StaticWords()
+    """Return a model of this process: one for all that hold it, until nobody does. Raise ConfigurationError as the models do."""
+    with _loading:
+        model = _loaded.get(name)
+        if model is None:
+            model = _loaded[name] = MiniLm() if name == "minilm" else StaticWords()
+        return model

@@ -16,12 +16,12 @@ class Model:
 
 
 class Loading:
-    """Counts loads and what is forgotten, and knows whether the last model is still there."""
+    """Counts loads, and knows whether the last model is still there."""
 
     def __init__(self, clock: ManualClock) -> None:
-        self.loads = self.forgotten = 0
+        self.loads = 0
         self.last: weakref.ref[Model] | None = None
-        self.held = HeldModel(self._load, clock, self._forget)
+        self.held = HeldModel(self._load, clock)
 
     @property
     def is_there(self) -> bool:
@@ -37,9 +37,6 @@ class Loading:
         self.last = weakref.ref(model)
         return model
 
-    def _forget(self) -> None:
-        self.forgotten += 1
-
 
 async def test_a_model_that_nobody_uses_is_released_and_loaded_again_when_it_is_used() -> None:
     clock = ManualClock()
@@ -52,14 +49,14 @@ async def test_a_model_that_nobody_uses_is_released_and_loaded_again_when_it_is_
         await clock.sleeping()
         clock.advance(IDLE_SECONDS / 2)
         await clock.sleeping()
-        assert (loading.loads, loading.is_there, loading.forgotten) == (1, True, 0)
+        assert (loading.loads, loading.is_there) == (1, True)
         loading.use()
         clock.advance(IDLE_SECONDS - 1)
         await clock.sleeping()
         assert loading.is_there, "each use counts anew"
         clock.advance(31)
         await clock.sleeping()
-        assert (loading.loads, loading.is_there, loading.forgotten) == (1, False, 1)
+        assert (loading.loads, loading.is_there) == (1, False)
         loading.use()
         assert (loading.loads, loading.is_there) == (2, True)
     finally:

@@ -2,6 +2,7 @@ import asyncio
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from parley.convergence import models
 from parley.convergence.embedder import LocalEmbedder
 from parley.convergence.embeddings import open_embeddings
-from parley.convergence.local_model import LocalModel
+from parley.convergence.held_model import IDLE_SECONDS
+from parley.convergence.local_model import LateModel, LocalModel
 from parley.convergence.models import MiniLm, StaticWords
 from parley.convergence.vectors import MAX_WINDOWS, Vector, group_by_length, unit, windows
 from parley.runtime.errors import ConfigurationError, ParleyError
+from tests.support.manual_clock import ManualClock
 
 LONG = " ".join(
     f"Sentence {number} speaks of the order pipeline and its many parts." for number in range(180)
@@ -174,3 +177,35 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "STATIC_WEIGHTS", ("no_such_package_here", "weights", "0" * 64))
     with pytest.raises(ConfigurationError, match="no_such_package_here"):
         StaticWords()
+
+
+def test_two_that_use_one_model_share_it_and_the_last_one_releases_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loads = 0
+
+    class Model:
+        name = "model"
+
+        def __init__(self) -> None:
+            nonlocal loads
+            loads += 1
+
+        def embed_all(self, texts: Sequence[str]) -> list[Vector]:
+            return [np.zeros(1, np.float32) for _ in texts]
+
+    monkeypatch.setattr(models, "MiniLm", Model)
+    monkeypatch.setattr(models, "_loaded", WeakValueDictionary())
+    clock = ManualClock()
+    one, other = LateModel("minilm", clock), LateModel("minilm", clock)
+    one.embed("a")
+    clock.advance(IDLE_SECONDS + 1)
+    other.embed("a")
+    one.held.release_if_idle()
+    one.embed("a")
+    assert loads == 1, "the other one has it"
+    clock.advance(IDLE_SECONDS + 1)
+    one.held.release_if_idle()
+    other.held.release_if_idle()
+    one.embed("a")
+    assert loads == 2
