@@ -8,9 +8,9 @@ from parley.runtime.server import RunningServer
 from parley.storage.encryption.data_keys import DATA_KEYS
 from parley.storage.encryption.wrapping import FileKey, WrappingKeys
 from parley.storage.opening import open_store, rewrap_data_keys
-from parley.v1 import debate_pb2
+from parley.v1 import debate_pb2, orchestrator_pb2
 from tests.integration.orchestrator.test_deleting import deleted, rested
-from tests.support.encryption import write_key
+from tests.support.encryption import damage_data_key, write_key
 from tests.support.orchestration import Orchestrator, orchestrating
 from tests.support.receipts import OLD, pem_of
 from tests.support.scripted_gateway import ScriptedGateway
@@ -67,3 +67,16 @@ async def test_with_a_debate_its_data_key_is_deleted_and_no_other(
     async with open_store(f"sqlite:///{folder}", "orchestrator", wrapping=wrapping(key)) as store:
         scopes = {str(each.fields["scope"]) for each in await store.documents.find(DATA_KEYS, {})}
     assert {each for each in scopes if each.startswith("default/deb-")} == {f"default/{kept}"}
+
+
+async def test_a_debate_whose_data_key_is_damaged_is_deleted_and_hides_no_other(
+    tmp_path: Path, gateway_server: RunningServer
+) -> None:
+    key, folder = write_key(tmp_path / "key"), tmp_path / "data"
+    async with orchestrating(folder, gateway_server, encryption_keys=str(key)) as orchestrator:
+        kept, debate = [await rested(orchestrator) for _ in range(2)]
+    damage_data_key(folder / "orchestrator.db", f"default/{debate}")
+    async with orchestrating(folder, gateway_server, encryption_keys=str(key)) as orchestrator:
+        assert await deleted(orchestrator, debate)
+        listed = await orchestrator.stub.ListDebates(orchestrator_pb2.ListDebatesRequest(), timeout=10)
+        assert [each.id for each in listed.debates] == [kept]
