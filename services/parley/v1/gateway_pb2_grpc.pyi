@@ -34,7 +34,8 @@ class GatewayServiceStub:
     (nothing has answered there before; its address may be wrong), `NO_ROUTE_AVAILABLE` or
     `GATEWAY_UNAVAILABLE` (the gateway itself had no room for another connection; call again);
     DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
-    `STORE_UNAVAILABLE` (only with a `call_id`; call again); PERMISSION_DENIED `WRONG_TENANT` (the `call_id` is of another
+    `STORE_UNAVAILABLE` (call again), FAILED_PRECONDITION `ENCRYPTION_KEY_MISSING` or DATA_LOSS `STORE_DAMAGED`, all only with a
+    `call_id`; PERMISSION_DENIED `WRONG_TENANT` (the `call_id` is of another
     tenant than the one that the caller acts for). Metadata of the ErrorInfo: `route`, `provider_status`, and
     the usage of failed route attempts as `input_tokens`, `output_tokens`, `requests` and `cost_micros` (in millionths of
     a US dollar, as in Usage; absent if a price is unknown).
@@ -85,7 +86,8 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         (nothing has answered there before; its address may be wrong), `NO_ROUTE_AVAILABLE` or
         `GATEWAY_UNAVAILABLE` (the gateway itself had no room for another connection; call again);
         DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
-        `STORE_UNAVAILABLE` (only with a `call_id`; call again); PERMISSION_DENIED `WRONG_TENANT` (the `call_id` is of another
+        `STORE_UNAVAILABLE` (call again), FAILED_PRECONDITION `ENCRYPTION_KEY_MISSING` or DATA_LOSS `STORE_DAMAGED`, all only with a
+        `call_id`; PERMISSION_DENIED `WRONG_TENANT` (the `call_id` is of another
         tenant than the one that the caller acts for). Metadata of the ErrorInfo: `route`, `provider_status`, and
         the usage of failed route attempts as `input_tokens`, `output_tokens`, `requests` and `cost_micros` (in millionths of
         a US dollar, as in Usage; absent if a price is unknown).

@@ -88,8 +88,11 @@ async def _owns_nothing(replica: Replica) -> bool:
     return not replica.runner._owned
 
 
-async def test_a_call_that_an_owner_before_has_stopped_is_made_again(stage: Backstage) -> None:
-    stage.gateway.fail("round/1/propose/bo", refusal("CALL_CANCELLED", "the call was cancelled"), times=1)
+@pytest.mark.parametrize("reason", ["CALL_CANCELLED", "ENCRYPTION_KEY_MISSING"])
+async def test_a_call_that_an_owner_before_has_stopped_or_a_gateway_could_not_read_is_made_again(
+    stage: Backstage, reason: str
+) -> None:
+    stage.gateway.fail("round/1/propose/bo", refusal(reason, "no outcome"), times=1)
     async with stage.replica() as replica:
         events = await stage.comes_to(await replica.create(make_debate(2, 1)), "COMPLETED")
     check_log(events)

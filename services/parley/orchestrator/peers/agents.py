@@ -30,7 +30,9 @@ Publish = Callable[[str, StepDelta], None]
 """Publish a piece of a debate's text."""
 
 _UNAVAILABLE_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
-_NO_OUTCOMES = frozenset({"STORE_UNAVAILABLE", "GATEWAY_UNAVAILABLE", "CALL_CANCELLED", *UNKNOWN_CALLER})
+_NO_OUTCOMES = frozenset(
+    {"STORE_UNAVAILABLE", "ENCRYPTION_KEY_MISSING", "GATEWAY_UNAVAILABLE", "CALL_CANCELLED", *UNKNOWN_CALLER}
+)
 """Reasons that do not depend on the agent. An owner that stops a call does not wait for its outcome; so if an owner waits for
 a stopped call, an earlier owner stopped it, or a gateway gave it up."""
 _MARGIN_SECONDS = 5.0
