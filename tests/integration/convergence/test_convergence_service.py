@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from functools import cache
 from pathlib import Path
 
 import grpc
@@ -339,7 +338,6 @@ async def test_models_are_loaded_when_they_are_first_used_and_again_after_they_w
         def embed_all(self, texts: Sequence[str]) -> list[Vector]:
             return [np.array([float(len(each)), 0.0], np.float32) for each in texts]
 
-    @cache
     def load(name: str) -> Words:
         loads.append(name)
         return Words()
