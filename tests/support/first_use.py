@@ -4,8 +4,8 @@ import importlib
 
 from parley.convergence.models import load_local_model
 
-load_local_model("minilm")
-load_local_model("static")
+MODELS = load_local_model("minilm"), load_local_model("static")
+"""Held, since a model is released with its last user."""
 for _name in (
     "httpcore2._async.http2",
     "httpcore2._backends.anyio",
