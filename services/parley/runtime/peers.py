@@ -69,8 +69,17 @@ async def _look(peer: _Peer, settings: ChannelSettings, clock: Clock) -> None:
     if peer.tell_at is None:
         peer.tell_at = now + _PATIENCE_SECONDS
     elif now >= peer.tell_at:
-        reason = await explain_unreachable(peer.address, settings.tls, settings.tls_name)
+        reason = await _explain(peer, settings)
         peer.tell_at, peer.told = now + _REPEAT_SECONDS, True
         _logger.warning(
             "a service is not reached", setting=peer.setting, address=peer.address, reason=reason or "unknown"
         )
+
+
+async def _explain(peer: _Peer, settings: ChannelSettings) -> str:
+    """Return why there is no connection. Empty if that cannot be found out: what only logs must not end the service."""
+    try:
+        return await explain_unreachable(peer.address, settings.tls, settings.tls_name)
+    except Exception:
+        _logger.exception("why a service is not reached cannot be found out", address=peer.address)
+        return ""

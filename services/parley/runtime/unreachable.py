@@ -29,7 +29,7 @@ async def explain_unreachable(target: str, tls: ClientTls | None, tls_name: str 
         return reason
     try:
         return await (_explain_tls(*address, tls, tls_name) if tls else _explain_plain(*address))
-    except OSError as error:
+    except (OSError, ValueError) as error:
         return _describe(error)
 
 
@@ -41,7 +41,7 @@ async def explain_unconnected(target: str) -> str:
     try:
         async with asyncio.timeout(_CONNECT_SECONDS):
             _, writer = await asyncio.open_connection(*address)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         return _describe(error)
     writer.close()
     return ""
@@ -118,10 +118,10 @@ def _describe_handshake(error: ssl.SSLError, name: str, authority: str) -> str:
     return f"its certificate is not signed by the authority in PARLEY_CA ({authority}): {said}"
 
 
-def _describe(error: OSError) -> str:
+def _describe(error: OSError | ValueError) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer in {_CONNECT_SECONDS:.0f} s"
-    if isinstance(error, socket.gaierror):
+    if isinstance(error, (socket.gaierror, UnicodeError)):  # the latter for a name that no host can have, as a..b
         return "no such host"
-    text = error.strerror or str(error)
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return "connection refused" if "Connect call failed" in text else text.lower()

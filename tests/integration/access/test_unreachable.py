@@ -47,6 +47,17 @@ async def test_an_address_where_nothing_listens_or_that_is_none_is_said() -> Non
     assert await explain_unreachable("unix:/run/parley", None) == ""
 
 
+@pytest.mark.parametrize("host", ["memory..svc", ".", "a" * 64, "é" * 64], ids=["empty", "dot", "long", "é"])
+async def test_a_name_that_no_host_can_have_is_no_such_host(authority: Authority, host: str) -> None:
+    assert await explain_unreachable(f"{host}:7405", None) == "no such host"
+    assert await explain_unreachable(f"{host}:7405", ClientTls(authority.file)) == "no such host"
+
+
+async def test_a_name_for_the_certificate_that_no_host_can_have_is_said(authority: Authority) -> None:
+    async with serve(ServerTls(*authority.sign("a"))) as address:
+        assert await explain_unreachable(address, ClientTls(authority.file), "memory..svc")
+
+
 async def test_a_client_without_an_authority_is_told_that_the_server_speaks_tls(authority: Authority) -> None:
     async with serve(ServerTls(*authority.sign("a"))) as address:
         assert "it speaks TLS: set PARLEY_CA" in await explain_unreachable(address, None)

@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
+from parley.runtime import peers
 from parley.runtime.channel import ChannelSettings
 from parley.runtime.peers import watch_peers
 from parley.runtime.server import ServerSettings, start_server
@@ -53,3 +55,32 @@ async def test_an_address_where_nobody_listens_is_logged_once_with_its_setting_a
             async with start_server([make_service(Tell=tell)], ServerSettings(port=port, grace_seconds=0)):
                 await move_until(clock, lambda: bool(said("a service is reached again")))
         assert len(said("a service is not reached")) == 1
+
+
+async def find_reason(address: str) -> str:
+    """Watch an address until it is said that nothing is reached there, and look again."""
+    clock = ManualClock()
+    with capture_logs() as lines:
+
+        def said() -> list[str]:
+            return [each["reason"] for each in lines if each["event"] == "a service is not reached"]
+
+        async with watch_peers({"PARLEY_MEMORY": address}, ChannelSettings(), clock):
+            await move_until(clock, lambda: bool(said()))
+            await clock.sleeping()
+        (reason,) = said()
+    return reason
+
+
+async def test_an_address_with_a_name_that_no_host_can_have_is_logged_and_watching_goes_on() -> None:
+    assert await find_reason("memory..svc:7405") == "no such host"
+
+
+async def test_a_reason_that_cannot_be_found_out_is_unknown_and_watching_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(*_: object) -> str:
+        raise RuntimeError("what nobody expected")
+
+    monkeypatch.setattr(peers, "explain_unreachable", fail)
+    assert await find_reason(f"127.0.0.1:{next(free_ports())}") == "unknown"
