@@ -5,12 +5,14 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import FrameType
 from typing import Final, Self
 
 from parley.cli.errors import INTERRUPTED
 from parley.cli.terminal.painter import Painter
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
 
 
 @contextmanager
@@ -26,7 +28,12 @@ def handle_signals(handlers: Mapping[signal.Signals, Callable[[], object]]) -> I
         for number in handlers:
             loop.remove_signal_handler(number)
             # asyncio leaves Python's own handler of Ctrl-C: an error anywhere, and a traceback if it comes while Python ends.
-            signal.signal(number, before[number])
+            _restore(number, before[number])
+
+
+def _restore(number: signal.Signals, handler: _Handler) -> None:
+    """Put back what a signal did before. A handler that Python did not install is None to it: it cannot be put back."""
+    signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 class Interrupts:
@@ -75,6 +82,6 @@ def cancel_on_interrupt() -> Iterator[None]:
         if not is_interrupted:
             raise
     finally:
-        signal.signal(signal.SIGINT, before)
+        _restore(signal.SIGINT, before)
     if is_interrupted:
         raise KeyboardInterrupt
