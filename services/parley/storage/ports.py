@@ -53,6 +53,10 @@ class AppendConflictError(StorageError):
     """The log already has another record at this position. Nothing was written."""
 
 
+class AppendGapError(StorageError):
+    """The log ends before this position, as one that was deleted meanwhile does. Nothing was written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Index:
     """Fields (top level, in order) that `find` may search and order by; each holds a scalar of one type or is absent.
@@ -240,7 +244,7 @@ class Log(Protocol):
 
         Raises:
             AppendConflictError: another record already covers this position.
-            StorageError: the log ends before `first - 1`, and the record would leave a gap. Nothing was written.
+            AppendGapError: the log ends before `first - 1`, and the record would leave a gap.
         """
 
     async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:

@@ -17,6 +17,7 @@ from parley.receipts.chain import GENESIS
 from parley.storage.ports import (
     Above,
     AppendConflictError,
+    AppendGapError,
     Collection,
     Document,
     Documents,
@@ -103,6 +104,13 @@ class AuditLogs:
 
     async def find_end(self, tenant: str) -> LogEnd:
         """Return where a tenant's log ends. Create the log if there is none."""
+        while True:
+            end = await self._find_end(tenant)
+            # A part that is empty may have been removed after its head was read: what is appended to it, nobody would read.
+            if end.count or ((head := await self.get_head(tenant)) and end.part >= head.first_part):
+                return end
+
+    async def _find_end(self, tenant: str) -> LogEnd:
         head = await self.get_head(tenant)
         if head is None:
             head = LogHead(tenant)
@@ -195,13 +203,13 @@ class AuditLogs:
     async def _end_part(
         self, head: LogHead, count: int, last: AuditEntry, now: datetime
     ) -> AuditEntry | None:
-        """End the first part after its last entry. Return the entry that says so; None if somebody has written there meanwhile."""
+        """End the first part after its last entry. Return the entry that says so; None if another replica has written there or removed it meanwhile."""
         end, time = create_end(head.tenant), max(now, recorded_at(last))
         stored = seal_entry(end, sequence=last.sequence + 1, time=time, before=last.hash)
         record = Record(count + 1, uuid.uuid4().hex, (stored,))
         try:
             await self._log.append(_name(head.tenant, head.first_part), record)
-        except AppendConflictError:
+        except (AppendConflictError, AppendGapError):
             return None
         return end
 

@@ -7,7 +7,7 @@ from parley.orchestrator.audit.parts import AuditLogs, LogHead
 from parley.orchestrator.log.events import CorruptEventError
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
-from parley.storage.ports import StorageError, StoreDamagedError
+from parley.storage.ports import StorageError, StoreUnavailableError
 
 _CHECK_SECONDS: Final = 3600.0
 
@@ -33,8 +33,10 @@ async def remove_old_parts(logs: AuditLogs, clock: Clock, days: float) -> None:
 
 
 async def _remove_before(logs: AuditLogs, head: LogHead, before: datetime, now: datetime) -> None:
-    """Remove the old parts of one log. One that is damaged keeps them, and keeps nobody else's."""
+    """Remove the old parts of one log. One that fails keeps them, and keeps nobody else's, unless the store is away."""
     try:
         await logs.remove_before(head, before, now)
-    except (CorruptEventError, StoreDamagedError) as corrupt:
-        _logger.error("an audit log keeps its old entries", tenant=head.tenant, error=str(corrupt))  # noqa: TRY400 - the message is enough
+    except StoreUnavailableError:
+        raise
+    except (CorruptEventError, StorageError) as error:
+        _logger.error("an audit log keeps its old entries", tenant=head.tenant, error=str(error))  # noqa: TRY400 - the message is enough

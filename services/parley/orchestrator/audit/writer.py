@@ -18,7 +18,7 @@ from parley.orchestrator.log.events import CorruptEventError
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
-from parley.storage.ports import AppendConflictError, StorageError, StoreUnavailableError
+from parley.storage.ports import AppendConflictError, AppendGapError, StorageError, StoreUnavailableError
 from parley.v1.audit_pb2 import AuditEntry
 
 _WRITE_SECONDS: Final = 1.0
@@ -31,6 +31,8 @@ _MAX_ENDS: Final = 4096
 _REMEMBERED_FOR: Final = timedelta(hours=1)
 """How long an end is remembered: other replicas may have gone on since, and removed the part that it is in. A removed part begins anew
 with whatever is appended to it, and nobody would read that."""
+_MAX_GAPS: Final = 3
+"""How often in a row the part may be gone that an end was found in, before the callers get an error."""
 _BACKOFF: Final = Backoff(first=0.05, maximum=2.0)
 
 _logger = get_logger(__name__)
@@ -135,6 +137,7 @@ class AuditWriter:
         """Write entries as one record, however often the store fails meanwhile."""
         pauses = _BACKOFF.pauses()
         end, is_current, record = self._recall_end(tenant), True, None
+        gaps = 0
         while True:
             try:
                 if record is None:
@@ -145,6 +148,9 @@ class AuditWriter:
                 record = None  # another replica has written here: its entries come first
                 continue
             except StorageError as error:
+                if isinstance(error, AppendGapError) and gaps < _MAX_GAPS:
+                    end, record, gaps = None, None, gaps + 1  # its part was removed meanwhile
+                    continue
                 # Whether it was stored is not known: the same record is sent again. Another fault may be one of what is known of the log.
                 if not isinstance(error, StoreUnavailableError):
                     end = record = None

@@ -17,7 +17,7 @@ from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import SystemClock
 from parley.storage.checks import SEALING_ROOM, check_append
 from parley.storage.mongodb.database import LOG, Database, insert_once, map_errors
-from parley.storage.ports import AppendConflictError, Record, StorageError, StoreUnavailableError
+from parley.storage.ports import AppendConflictError, AppendGapError, Record, StoreUnavailableError
 from parley.storage.tails import Tails
 
 _MAX_ATTEMPTS = 3
@@ -110,7 +110,7 @@ class MongodbLog:
         if record.first > 1 and not await self._find_one({"log": log, "last": record.first - 1}):
             if await self._find_one({"log": log, "last": {"$gte": record.first}}):
                 raise _conflict(log, record)
-            raise StorageError(
+            raise AppendGapError(
                 f"log {log} ends before {record.first - 1}; a record at {record.first} would leave a gap"
             )
         try:

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from sqlite3 import Connection
 
 from parley.storage.checks import SEALING_ROOM, check_append
-from parley.storage.ports import AppendConflictError, Record, StorageError
+from parley.storage.ports import AppendConflictError, AppendGapError, Record
 from parley.storage.sqlite.database import SqliteDatabase
 from parley.storage.tails import Tails
 
@@ -57,7 +57,7 @@ def _append(connection: Connection, log: str, record: Record) -> None:
     if record.first <= last:
         _require_the_same(connection, log, record)
     elif record.first > last + 1:
-        raise StorageError(f"log {log} ends at {last}; a record at {record.first} would leave a gap")
+        raise AppendGapError(f"log {log} ends at {last}; a record at {record.first} would leave a gap")
     else:
         connection.execute(
             "INSERT INTO log (log, first, last, append_id, entries) VALUES (?, ?, ?, ?, ?)",

@@ -19,7 +19,7 @@ from parley.receipts.chain import follows
 from parley.runtime.clock import Clock
 from parley.runtime.tasks import background_task
 from parley.storage.opening import Store, open_store
-from parley.storage.ports import Record, StoreDamagedError, StoreUnavailableError
+from parley.storage.ports import AppendGapError, KeyMissingError, Record, StoreDamagedError, StoreUnavailableError
 from parley.v1.audit_pb2 import (
     AUDIT_ACT_CREATE_DEBATE,
     AUDIT_ACT_DELETE_DEBATE,
@@ -340,13 +340,75 @@ async def test_replicas_that_end_a_quiet_part_at_the_same_time_end_it_once(
 class OvertakingLog(PassingLog):
     """A log to which somebody else appends right before this writer does."""
 
-    overtake: Callable[[], Awaitable[None]] | None = None
+    overtake: Callable[[], Awaitable[object]] | None = None
 
     async def append(self, log: str, record: Record) -> None:
         if self.overtake is not None:
             overtake, self.overtake = self.overtake, None
             await overtake()
         await super().append(log, record)
+
+
+class OvertakingReadsLog(PassingLog):
+    """A log of which somebody else removes what is old right before it is read first."""
+
+    overtake: Callable[[], Awaitable[object]] | None = None
+
+    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+        if self.overtake is not None:
+            overtake, self.overtake = self.overtake, None
+            await overtake()
+        return await super().read(log, after, limit)
+
+
+@pytest.mark.parametrize("overtaken", [OvertakingLog, OvertakingReadsLog])
+async def test_an_act_for_whose_end_a_part_was_found_that_another_replica_then_removes_goes_into_the_next_part(
+    store: Store, clock: ManualClock, overtaken: type[OvertakingLog | OvertakingReadsLog]
+) -> None:
+    log, other = overtaken(store.log), AuditLogs(store.log, store.documents)
+    head = await be_quiet(other, clock, 31)
+    log.overtake = partial(other.remove_before, head, clock.now() - timedelta(days=30), clock.now())
+    async with writing(AuditLogs(log, store.documents), clock) as audit:
+        await audit.write(entry("back"))
+    chain = await read_chain(other)
+    assert (subjects(chain), chain[0].sequence) == (["back"], 5)
+    assert await other.read_part(TENANT, 1) == []
+
+
+class GapLog(PassingLog):
+    """A log that is always gone when something is appended to it."""
+
+    appends = 0
+
+    async def append(self, log: str, record: Record) -> None:
+        self.appends += 1
+        raise AppendGapError("the log ends before")
+
+
+async def test_a_caller_gets_an_error_if_the_end_of_a_log_is_found_and_gone_again_and_again(
+    store: Store, clock: ManualClock
+) -> None:
+    log = GapLog(store.log)
+    async with asyncio.timeout(10), writing(AuditLogs(log, store.documents), clock) as audit:
+        with pytest.raises(AppendGapError):
+            await audit.write(entry())
+    assert 1 < log.appends <= 5
+
+
+async def test_a_part_that_another_replica_ends_and_removes_first_keeps_nobody_elses_old_entries(
+    store: Store, clock: ManualClock
+) -> None:
+    log, other = OvertakingLog(store.log), AuditLogs(store.log, store.documents)
+    async with writing(other, clock) as audit:
+        await audit.write(entry(tenant="beta"))
+    head = await be_quiet(other, clock, 31)
+    log.overtake = partial(other.remove_before, head, clock.now() - timedelta(days=30), clock.now())
+    logs = AuditLogs(log, store.documents)
+    async with background_task("removing old acts", remove_old_parts(logs, clock, 30)):
+        await clock.sleeping()
+    assert log.overtake is None
+    assert await other.read_part(TENANT, 1) == []
+    assert await other.read_part("beta", 1) == []
 
 
 class OvertakenLogs(AuditLogs):
@@ -397,7 +459,16 @@ class UndecryptableLog(PassingLog):
         return await super().read(log, after, limit)
 
 
-@pytest.mark.parametrize("damage", [DamagedLog, UndecryptableLog])
+class UnopenableLog(PassingLog):
+    """A log in which what one tenant stored needs a key that is not set."""
+
+    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+        if log.startswith("acme/"):
+            raise KeyMissingError("no key")
+        return await super().read(log, after, limit)
+
+
+@pytest.mark.parametrize("damage", [DamagedLog, UndecryptableLog, UnopenableLog])
 async def test_a_log_that_is_damaged_keeps_nobody_elses_old_entries(
     store: Store, clock: ManualClock, damage: type[PassingLog]
 ) -> None:
