@@ -361,6 +361,12 @@ def test_objects_of_ones_own_are_made_with_the_names_of_the_release() -> None:
     assert rendered.one("Secret", "other")
 
 
+def test_a_key_is_a_file_of_the_secret_and_the_word_command_stays_as_it_is() -> None:
+    values = changed("encryption.keys", ["2026-11", "command"])
+    given = render(values).variables("ratings")["PARLEY_ENCRYPTION_KEYS"]
+    assert given == "/etc/parley/encryption/2026-11,command"
+
+
 def test_a_service_runs_as_an_account_of_ones_own_with_variables_of_ones_own() -> None:
     own: dict[str, Any] = {
         "serviceAccount": {"create": False, "name": "cloud"},

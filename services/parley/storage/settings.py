@@ -23,7 +23,7 @@ class StoreSettings(ServiceSettings):
     encryption_command: str = Field(
         default="",
         description="Program that wraps them instead, with its options, run without a shell: with `wrap` or `unwrap` as the last argument, "
-        "and base64 at its input and output. It comes first unless the setting before names it.",
+        "and base64 at its input and output. It comes first unless PARLEY_ENCRYPTION_KEYS names its place by the word `command`.",
     )
     encryption_seconds: float = Field(
         default=10.0, gt=0, le=60, description="Seconds that a run of this program may take."
