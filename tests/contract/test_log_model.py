@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from parley.storage.opening import Store
-from parley.storage.ports import AppendConflictError, Log, Record, StorageError
+from parley.storage.ports import AppendConflictError, AppendGapError, Log, Record, StorageError
 from tests.contract.conftest import rarely_on_a_replica_set
 
 _NAMES = (f"log {number}" for number in count())
@@ -43,7 +43,7 @@ class Model:
         if record.first == self.last + 1:
             self.records.append(record)
         elif record.first > self.last:
-            return StorageError
+            return AppendGapError
         elif (record.first, record.append_id) not in [(one.first, one.append_id) for one in self.records]:
             return AppendConflictError
         return None

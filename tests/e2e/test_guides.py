@@ -38,6 +38,8 @@ NOT_RUN: Final = {
     'cat > "$(dirname "$(llm': "needs llm: tests/integration/edge/test_chat_clients.py",
     "cat > debate.mjs": "installs from npm: tests/integration/edge/test_chat_clients.py",
     "#!/bin/sh\n# A key that never": "asks AWS: tests/unit/storage/encryption/test_wrapping.py",
+    "$ sudo useradd": "needs root: tests/unit/test_processes_guide.py",
+    "$ (cd / && sudo": "needs root and a user of its own",
     "$ parley serve edge": "runs until it is stopped; the newcomer has one in `parley up`",
     ".venv/bin/python -m tests.support.kept_logs": "writes into the checkout: tests/unit/orchestrator/log",
 }

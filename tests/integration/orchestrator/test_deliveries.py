@@ -227,7 +227,7 @@ async def test_the_receiver_says_when_to_come_back(stage: HookStage, clock: Manu
     async with stage.running():
         await stage.add_debate("one", concluded())
         await advance_until(clock, lambda: len(stage.got[hook]) == 1, step=30)
-    assert 600 <= tries[1] - tries[0] <= 660
+    assert tries[1] - tries[0] >= 600
 
 
 async def test_after_a_day_it_is_a_dead_letter_that_can_be_sent_again(
