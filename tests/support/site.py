@@ -7,6 +7,7 @@ leads there; a link to another file of the repository becomes its text, as the s
 import re
 import shutil
 import sys
+from functools import cache
 from pathlib import Path
 from posixpath import normpath
 from typing import Final
@@ -79,6 +80,7 @@ def _with_links(page: str, text: str, places: dict[str, str], root: Path) -> tup
     return "".join(parts), broken
 
 
+@cache
 def _list_anchors(page: Path) -> set[str]:
     """Return what a page's headings are called in links, as GitHub and the site's generator make it of them."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
