@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -63,6 +64,7 @@ def test_requests_is_there_for_the_exporter_over_http_alone(lock: str) -> None:
     assert needing <= {EXPORTER, "wordllama", "opentelemetry-exporter-http-transport"}, needing
 
 
+@cache
 def needs(name: str) -> list[str]:
     from importlib.metadata import PackageNotFoundError, requires
 
