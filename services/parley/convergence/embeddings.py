@@ -26,8 +26,8 @@ class _PendingText:
 class Embeddings:
     """The vectors of texts.
 
-    A batch is what waits when a worker is free, up to sixteen texts. No text waits for a full batch, since a
-    fuller one is hardly faster on a local model, and with an endpoint it fills while a request runs.
+    A batch is what waits when a worker is free, up to sixteen texts. No text waits for a full batch: it fills while the
+    one before is embedded.
     """
 
     def __init__(self, embedder: Embedder, *, cache: int) -> None:

@@ -121,9 +121,8 @@ def _describe_handshake(error: ssl.SSLError, name: str, authority: str) -> str:
 def _describe(error: OSError | ValueError) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer in {_CONNECT_SECONDS:.0f} s"
-    if isinstance(
-        error, (socket.gaierror, UnicodeError)
-    ):  # the latter for a name that no host can have, as a..b
+    # UnicodeError is for a name that no host can have, as a..b.
+    if isinstance(error, (socket.gaierror, UnicodeError)):
         return "no such host"
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return "connection refused" if "Connect call failed" in text else text.lower()

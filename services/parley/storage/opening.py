@@ -57,9 +57,8 @@ def lock_store(url: str, service: str, *, alone: bool = False) -> Iterator[None]
     Raises:
         ConfigurationError: the URL names no store, the folder cannot be used, or another process holds it.
     """
-    if (
-        os.environ.get("PARLEY_STORE") == ""
-    ):  # a Secret without its URL: a pod would lose what it wrote into a folder of its own
+    # As of a Secret without its URL: a pod would lose what it wrote into a folder of its own.
+    if os.environ.get("PARLEY_STORE") == "":
         raise ConfigurationError(
             "PARLEY_STORE: is empty; name a store, as in mongodb://HOST/?replicaSet=NAME, or leave it unset for a folder here"
         )
