@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Final
 
 from google.protobuf.message import Message as Payload
@@ -24,7 +25,8 @@ from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.times import time_text
 from parley.runtime.clock import Clock
 from parley.runtime.errors import not_found
-from parley.storage.opening import Store
+from parley.storage.encryption.wrapping import NO_KEYS, WrappingKeys
+from parley.storage.opening import Store, open_store
 from parley.storage.ports import Documents, Log, Record
 from parley.v1.debate_pb2 import DebateSpec, Outcome
 from parley.v1.event_pb2 import Concluded, DebateCreated
@@ -248,3 +250,16 @@ class _ScriptedChannel:
         if behave is not None:
             await behave(message)
         self.stage.got[self.receiver.hook.id].append(message)
+
+
+@asynccontextmanager
+async def open_hook_stage(
+    folder: Path, clock: Clock, wrapping: WrappingKeys = NO_KEYS
+) -> AsyncIterator[HookStage]:
+    """Open a stage on a store in a folder."""
+    async with open_store(
+        f"sqlite:///{folder}", "orchestrator", wrapping=wrapping, poll_interval=0.02
+    ) as store:
+        stage = HookStage(store, clock)
+        await stage.prepare()
+        yield stage

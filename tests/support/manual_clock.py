@@ -64,10 +64,17 @@ class ManualClock:
                 await self._changed.wait()
 
 
-async def advance_until(clock: ManualClock, condition: Callable[[], bool], step: float = 1.0) -> None:
-    """Let the time go on in steps, each once two loops wait again, until something is so."""
+async def advance_until(
+    clock: ManualClock,
+    condition: Callable[[], bool],
+    step: float = 1.0,
+    *,
+    is_idle: Callable[[], bool] = lambda: True,
+) -> None:
+    """Let the time go on in steps, each once two loops wait again, until something is so. It stands still while something is not idle."""
     async with asyncio.timeout(30):
         while not condition():
             await clock.sleeping(2)
-            clock.advance(step)
+            if is_idle():
+                clock.advance(step)
             await asyncio.sleep(0.001)

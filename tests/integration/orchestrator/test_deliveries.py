@@ -24,7 +24,6 @@ from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.index import DEBATES
 from parley.orchestrator.log.journal import Journal, log_name, read_events
 from parley.runtime.errors import ParleyError
-from parley.storage.opening import open_store
 from parley.storage.ports import Collection, Document, Record, Where
 from parley.v1.debate_pb2 import DebateFailure, Outcome
 from parley.v1.effect_pb2 import DECISION_RELATION_CONFIRMS, DECISION_RELATION_REVERSES, RelatedDecision
@@ -39,7 +38,7 @@ from parley.v1.hook_pb2 import (
     HookTarget,
     WebhookTarget,
 )
-from tests.support.hook_stage import TENANT, HookStage, concluded, created
+from tests.support.hook_stage import TENANT, HookStage, concluded, created, open_hook_stage
 from tests.support.manual_clock import ManualClock, advance_until
 from tests.support.orchestration import until
 from tests.support.passing_log import PassingLog
@@ -55,16 +54,9 @@ DAY = timedelta(days=1).total_seconds()
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def stage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[HookStage]:
-    async with open_store(f"sqlite:///{tmp_path}", "orchestrator", poll_interval=0.02) as store:
-        made = HookStage(store, clock)
-        await made.prepare()
-        yield made
+    async with open_hook_stage(tmp_path, clock) as opened:
+        yield opened
 
 
 def data_of(message: Message) -> dict[str, object]:
@@ -204,9 +196,11 @@ async def test_a_delivery_is_tried_again_after_growing_pauses_under_one_id(
             raise DeliveryError("it answered 500")
 
     hook = await stage.add_hook(behave=fail)
-    async with stage.running():
+    async with stage.running() as [replica]:
         await stage.add_debate("one", concluded())
-        await advance_until(clock, lambda: len(stage.got[hook]) == 1)
+        await advance_until(
+            clock, lambda: len(stage.got[hook]) == 1, is_idle=lambda: replica.dispatcher.is_idle
+        )
         [delivery] = await stage.comes_to(DELIVERED)
     pauses = [after - before for (before, _), (after, _) in pairwise(tries)]
     for pause, aim in zip(pauses, (5, 20, 80), strict=True):
@@ -224,10 +218,12 @@ async def test_the_receiver_says_when_to_come_back(stage: HookStage, clock: Manu
             raise DeliveryError("it answered 429", retry_after=600)
 
     hook = await stage.add_hook(behave=wait)
-    async with stage.running():
+    async with stage.running() as [replica]:
         await stage.add_debate("one", concluded())
-        await advance_until(clock, lambda: len(stage.got[hook]) == 1, step=30)
-    assert tries[1] - tries[0] >= 600
+        await advance_until(
+            clock, lambda: len(stage.got[hook]) == 1, step=30, is_idle=lambda: replica.dispatcher.is_idle
+        )
+    assert 600 <= tries[1] - tries[0] <= 660
 
 
 async def test_after_a_day_it_is_a_dead_letter_that_can_be_sent_again(

@@ -14,10 +14,9 @@ from parley.orchestrator.delivery.message import DeliveryError, Message
 from parley.orchestrator.log.debate_record import COMPLETED
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.model.times import time_text
-from parley.storage.opening import open_store
 from parley.v1.event_pb2 import CheckpointOpened
 from parley.v1.hook_pb2 import HOOK_EVENT_CONCLUDED, HOOK_EVENT_WAITING
-from tests.support.hook_stage import TENANT, HookStage, concluded
+from tests.support.hook_stage import TENANT, HookStage, concluded, open_hook_stage
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import until
 from tests.support.stopping_stores import StoppedError, StoppingDocuments, Writes
@@ -59,9 +58,7 @@ async def test_whoever_ends_at_any_write_leaves_a_delivery_to_the_others(
     tmp_path: Path, limit: int, *, lost: bool
 ) -> None:
     clock, writes = ManualClock(), Writes(limit, lost)
-    async with open_store(f"sqlite:///{tmp_path}", "orchestrator", poll_interval=0.02) as store:
-        stage = HookStage(store, clock)
-        await stage.prepare()
+    async with open_hook_stage(tmp_path, clock) as stage:
         hook = await stage.add_hook(HOOK_EVENT_WAITING, HOOK_EVENT_CONCLUDED)
         async with asyncio.timeout(20):
             await end_at(stage, writes)
@@ -70,7 +67,7 @@ async def test_whoever_ends_at_any_write_leaves_a_delivery_to_the_others(
             clock.advance(61)
             async with stage.running():
                 await stage.comes_to(DELIVERED, 2)
-        [found] = await store.documents.find(DEBATES, {"tenant": TENANT})
+        [found] = await stage.store.documents.find(DEBATES, {"tenant": TENANT})
     assert (found.fields["news"], found.fields["told"]) == (None, 3)
     got = stage.got[hook]
     first = list(dict.fromkeys(each.event for each in got))
@@ -88,9 +85,7 @@ async def test_of_many_debates_before_failing_receivers_none_is_lost(tmp_path: P
         if chance.random() < 0.2:
             raise DeliveryError("it answered 500", retry_after=chance.choice([None, 30.0]))
 
-    async with open_store(f"sqlite:///{tmp_path}", "orchestrator", poll_interval=0.02) as store:
-        stage = HookStage(store, clock)
-        await stage.prepare()
+    async with open_hook_stage(tmp_path, clock) as stage:
         hook = await stage.add_hook(behave=fail_often)
         names = {f"debate-{number}" for number in range(count)}
         async with stage.running(2):

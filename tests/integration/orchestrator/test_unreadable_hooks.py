@@ -21,11 +21,10 @@ from parley.runtime.errors import ParleyError
 from parley.runtime.unreadable import UnreadableError
 from parley.storage.encryption.data_keys import DATA_KEYS
 from parley.storage.encryption.wrapping import WrappingKeys
-from parley.storage.opening import open_store
 from parley.v1.event_pb2 import CheckpointOpened
 from parley.v1.hook_pb2 import HOOK_EVENT_CONCLUDED, HOOK_EVENT_WAITING
 from tests.support.encryption import create_keys
-from tests.support.hook_stage import TENANT, HookStage, concluded
+from tests.support.hook_stage import TENANT, HookStage, concluded, open_hook_stage
 from tests.support.manual_clock import ManualClock, advance_until
 from tests.support.orchestration import until
 
@@ -33,16 +32,9 @@ HALF_AN_HOUR = 1800.0
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def stage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[HookStage]:
-    async with open_store(f"sqlite:///{tmp_path}", "orchestrator", poll_interval=0.02) as store:
-        made = HookStage(store, clock)
-        await made.prepare()
-        yield made
+    async with open_hook_stage(tmp_path, clock) as opened:
+        yield opened
 
 
 async def damage(stage: HookStage, hook: str, **fields: Any) -> None:
@@ -174,14 +166,12 @@ async def test_a_delivery_about_a_debate_whose_record_is_damaged_says_so(stage: 
 async def lose_data_key(folder: Path, clock: ManualClock, scope: str) -> tuple[WrappingKeys, str]:
     """Write an encrypted store with a hook and two debates, and lose the data key of a scope. Return the operator's key, and the hook."""
     keys = create_keys()
-    async with open_store(f"sqlite:///{folder}", "orchestrator", wrapping=keys) as store:
-        stage = HookStage(store, clock)
-        await stage.prepare()
+    async with open_hook_stage(folder, clock, keys) as stage:
         hook = await stage.add_hook(HOOK_EVENT_WAITING, HOOK_EVENT_CONCLUDED)
         await add_two(stage, hook)
         await stage.add_debate("two", concluded())
-        [lost] = await store.documents.find(DATA_KEYS, {"scope": scope})
-        assert await store.documents.delete(DATA_KEYS, lost.key)
+        [lost] = await stage.store.documents.find(DATA_KEYS, {"scope": scope})
+        assert await stage.store.documents.delete(DATA_KEYS, lost.key)
     return keys, hook
 
 
@@ -189,30 +179,26 @@ async def test_deliveries_of_a_hook_that_cannot_be_decrypted_are_dead_letters_an
     tmp_path: Path, clock: ManualClock
 ) -> None:
     keys, hook = await lose_data_key(tmp_path, clock, "/hooks")
-    async with open_store(f"sqlite:///{tmp_path}", "orchestrator", wrapping=keys) as store:
-        stage = HookStage(store, clock)
-        async with stage.running() as [replica]:
-            found = await stage.comes_to(DEAD, 2)
-            assert {each.error for each in found} == {UNREADABLE}
-            with pytest.raises(ParleyError, match="cannot be read; delete the hook"):
-                await replica.hooks.test(TENANT, hook)
-            assert not await replica.hooks.has("other", hook)
-            await replica.hooks.delete(TENANT, hook)
-            assert not await replica.hooks.has(TENANT, hook)
+    async with open_hook_stage(tmp_path, clock, keys) as stage, stage.running() as [replica]:
+        found = await stage.comes_to(DEAD, 2)
+        assert {each.error for each in found} == {UNREADABLE}
+        with pytest.raises(ParleyError, match="cannot be read; delete the hook"):
+            await replica.hooks.test(TENANT, hook)
+        assert not await replica.hooks.has("other", hook)
+        await replica.hooks.delete(TENANT, hook)
+        assert not await replica.hooks.has(TENANT, hook)
 
 
 async def test_a_debate_that_cannot_be_decrypted_holds_up_no_other_and_its_deliveries_say_so(
     tmp_path: Path, clock: ManualClock
 ) -> None:
     keys, hook = await lose_data_key(tmp_path, clock, f"{TENANT}/one")
-    async with open_store(f"sqlite:///{tmp_path}", "orchestrator", wrapping=keys) as store:
-        stage = HookStage(store, clock)
-        async with stage.running():
-            [message] = await stage.got_by(hook, 1)
-            assert message.debate == "two"
+    async with open_hook_stage(tmp_path, clock, keys) as stage, stage.running():
+        [message] = await stage.got_by(hook, 1)
+        assert message.debate == "two"
 
-            async def is_tried() -> str:
-                found = await stage.deliveries.list_page(TENANT, "", 10)
-                return "".join(each.error for each in found if each.debate == "one")
+        async def is_tried() -> str:
+            found = await stage.deliveries.list_page(TENANT, "", 10)
+            return "".join(each.error for each in found if each.debate == "one")
 
-            assert "the debate cannot be read: " in await until(is_tried, "it is tried")
+        assert "the debate cannot be read: " in await until(is_tried, "it is tried")

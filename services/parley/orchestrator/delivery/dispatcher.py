@@ -82,6 +82,11 @@ class Dispatcher:
         self._sending: Counter[str] = Counter()
         self._lacks_room = False
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being sent."""
+        return not self._lanes
+
     def wake(self) -> None:
         """Look now for what is due."""
         self._wake.set()
@@ -102,7 +107,7 @@ class Dispatcher:
 
     async def finish(self) -> None:
         """Wait until nothing is being sent, or due to be sent, while `run` runs. May raise StorageError."""
-        while self._lanes or await self._deliveries.list_due(self._clock.now(), 1):
+        while not self.is_idle or await self._deliveries.list_due(self._clock.now(), 1):
             self.wake()
             await self._clock.sleep(_LOOK_SECONDS)
 
