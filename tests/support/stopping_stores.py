@@ -22,11 +22,13 @@ class Writes:
     Attributes:
         limit: How many writes there may be; none: any number.
         lost: Whether the write past the limit is not done.
+        has_stopped: Whether the write past the limit was reached; one that began at the same time may not be among those `made`.
     """
 
     limit: int | None = None
     lost: bool = True
     made: list[str] = field(default_factory=list)
+    has_stopped: bool = False
     _begun: int = 0
 
     async def make(self, name: str, write: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
@@ -34,6 +36,7 @@ class Writes:
             raise StoppedError(name)
         self._begun += 1
         stops = self.limit is not None and self._begun > self.limit
+        self.has_stopped = self.has_stopped or stops
         if stops and self.lost:
             raise StoppedError(name)
         done = await write(*args, **kwargs)
