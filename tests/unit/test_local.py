@@ -4,10 +4,27 @@ from pathlib import Path
 
 import pytest
 
+from parley.convergence.settings import ConvergenceSettings
+from parley.edge.settings import EdgeSettings
+from parley.gateway.settings import GatewaySettings
 from parley.local import _log_file, rewrap
+from parley.memory.settings import MemorySettings
+from parley.orchestrator.settings import OrchestratorSettings
+from parley.ratings.settings import RatingsSettings
 from parley.runtime.errors import ConfigurationError
+from parley.runtime.settings import ServiceSettings
 from parley.storage.opening import open_store
+from parley.storage.settings import StoreSettings
 from tests.support.encryption import write_key
+
+SETTINGS = (
+    OrchestratorSettings,
+    GatewaySettings,
+    ConvergenceSettings,
+    RatingsSettings,
+    MemorySettings,
+    EdgeSettings,
+)
 
 
 def _fail_after_a_line() -> None:
@@ -37,3 +54,13 @@ async def test_only_databases_that_are_there_are_wrapped_anew(
         pass
     assert list(await rewrap()) == ["ratings: 0 keys wrapped anew"]
     assert [each.name for each in (tmp_path / "data").glob("*.db")] == ["ratings.db"]
+
+
+@pytest.mark.parametrize("settings", [*SETTINGS, StoreSettings])
+def test_no_variable_of_another_service_is_taken_for_a_misspelled_one(
+    settings: type[ServiceSettings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in SETTINGS:
+        for name in each.model_fields:
+            monkeypatch.setenv(f"PARLEY_{name}".upper(), "")
+    settings.load()

@@ -1,7 +1,9 @@
 """Settings from PARLEY_… variables: frozen, read once; an error names the variable."""
 
+import difflib
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Self
 
 from pydantic import AliasChoices, AliasPath, Field, SecretStr, ValidationError
@@ -16,15 +18,16 @@ from parley.runtime.server import ServerSettings
 
 _MASK: Final = "**********"
 _MIN_MASKED: Final = 8
+_PREFIX: Final = "PARLEY_"
+_LIKENESS: Final = 0.85
+"""From which likeness on, as difflib counts it, one name is another one misspelled. Those of two services are less alike."""
 _OWN_MESSAGES: Final = frozenset({"value_error", "assertion_error"})
 
 
 class ServiceSettings(AccessSettings):
     """Settings of every service; a service adds its own fields in a subclass."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="PARLEY_", frozen=True, extra="ignore", env_ignore_empty=True
-    )
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="ignore", env_ignore_empty=True)
 
     port: int = Field(default=0, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     health_port: int | None = Field(
@@ -40,7 +43,12 @@ class ServiceSettings(AccessSettings):
 
     @classmethod
     def load(cls, **given: Any) -> Self:
-        """Read the environment, but for the values given; raise ConfigurationError with a line for each bad variable."""
+        """Read the environment, but for the values given; raise ConfigurationError with a line for each bad variable.
+
+        A variable of another service is passed over. One whose name is nearly a setting's is not: it would do nothing.
+        """
+        if misspelled := tuple(_find_misspelled(cls)):
+            raise ConfigurationError(*misspelled)
         try:
             return cls(**given)
         except ValidationError as error:
@@ -62,6 +70,17 @@ class ServiceSettings(AccessSettings):
             guard=self.guard(*ways),
             tls=self.server_tls(),
         )
+
+
+def _find_misspelled(settings: type[AccessSettings]) -> Iterator[str]:
+    variables = (_variable(settings, name) for name in settings.model_fields)
+    known = {name.removeprefix(_PREFIX) for name in variables if name.startswith(_PREFIX)}
+    for variable in sorted(map(str.upper, os.environ)):
+        name = variable.removeprefix(_PREFIX)
+        if name in known or name == variable:
+            continue
+        if meant := difflib.get_close_matches(name, known, n=1, cutoff=_LIKENESS):
+            yield f"{variable}: is no setting; {_PREFIX}{meant[0]} is"
 
 
 def _line(settings: type[AccessSettings], problem: ErrorDetails) -> str:

@@ -66,6 +66,17 @@ def test_variables_are_read_and_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
         settings.port = 1  # type: ignore[misc]
 
 
+def test_a_variable_that_is_nearly_a_setting_is_refused_since_it_would_do_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PARLEY_ROUND", "9")
+    monkeypatch.setenv("PARLEY_GRACE_SECOND", "9")
+    assert problems() == (
+        "PARLEY_GRACE_SECOND: is no setting; PARLEY_GRACE_SECONDS is",
+        "PARLEY_ROUND: is no setting; PARLEY_ROUNDS is",
+    )
+
+
 def test_every_bad_variable_has_one_line_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARLEY_PORT", "99999")
     monkeypatch.setenv("PARLEY_LOG_LEVEL", "loud")
