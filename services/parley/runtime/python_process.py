@@ -27,6 +27,7 @@ def safe_environment() -> dict[str, str]:
 async def run_filter(command: Sequence[str], given: bytes, seconds: float) -> bytes:
     """Return what a command writes to stdout, given these bytes on stdin and no variable of this process; its stderr is dropped.
 
+    It runs in `/`: a library that it uses may look for its parts in the current folder first, as Z3's does.
     When this ends, a command that still runs gets SIGTERM, and is killed if it runs on for 5 s; what it started is killed if it is still in its
     process group. A command whose children may leave that ends them by itself.
 
@@ -39,6 +40,7 @@ async def run_filter(command: Sequence[str], given: bytes, seconds: float) -> by
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         env={},
+        cwd="/",
         start_new_session=True,
     )
     try:

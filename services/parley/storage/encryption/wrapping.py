@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from parley.runtime.errors import ConfigurationError
+from parley.runtime.python_process import safe_environment
 from parley.storage.encryption.sealed import KEY_BYTES, DataKey
 from parley.storage.ports import KeyMissingError, StoreDamagedError, StoreUnavailableError
 
@@ -115,6 +116,7 @@ class CommandKey:
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
+                    env=safe_environment(),
                     start_new_session=True,
                 )
             except OSError as error:

@@ -126,6 +126,15 @@ async def test_what_a_program_has_started_is_ended_with_it(tmp_path: Path) -> No
             await CommandKey([str(script)], 0.3).unwrap(_WRAPPED, "")
 
 
+async def test_a_program_in_python_takes_no_module_of_the_folder_it_is_started_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path, _PROGRAM)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreUnavailableError, match="No module named program"):
+        await CommandKey([sys.executable, "-m", "program"], 20).wrap(_KEY, "a place")
+
+
 def test_a_program_comes_first_unless_the_list_says_where(tmp_path: Path) -> None:
     file = str(write_key(tmp_path / "key"))
     first = read_wrapping_keys([file], sys.executable, 1)
