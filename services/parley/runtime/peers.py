@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from parley.runtime.channel import ChannelSettings, channel
 from parley.runtime.clock import Clock, SystemClock
@@ -17,6 +18,7 @@ _LOOK_SECONDS: Final = 2.0
 _PATIENCE_SECONDS: Final = 10.0
 """Services may start in any order, and pods are replaced: only what lasts longer is said."""
 _REPEAT_SECONDS: Final = 600.0
+_CHECK_SECONDS: Final = 5.0
 _CONNECTED: Final = (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.IDLE)
 
 _logger = get_logger(__name__)
@@ -30,6 +32,13 @@ class _Peer:
     tell_at: float | None = None
     """When it will be said that it is away; None while there is a connection."""
     told: bool = False
+    is_identified: bool = False
+    """Whether it was asked, since there is a connection, which service it is."""
+
+    @property
+    def service(self) -> str:
+        """The service that is meant, by its name in the contract."""
+        return f"parley.v1.{self.setting.removeprefix('PARLEY_').title()}Service"
 
 
 @asynccontextmanager
@@ -38,7 +47,8 @@ async def watch_peers(
 ) -> AsyncIterator[None]:
     """Keep a connection to each address while the block runs; `addresses` are by the settings that name them.
 
-    A log line says when there has been no connection for ten seconds, and why; another one when there is one again.
+    A log line says when there has been no connection for ten seconds, and why; another one when there is one again. One
+    also says if another service answers at an address.
     """
     time = clock or SystemClock()
     async with AsyncExitStack() as stack:
@@ -60,11 +70,16 @@ async def _watch(peers: list[_Peer], settings: ChannelSettings, clock: Clock) ->
 
 
 async def _look(peer: _Peer, settings: ChannelSettings, clock: Clock) -> None:
-    if peer.channel.get_state(try_to_connect=True) in _CONNECTED:
+    state = peer.channel.get_state(try_to_connect=True)
+    if state in _CONNECTED:
         if peer.told:
             _logger.info("a service is reached again", setting=peer.setting, address=peer.address)
         peer.tell_at, peer.told = None, False
+        if state is grpc.ChannelConnectivity.READY and not peer.is_identified:
+            peer.is_identified = True
+            await _identify(peer)
         return
+    peer.is_identified = False
     now = clock.monotonic()
     if peer.tell_at is None:
         peer.tell_at = now + _PATIENCE_SECONDS
@@ -74,6 +89,18 @@ async def _look(peer: _Peer, settings: ChannelSettings, clock: Clock) -> None:
         _logger.warning(
             "a service is not reached", setting=peer.setting, address=peer.address, reason=reason or "unknown"
         )
+
+
+async def _identify(peer: _Peer) -> None:
+    stub = health_pb2_grpc.HealthStub(peer.channel)
+    request = health_pb2.HealthCheckRequest(service=peer.service)
+    try:
+        await stub.Check(request, timeout=_CHECK_SECONDS)  # type: ignore[attr-defined]
+    except grpc.aio.AioRpcError as error:
+        if error.code() is grpc.StatusCode.NOT_FOUND:
+            _logger.warning(
+                "another service answers", setting=peer.setting, address=peer.address, expected=peer.service
+            )
 
 
 async def _explain(peer: _Peer, settings: ChannelSettings) -> str:

@@ -84,3 +84,23 @@ async def test_a_reason_that_cannot_be_found_out_is_unknown_and_watching_goes_on
 
     monkeypatch.setattr(peers, "explain_unreachable", fail)
     assert await find_reason(f"127.0.0.1:{next(free_ports())}") == "unknown"
+
+
+async def test_an_address_where_another_service_answers_is_logged_once() -> None:
+    clock = ManualClock()
+    gateway = make_service(name="parley.v1.GatewayService", Tell=tell)
+    async with start_server([gateway], ServerSettings(grace_seconds=0)) as server:
+        addresses = {"PARLEY_GATEWAY": server.address, "PARLEY_MEMORY": server.address}
+        with capture_logs() as lines:
+            async with watch_peers(addresses, ChannelSettings(), clock):
+                await move_until(clock, lambda: bool(lines))
+                for _ in range(3):
+                    await clock.sleeping()
+                    clock.advance(2)
+                await clock.sleeping()
+    (line,) = [each for each in lines if each["event"] == "another service answers"]
+    assert (line["setting"], line["address"], line["expected"]) == (
+        "PARLEY_MEMORY",
+        server.address,
+        "parley.v1.MemoryService",
+    )
