@@ -123,6 +123,7 @@ def _spec(case: Case, topology: str, stopping: StoppingSettings) -> DebateSpec:
         question=asked(case),
         format="arena",
         history_limit=0,
+        analysis=False,
         agents=[
             Participant(agent=Agent(id=name, role="generalist", routes=[route]))
             for name, route in zip(seats(case.panel), routes(case.panel), strict=True)

@@ -82,7 +82,7 @@ class ScriptedAgents:
         if "groups" in fields:
             return _groups(call.prompt)
         if "requirements" in fields:
-            return {"requirements": []}
+            return {"requirements": [], "kind": "closed"}
         if "description" in fields:
             return {each: _ANSWER.get(each, []) for each in fields} | {
                 "description": _filler(case, call, _PROPOSAL_WORDS)
