@@ -111,7 +111,7 @@ async def test_a_panel_says_who_left_which_position_after_which_critique(tmp_pat
         "- “Shard by tenant.”: two of three first drafts (Ada, Bo); in the end all three (Ada, Bo, Cy).",
         "- In round 1, Cy left “Shard by region” for “Shard by tenant”, after taking up issue",
         "The decision is that of the first drafts.",
-        "**Confidence:** By its votes: two of three first drafts.",
+        "**Confidence:** For it: two of three first drafts.",
     )
 
 

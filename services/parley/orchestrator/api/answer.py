@@ -12,7 +12,7 @@ from parley.orchestrator.model.sources import list_legend
 from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.runtime.safe_markdown import inline, list_item
 from parley.v1.agent_pb2 import Usage
-from parley.v1.debate_pb2 import Debate
+from parley.v1.debate_pb2 import STOP_REASON_ALL_ROUNDS_COMPLETED, STOP_REASON_UNSPECIFIED, Debate
 
 DEMONSTRATION: Final = (
     "a very small model wrote this to show what a debate looks like; it is not to be relied on, and neither memory nor "
@@ -37,7 +37,7 @@ def answer_parts(debate: Debate, debate_format: Format | None) -> Iterator[Answe
 def _effect_part(debate: Debate) -> Iterator[AnswerPart]:
     """Yield what the debate changed, if that is recorded: the same for all formats."""
     if debate.outcome.HasField("effect"):
-        most = debate.estimate.max_calls
+        most = calls_of_all_rounds(debate)
         lines = effect_lines(
             debate.outcome.effect, calls_before_answer(debate), names_of(debate).of, max_calls=most
         )
@@ -90,6 +90,13 @@ def calls_before_answer(debate: Debate) -> int:
     keys = [each.key for each in debate.contributions]
     keys += [each.key for each in debate.failures if each.work.agent_id]
     return debate.calls - sum(each.startswith(AFTER_THE_ANSWER) for each in keys)
+
+
+def calls_of_all_rounds(debate: Debate) -> int:
+    """Return the calls up to its answer that a debate makes at most; 0 if it held all of its rounds, or that is not known."""
+    if debate.stop_reason in (STOP_REASON_UNSPECIFIED, STOP_REASON_ALL_ROUNDS_COMPLETED):
+        return 0
+    return debate.estimate.max_calls - debate.spec.analysis
 
 
 def usage_before_answer(debate: Debate) -> Usage:

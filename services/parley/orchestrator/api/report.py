@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from parley.orchestrator.api.answer import answer_parts, calls_before_answer
+from parley.orchestrator.api.answer import answer_parts, calls_before_answer, calls_of_all_rounds
 from parley.orchestrator.api.report_about import about_section, status_lines, warnings_and_failures
 from parley.orchestrator.api.report_analysis import analysis_section
 from parley.orchestrator.api.report_contribution import contribution_blocks
@@ -153,7 +153,7 @@ def effect_section(page: ReportPage) -> Iterator[str]:
             calls_before_answer(debate),
             page.names.of,
             partial(_name_issue, page),
-            max_calls=debate.estimate.max_calls,
+            max_calls=calls_of_all_rounds(debate),
         )
         yield "\n".join(list_item(page.names.put_in(line)) for line in lines)
     elif debate.HasField("first_drafts"):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from parley.orchestrator.engine.format import Format, Verdict
-from parley.orchestrator.model.effect_text import describe_comparison, describe_confidence, describe_votes
+from parley.orchestrator.model.effect_text import describe_comparison, describe_confidence
 from parley.orchestrator.model.issue_table import IssueTable, TrackedIssue
 from parley.orchestrator.model.names import Names, join_words, names_of
 from parley.orchestrator.model.short_text import to_headline, to_line
@@ -44,19 +44,10 @@ def _to_sentences(texts: Sequence[str]) -> str:
 
 def _describe_confidence(debate: Debate, verdict: Verdict) -> str:
     effect, details = debate.outcome.effect, debate.outcome.details
-    votes = describe_votes(effect.confidence) if effect.confidence.votes else ""
-    if effect.confidence.HasField("percent") or effect.confidence.unknown:
-        computed = describe_confidence(effect.confidence) if debate.outcome.HasField("effect") else ""
-    else:
-        computed = (
-            f"By its votes: {votes}. The question is open, so that no probability is computed."
-            if votes
-            else ""
-        )
     said = verdict.confidence
     if not said and details.HasField("confidence"):
         said = f"By the judge's own word {details.confidence} of 100{_describe_cap(debate)}."
-    return _to_sentences([computed, said]) or "Not stated."
+    return _to_sentences([describe_confidence(effect.confidence), said]) or "Not stated."
 
 
 def _describe_cap(debate: Debate) -> str:

@@ -10,6 +10,7 @@ from parley.v1.effect_pb2 import (
     DECISION_COMPARISON_SAME,
     DECISION_COMPARISON_TIE_BROKEN,
     DECISION_RELATION_OTHER_MATTER,
+    QUESTION_KIND_OPEN,
     ChangedStand,
     DebateEffect,
     DecisionConfidence,
@@ -39,7 +40,7 @@ def effect_lines(
 
     Args:
         calls: Calls that it made.
-        max_calls: Calls that all of its rounds would have taken; 0: that is not known.
+        max_calls: Calls that all of its rounds would have taken at most; 0: all were held, or that is not known.
     """
     return [
         *_describe_positions(effect, name),
@@ -55,20 +56,29 @@ def describe_votes(confidence: DecisionConfidence) -> str:
         return ""
     what = "first draft" if confidence.by_first_drafts else "final proposal"
     votes = count_of(confidence.votes, confidence.votes_cast, what)
-    return f"{votes} and the judge" if confidence.judge_agrees else votes
+    if not confidence.judge_agrees:
+        return votes
+    return f"{votes} and the judge" if confidence.votes else f"the judge and {votes}"
 
 
 def describe_confidence(confidence: DecisionConfidence) -> str:
-    """Return how sure a decision is, in a sentence: with a probability if it has one, else by its votes alone."""
+    """Return how sure a decision is: with a probability if it has one, else by its votes; empty if nothing is known of it."""
     votes = describe_votes(confidence)
-    against = (
-        ", but not the judge" if confidence.HasField("judge_agrees") and not confidence.judge_agrees else ""
-    )
+    if confidence.HasField("judge_agrees") and not confidence.judge_agrees:
+        votes += ", but not the judge"
     if confidence.HasField("percent"):
-        return f"The decision is right with a probability of {confidence.percent:.0f} %, given its votes: {votes}{against}."
-    if confidence.unknown and not confidence.votes:
-        return f"No share of votes can be given: {confidence.unknown}."
-    return f"For the decision: {votes}{against}." if votes else ""
+        return f"The decision is right with a probability of {confidence.percent:.0f} %; for it: {votes}."
+    if not confidence.votes_cast:
+        return f"No share of votes can be given: {confidence.unknown}." if confidence.unknown else ""
+    return f"For it: {votes}. {_describe_no_percentage(confidence)}"
+
+
+def _describe_no_percentage(confidence: DecisionConfidence) -> str:
+    if confidence.unknown:
+        return f"No probability is computed: {confidence.unknown}."
+    is_open = confidence.question_kind == QUESTION_KIND_OPEN
+    kind = "The question is open" if is_open else "It is not known of which kind the question is"
+    return f"{kind}, so that no probability is computed."
 
 
 def describe_comparison(effect: DebateEffect) -> str:
@@ -190,5 +200,5 @@ def _describe_families(effect: DebateEffect) -> Iterator[str]:
 
 def _describe_calls(calls: int, max_calls: int) -> str:
     saved = max_calls - calls
-    fewer = f", {_in_words(saved)} fewer than with all rounds" if saved > 0 else ""
+    fewer = f", up to {_in_words(saved)} fewer than with all rounds" if saved > 0 else ""
     return f"It took {_in_words(calls)} calls{fewer}."

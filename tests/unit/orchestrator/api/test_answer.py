@@ -2,13 +2,23 @@
 
 from collections.abc import Iterator
 
+import pytest
 from markdown_it import MarkdownIt
 
 from parley.orchestrator.api.answer import answer_markdown, answer_parts, process_markdown
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import AnswerPart, Format
-from parley.v1.debate_pb2 import ContextDocument, DebateSpec, Outcome
+from parley.v1.debate_pb2 import (
+    STOP_REASON_ALL_ROUNDS_COMPLETED,
+    STOP_REASON_UNDISPUTED,
+    ContextDocument,
+    DebateEstimate,
+    DebateSpec,
+    Outcome,
+    StopReason,
+)
 from parley.v1.debate_pb2 import Debate as DebateMessage
+from parley.v1.effect_pb2 import DebateEffect
 from parley.v1.source_pb2 import Source
 
 DEBATE = DebateMessage(outcome=Outcome(description="Use *one*.\n\n```\ncode\n```"))
@@ -72,6 +82,26 @@ def test_parts_that_say_nothing_are_left_out() -> None:
     )
     assert list(answer_parts(DEBATE, told(*parts))) == [AnswerPart("", "Yes.")]
     assert answer_markdown(DEBATE, told(*parts)) == "Yes.\n"
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (STOP_REASON_ALL_ROUNDS_COMPLETED, "It took three calls."),
+        (STOP_REASON_UNDISPUTED, "It took three calls, up to six fewer than with all rounds."),
+    ],
+)
+def test_calls_are_saved_by_rounds_that_were_not_held_and_the_analysis_is_no_call_of_them(
+    reason: StopReason.ValueType, said: str
+) -> None:
+    debate = DebateMessage(
+        spec=DebateSpec(analysis=True),
+        estimate=DebateEstimate(max_calls=10),
+        calls=3,
+        stop_reason=reason,
+        outcome=Outcome(description="Yes.", effect=DebateEffect()),
+    )
+    assert f"- {said}\n" in answer_markdown(debate, None)
 
 
 def test_every_item_is_one_item() -> None:

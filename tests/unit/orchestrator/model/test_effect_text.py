@@ -1,5 +1,7 @@
 """What a debate changed, as people read it: by the names of agents, and never as if something were known that is not."""
 
+from typing import Any
+
 import pytest
 
 from parley.orchestrator.model.effect_text import (
@@ -14,6 +16,8 @@ from parley.v1.effect_pb2 import (
     DECISION_COMPARISON_SAME,
     DECISION_COMPARISON_TIE_BROKEN,
     DECISION_COMPARISON_UNSPECIFIED,
+    QUESTION_KIND_CLOSED,
+    QUESTION_KIND_OPEN,
     ChangedStand,
     DebateEffect,
     DecisionComparison,
@@ -64,7 +68,7 @@ def test_a_debate_that_moved_an_agent_is_told_by_names_from_the_first_vote_to_th
         "“Shard by region.”: one of three first drafts (performance); in the end none of three.",
         "In round 1, performance left “Shard by region” for “Shard by tenant”, after taking up issue 2 of security.",
         "The agents' models are of openai and qwen, the judge's of anthropic.",
-        "It took 14 calls, 24 fewer than with all rounds.",
+        "It took 14 calls, up to 24 fewer than with all rounds.",
     ]
 
 
@@ -90,7 +94,7 @@ def test_what_is_unknown_from_first_to_last_is_said_once() -> None:
     effect.confidence.unknown = "who takes which position cannot be told"
     assert lines_of(effect) == [
         "Who takes which position, at first and in the end, cannot be told: nobody was asked.",
-        "It took 14 calls, 24 fewer than with all rounds.",
+        "It took 14 calls, up to 24 fewer than with all rounds.",
     ]
 
 
@@ -137,11 +141,46 @@ def test_a_percentage_stands_with_the_votes_that_it_follows_from() -> None:
     effect = moved()
     effect.confidence.percent = 58.4
     effect.confidence.judge_agrees = True
-    expected = "The decision is right with a probability of 58 %, given its votes: two of three first drafts and the judge."
+    expected = (
+        "The decision is right with a probability of 58 %; for it: two of three first drafts and the judge."
+    )
     assert describe_confidence(effect.confidence) == expected
     effect.confidence.judge_agrees = False
     assert describe_votes(effect.confidence) == "two of three first drafts"
     assert describe_confidence(effect.confidence).endswith("two of three first drafts, but not the judge.")
+    effect.confidence.votes, effect.confidence.judge_agrees = 0, True
+    assert describe_votes(effect.confidence) == "the judge and none of three first drafts"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (
+            {"question_kind": QUESTION_KIND_OPEN, "votes": 2},
+            "For it: two of three first drafts. The question is open, so that no probability is computed.",
+        ),
+        (
+            {"votes": 2},
+            "For it: two of three first drafts. It is not known of which kind the question is, so that no probability is computed.",
+        ),
+        (
+            {
+                "question_kind": QUESTION_KIND_CLOSED,
+                "unknown": "no vote is for the position that was decided for",
+            },
+            "For it: none of three first drafts. No probability is computed: no vote is for the position that was decided for.",
+        ),
+        (
+            {"votes_cast": 0, "unknown": "who takes which position cannot be told"},
+            "No share of votes can be given: who takes which position cannot be told.",
+        ),
+    ],
+)
+def test_where_there_is_no_percentage_the_votes_stand_with_the_reason(
+    fields: dict[str, Any], words: str
+) -> None:
+    confidence = DecisionConfidence(**{"votes_cast": 3, "by_first_drafts": True, **fields})
+    assert describe_confidence(confidence) == words
 
 
 def test_one_family_for_all_is_said() -> None:
@@ -154,7 +193,7 @@ def test_one_family_for_all_is_said() -> None:
 @pytest.mark.parametrize(
     ("max_calls", "words"),
     [
-        (38, "It took 14 calls, 24 fewer than with all rounds."),
+        (38, "It took 14 calls, up to 24 fewer than with all rounds."),
         (14, "It took 14 calls."),
         (0, "It took 14 calls."),
     ],
