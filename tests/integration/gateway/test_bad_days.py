@@ -22,10 +22,10 @@ def names(fault: Fault) -> str:
     return fault.name
 
 
-SECONDS = 4.0
-"""Of a whole call: what hangs is given up after half of it, so that nobody waits for the default minute."""
-DEFAULTS = Timeouts(call_seconds=SECONDS)
-"""What a gateway goes by that was told nothing else."""
+SECONDS = 30.0
+"""Of a whole call: so much that one which comes late to its routes still gives them all the time that a route attempt may take."""
+DEFAULTS = Timeouts(route_attempt_seconds=2.0)
+"""What a gateway goes by that was told nothing else, but what hangs is given up after two seconds, not after the default minute."""
 
 
 def reached(server: ModelServer) -> int:

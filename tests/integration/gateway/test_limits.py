@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -93,14 +94,23 @@ async def test_a_small_debate_is_not_behind_a_large_one(tmp_path: Path) -> None:
         asked.call_id.debate_id = debate
         return asked
 
-    async with ModelServer(latency=Latency(0.1)) as server:
+    async with ModelServer(rules=[Rule(fault=Fault(FaultKind.HANG), times=1)]) as server:
         settings = routes_file(tmp_path, server, extra="    concurrency: 1\n")
         async with running(settings, environment=KEYS) as gateway:
-            large = [asyncio.create_task(gateway.ask(of("deb-large", number))) for number in range(10)]
+
+            async def queued(number: int) -> bool:
+                return (await gateway.routes())["p1/m"].queued == number
+
+            holder = asyncio.create_task(gateway.ask(request("the slot")))
             await server.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=30)
-            await gateway.ask(of("deb-small", 1))
-            assert sum(each.done() for each in large) <= 3
-            await asyncio.gather(*large)
+            waiting = [asyncio.create_task(gateway.ask(of("deb-large", number))) for number in range(10)]
+            await until(partial(queued, 10))
+            waiting.append(asyncio.create_task(gateway.ask(of("deb-small", 1))))
+            await until(partial(queued, 11))
+            holder.cancel()
+            await asyncio.gather(*waiting)
+            asked = [each.prompt for each in server.ledger.calls[1:]]
+            assert "deb-small" in "".join(asked[:2])
 
 
 async def test_retry_after_keeps_other_calls_away_too(tmp_path: Path) -> None:
