@@ -394,6 +394,10 @@ async def test_a_damaged_index_is_made_again_from_the_documents(
             damage(file)
         async with running(tmp_path, address) as stub:
             assert not (await stub.RecordDebate(debate("deb-3"))).existed
+            # A loss that its size does not tell at the start is found by counting the documents.
+            async with asyncio.timeout(30):
+                while len(await recalled(stub, "Kafka for orders?")) < 4:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
             found = {each.debate_id for each in await recalled(stub, "Kafka for orders?")}
             assert found == {"deb-0", "deb-1", "deb-2", "deb-3"}
 
