@@ -34,7 +34,13 @@ class StoreUnavailableError(StorageError):
 
 
 class StoreDamagedError(StorageError):
-    """Stored data cannot be read, or is gone; repeating the call does not help. The message says what to do."""
+    """Stored data cannot be read, or is gone; repeating the call does not help. The message says what to do.
+
+    Attributes:
+        document: The document as it is stored, if only its private fields cannot be read.
+    """
+
+    document: "Document | None" = None
 
 
 class KeyMissingError(StorageError):

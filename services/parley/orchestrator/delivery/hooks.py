@@ -117,9 +117,10 @@ class HookStore:
     async def _find(self, tenant: str, hook_id: str) -> Document | None:
         try:
             found = await self._documents.get(HOOKS, hook_id)
-        except StoreDamagedError:  # it cannot be decrypted; a list has it all the same, as it is stored
-            all_ = await self._documents.find(HOOKS, {"tenant": tenant}, limit=_PAGE_SIZE)
-            found = next((each for each in all_ if each.key == hook_id), None)
+        except StoreDamagedError as error:
+            if error.document is None:
+                raise
+            found = error.document
         return found if found is not None and found.fields.get("tenant") == tenant else None
 
     async def list_page(self, tenant: str, after: str = "", limit: int = _PAGE_SIZE) -> Sequence[StoredHook]:

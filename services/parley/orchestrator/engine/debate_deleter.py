@@ -12,7 +12,6 @@ from typing import Final
 
 from parley.orchestrator.delivery.deliveries import DeliveryStore
 from parley.orchestrator.engine.inbox import Inbox
-from parley.orchestrator.log.debate_filter import DebateFilter
 from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, DebateRecord
 from parley.orchestrator.log.deletions import Deletion, DeletionStore
 from parley.orchestrator.log.feedback import FeedbackStore
@@ -37,7 +36,6 @@ _RETENTION_CHECK_SECONDS: Final = 3600.0
 _ABANDONED_AFTER: Final = timedelta(hours=1)
 """After so long, a log without a record belongs to no debate."""
 _PAGE: Final = 100
-_RECORDS: Final = 1000
 _INTERVENTION_RETENTION: Final = timedelta(days=30)
 """How long a decided intervention is kept, so that its request id is known."""
 _REASON: Final = "the debate was deleted"
@@ -68,7 +66,7 @@ class DebateDeleter:
             StorageError: the store is unavailable; the debate may be deleted or not.
         """
         deletion = Deletion(tenant, debate, ratings=ratings)
-        record = await self._find_record(tenant, debate)
+        record = await self.index.get_sealed(tenant, debate)
         if record is None:
             raise not_found("debate", debate)
         if not await self._start_deletion(deletion, record):
@@ -79,19 +77,6 @@ class DebateDeleter:
         except (TimeoutError, StorageError) as error:
             _logger.info("a deletion is finished later", debate=debate, error=str(error))
             return False
-
-    async def _find_record(self, tenant: str, debate: str) -> DebateRecord | None:
-        """Return a debate's record, also if its texts are damaged. Then all records of the tenant are listed."""
-        try:
-            return await self.index.get(tenant, debate)
-        except StoreDamagedError:
-            after = ""
-            while page := await self.index.list_page(tenant, DebateFilter(), after, _RECORDS):
-                for record in page:
-                    if record.debate == debate:
-                        return record
-                after = page[-1].created
-            raise
 
     async def run(self) -> None:
         """Finish deletions and delete debates whose retention is over, until cancelled."""
@@ -117,7 +102,7 @@ class DebateDeleter:
                 await self._continue_deletion(deletion)
 
     async def _continue_deletion(self, deletion: Deletion) -> None:
-        record = await self._find_record(deletion.tenant, deletion.debate)
+        record = await self.index.get_sealed(deletion.tenant, deletion.debate)
         # If the record still exists, the caller got no answer yet: the deletion is tried once more.
         if record is None or (record.is_resting and await self.index.remove(record)):
             await self._finish_deletion(deletion)

@@ -33,6 +33,7 @@ from parley.storage.ports import (
     Index,
     OneOf,
     Order,
+    StoreDamagedError,
     Where,
 )
 
@@ -107,6 +108,15 @@ class DebateIndex:
         """Return a debate's record by its key, or None. Raise UnreadableError if it cannot be read."""
         found = await self._documents.get(DEBATES, key)
         return read_or_raise(found, _record, _KIND, _key) if found else None
+
+    async def get_sealed(self, tenant: str, debate: str) -> DebateRecord | None:
+        """Return a debate's record as `get` does. If its texts cannot be decrypted, they are as they are stored."""
+        try:
+            return await self.get(tenant, debate)
+        except StoreDamagedError as error:
+            if error.document is None:
+                raise
+            return read_or_raise(error.document, _record, _KIND, _key)
 
     async def find_by_request(self, tenant: str, request_id: str) -> DebateRecord | None:
         """Return the record that a request created, or None."""

@@ -46,7 +46,7 @@ class EncryptedDocuments:
         await self._documents.prepare(*collections)
 
     async def get(self, collection: Collection, key: str) -> Document | None:
-        """See `Documents.get`. Raise StoreDamagedError if a private field cannot be opened."""
+        """See `Documents.get`. Raise StoreDamagedError, with the document, if a private field cannot be opened."""
         found = await self._documents.get(collection, key)
         if found is None:
             return None
@@ -54,9 +54,10 @@ class EncryptedDocuments:
         keys = await self._keys.find(_list_keys(sealed))
         try:
             return _open(collection, found, sealed, keys)
-        except StoreDamagedError:
+        except StoreDamagedError as error:
             if await self._documents.get(collection, key) is None:  # it was deleted meanwhile, and its key
                 return None
+            error.document = found
             raise
 
     async def insert(self, collection: Collection, key: str, fields: Fields) -> None:

@@ -82,7 +82,8 @@ class FileKey:
 class CommandKey:
     """A key that a program has. It is run with `wrap` or `unwrap`, and has base64 at its input and output.
 
-    After a wrapped key it may name, in a second word, the key that wraps: rotation wraps anew what another one wraps.
+    After a wrapped key it may name, in a second word, the key that wraps: rotation wraps anew what another one wraps. With the code
+    EX_DATAERR it says of one data key that it will never unwrap it.
     """
 
     def __init__(self, command: Sequence[str], seconds: float) -> None:
@@ -101,7 +102,7 @@ class CommandKey:
         return Wrapped(f"{COMMAND}/{name}" if name else COMMAND, self._decode("wrap", words))
 
     async def unwrap(self, wrapped: Wrapped, _: str) -> bytes:
-        """Return the data key. Raise StoreUnavailableError if the program fails."""
+        """Return the data key. Raise StoreUnavailableError if the program fails, StoreDamagedError if it refuses this data key."""
         key = self._decode("unwrap", await self._run("unwrap", wrapped.data))
         if len(key) != KEY_BYTES:
             raise self._create_error("unwrap", f"wrote {len(key)} bytes instead of {KEY_BYTES}")
@@ -129,7 +130,10 @@ class CommandKey:
         if process.returncode:
             said = told.decode(errors="replace").strip().splitlines()
             why = f": {said[-1][:_MAX_SHOWN]}" if said else ""
-            raise self._create_error(verb, f"ended with code {process.returncode}{why}")
+            failure = self._create_error(verb, f"ended with code {process.returncode}{why}")
+            if (verb, process.returncode) == ("unwrap", os.EX_DATAERR):
+                raise StoreDamagedError(str(failure))
+            raise failure
         return out.split()
 
     def _decode(self, verb: str, words: Sequence[bytes]) -> bytes:

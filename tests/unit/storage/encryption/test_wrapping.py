@@ -110,6 +110,14 @@ async def test_a_program_that_fails_is_named_with_its_reason(tmp_path: Path, tex
         await key.unwrap(_WRAPPED, "")
 
 
+async def test_a_program_says_by_its_code_that_it_will_never_unwrap_a_data_key(tmp_path: Path) -> None:
+    key = program(tmp_path, "import os, sys; sys.exit(os.EX_DATAERR)")
+    with pytest.raises(StoreDamagedError, match=r"PARLEY_ENCRYPTION_COMMAND: .* unwrap ended with code 65"):
+        await key.unwrap(_WRAPPED, "")
+    with pytest.raises(StoreUnavailableError):
+        await key.wrap(_KEY, "")
+
+
 async def test_a_program_that_hangs_is_ended(tmp_path: Path) -> None:
     key = program(tmp_path, "import time; time.sleep(600)", seconds=0.3)
     async with asyncio.timeout(20):
