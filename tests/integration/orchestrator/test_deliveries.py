@@ -251,6 +251,27 @@ async def test_after_a_day_it_is_a_dead_letter_that_can_be_sent_again(
         await stage.comes_to(DELIVERED)
 
 
+async def test_a_clock_that_is_set_forward_ends_no_delivery(stage: HookStage, clock: ManualClock) -> None:
+    tries = 0
+
+    async def fail(_: Message) -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 4:
+            raise DeliveryError("it answered 500")
+
+    async def has_failed() -> bool:
+        return any(each.error for each in await stage.deliveries.list_page(TENANT, "", 1))
+
+    hook = await stage.add_hook(behave=fail)
+    async with stage.running():
+        await stage.add_debate("one", concluded())
+        await until(has_failed, "its first try has failed")
+        clock.advance(30 * DAY)
+        await advance_until(clock, lambda: len(stage.got[hook]) == 1)
+        await stage.comes_to(DELIVERED)
+
+
 async def test_a_receiver_that_is_gone_pauses_its_hook_until_a_test_arrives(
     stage: HookStage, clock: ManualClock
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from parley.orchestrator.delivery.deliveries import DELIVERED
+from parley.orchestrator.delivery.deliveries import DEAD, DELIVERED
 from parley.orchestrator.delivery.message import DeliveryError, Message
 from parley.orchestrator.log.debate_record import COMPLETED
 from parley.orchestrator.log.index import DEBATES, DebateIndex
@@ -73,6 +73,27 @@ async def test_whoever_ends_at_any_write_leaves_a_delivery_to_the_others(
     assert first == [HOOK_EVENT_WAITING, HOOK_EVENT_CONCLUDED]
     assert len({each.id for each in got}) == 2
     assert len(got) <= 3, "only what was sent and not recorded is sent again"
+
+
+async def test_a_delivery_during_whose_every_try_the_process_ends_is_a_dead_letter(tmp_path: Path) -> None:
+    clock, begun = ManualClock(), asyncio.Event()
+
+    async def end(_: Message) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with open_hook_stage(tmp_path, clock) as stage, asyncio.timeout(20):
+        await stage.add_hook(behave=end)
+        await stage.add_debate("one", concluded())
+        for _ in range(20):
+            async with stage.running():
+                await begun.wait()
+            begun.clear()
+            clock.advance(61)
+        async with stage.running():
+            [dead] = await stage.comes_to(DEAD)
+    assert "did not end" in dead.error
+    assert not begun.is_set()
 
 
 @pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.long)])

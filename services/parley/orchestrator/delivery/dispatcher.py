@@ -31,6 +31,10 @@ _BACKOFF: Final = Backoff(first=5.0, maximum=4 * 3600.0, factor=4.0, jitter=0.2)
 """About ten tries in a day: after seconds, minutes, then every few hours."""
 _TRIED_FOR: Final = timedelta(days=1)
 """A delivery that would be tried later than that is a dead letter."""
+_MIN_TRIES: Final = 5
+"""Before that, it is none for its age: the clock was set forward, or nothing ran for a day."""
+_MAX_TRIES: Final = 20
+"""More than the pauses leave room for in a day: the process ended during most of them."""
 _LEASE: Final = timedelta(seconds=60)
 """How long a delivery is its replica's: longer than a try."""
 _POLL_SECONDS: Final = 1.0
@@ -194,6 +198,7 @@ class Dispatcher:
         """Send a delivery, and record what came of it."""
         stored = None
         try:
+            _refuse_endless(claimed)
             stored = await self._find_hook(claimed)
             message = await self._write(claimed) if stored is not None else None
             if stored is None or message is None:
@@ -232,7 +237,9 @@ class Dispatcher:
         now, text = self._clock.now(), to_line(str(error), _MAX_ERROR)
         pause = max(next(islice(_BACKOFF.pauses(), delivery.tries, None)), error.retry_after or 0.0)
         due = now + min(timedelta(seconds=pause), 2 * _TRIED_FOR)
-        is_dead = error.permanent or due > datetime.fromisoformat(delivery.since) + _TRIED_FOR
+        is_old = due > datetime.fromisoformat(delivery.since) + _TRIED_FOR
+        is_dead = error.permanent or pause > _TRIED_FOR.total_seconds() or delivery.tries >= _MAX_TRIES
+        is_dead = is_dead or (is_old and delivery.tries + 1 >= _MIN_TRIES)
         metrics.count_delivery("dead" if is_dead else "failed")
         _logger.info("a delivery failed", delivery=delivery.id, hook=delivery.hook, dead=is_dead, error=text)
         if error.permanent and stored is not None and not stored.hook.paused:
@@ -252,6 +259,13 @@ class Dispatcher:
 
 def _of_tenant(delivery: StoredDelivery) -> str:
     return f"tenant/{delivery.tenant}"
+
+
+def _refuse_endless(claimed: StoredDelivery) -> None:
+    if claimed.tries >= _MAX_TRIES:
+        raise DeliveryError(
+            f"given up: most of its {claimed.tries} tries did not end, as if each had ended the process"
+        )
 
 
 def _refuse_paused(stored: StoredHook) -> None:
