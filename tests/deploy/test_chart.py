@@ -393,8 +393,9 @@ def test_the_platform_chooses_the_user_of_pods_where_none_is_named() -> None:
         assert pod["securityContext"].keys() == {"runAsNonRoot", "seccompProfile"}, where
 
 
-def test_a_release_of_the_chart_alone_starts_no_pod_again() -> None:
-    for each in example("production").of("Deployment"):
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_release_of_the_chart_alone_starts_no_pod_again(name: str) -> None:
+    for each in (*example(name).of("Deployment"), *example(name).of("StatefulSet")):
         labels = each["spec"]["template"]["metadata"]["labels"]
         assert not labels.keys() & {"app.kubernetes.io/version", "helm.sh/chart"}
 
@@ -410,6 +411,9 @@ def test_pods_listen_and_are_reached_by_ipv6() -> None:
     (container,) = rendered.one("Deployment", "parley-orchestrator")["spec"]["template"]["spec"]["containers"]
     (advertise,) = (each for each in container["env"] if each["name"] == "PARLEY_ADVERTISE")
     assert advertise["valueFrom"] == {"fieldRef": {"fieldPath": "status.podIP"}}
+    stores = dict(render({**values_of("dev"), "listen": "::"}).containers())
+    assert "--ipv6" in stores["StatefulSet/parley-mongodb/mongodb"]["args"]
+    assert {"name": "QDRANT__SERVICE__HOST", "value": "::"} in stores["StatefulSet/parley-qdrant/qdrant"]["env"]
 
 
 def test_what_is_outside_the_cluster_is_asked_by_the_proxy_and_what_is_within_is_not() -> None:
