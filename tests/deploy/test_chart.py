@@ -162,6 +162,10 @@ def changed(path: str, value: Any, name: str = "production") -> dict[str, Any]:
         ("networkPolicy.telemetryPorts", []),
         ("networkPolicy.telemetryPorts", [4318]),
         ("networkPolicy.orchestratorEgress", []),
+        ("services.orchestrator.settings.jwt_keys_url", "https://login.example.org:8443/keys"),
+        ("services.orchestrator.settings.research_search", "http://searxng.search.svc:8080"),
+        ("services.orchestrator.settings.research_feeds", "https://a.example.org/feed,http://b.example.org/"),
+        ("networkPolicy.providers", []),
         ("vectors.url", "https://qdrant.databases.svc:7000"),
         ("vectors.url", "https://qdrant.databases.svc"),
         ("vectors.url", "http://qdrant.databases.svc:6334"),
@@ -174,6 +178,7 @@ def changed(path: str, value: Any, name: str = "production") -> dict[str, Any]:
         ("services.gateway.settings.openai_base_url", "http://vllm:443/v1"),
         ("gateway.agents", "providers: [{name: vllm, base_url: 'http://vllm.models.svc:8000/v1'}]"),
         ("gateway.agents", "providers: [{name: house, base_url: 'https://models.example.org:8443/v1'}]"),
+        ("gateway.agents", "providers: [{name: house]"),
         ("proxy.url", "http://proxy.example.org:3128"),
         ("image.registry", ""),
         ("service.type", "LoadBalancer"),
@@ -413,14 +418,53 @@ def test_pods_listen_and_are_reached_by_ipv6() -> None:
     assert advertise["valueFrom"] == {"fieldRef": {"fieldPath": "status.podIP"}}
     stores = dict(render({**values_of("dev"), "listen": "::"}).containers())
     assert "--ipv6" in stores["StatefulSet/parley-mongodb/mongodb"]["args"]
-    assert {"name": "QDRANT__SERVICE__HOST", "value": "::"} in stores["StatefulSet/parley-qdrant/qdrant"]["env"]
+    assert {"name": "QDRANT__SERVICE__HOST", "value": "::"} in stores["StatefulSet/parley-qdrant/qdrant"][
+        "env"
+    ]
+
+
+@pytest.mark.parametrize("setting", ["hook_hosts", "research_pages"])
+def test_what_nobody_lets_out_is_refused(setting: str) -> None:
+    values = changed(
+        f"services.orchestrator.settings.{setting}",
+        {"hook_hosts": "a.example.org"}.get(setting, True),
+        "minimal",
+    )
+    with pytest.raises(
+        helm_python.HelmError, match=f"{setting} is set, but networkPolicy.orchestratorEgress"
+    ):
+        render(values)
+
+
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [
+        (
+            "models.example.org",
+            "proxy.url is http://proxy.example.org:3128, but networkPolicy.providers does not",
+        ),
+        ("vllm.models.svc", "http://vllm.models.svc/v1, but networkPolicy.providers lets no pods be reached"),
+        ("vllm", "http://vllm/v1, and the proxy of proxy.url would be asked for it"),
+        ("vllm.house", "http://vllm.house/v1, but networkPolicy.providers does not name port 80"),
+    ],
+)
+def test_a_way_out_is_looked_for_to_the_proxy_or_past_it_as_each_host_is_asked(host: str, told: str) -> None:
+    values = changed(
+        "gateway.agents", f"providers: [{{name: house, base_url: 'http://{host}/v1'}}]", "minimal"
+    )
+    values["proxy"] = {"url": "http://proxy.example.org:3128", "except": ".house"}
+    with pytest.raises(helm_python.HelmError, match=re.escape(told)):
+        render(values)
 
 
 def test_what_is_outside_the_cluster_is_asked_by_the_proxy_and_what_is_within_is_not() -> None:
     values = changed("proxy", {"url": "http://proxy.example.org:443", "except": "10.0.0.0/8,.house.example"})
+    values["telemetry"]["endpoint"] = "http://otel:4317"
     rendered = render(values)
     for service in ("orchestrator", "gateway", "convergence"):
         given = rendered.variables(service)
         assert given["HTTPS_PROXY"] == given["HTTP_PROXY"] == "http://proxy.example.org:443"
-        assert given["NO_PROXY"] == "localhost,127.0.0.1,::1,.svc,.cluster.local,10.0.0.0/8,.house.example"
+        assert (
+            given["NO_PROXY"] == "localhost,127.0.0.1,::1,.svc,.cluster.local,otel,10.0.0.0/8,.house.example"
+        )
     assert "HTTPS_PROXY" not in rendered.variables("ratings")

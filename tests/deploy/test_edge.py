@@ -140,14 +140,13 @@ def test_teams_are_models_of_the_edge_that_runs_and_a_change_starts_it_anew(tmp_
 
 
 def test_it_reaches_the_provider_at_which_people_sign_in_by_the_proxy_if_there_is_one() -> None:
-    proxied = {"proxy": {"url": "http://proxy.example.org:3128"}, "networkPolicy__providers": [{}]}
-    rendered = render(with_provider(**proxied))
-    assert rendered.variables("edge")["HTTPS_PROXY"] == "http://proxy.example.org:3128"
+    proxy = {"url": "http://proxy.example.org:443"}
+    rendered = render(with_provider(proxy=proxy))
+    assert rendered.variables("edge")["HTTPS_PROXY"] == proxy["url"]
     egress = rendered.one("NetworkPolicy", "parley-edge")["spec"]["egress"]
     assert values_of("production")["networkPolicy"]["edgeEgress"][0] in egress
     values = with_edge()
-    values["proxy"] = proxied["proxy"]
-    values["networkPolicy"]["providers"] = [{}]
+    values["proxy"] = proxy
     assert "HTTPS_PROXY" not in render(values).variables("edge")
 
 
@@ -155,7 +154,8 @@ def test_it_reaches_the_provider_at_which_people_sign_in_by_the_proxy_if_there_i
     ("changed", "told"),
     [
         ({"services__edge__existingSecret": ""}, "services.edge.existingSecret is empty"),
-        ({"networkPolicy__edgeEgress": []}, "networkPolicy.edgeEgress is empty"),
+        ({"networkPolicy__edgeEgress": []}, "networkPolicy.edgeEgress does not name port 443"),
+        ({"services__edge__settings__edge_oidc_issuer": "https://login:8443"}, "networkPolicy.edgeEgress"),
         ({"access__clients": ["key"]}, "access.clients has no jwt"),
         ({"edge__teams": {"Review.yaml": "x"}}, "teams"),
     ],

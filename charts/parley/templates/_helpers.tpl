@@ -82,10 +82,11 @@ helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Versio
 {{- include "parley.fullname" (index . 0) }}-{{ index . 1 }}:{{ (index $facts (index . 1)).port }}
 {{- end }}
 
-{{/* Hosts that are asked without the proxy: this machine, the cluster, and what the values name. */}}
+{{/* Hosts that are asked without the proxy: this machine, the cluster, the collector, and what the values name. */}}
 {{- define "parley.withoutProxy" -}}
 {{- $hosts := list "localhost" "127.0.0.1" "::1" ".svc" ".cluster.local" }}
-{{- join "," (append $hosts .Values.proxy.except | compact) }}
+{{- $collector := regexReplaceAll ":[0-9]+$" (urlParse .Values.telemetry.endpoint).host "" }}
+{{- join "," (list $collector .Values.proxy.except | concat $hosts | compact) }}
 {{- end }}
 
 {{/* The port of a URL, which its scheme has if it names none. */}}
