@@ -185,8 +185,10 @@ def group_by_words(request: GroupPositionsRequest) -> GroupPositionsResponse:
     return GroupPositionsResponse(groups=groups, certain=True)
 
 
-async def test_an_arena_says_what_was_decided_and_how_the_last_vote_went(tmp_path: Path) -> None:
-    gateway = with_positions(ArenaScript().gateway())
+async def test_an_arena_says_what_was_decided_and_how_the_last_vote_went_whatever_the_answer_takes(
+    tmp_path: Path,
+) -> None:
+    gateway = with_positions(ArenaScript().gateway(), lambda prompt: grouped(prompt, REGION))
     gateway.text, gateway.group_by = says, group_by_words
     stopping = StoppingSettings(convergence=False, ready_signal=False, stable_positions=False)
     spec = arena_spec(3, arena_settings(revision_rounds=1, stopping=stopping))
@@ -201,6 +203,10 @@ async def test_an_arena_says_what_was_decided_and_how_the_last_vote_went(tmp_pat
     assert cast[0] >= 2, "the vote may end before the third"
     assert cast[1] == 0
     check_shown(debate, arena.V1, "“Shard by tenant.”: two of three first drafts (Ada, Bo)")
+    assert (
+        "the answer takes another position than was decided for: “Shard by region.”, and not “Shard by tenant.”"
+        in debate.warnings
+    )
 
 
 async def test_a_moderated_debate_says_which_points_moved_a_debater(tmp_path: Path) -> None:

@@ -74,9 +74,9 @@ def _describe_dissent(
 
 
 def _list_other_positions(debate: Debate, verdict: Verdict, names: Names) -> Iterator[str]:
-    """Yield who takes another position in the end, if the format does not say it."""
+    """Yield who takes another position in the end, where that is dissent and the format does not say it."""
     effect = debate.outcome.effect
-    if verdict.dissent or not effect.decided_position:
+    if verdict.dissent or not verdict.by_positions or not effect.decided_position:
         return
     for number, each in enumerate(effect.positions, start=1):
         if number != effect.decided_position and each.last_agent_ids:

@@ -52,6 +52,7 @@ class Verdict:
         confidence: How sure the decision is, if a format says it in its own words.
         dissent: Who disagrees, and why; a sentence or two each.
         no_dissent: What is said if no agent disagrees: who was asked.
+        by_positions: Whether who takes another position in the end disagrees, since no agent voted on the answer.
     """
 
     answer: str = ""
@@ -59,6 +60,7 @@ class Verdict:
     confidence: str = ""
     dissent: Sequence[str] = ()
     no_dissent: str = NOT_ASKED
+    by_positions: bool = False
 
 
 def _description_only(debate: DebateMessage) -> Iterator[AnswerPart]:

@@ -26,7 +26,9 @@ def describe_effect_of_decision(
     first = {stand.agent: named.names.get(stand.words) for stand in reversed(stands)}
     last = {stand.agent: named.names.get(stand.words) for stand in stands}
     if decision is not None:
-        named = replace(named, answer=_decided(decision, first, last))
+        decided = _decided(decision, first, last)
+        _warn_of_other_answer(arena, named.answer, decided)
+        named = replace(named, answer=decided)
     ballots = replace(
         _count_ballots(decision, first, last),
         last_vote=[
@@ -38,6 +40,13 @@ def describe_effect_of_decision(
     )
     kind = arena.requirements.kind
     return describe_effect(arena.debate, judge, stands, named, kind, word_of(details), ballots)
+
+
+def _warn_of_other_answer(arena: Discussion, taken: str | None, decided: str | None) -> None:
+    """Warn if the answer takes a position of an agent that is known not to be the one that was decided for."""
+    if taken and decided and taken != decided:
+        message = f"the answer takes another position than was decided for: “{taken}”, and not “{decided}”"
+        arena.debate.warn("answer-position", message)
 
 
 def _decided(

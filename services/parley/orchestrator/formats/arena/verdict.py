@@ -99,20 +99,25 @@ def _list_other_stands(arena: ArenaOutcome, names: Names) -> Iterator[str]:
             continue
         for agent in each.last_agent_ids:
             if agent not in objecting:
-                yield f"{names.of(agent)} still prefers “{each.position}”{_reason_of(arena, agent, names)}"
+                yield from _describe_other_stand(arena, agent, each, standing, names)
         unknown = [agent for agent in each.first_agent_ids if agent not in moved and agent not in objecting]
         if unknown:
             drafts = "first draft" if len(unknown) == 1 else "first drafts"
             yield f"The {drafts} of {names.list_of(unknown)} took “{each.position}”; whether that still holds is not known."
 
 
-def _reason_of(arena: ArenaOutcome, agent: str, names: Names) -> str:
-    """Return why an agent voted in the end for a proposal of its own position, as far as it said so."""
-    ballots: Sequence[Ballot] = arena.votes[-1].ballots if arena.votes else ()
-    holders = next(
-        (each.last_agent_ids for each in arena.decision.positions if agent in each.last_agent_ids), ()
+def _describe_other_stand(
+    arena: ArenaOutcome, agent: str, taken: PositionSupport, standing: PositionSupport, names: Names
+) -> Iterator[str]:
+    """Yield what an agent wants instead: the position that it voted for in the end, if that is known, or else its proposal's."""
+    votes: Sequence[Ballot] = arena.votes[-1].ballots if arena.votes else ()
+    ballot = next((each for each in votes if each.agent_id == agent), Ballot())
+    chosen = next(
+        (each for each in arena.decision.positions if ballot.choice_agent_id in each.last_agent_ids), None
     )
-    reason = next(
-        (each.reason for each in ballots if each.agent_id == agent and each.choice_agent_id in holders), ""
-    )
-    return f", because: {names.put_in(reason)}" if reason else "."
+    if chosen == standing:
+        return
+    verb = "voted for" if chosen and chosen != taken else "still prefers"
+    reason = f", because: {names.put_in(ballot.reason.rstrip('. '))}" if chosen and ballot.reason else ""
+    accepts = " It can live with the answer." if agent in arena.consenting_agent_ids else ""
+    yield f"{names.of(agent)} {verb} “{(chosen or taken).position}”{reason}.{accepts}"

@@ -277,6 +277,7 @@ def verdict(debate: Debate) -> Verdict:
             for each in moderated.dissents
         ],
         no_dissent="No perspective strongly disagrees.",
+        by_positions=True,
     )
 
 

@@ -75,6 +75,7 @@ def verdict(debate: Debate) -> Verdict:
         decision=f"Written by {writer} from the work of {authors}.{chosen}" if authors else "",
         dissent=objections,
         no_dissent="No agent objected to the answer." if merged else NOT_ASKED,
+        by_positions=not merged,
     )
 
 
