@@ -89,6 +89,8 @@ class WrittenGateway(ScriptedGateway):
     def _text(self, step: str, name: str) -> str:
         if "/propose/" in step:
             return str(self.source["proposals"][name]).strip()
+        if "/finish/" in step:
+            return str(self.source["refinements"][name]).strip()
         letters = self._letters
         answers = [
             f"- {letters.get(issue.partition('.')[0], issue[0])}.{issue.rpartition('.')[2]}: {said}"

@@ -97,7 +97,11 @@ async def test_a_tie_is_told_and_the_surest_voters_decide(tmp_path: Path) -> Non
     assert (vote.winner_agent_id, list(vote.tied_agent_ids)) == ("", ["ada", "bo"])
     assert vote.strength == VOTE_STRENGTH_SPLIT
     assert outcome(events).description.startswith("bo answers")
-    assert "Ada and Bo are tied; the surest voters decided" in answer_markdown(fold(events), V1)
+    said = answer_markdown(fold(events), V1)
+    assert "between Ada and Bo: the proposal of Bo stands, since its voters were the surest." in said
+    assert "For it: one of two votes. No probability is computed: " in said
+    votes = [each for each in fold(events).contributions if each.work.activity == "vote"]
+    assert [each.is_answer for each in votes] == [False, False], "a ballot is not the answer"
 
 
 async def test_a_voter_that_fails_abstains_and_no_vote_is_made_up(tmp_path: Path) -> None:

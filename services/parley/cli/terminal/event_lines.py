@@ -190,7 +190,7 @@ def _course_text(key: str, payload: Message) -> str | None:
 def status_line(progress: DebateProgress, seconds: float) -> str:
     """Return `Round 2/3 · 1:05 · 3,456 tokens · $0.0123`."""
     place = f"Round {progress.round}/{progress.rounds}" if progress.round else "Starting"
-    if any(started.is_answer for started in progress.working.values()):
+    if any(started.is_answer and not started.work.round for started in progress.working.values()):
         place = "Answer"
     if progress.checkpoint is not None:
         place = "Waiting for a person"

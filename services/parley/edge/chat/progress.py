@@ -27,6 +27,8 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 
+_BALLOT: Final = "vote"
+"""The activity of a ballot, which is no answer though limits do not stop it."""
 _MAX_TEXT: Final = 8000
 """Characters of a contribution; the report has all of it."""
 
@@ -41,7 +43,7 @@ class Progress:
         """Return paragraphs of Markdown on an event; empty for one that is of no interest. The answer itself is not among them."""
         kind = event.WhichOneof("payload")
         payload: Message | None = getattr(event, kind) if kind else None
-        if isinstance(payload, StepStarted) and payload.is_answer:
+        if isinstance(payload, StepStarted) and payload.is_answer and payload.work.activity != _BALLOT:
             self._answers.add(event.key)
             return f"{_name_work(payload.work)} begins\n\n"
         if event.key in self._answers and isinstance(payload, StepSucceeded):

@@ -130,7 +130,7 @@ def _question(debate: Debate, outcome: ModeratedOutcome) -> Iterator[str]:
     yield quote(debate.spec.question)
     page = ReportPage(debate, None)
     for each in debate.clarifications:
-        yield from clarification_blocks(page, each)
+        yield from clarification_blocks(page, each, "The moderator")
     yield "**Constraints:**"
     yield _points(page.names, outcome.constraints, "The moderator found none.")
     yield "**Assumptions:**"

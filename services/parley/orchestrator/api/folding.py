@@ -6,7 +6,7 @@ from typing import Final
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.usage import add_usage, usage_of, usage_of_stopped
-from parley.orchestrator.model.tasks import phase_of
+from parley.orchestrator.model.tasks import BALLOT, phase_of
 from parley.v1.agent_pb2 import Usage
 from parley.v1.arena_pb2 import TRICKSTER_VERDICT_CHALLENGED
 from parley.v1.debate_pb2 import (
@@ -132,7 +132,8 @@ class DebateFold:
                 self._apply_outcome(event, outcome)
             case StepStarted() as started:
                 debate.phase = phase_of(started.work)
-                self._answer = event.key if started.is_answer else self._answer
+                if started.is_answer and started.work.activity != BALLOT:
+                    self._answer = event.key
             case Warned() as warned:
                 debate.warnings.append(warned.message)
             case Intervened() as intervened:

@@ -117,8 +117,8 @@ def _answer_parts(page: ReportPage) -> Iterator[str]:
         if part.title:
             yield f"### {inline(part.title)}"
         yield _part_block(page, part)
-    scores = page.debate.outcome.scores
-    if scores:
+    outcome = page.debate.outcome
+    if scores := outcome.scores if not outcome.arena.ranking else ():
         yield "### Scores"
         ordered = sorted(scores, key=lambda each: (-each.score, each.agent_id))
         rows = [(page.names.of(each.agent_id), f"{each.score:g}") for each in ordered]

@@ -16,11 +16,11 @@ def clarifications_section(page: ReportPage) -> Iterator[str]:
         yield from clarification_blocks(page, each)
 
 
-def clarification_blocks(page: ReportPage, each: Clarification) -> Iterator[str]:
-    """Yield the questions of one checkpoint, each with its answer."""
+def clarification_blocks(page: ReportPage, each: Clarification, asker: str = "") -> Iterator[str]:
+    """Yield the questions of one checkpoint, each with its answer; `asker`: what who asked is called, if not by its name."""
     answers = {said.question_id: said.text for said in each.answer.answers}
     for asked in each.questions.questions:
-        who = f"{page.name_of(asked.agent_id)} asked" if asked.agent_id else "Asked"
+        who = f"{asker or page.name_of(asked.agent_id)} asked" if asked.agent_id else "Asked"
         yield f"{who}: {inline(page.names.put_in(asked.text))}"
         yield quote(answers[asked.id]) if asked.id in answers else "It was not answered by itself."
     if each.answer.text.strip():

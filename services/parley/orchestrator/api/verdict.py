@@ -47,7 +47,7 @@ def _describe_confidence(debate: Debate, verdict: Verdict) -> str:
     said = verdict.confidence
     if not said and details.HasField("confidence"):
         said = f"By the judge's own word {details.confidence} of 100{_describe_cap(debate)}."
-    return _to_sentences([describe_confidence(effect.confidence), said]) or "Not stated."
+    return _to_sentences([describe_confidence(effect.confidence, verdict.votes), said]) or "Not stated."
 
 
 def _describe_cap(debate: Debate) -> str:
@@ -81,7 +81,7 @@ def _list_other_positions(debate: Debate, verdict: Verdict, names: Names) -> Ite
     for number, each in enumerate(effect.positions, start=1):
         if number != effect.decided_position and each.last_agent_ids:
             verb = "prefers" if len(each.last_agent_ids) == 1 else "prefer"
-            yield f"{names.list_of(each.last_agent_ids)} still {verb} “{each.text}”."
+            yield f"{names.list_of(each.last_agent_ids)} still {verb} “{each.text.rstrip('.')}”."
 
 
 def _describe_issues(issues: Sequence[TrackedIssue], names: Names) -> str:

@@ -53,6 +53,7 @@ class Verdict:
         dissent: Who disagrees, and why; a sentence or two each.
         no_dissent: What is said if no agent disagrees: who was asked.
         by_positions: Whether who takes another position in the end disagrees, since no agent voted on the answer.
+        votes: Who voted for it, such as `two of three votes and the judge`, if a vote of the agents decided.
     """
 
     answer: str = ""
@@ -61,6 +62,7 @@ class Verdict:
     dissent: Sequence[str] = ()
     no_dissent: str = NOT_ASKED
     by_positions: bool = False
+    votes: str = ""
 
 
 def _description_only(debate: DebateMessage) -> Iterator[AnswerPart]:

@@ -61,8 +61,13 @@ def describe_votes(confidence: DecisionConfidence) -> str:
     return f"{votes} and the judge" if confidence.votes else f"the judge and {votes}"
 
 
-def describe_confidence(confidence: DecisionConfidence) -> str:
-    """Return how sure a decision is: with a probability if it has one, else by its votes; empty if nothing is known of it."""
+def describe_confidence(confidence: DecisionConfidence, cast: str = "") -> str:
+    """Return how sure a decision is: with a probability if it has one, else by its votes; empty if nothing is known of it.
+
+    `cast`: who voted for it, if a vote decided and not the positions that agents take.
+    """
+    if cast and not confidence.HasField("percent"):
+        return f"For it: {cast}. {_describe_no_percentage(confidence)}"
     votes = describe_votes(confidence)
     if confidence.HasField("judge_agrees") and not confidence.judge_agrees:
         votes += ", but not the judge"

@@ -46,7 +46,8 @@ def _uses_of_answer(debate: Debate) -> Iterator[SourceUse]:
 
 def _find_author(debate: Debate) -> str:
     authors = [made.work.agent_id for made in debate.contributions if made.is_answer]
-    return debate.outcome.stand_in.agent_id or (authors[-1] if authors else "")
+    outcome = debate.outcome
+    return outcome.stand_in.agent_id or outcome.panel.synthesized_by or (authors[-1] if authors else "")
 
 
 def _is_the_answer(made: Contribution) -> bool:

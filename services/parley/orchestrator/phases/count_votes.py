@@ -239,14 +239,42 @@ def name_of_strength(strength: VoteStrength.ValueType) -> str:
 
 def describe_result(vote: Vote, names: Names, standing: str) -> str:
     """Return who voted for what stands, and how clear that was; `standing`: the agent whose proposal stands."""
-    option = next((each for each in vote.options if each.agent_id == standing), VoteOption())
-    votes = count_of(option.votes, len(vote.ballots), "vote")
-    for_it = f"{votes[:1].upper()}{votes[1:]} went to the proposal of {names.of(standing)}"
+    votes = count_votes_for(vote, standing)
+    others = [each for each in _alike(vote, standing) if each != standing and _count(vote, [each])]
+    verb = "say" if len(others) > 1 else "says"
+    same = f" or {names.list_of(others)}, which {verb} the same" if others else ""
+    for_it = f"{votes[:1].upper()}{votes[1:]} went to the proposal of {names.of(standing)}{same}"
     if vote.winner_agent_id:
         return f"{for_it} ({strength_name(vote)})."
     if vote.tied_agent_ids:
-        return f"The vote is tied ({strength_name(vote)}) between {names.list_of(vote.tied_agent_ids)}: the proposal of {names.of(standing)} stands, since its voters were the surest."
+        return f"The vote is tied ({strength_name(vote)}) between {names.list_of(vote.tied_agent_ids)}: the proposal of {names.of(standing)} stands, since {describe_tie_break(vote)}."
     return f"No proposal has enough votes ({strength_name(vote)}). {for_it}, and it stands."
+
+
+def count_votes_for(vote: Vote, standing: str) -> str:
+    """Return in words how many voted for what stands, or for what says the same, such as `two of three votes`."""
+    return count_of(_count(vote, _alike(vote, standing)), len(vote.ballots), "vote")
+
+
+def _count(vote: Vote, options: Sequence[str]) -> int:
+    return sum(each.choice_agent_id in options for each in vote.ballots)
+
+
+def _alike(vote: Vote, standing: str) -> Sequence[str]:
+    """Return the agents whose proposals count as one with this agent's, itself among them."""
+    return next((each.agent_ids for each in vote.groups if standing in each.agent_ids), [standing])
+
+
+def describe_tie_break(vote: Vote) -> str:
+    """Return why one of the tied proposals stands."""
+    sure = {
+        tied: sum(each.confidence for each in vote.ballots if each.choice_agent_id in _alike(vote, tied))
+        for tied in vote.tied_agent_ids
+    }
+    most = max(sure.values())
+    if sum(each == most for each in sure.values()) == 1:
+        return "its voters were the surest"
+    return "it comes first by name, and the voters of others were as sure"
 
 
 def describe_voters_word(vote: Vote, standing: str) -> str:
@@ -263,9 +291,8 @@ def describe_voters_word(vote: Vote, standing: str) -> str:
 
 def describe_minority(vote: Vote, names: Names, standing: str) -> Iterator[str]:
     """Yield who voted for another proposal than the one that stands, and why."""
-    alike = next((each.agent_ids for each in vote.groups if standing in each.agent_ids), [standing])
     for each in vote.ballots:
-        if each.choice_agent_id not in alike:
+        if each.choice_agent_id not in _alike(vote, standing):
             whose = (
                 "its own proposal"
                 if each.choice_agent_id == each.agent_id
@@ -275,25 +302,32 @@ def describe_minority(vote: Vote, names: Names, standing: str) -> Iterator[str]:
             yield f"{names.of(each.agent_id)} voted for {whose}{reason}"
 
 
-def vote_lines(vote: Vote, names: Names, *, without_winner: str, with_shares: bool) -> Iterator[str]:
-    """Yield how a vote went, line by line, by the names of agents.
-
-    Args:
-        without_winner: What follows if no agent has won and no agent is tied.
-        with_shares: Whether the options say their share next to their votes: the two differ if votes are weighted.
-    """
+def result_lines(vote: Vote, names: Names) -> Iterator[str]:
+    """Yield what a vote came to, by the names of agents."""
     strength = strength_name(vote)
     if vote.winner_agent_id:
         yield f"{names.of(vote.winner_agent_id)} has won ({strength})"
     elif vote.tied_agent_ids:
-        yield f"no agent has won ({strength}): {names.list_of(vote.tied_agent_ids)} are tied; the surest voters decided"
+        yield f"no agent has won ({strength}): {names.list_of(vote.tied_agent_ids)} are tied"
     else:
-        yield f"no agent has won ({strength}); {without_winner}"
+        yield f"no agent has won ({strength}): no proposal has enough votes"
     if vote.shared_family:
         yield f"all voters share one model family ({vote.shared_family}): they are one voice"
-    for option in vote.options:
-        share = f" votes, {option.share:.0%} of what counts" if with_shares else ""
-        yield f"{names.of(option.agent_id)}: {option.votes} of {len(vote.ballots)}{share}"
+
+
+def vote_lines(vote: Vote, names: Names, *, with_shares: bool) -> Iterator[str]:
+    """Yield who voted for what, line by line, by the names of agents.
+
+    `with_shares`: whether the options say their share next to their votes: the two differ if votes are weighted.
+    """
+    counted = [
+        (f"{names.list_of(each.agent_ids)}, which say the same and count as one", each.votes, each.share)
+        for each in vote.groups
+    ]
+    counted += [(names.of(each.agent_id), each.votes, each.share) for each in vote.options]
+    for whose, votes, share in counted:
+        weighed = f" votes, {share:.0%} of what counts" if with_shares else ""
+        yield f"{whose}: {votes} of {len(vote.ballots)}{weighed}"
     for ballot in vote.ballots:
         weight = "" if ballot.weight == 1 else f", weight {ballot.weight:.2f}"
         chosen = names.of(ballot.choice_agent_id)

@@ -13,7 +13,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model import voting
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
-from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
+from parley.orchestrator.model.tasks import BALLOT, Activity, AnswerShape, Task, user_part
 from parley.orchestrator.model.voting import Group, group_options
 from parley.orchestrator.phases.agreement import agent_positions, group_positions
 from parley.orchestrator.phases.count_votes import PANEL_TERMS, Electorate, VoteTerms, to_voting_ballots
@@ -100,7 +100,7 @@ async def group_similar_choices(
     return group_options(options, [each.agent_ids for each in found.groups], apart)
 
 
-VOTE = Activity("vote", "votes", "Votes")
+VOTE = Activity(BALLOT, "votes", "Votes")
 _BALLOT_PROMPT: Final = (
     "Vote for the proposal that answers the question best. Judge what is proposed and not how it is written; {own}."
     " Give the number of your choice, how sure you are from 0 to 1, and the reason in a sentence or two."

@@ -204,9 +204,12 @@ def test_first_drafts_whose_groups_are_not_certain_are_not_told() -> None:
 def test_the_contribution_that_is_the_answer_is_known_by_its_start() -> None:
     synthesis = Work(activity="synthesis", agent_id="judge")
     begun = create_event(key_of(synthesis), StepStarted(work=synthesis, digest="digest", is_answer=True), 1)
-    state = fold(log(CREATED, succeeded(PROPOSAL, "Use A."), begun, succeeded(synthesis, "{}")))
+    ballot = Work(activity="vote", agent_id="ada", round=2)
+    voting = create_event(key_of(ballot), StepStarted(work=ballot, digest="digest", is_answer=True), 1)
+    made = (succeeded(PROPOSAL, "Use A."), voting, succeeded(ballot, "{}"), begun, succeeded(synthesis, "{}"))
+    state = fold(log(CREATED, *made))
 
-    assert [made.is_answer for made in state.contributions] == [False, True]
+    assert [made.is_answer for made in state.contributions] == [False, False, True]
 
 
 def test_the_phase_is_that_of_the_step_started_last() -> None:

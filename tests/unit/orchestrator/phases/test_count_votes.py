@@ -2,17 +2,23 @@
 
 import pytest
 
+from parley.orchestrator.model.names import Names
 from parley.orchestrator.model.voting import Rule
 from parley.orchestrator.phases.count_votes import (
     VoteTerms,
     check_self_votes,
+    count_votes_for,
+    describe_result,
+    describe_tie_break,
     most_confident_choice,
     tied_option,
+    vote_lines,
     vote_terms,
 )
 from parley.runtime.contract_settings import check_settings
 from parley.runtime.errors import ParleyError
 from parley.runtime.validation import Violations
+from parley.v1.agent_pb2 import Agent
 from parley.v1.voting_pb2 import (
     VOTE_BALLOTS_FIRST_DRAFTS,
     VOTE_BALLOTS_LAST_VOTE,
@@ -115,6 +121,29 @@ def test_of_tied_proposals_that_of_the_surest_voters_stands() -> None:
     assert most_confident_choice(vote("abc", sure="b")) == "b"
     assert most_confident_choice(vote("abcd", groups=("ab", "cd"), sure="d")) == "c"
     assert most_confident_choice(vote("abc")) == "a"
+
+
+def test_why_one_of_tied_proposals_stands_is_told_as_it_was() -> None:
+    tied = vote("abc", groups=("bc",), sure="b")
+    tied.tied_agent_ids.extend("ab")
+    assert describe_tie_break(tied) == "its voters were the surest"
+    for each in tied.ballots:
+        each.confidence = 0.4 if each.choice_agent_id == "a" else 0.2
+    assert describe_tie_break(tied).startswith("it comes first by name")
+
+
+def test_options_that_counted_as_one_are_told_as_one() -> None:
+    won = vote("abcc", groups=("ab",), winner="a")
+    names = Names([Agent(id=each, name=each.upper()) for each in "abcd"], Agent(id="judge"))
+    told = describe_result(won, names, "a")
+    assert told.startswith("Two of four votes went to the proposal of A or B, which says the same (")
+    assert count_votes_for(won, "b") == "two of four votes"
+    won.groups[0].votes, won.groups[0].share = 2, 0.5
+    lines = list(vote_lines(won, names, with_shares=True))
+    assert lines[0] == "A and B, which say the same and count as one: 2 of 4 votes, 50% of what counts"
+    assert describe_result(vote("aa", groups=("ab",), winner="a"), names, "a").startswith(
+        "Both votes went to the proposal of A ("
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from parley.orchestrator.model.names import Names, names_of
 from parley.orchestrator.phases.answer_details import detail_parts
 from parley.orchestrator.phases.answer_from_vote import VerificationResult
 from parley.orchestrator.phases.count_votes import (
+    describe_tie_break,
     most_confident_choice,
+    result_lines,
     strength_name,
     tied_option,
     vote_lines,
@@ -21,6 +23,7 @@ from parley.v1.voting_pb2 import (
     JUDGE_STANDING_STRONGER,
     JUDGE_STANDING_TIES_ONLY,
     VOTE_BALLOTS_FIRST_DRAFTS,
+    VOTE_BALLOTS_LAST_VOTE,
     Decision,
     Vote,
     VoteStrength,
@@ -75,7 +78,9 @@ def _describe_positions(decision: Decision) -> str:
         return "of those with the largest share the one stands that the judge chose"
     if decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS:
         return "of those with the largest share the one stands that the last vote went to most"
-    return "of those with the largest share the one whose voters are surest stands"
+    if not decision.count.tied_agent_ids:
+        return "the one with the largest share stands"
+    return f"of those with the largest share one stands, since {describe_tie_break(decision.count)}"
 
 
 def _describe_ballots(decision: Decision, names: Names) -> Iterator[str]:
@@ -110,9 +115,6 @@ def _describe_change(decision: Decision, voted: str) -> str:
 
 def _list_names(agents: Sequence[str], names: Names) -> str:
     return names.list_of(agents) or "no agent"
-
-
-_WITHOUT_WINNER: Final = "no proposal has enough votes"
 
 
 def outcome_of(
@@ -161,9 +163,11 @@ def answer_parts(debate: Debate) -> Iterator[AnswerPart]:
         yield AnswerPart("How it was decided", items=lines, quoted=False, is_process=True)
     for number, vote in enumerate(arena.votes, start=1):
         title = "Vote" if len(arena.votes) == 1 else f"Vote {number} of {len(arena.votes)}"
-        if arena.decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS:
+        decided = number == len(arena.votes) and arena.decision.ballots == VOTE_BALLOTS_LAST_VOTE
+        if not decided:
             title = f"{title}, which did not decide"
-        lines = list(vote_lines(vote, names, without_winner=_WITHOUT_WINNER, with_shares=True))
+        lines = [] if decided else list(result_lines(vote, names))
+        lines += vote_lines(vote, names, with_shares=True)
         yield AnswerPart(title, items=lines, quoted=False, is_process=True)
     ranking = [_ranking_line(each, names) for each in arena.ranking]
     yield AnswerPart(f"Ranking by {names.of_judge(arena.judge_agent_id)}", items=ranking, is_process=True)

@@ -5,10 +5,21 @@ from collections.abc import Iterator, Sequence
 from parley.orchestrator.engine.format import NOT_ASKED, Verdict
 from parley.orchestrator.model.effect_text import count_of
 from parley.orchestrator.model.names import Names, names_of
-from parley.orchestrator.phases.count_votes import describe_minority, describe_result, strength_name
+from parley.orchestrator.phases.count_votes import (
+    count_votes_for,
+    describe_minority,
+    describe_result,
+    strength_name,
+)
 from parley.v1.arena_pb2 import ArenaOutcome
 from parley.v1.debate_pb2 import Debate
-from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Ballot, Decision, PositionSupport
+from parley.v1.voting_pb2 import (
+    VOTE_BALLOTS_FIRST_DRAFTS,
+    VOTE_BALLOTS_LAST_VOTE,
+    Ballot,
+    Decision,
+    PositionSupport,
+)
 
 
 def verdict(debate: Debate) -> Verdict:
@@ -20,6 +31,20 @@ def verdict(debate: Debate) -> Verdict:
         decision=_describe_decision(arena, names),
         dissent=[*_list_objections(arena, names), *_list_other_stands(arena, names)],
         no_dissent=f"{accepting} can live with the answer." if accepting else NOT_ASKED,
+        votes=_describe_votes(arena.decision),
+    )
+
+
+def _describe_votes(decision: Decision) -> str:
+    """Return who voted for what stands, if the last vote decided."""
+    core = decision.core_agent_id
+    if decision.ballots != VOTE_BALLOTS_LAST_VOTE:
+        return ""
+    votes = count_votes_for(decision.count, core)
+    return (
+        f"{votes} and the judge"
+        if not decision.judge_ballot.weight and decision.judge_ballot.choice_agent_id == core
+        else votes
     )
 
 
@@ -103,7 +128,7 @@ def _list_other_stands(arena: ArenaOutcome, names: Names) -> Iterator[str]:
         unknown = [agent for agent in each.first_agent_ids if agent not in moved and agent not in objecting]
         if unknown:
             drafts = "first draft" if len(unknown) == 1 else "first drafts"
-            yield f"The {drafts} of {names.list_of(unknown)} took “{each.position}”; whether that still holds is not known."
+            yield f"The {drafts} of {names.list_of(unknown)} took “{each.position.rstrip('.')}”; whether that still holds is not known."
 
 
 def _describe_other_stand(
@@ -120,4 +145,4 @@ def _describe_other_stand(
     verb = "voted for" if chosen and chosen != taken else "still prefers"
     reason = f", because: {names.put_in(ballot.reason.rstrip('. '))}" if chosen and ballot.reason else ""
     accepts = " It can live with the answer." if agent in arena.consenting_agent_ids else ""
-    yield f"{names.of(agent)} {verb} “{(chosen or taken).position}”{reason}.{accepts}"
+    yield f"{names.of(agent)} {verb} “{(chosen or taken).position.rstrip('.')}”{reason}.{accepts}"

@@ -8,9 +8,11 @@ from parley.orchestrator.model.names import names_of
 from parley.orchestrator.model.spec import participants_of
 from parley.orchestrator.phases.answer_details import create_details, detail_parts
 from parley.orchestrator.phases.count_votes import (
+    count_votes_for,
     describe_minority,
     describe_result,
     describe_voters_word,
+    result_lines,
     vote_lines,
 )
 from parley.orchestrator.phases.propose import PROPOSAL
@@ -65,6 +67,7 @@ def verdict(debate: Debate) -> Verdict:
             confidence=describe_voters_word(panel.vote, panel.synthesized_by),
             dissent=list(describe_minority(panel.vote, names, panel.synthesized_by)),
             no_dissent="No agent voted for another proposal.",
+            votes=count_votes_for(panel.vote, panel.synthesized_by),
         )
     writer, authors = names.of_judge(panel.synthesized_by), names.list_of(_authors(debate))
     confidence = debate.outcome.effect.confidence
@@ -91,10 +94,8 @@ def answer_parts(debate: Debate) -> Iterator[AnswerPart]:
     yield AnswerPart("", debate.outcome.description)
     yield from detail_parts(details, debate.requirements)
     if panel.HasField("vote"):
-        lines = vote_lines(
-            panel.vote, names, without_winner="the proposal with the most votes stands", with_shares=False
-        )
-        yield AnswerPart("Vote", items=list(lines), quoted=False)
+        lines = [*result_lines(panel.vote, names), *vote_lines(panel.vote, names, with_shares=False)]
+        yield AnswerPart("Vote", items=lines, quoted=False)
     if panel.objections:
         yield AnswerPart(
             "Objections", items=[f"{names.of(each.agent_id)}: {each.text}" for each in panel.objections]

@@ -63,12 +63,12 @@ def by_drafts(*choices: str) -> ArenaOutcome:
         (
             ("ada", "bo", "cy"),
             [
-                "Bo still prefers “Blue.”, because: It holds.",
-                "Cy still prefers “Green.”, because: It holds.",
+                "Bo still prefers “Blue”, because: It holds.",
+                "Cy still prefers “Green”, because: It holds.",
             ],
         ),
-        (("ada", "ada", "cy"), ["Cy still prefers “Green.”, because: It holds."]),
-        (("ada", "cy", "ada"), ["Bo voted for “Green.”, because: It holds."]),
+        (("ada", "ada", "cy"), ["Cy still prefers “Green”, because: It holds."]),
+        (("ada", "cy", "ada"), ["Bo voted for “Green”, because: It holds."]),
         (("ada", "ada", "ada"), ["No agent was asked whether it agrees with the answer."]),
     ],
 )
@@ -81,7 +81,7 @@ def test_who_voted_in_the_end_for_what_the_first_drafts_decided_does_not_prefer_
 def test_who_prefers_another_position_and_can_live_with_the_answer_is_said_to() -> None:
     arena = by_drafts("ada", "bo", "ada")
     arena.consenting_agent_ids[:] = AGENTS
-    assert dissent(arena) == ["Bo still prefers “Blue.”, because: It holds. It can live with the answer."]
+    assert dissent(arena) == ["Bo still prefers “Blue”, because: It holds. It can live with the answer."]
 
 
 def test_after_a_last_vote_that_all_cast_for_one_proposal_no_agent_prefers_another() -> None:
