@@ -14,7 +14,7 @@ from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import Edge
 from tests.support.browser import find_serious_faults
 from tests.support.receipts import OLD, pem_of, signed_debate
-from tests.support.scripted_gateway import ScriptedGateway
+from tests.support.scripted_gateway import ScriptedGateway, judgement
 
 
 @pytest.fixture
@@ -30,18 +30,29 @@ async def test_the_answer_comes_first_then_how_sure_it_is_and_all_that_was_said(
     await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
     await page.goto(f"/debates/{debate}/result")
     await expect(page.get_by_role("region", name="The answer")).to_contain_text("The answer.")
-    await expect(page.get_by_role("region", name="What was decided")).to_contain_text("of the first drafts")
+    decided = page.get_by_role("region", name="What was decided")
+    await expect(decided).to_contain_text("Sure: 0 of 3 first drafts are for it; the judge says 80 of 100")
+    await expect(decided).to_contain_text("33 % of the first drafts")
     await expect(page.get_by_role("img", name="Issues: ")).to_be_visible()
     await page.get_by_text("Round 1 of 1").click()
     await expect(page.get_by_role("article", name="Ada: refinement")).to_contain_text("ada answers")
     assert await find_serious_faults(page) == []
 
 
-async def test_a_link_to_a_contribution_opens_its_round(page: Page, edge: Edge) -> None:
+async def test_a_link_to_a_contribution_opens_its_round_and_an_unknown_vote_is_no_share_of_nothing(
+    page: Page, edge: Edge, gateway: ScriptedGateway
+) -> None:
+    gateway.judge = lambda schema: judgement(schema, positions=None)
     debate = await edge.create()
     await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
     await page.goto(f"/debates/{debate}/result#step-round-1-refine-bo")
     await expect(page.get_by_role("article", name="Bo: refinement")).to_be_in_viewport()
+    decided = page.get_by_role("region", name="What was decided")
+    await expect(decided).to_contain_text("Sure: who takes which position cannot be told")
+    await expect(decided).to_contain_text(
+        "How the first drafts vote cannot be told: who wrote the answer did not"
+    )
+    await expect(decided).not_to_contain_text("%")
 
 
 async def test_a_link_within_the_page_leaves_what_is_open_as_it_is(page: Page, edge: Edge) -> None:

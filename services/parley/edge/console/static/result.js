@@ -103,17 +103,21 @@ function createRest(debateId, log, agreement, answer, signal) {
  */
 function createDecision(effect, log) {
   const confidence = effect.confidence ?? {};
-  const sure =
-    confidence.percent === undefined
-      ? confidence.unknown || "not known"
-      : `${Math.round(confidence.percent)} %, by ${confidence.votes ?? 0} of ${confidence.votesCast ?? 0} votes`;
+  const drafts = confidence.byFirstDrafts ? "first drafts" : "final proposals";
+  const sure = [
+    confidence.percent === undefined ? "" : `${Math.round(confidence.percent)} %`,
+    confidence.votesCast ? `${confidence.votes ?? 0} of ${confidence.votesCast} ${drafts} are for it` : "",
+    confidence.unknown ?? "",
+  ];
   const comparison = words(effect.comparison, "DECISION_COMPARISON_");
   return h(
     "section",
     { "aria-label": "What was decided" },
     h("h2", {}, "What was decided, and how sure"),
-    h("p", {}, "Sure: ", printable(sure), confidence.judgeWord ? `; the judge says ${printable(confidence.judgeWord)}` : ""),
+    h("p", {}, "Sure: ", printable(sure.filter(Boolean).join("; ") || "not known"), confidence.judgeWord ? `; the judge says ${printable(confidence.judgeWord)}` : ""),
     comparison ? h("p", {}, COMPARISONS[/** @type {keyof typeof COMPARISONS} */ (comparison)] ?? "") : null,
+    effect.firstVoteUnknown ? h("p", {}, "How the first drafts vote cannot be told: ", printable(effect.firstVoteUnknown)) : null,
+    effect.lastVoteUnknown ? h("p", {}, "Which positions the agents take in the end cannot be told: ", printable(effect.lastVoteUnknown)) : null,
     h(
       "ol",
       { class: "positions" },
@@ -122,8 +126,8 @@ function createDecision(effect, log) {
           "li",
           { class: effect.decidedPosition === index + 1 ? "decided" : null },
           h("p", {}, h("bdi", {}, printable(each.text ?? "")), effect.decidedPosition === index + 1 ? h("strong", {}, " (decided)") : null),
-          createBar(each.firstShare ?? 0, "of the first drafts"),
-          createBar(each.lastShare ?? 0, `in the end${each.lastAgentIds?.length ? `: ${each.lastAgentIds.map((/** @type {string} */ id) => printable(log.name(id))).join(", ")}` : ""}`),
+          effect.firstVoteUnknown ? null : createBar(each.firstShare ?? 0, "of the first drafts"),
+          effect.lastVoteUnknown ? null : createBar(each.lastShare ?? 0, `in the end${each.lastAgentIds?.length ? `: ${each.lastAgentIds.map((/** @type {string} */ id) => printable(log.name(id))).join(", ")}` : ""}`),
           each.ballots ? h("p", { class: "hint" }, `${each.ballots} ballots`) : null,
         ),
       ),
