@@ -162,6 +162,15 @@ def changed(path: str, value: Any, name: str = "production") -> dict[str, Any]:
         ("networkPolicy.telemetryPorts", []),
         ("networkPolicy.telemetryPorts", [4318]),
         ("networkPolicy.orchestratorEgress", []),
+        ("encryption.existingSecret", ""),
+        ("encryption.keys", []),
+        ("encryption.keys", ["command"]),
+        ("encryption.keys", ["2026-11", "command"]),
+        ("receipts.existingSecret", ""),
+        ("receipts.keys", []),
+        ("receipts", {"revoked": ["A" * 43]}),
+        ("services.orchestrator.settings.mtls_rules", [{"subject": "cn:a", "roles": ["read"]}]),
+        ("services.memory.settings", {"mtls_rules": []}),
         ("services.orchestrator.settings.jwt_keys_url", "https://login.example.org:8443/keys"),
         ("services.orchestrator.settings.research_search", "http://searxng.search.svc:8080"),
         ("services.orchestrator.settings.research_feeds", "https://a.example.org/feed,http://b.example.org/"),
@@ -337,8 +346,9 @@ def test_a_model_in_the_cluster_is_reached_once_a_rule_lets_the_gateway_out_to_p
 def test_callers_from_outside_are_let_in_by_their_addresses_where_the_service_has_one_of_its_own() -> None:
     values = changed("service", {"type": "LoadBalancer", "annotations": {"example.org/internal": "true"}})
     values["networkPolicy"]["clients"] = [{"ipBlock": {"cidr": "10.0.0.0/8"}}]
+    values["service"]["externalTrafficPolicy"] = "Local"
     service = render(values).one("Service", "parley")
-    assert service["spec"]["type"] == "LoadBalancer"
+    assert (service["spec"]["type"], service["spec"]["externalTrafficPolicy"]) == ("LoadBalancer", "Local")
     assert service["metadata"]["annotations"] == {"example.org/internal": "true"}
 
 
@@ -366,10 +376,45 @@ def test_objects_of_ones_own_are_made_with_the_names_of_the_release() -> None:
     assert rendered.one("Secret", "other")
 
 
-def test_a_key_is_a_file_of_the_secret_and_the_word_command_stays_as_it_is() -> None:
+def test_a_key_is_a_file_of_the_secret_and_the_program_of_the_word_command_reaches_its_key_service() -> None:
     values = changed("encryption.keys", ["2026-11", "command"])
-    given = render(values).variables("ratings")["PARLEY_ENCRYPTION_KEYS"]
-    assert given == "/etc/parley/encryption/2026-11,command"
+    values["encryption"]["command"] = "kms-wrap --key parley"
+    way = {"to": [{"ipBlock": {"cidr": "10.7.0.0/16"}}], "ports": [{"port": 443}]}
+    values["networkPolicy"]["encryptionEgress"] = [way]
+    rendered = render(values)
+    storing = {each for each in SETTINGS if "PARLEY_ENCRYPTION_KEYS" in rendered.variables(each)}
+    assert storing == {"orchestrator", "gateway", "ratings", "memory"}
+    for each in SETTINGS:
+        given, egress = (
+            rendered.variables(each),
+            rendered.one("NetworkPolicy", f"parley-{each}")["spec"]["egress"],
+        )
+        assert (way in egress) == (each in storing)
+        assert given.get("PARLEY_ENCRYPTION_COMMAND") == (
+            "kms-wrap --key parley" if each in storing else None
+        )
+    assert given_keys(rendered) == "/etc/parley/encryption/2026-11,command"
+    values["encryption"] = {"command": "kms-wrap"}
+    assert given_keys(render(values)) is None
+
+
+def given_keys(rendered: Rendered) -> str | None:
+    return rendered.variables("ratings").get("PARLEY_ENCRYPTION_KEYS")
+
+
+def test_services_with_a_store_have_the_file_of_its_authority() -> None:
+    rendered = render(changed("store.ca.existingSecret", "mongodb-ca"))
+    found = {
+        service
+        for service in SETTINGS
+        for each in rendered.one("Deployment", f"parley-{service}")["spec"]["template"]["spec"]["volumes"]
+        if each.get("secret", {}).get("secretName") == "mongodb-ca"
+    }
+    assert found == {"orchestrator", "gateway", "ratings", "memory"}
+    pod = dict(rendered.pods())["Deployment/parley-ratings"]
+    assert {"name": "store", "mountPath": "/etc/parley/store", "readOnly": True} in pod["containers"][0][
+        "volumeMounts"
+    ]
 
 
 def test_a_service_runs_as_an_account_of_ones_own_with_variables_of_ones_own() -> None:

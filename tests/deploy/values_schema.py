@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from tests.deploy.chart import CHART, SETTINGS
 
-__all__ = ["FROM_VALUES", "schema_text", "secrets_of", "settings_schema", "variable"]
+__all__ = ["FROM_VALUES", "OF_CALLERS", "schema_text", "secrets_of", "settings_schema", "variable"]
 
 SCHEMA: Final = CHART / "values.schema.json"
 FROM_VALUES: Final = frozenset(
@@ -40,9 +40,11 @@ FROM_VALUES: Final = frozenset(
         "advertise_name",
     }
     | {"auth", "tls", "tls_certificate", "tls_key", "tls_client_ca", "ca", "service_secret_file"}
-    | {"receipt_keys", "receipt_revoked", "encryption_keys", "hook_folder"}
+    | {"receipt_keys", "receipt_revoked", "encryption_keys", "encryption_command", "hook_folder"}
 )
 """Settings that the chart makes of other values, or knows itself."""
+OF_CALLERS: Final = frozenset({"mtls_rules"})
+"""Settings of whoever is called by clients: the chart lets the other services show each other a secret."""
 _KEPT: Final = (
     "type",
     "enum",
@@ -75,7 +77,7 @@ def secrets_of(service: str) -> frozenset[str]:
 def settings_schema(service: str) -> dict[str, Any]:
     """The settings of a service that its values may name, with what each may be."""
     known = SETTINGS[service].model_json_schema(by_alias=False)["properties"]
-    left_out = FROM_VALUES | secrets_of(service)
+    left_out = FROM_VALUES | secrets_of(service) | (OF_CALLERS if service != "orchestrator" else set())
     return {
         "type": "object",
         "additionalProperties": False,
