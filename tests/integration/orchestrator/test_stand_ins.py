@@ -80,6 +80,28 @@ async def test_an_arena_comes_to_an_answer_without_judge_or_votes(
     assert state.warnings
 
 
+async def test_a_judgement_in_prose_is_shown_as_it_was_written_and_scores_nobody(tmp_path: Path) -> None:
+    gateway = ArenaScript().gateway()
+    prose = "Zebras settle it: I put the work of agent A first, since it is sound."
+    gateway.alter = lambda asked, text: prose if asked.step.endswith("/judge") else text
+    state = fold(await held(tmp_path, gateway, arena_spec()))
+    assert not state.outcome.arena.ranking
+    assert [each for each in state.warnings if "judgement is not of the form" in each]
+    assert "> Zebras settle it: I put the work of Ada first" in render_report(state, arena.V1)
+    assert "Zebras" not in state.outcome.description, "the answer is the other step"
+
+
+async def test_of_a_decision_in_prose_nothing_is_said_that_the_moderator_did_not_say(tmp_path: Path) -> None:
+    gateway = ModeratedScript().gateway()
+    gateway.alter = lambda asked, text: "Zebras settle it." if asked.step == "synthesis" else text
+    state = fold(await held(tmp_path, gateway, moderated_spec(max_rounds=1)))
+    assert [each for each in state.warnings if "decision is not of the form" in each]
+    text = decision_of(state, state.outcome.moderated, moderated.V1).markdown
+    assert "> Zebras settle it." in text
+    assert "Low, since the moderator did not say how sure it is." in text
+    assert text.count("Whether a perspective disagrees is not known") == 2, "also under its own heading"
+
+
 async def test_what_most_debaters_agree_with_stands_in_for_the_decision_of_a_moderator(
     tmp_path: Path,
 ) -> None:

@@ -22,7 +22,7 @@ from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.api.report_people import clarification_blocks
 from parley.orchestrator.api.report_sources import source_blocks
 from parley.orchestrator.api.verdict import verdict_lines
-from parley.orchestrator.engine.format import Format
+from parley.orchestrator.engine.format import Format, Verdict
 from parley.orchestrator.model.effect_text import describe_related
 from parley.orchestrator.model.names import Names, names_of
 from parley.orchestrator.model.short_text import to_title
@@ -75,7 +75,7 @@ def decision_of(
         _overview(debate, outcome, debate_format, decided_at),
         *_recommendation(names, outcome),
         "## Dissenting View",
-        _dissents(names, outcome),
+        _dissents(debate, names, outcome, debate_format),
         *_question(debate, outcome),
         "## Points of Agreement",
         _points(names, outcome.agreements, "The perspectives agreed on nothing that the moderator noted."),
@@ -186,12 +186,13 @@ def _recommendation(names: Names, outcome: ModeratedOutcome) -> Iterator[str]:
     yield _points(names, outcome.caveats, "None.")
 
 
-def _dissents(names: Names, outcome: ModeratedOutcome) -> str:
+def _dissents(debate: Debate, names: Names, outcome: ModeratedOutcome, debate_format: Format | None) -> str:
     called = {each.agent_id: each.perspective.name for each in outcome.perspectives}
     points = [
         f"**{inline(called.get(each.agent_id) or each.agent_id)}:** {each.text}" for each in outcome.dissents
     ]
-    return _points(names, points, "No perspective strongly disagrees.")
+    verdict = debate_format.verdict(debate) if debate_format and debate_format.verdict else Verdict()
+    return _points(names, points, verdict.no_dissent)
 
 
 def _end(debate: Debate, outcome: ModeratedOutcome) -> str:

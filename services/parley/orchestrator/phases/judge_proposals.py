@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -15,6 +15,7 @@ from parley.orchestrator.phases.prompting import quotation, unsupported_claims
 from parley.orchestrator.phases.schemas import (
     StrippedText,
     YesOrNo,
+    extract_text,
     number_or_none,
     prompt_schema,
     schema_text,
@@ -124,10 +125,22 @@ class Judgement(BaseModel):
         return number_or_none(given, 0, 1) or 0.0
 
     @model_validator(mode="after")
-    def _check_not_empty(self) -> "Judgement":
-        if not self.ranking and self.sufficient is None:
+    def _check_not_empty(self) -> Self:
+        if not self._says_something():
             raise ValueError("it says nothing")
         return self
+
+    def _says_something(self) -> bool:
+        return bool(self.ranking) or self.sufficient is not None
+
+
+class ProseJudgement(Judgement):
+    """What a judge wrote in place of a judgement of the form that was asked for."""
+
+    said: Annotated[str, Field(min_length=1)]
+
+    def _says_something(self) -> bool:
+        return True
 
 
 def rank_proposals(judgement: Judgement, letters: Mapping[str, str]) -> list[RankedProposal]:
@@ -170,7 +183,13 @@ async def judge_proposals(
     )
     key = f"round/{number}/judge"
     task = Task(JUDGEMENT.create_work(judge.id, number), prompt)
-    shape = AnswerShape("judgement", Judgement, _schema(letters, len(positions)), partial(_render, positions))
+    shape = AnswerShape(
+        "judgement",
+        Judgement,
+        _schema(letters, len(positions)),
+        partial(_render, positions),
+        _judgement_from_prose,
+    )
     made = await debate.ask_structured(key, judge, task, shape)
     if isinstance(made, StepFailed):
         failure = answer_failure(debate, {key: made}, JUDGEMENT.name)
@@ -178,6 +197,12 @@ async def judge_proposals(
             raise failure
         debate.warn(key, f"the judge has scored nobody: {made.message}")
         return Judgement.model_construct()
+    if isinstance(made, ProseJudgement):
+        debate.warn(
+            key,
+            "the judge's judgement is not of the form that was asked for: it is shown as it was written, and scores nobody",
+        )
+        return made
     absent = [
         letter
         for letter in letters
@@ -196,7 +221,14 @@ def _number_lines(positions: Sequence[str]) -> str:
     return "\n".join(f"{number}. {' '.join(each.split())}" for number, each in enumerate(positions, start=1))
 
 
+def _judgement_from_prose(text: str) -> ProseJudgement:
+    """Return what a judge wrote that kept to no form. Raises ValidationError if it has no words."""
+    return ProseJudgement(said=extract_text(text))
+
+
 def _render(positions: Sequence[str], judgement: Judgement) -> str:
+    if isinstance(judgement, ProseJudgement):
+        return judgement.said
     lines = [
         f"- agent {each.agent}: {'no score' if each.score is None else f'{each.score:g} of {_MAX_SCORE}'}"
         f"{': ' if each.reason else ''}{each.reason}"

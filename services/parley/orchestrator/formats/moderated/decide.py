@@ -9,6 +9,7 @@ from parley.orchestrator.formats.moderated.ends import CONFIDENCE_NAMES, max_con
 from parley.orchestrator.formats.moderated.evaluate import moderator_preamble, summary_prompts
 from parley.orchestrator.formats.moderated.outcome import (
     DecisionAnswer,
+    ProseDecision,
     decision_parts,
     decision_shape,
     outcome_of,
@@ -154,7 +155,13 @@ async def _write_decision(
         return await debate.ask_structured(key, judge, task, shape)
 
     answer = await ask_for_answer(debate, key, DECISION.name, ask)
-    if not answer.confidence:
+    if isinstance(answer, ProseDecision):
+        message = (
+            "the moderator's decision is not of the form that was asked for: it is shown as it was written, without confidence,"
+            " agreements, tensions and dissent"
+        )
+        discussion.warn(f"{key}/warning", message)
+    elif not answer.confidence:
         discussion.warn(
             f"{key}/warning", "the moderator did not say how sure it is of its decision; it counts as low"
         )

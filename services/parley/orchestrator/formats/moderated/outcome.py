@@ -166,9 +166,13 @@ def decision_shape(letters: Sequence[str], asked: AnswerQuestions) -> AnswerShap
     return AnswerShape("decision", DecisionAnswer, schema, lambda answer: answer.recommendation, _read_prose)
 
 
-def _read_prose(text: str) -> DecisionAnswer:
+class ProseDecision(DecisionAnswer):
+    """What the moderator wrote in place of a decision of the form that was asked for."""
+
+
+def _read_prose(text: str) -> ProseDecision:
     """Return the decision that a text is which keeps to no form. Raises ValidationError if it has no words."""
-    return DecisionAnswer(recommendation=extract_text(text))
+    return ProseDecision(recommendation=extract_text(text))
 
 
 def _create_schema(letters: Sequence[str], asked: AnswerQuestions) -> str:
@@ -268,17 +272,31 @@ def verdict(debate: Debate) -> Verdict:
     names = join_words(list(perspectives.values()))
     between = f" between {names}" if names else ""
     confidence = CONFIDENCE_NAMES[moderated.confidence].capitalize()
+    said = "by the moderator" if _is_told(debate) else "since the moderator did not say how sure it is"
     return Verdict(
         answer=moderated.recommendation,
         decision=f"Recommended by the moderator after {rounds}{between}; {_describe_approval(debate)}.",
-        confidence=f"{confidence}, by the moderator." if moderated.confidence else "",
+        confidence=f"{confidence}, {said}." if moderated.confidence else "",
         dissent=[
             f"{perspectives.get(each.agent_id, each.agent_id)} disagrees: {each.text}"
             for each in moderated.dissents
         ],
-        no_dissent="No perspective strongly disagrees.",
+        no_dissent=_describe_no_dissent(debate),
         by_positions=True,
     )
+
+
+def _is_told(debate: Debate) -> bool:
+    """Return whether the moderator said of its decision what it was asked for, how sure it is for one: a decision in prose does not."""
+    effect = debate.outcome.effect
+    return not debate.outcome.HasField("effect") or bool(effect.confidence.judge_word)
+
+
+def _describe_no_dissent(debate: Debate) -> str:
+    """Return what is said where the moderator names no perspective that disagrees."""
+    if _is_told(debate):
+        return "No perspective strongly disagrees."
+    return "Whether a perspective disagrees is not known: the moderator did not say it."
 
 
 def _describe_approval(debate: Debate) -> str:
