@@ -42,6 +42,11 @@ def check_generate(request: gateway_pb2.GenerateRequest, cache: DocumentCache) -
     violations.check_range("max_output_tokens", request.max_output_tokens, 0, _MAX_OUTPUT_TOKENS)
     affordable = request.affordable_output_tokens
     violations.check_range("affordable_output_tokens", affordable, 0, _MAX_OUTPUT_TOKENS)
+    violations.check(
+        that=request.affordable_input_tokens >= 0,
+        field="affordable_input_tokens",
+        otherwise="must not be below 0",
+    )
     call = Call(request, shape)
     documents = _find_documents(request, cache, violations)
     violations.check(

@@ -168,6 +168,7 @@ def _digest(request: gateway_pb2.GenerateRequest) -> str:
     asked.CopyFrom(request)
     asked.ClearField("timeout")
     asked.ClearField("affordable_output_tokens")
+    asked.ClearField("affordable_input_tokens")
     return hashlib.blake2b(asked.SerializeToString(deterministic=True), digest_size=32).hexdigest()
 
 

@@ -220,6 +220,7 @@ class GenerateRequest(_message.Message):
     TIMEOUT_FIELD_NUMBER: _builtins.int
     ANSWER_START_FIELD_NUMBER: _builtins.int
     AFFORDABLE_OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
+    AFFORDABLE_INPUT_TOKENS_FIELD_NUMBER: _builtins.int
     max_output_tokens: _builtins.int
     """Upper bound on tokens written. 0: the route's own, or the endpoint's default."""
     answer_start: _builtins.str
@@ -230,6 +231,10 @@ class GenerateRequest(_message.Message):
     """Upper bound on tokens written that the caller's budget has room for; the smaller one of this and `max_output_tokens` holds.
     It is no part of what the call is: a caller who comes back under the same id may have less left. An answer whose text is longer
     than such a bound allows is cut off. 0: none.
+    """
+    affordable_input_tokens: _builtins.int
+    """Tokens read by all requests of the call together that the caller's budget has room for, and no part of what the call is either.
+    Tools are offered no more once two further requests would take more. 0: no bound.
     """
     @_builtins.property
     def call_id(self) -> Global___CallId:
@@ -267,10 +272,11 @@ class GenerateRequest(_message.Message):
         timeout: _duration_pb2.Duration | None = ...,
         answer_start: _builtins.str = ...,
         affordable_output_tokens: _builtins.int = ...,
+        affordable_input_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_call_id", b"_call_id", "_schema", b"_schema", "agent", b"agent", "call_id", b"call_id", "schema", b"schema", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_call_id", b"_call_id", "_schema", b"_schema", "affordable_output_tokens", b"affordable_output_tokens", "agent", b"agent", "answer_start", b"answer_start", "call_id", b"call_id", "max_output_tokens", b"max_output_tokens", "prompt", b"prompt", "schema", b"schema", "timeout", b"timeout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_call_id", b"_call_id", "_schema", b"_schema", "affordable_input_tokens", b"affordable_input_tokens", "affordable_output_tokens", b"affordable_output_tokens", "agent", b"agent", "answer_start", b"answer_start", "call_id", b"call_id", "max_output_tokens", b"max_output_tokens", "prompt", b"prompt", "schema", b"schema", "timeout", b"timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__call_id: _TypeAlias = _typing.Literal["call_id"]  # noqa: Y015
     _WhichOneofArgType__call_id: _TypeAlias = _typing.Literal["_call_id", b"_call_id"]  # noqa: Y015

@@ -53,17 +53,26 @@ async def test_an_answer_that_ignores_what_can_be_afforded_is_cut_off() -> None:
 
 async def test_a_caller_who_comes_back_with_less_left_gets_its_answer() -> None:
     async with ModelServer(answer="wet") as server, one_server(server) as gateway:
-        await gateway.ask(request(step="s", affordable_output_tokens=300))
-        again = await gateway.ask(request(step="s", affordable_output_tokens=200))
+        await gateway.ask(request(step="s", affordable_output_tokens=300, affordable_input_tokens=900))
+        again = await gateway.ask(
+            request(step="s", affordable_output_tokens=200, affordable_input_tokens=800)
+        )
         assert again.answer.stored
         assert len(server.ledger.calls) == 1
 
 
-@pytest.mark.parametrize("tokens", [-1, 1_000_001])
-async def test_an_absurd_bound_is_refused(tokens: int) -> None:
+@pytest.mark.parametrize(
+    "bound",
+    [
+        {"affordable_output_tokens": -1},
+        {"affordable_output_tokens": 1_000_001},
+        {"affordable_input_tokens": -1},
+    ],
+)
+async def test_an_absurd_bound_is_refused(bound: dict[str, Any]) -> None:
     async with ModelServer() as server, one_server(server) as gateway:
-        refused = await failure_of(gateway, request(affordable_output_tokens=tokens))
-        assert "affordable_output_tokens" in str(refused.violations)
+        refused = await failure_of(gateway, request(**bound))
+        assert next(iter(bound)) in str(refused.violations)
 
 
 async def test_a_listing_tells_what_a_million_tokens_cost(tmp_path: Path) -> None:

@@ -147,6 +147,15 @@ async def test_text_before_a_tool_call_is_void_for_those_who_read_along(response
     assert "".join(delta.text for delta in heard.deltas if delta.route_attempt == 1).startswith("Let me")
 
 
+async def test_a_model_that_never_stops_asking_has_to_answer_once_its_caller_can_afford_no_more() -> None:
+    async with gateway_for([Rule(Match(tools=True), answer=READ), Rule(answer="at 7 bar")]) as (_, gateway):
+        free = (await gateway.ask(asking(limit=20))).answer
+        bound = (await gateway.ask(asking(limit=20, affordable_input_tokens=3000))).answer
+    assert (len(free.tool_calls), bound.text) == (20, "at 7 bar")
+    assert 3 <= len(bound.tool_calls) < 20
+    assert bound.usage.input_tokens + bound.usage.output_tokens <= 3000 < free.usage.input_tokens
+
+
 @BOTH
 @pytest.mark.parametrize(("limit", "allowed"), [(0, 10), (3, 3)])
 async def test_a_model_that_never_stops_asking_has_to_answer_at_the_limit(

@@ -14,14 +14,14 @@ from parley.orchestrator.model.spec import agents_of, price_of
 from parley.orchestrator.model.tokens import likely_tokens
 from parley.orchestrator.peers.roster import fetch_roster, fetch_routes, set_routes
 from parley.runtime.channel import channel
-from parley.v1.agent_pb2 import Usage
-from parley.v1.debate_pb2 import ContextDocument, DebateLimits
+from parley.v1.agent_pb2 import TOOL_FILE_READ, Usage
+from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, ContextDocument, DebateLimits
 from parley.v1.event_pb2 import DebateCreated, StepFailed, StepStarted, StepSucceeded
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_VOTING
 from tests.integration.gateway.harness import routes_file, running
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.kept_logs import KEPT
-from tests.support.model_server import ModelServer
+from tests.support.model_server import Match, ModelServer, Rule, ToolCall, ToolCalls
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
 from tests.support.orchestration import backstage, make_debate, make_limits, until, with_fields, with_spec
 from tests.support.scripted_gateway import StepRequest
@@ -51,7 +51,12 @@ class Held:
 
 
 async def held(name: str, server: ModelServer, folder: Path, limits: DebateLimits) -> Held:
-    """Hold a debate of the kind of a kept log, with every agent at one priced route."""
+    """Hold a debate of the kind of a kept log."""
+    return await hold(KEPT[name].spec(KEPT[name].format), server, folder, limits)
+
+
+async def hold(created: DebateCreated, server: ModelServer, folder: Path, limits: DebateLimits) -> Held:
+    """Hold a debate with every agent at one priced route."""
     settings = routes_file(folder, server, extra=PRICES)
     async with (
         running(settings, environment={"KEY_1": "sk-key-of-this-test"}) as gateway,
@@ -59,7 +64,7 @@ async def held(name: str, server: ModelServer, folder: Path, limits: DebateLimit
         backstage(folder) as stage,
         replace(stage, models=models).replica() as replica,
     ):
-        spec = at_one_route(KEPT[name].spec(KEPT[name].format), limits)
+        spec = at_one_route(created, limits)
         set_routes(spec.spec, await fetch_roster(models), await fetch_routes(models, ["p1/m"]))
         assert price_of(spec.spec.judge.agent) is not None
         debate = await replica.create(spec)
@@ -102,6 +107,21 @@ async def test_answers_that_ignore_their_bound_exceed_a_budget_by_one_call_and_t
     assert debate.costs()
     of_answer = max(debate.costs(of_answers=True), default=0)
     assert sum(debate.costs()) <= BUDGET + max(debate.costs()) + of_answer
+
+
+async def test_agents_that_look_up_documents_as_often_as_they_may_stay_within_a_budget(
+    tmp_path: Path,
+) -> None:
+    read = ToolCalls([ToolCall("file_read", {"path": "notes.md"})])
+    spec = make_debate(3, 2, context=(ContextDocument(path="notes.md", text="word " * 200),))
+    agents = [with_fields(each, tools=(TOOL_FILE_READ,)) for each in agents_of(spec.spec)]
+    rules = [Rule(match=Match(tools=True), answer=read)]
+    async with ModelServer(rules=rules, states_positions=True) as server:
+        debate = await hold(with_spec(spec, agents=agents), server, tmp_path, make_limits(max_tokens=BUDGET))
+    state = fold(debate.events)
+    assert len(debate.asked) > 2 * len(debate.costs()), "they looked things up"
+    assert state.usage.input_tokens + state.usage.output_tokens <= BUDGET
+    assert state.status == DEBATE_STATUS_COMPLETED
 
 
 FORMATS_WITH_BALLOTS = {

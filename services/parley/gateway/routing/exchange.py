@@ -198,13 +198,15 @@ class Exchange:
     async def _send_request(self, again: tuple[PromptPart, ...] = ()) -> Reply:
         """Return the model's answer, after what it wanted to look up."""
         live, call, toolbox = self._live, self._call, self._toolbox
+        used = self._meter.of(live.route)
         while True:
             offered = toolbox is not None and toolbox.offers
+            read_before = used.input_tokens
             asked = partial(self._build_request, again, may_use_tools=offered)
             try:
                 text = await live.endpoint.complete(
                     await in_thread_if_large(self._call.size, asked),
-                    self._meter.of(live.route),
+                    used,
                     call.labels,
                     self._progress,
                 )
@@ -218,9 +220,18 @@ class Exchange:
             if text.text:
                 self._void_text()  # what was heard is not the answer
             if offered:
+                turn_tokens = toolbox.turn_tokens
                 await toolbox.answer(text.text, text.tool_requests, text.reasoning)
+                next_read = used.input_tokens - read_before + toolbox.turn_tokens - turn_tokens
+                if not self._can_afford(used.tokens + 2 * next_read):
+                    toolbox.end()
             else:  # it calls tools although it may not: nothing is run, and it is asked once more without any
                 self._tools_told = True
+
+    def _can_afford(self, tokens: int) -> bool:
+        """Return whether the requests of the call at this route may take so many tokens."""
+        affordable = self._call.request.affordable_input_tokens
+        return not affordable or tokens <= affordable
 
     def _require_text(self, reply: Reply) -> Reply:
         """Return a reply that holds an answer, in reasoning without an end too if it is whole. Raise Failure."""

@@ -73,7 +73,9 @@ class AgentCaller:
         with _tracer.start_as_current_span(f"invoke_agent {agent.id}") as span:
             span.set_attributes(_span_attributes(agent, self._debate, step.key))
             try:
-                make_request = partial(generate_request, agent, task, step.shape, seconds, attempt.bound)
+                make_request = partial(
+                    generate_request, agent, task, step.shape, seconds, attempt.bound, attempt.read_bound
+                )
                 request = await in_thread_if_large(size, make_request)
                 left_out = await in_thread_if_large(
                     size, partial(shorten_prompt, request, attempt.prompt_share)

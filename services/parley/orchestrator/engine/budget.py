@@ -12,6 +12,7 @@ from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET
 from parley.orchestrator.model.spec import Price, agents_of, dearest, price_of
 from parley.orchestrator.model.tasks import Task, count_part
 from parley.orchestrator.model.tokens import likely_tokens
+from parley.runtime.contract_settings import default_of
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateLimits, DebateSpec
 
@@ -27,6 +28,7 @@ _MAX_OUTPUT_TOKENS = 8192
 """The most tokens of an answer if its task has no bound: few models refuse such a bound."""
 _ANSWER_SHARE = 4
 """An answer gets at most this part (one in so many) of a known context."""
+_TOOL_CALLS: int = default_of(Agent, "tool_call_limit")
 _MILLION = 1_000_000
 _ANSWER_PROMPT_TOKENS = 500
 """Tokens of the answer's prompt in addition to the question and the contributions."""
@@ -61,6 +63,7 @@ class Estimate:
         most: The most tokens for its answer.
         routes: The routes it uses; empty for the default routes.
         price: The price of tokens there; None if unknown.
+        requests: The most requests it makes: with tools, one more than it may call, and each reads the prompt and what was looked up.
     """
 
     read: int
@@ -68,6 +71,7 @@ class Estimate:
     most: int
     routes: tuple[str, ...] = ()
     price: Price | None = None
+    requests: int = 1
 
 
 def estimate(task: Task, agent: Agent) -> Estimate:
@@ -76,7 +80,9 @@ def estimate(task: Task, agent: Agent) -> Estimate:
     most = task.max_output_tokens or min(
         agent.context_tokens // _ANSWER_SHARE or _MAX_OUTPUT_TOKENS, _MAX_OUTPUT_TOKENS
     )
-    return Estimate(read, min(_MIN_OUTPUT_TOKENS, most), most, tuple(agent.routes), price_of(agent))
+    looks_up = bool(agent.tools) and any(part.document for part in task.prompt)
+    requests = 1 + (agent.tool_call_limit or _TOOL_CALLS) if looks_up else 1
+    return Estimate(read, min(_MIN_OUTPUT_TOKENS, most), most, tuple(agent.routes), price_of(agent), requests)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,8 +98,12 @@ class Reservations:
             balances, share = self._compute_balances(request, estimate, 0), 1 / (to_come + 1)
             read = int(min([read, *(each.readable(estimate.least, share) for each in balances)]))
             attempt.prompt_share = read / estimate.read if estimate.read else 1.0
-        affordable = min((each.affordable(read, share) for each in balances), default=inf)
+        looks_up = estimate.requests > 1
+        affordable = min((each.affordable(read, share / (1 + looks_up)) for each in balances), default=inf)
         bound = max(estimate.least, int(min(affordable, estimate.most)))
+        if looks_up:
+            readable = min((each.readable(bound, share) for each in balances), default=inf)
+            read = attempt.read_bound = max(read, int(min(readable, read * estimate.requests)))
         alone = bound < self._trusted_bounds.get(estimate.routes, inf)
         if waits and alone:
             return False

@@ -80,6 +80,7 @@ class StepAttempt:
         usage: What its latest call used; `partial_text`: the text of a stopped call.
         recorded: Set once its failure is durable.
         bound: The most tokens of its answer, by what is left of the budgets; 0: no bound.
+        read_bound: The most tokens that all requests of its call read, if it may use tools and there is a budget; else 0.
         prompt_share: The share of its prompt that is left of the budgets: 1, but for calls that make the answer.
         exceeds: The budget that it would exceed; empty for none.
     """
@@ -92,6 +93,7 @@ class StepAttempt:
     partial_text: str = ""
     recorded: asyncio.Event = field(default_factory=asyncio.Event)
     bound: int = 0
+    read_bound: int = 0
     prompt_share: float = 1.0
     exceeds: str = ""
     _late: bool = False

@@ -79,11 +79,16 @@ class CancelResult:
 
 
 def generate_request(
-    agent: Agent, task: Task, shape: AnswerShape[Any] | None, seconds: float, affordable: int = 0
+    agent: Agent,
+    task: Task,
+    shape: AnswerShape[Any] | None,
+    seconds: float,
+    affordable: int = 0,
+    readable: int = 0,
 ) -> gateway_pb2.GenerateRequest:
     """Return what an agent is asked for, within so many seconds, as the gateway takes it; without the call's id.
 
-    `affordable` is how many tokens of an answer can be paid for; 0: as many as it likes.
+    `affordable` is how many tokens of an answer can be paid for, `readable` how many tokens all its requests may read; 0: as many as it likes.
     """
     request = gateway_pb2.GenerateRequest(
         agent=agent,
@@ -91,6 +96,7 @@ def generate_request(
         max_output_tokens=task.max_output_tokens,
         answer_start=task.answer_start,
         affordable_output_tokens=affordable,
+        affordable_input_tokens=readable,
     )
     request.timeout.FromMilliseconds(round(seconds * 1000))
     if shape is not None:
