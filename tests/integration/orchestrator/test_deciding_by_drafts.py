@@ -130,7 +130,7 @@ async def test_the_judge_breaks_a_tie_and_one_that_holds_nothing_right_leaves_it
     assert arena.decision.core_agent_id == (winner or "ada"), "the last vote went to ada"
     assert arena.decision.judge_ballot.agent_id == ("judge" if holds else "")
     told = "\n".join(decision_lines(arena.decision, arena.votes[-1], Names((), Agent())))
-    assert ("the one stands that the judge chose" in told) == bool(winner)
+    assert ("one of them stands, since the judge chose it" in told) == bool(winner)
     assert ("which broke the tie" in gateway.asked("synthesis").prompt) == bool(winner)
 
 
@@ -190,7 +190,7 @@ async def test_of_tied_positions_that_no_judge_chose_the_one_stands_that_the_las
     arena = await decided(tmp_path, taking(first, first, ArenaScript(choice=choice)), agents=2)
     assert arena.decision.core_agent_id == choice
     told = "\n".join(decision_lines(arena.decision, arena.votes[-1], Names((), Agent())))
-    assert "of those with the largest share the one stands that the last vote went to most" in told
+    assert "one of them stands, since most votes in the end went to it" in told
     assert "the last vote would have decided the same" in told
 
 

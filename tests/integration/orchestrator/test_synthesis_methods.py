@@ -79,7 +79,7 @@ async def test_the_proposal_that_wins_the_vote_is_the_answer(tmp_path: Path) -> 
     assert "Proposal of Bo, 50% sure: ada says so" in report
 
 
-async def test_proposals_are_shown_without_names_and_in_an_order_of_each_voter(tmp_path: Path) -> None:
+async def test_all_proposals_are_shown_to_each_voter_and_without_names(tmp_path: Path) -> None:
     gateway = Voters({"ada": "ada", "bo": "ada", "cy": "ada"})
     stage, _ = await voted(tmp_path, gateway)
     orders = set()

@@ -36,7 +36,9 @@ _STANDINGS: Final = {
 }
 
 
-def decision_lines(decision: Decision, last: Vote | None, names: Names) -> Iterator[str]:
+def decision_lines(
+    decision: Decision, last: Vote | None, names: Names, ranking: Sequence[RankedProposal] = ()
+) -> Iterator[str]:
     """Yield what was decided, line by line, by the names of agents. `last`: the last vote; None: too few have voted."""
     count, by_drafts = decision.count, decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS
     drafts = "the first drafts, written before anyone had read another's"
@@ -45,11 +47,12 @@ def decision_lines(decision: Decision, last: Vote | None, names: Names) -> Itera
     yield f"counted: {drafts if by_drafts else 'the ballots of the last vote'}{judge}"
     if decision.last_vote_reason:
         yield f"the first drafts were not counted: {decision.last_vote_reason}"
-    yield _describe_winner(decision, "the first draft" if by_drafts else "the proposal", names)
+    yield _describe_winner(decision, last, names, ranking)
     if count.shared_family:
         yield f"all voters share one model family ({count.shared_family}): they are one voice"
     for each in decision.positions:
-        first, share = _list_names(each.first_agent_ids, names), f"{each.share:.0%} of what counts"
+        first = names.list_of(each.first_agent_ids) or "no agent that votes"
+        share = f"{each.share:.0%} of what counts"
         yield f"{each.position}: at first {first}; in the end {_list_names(each.last_agent_ids, names)}; {share}"
     yield from _describe_ballots(decision, names)
     if by_drafts and last is not None:
@@ -61,26 +64,35 @@ def decision_lines(decision: Decision, last: Vote | None, names: Names) -> Itera
         yield f"the answer is written around the proposal of {core}"
 
 
-def _describe_winner(decision: Decision, what: str, names: Names) -> str:
-    count = decision.count
-    strength = strength_name(count)
+def _describe_winner(
+    decision: Decision, last: Vote | None, names: Names, ranking: Sequence[RankedProposal]
+) -> str:
+    count, strength = decision.count, strength_name(decision.count)
+    what = "the first draft" if decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS else "the proposal"
     if count.winner_agent_id:
         return f"{what} of {names.of(count.winner_agent_id)} has won ({strength})"
-    if count.tied_agent_ids:
-        tied = names.list_of(count.tied_agent_ids)
-        return f"nothing has won ({strength}): {tied} are tied; {_describe_positions(decision)}"
-    return f"nothing has won ({strength}); {_describe_positions(decision)}"
+    if not count.tied_agent_ids:
+        return f"nothing has won ({strength}); the one with the largest share stands"
+    tied, why = names.list_of(count.tied_agent_ids), describe_tie(decision, last, ranking)
+    return f"nothing has won ({strength}): {tied} are tied; one of them stands, since {why}"
 
 
-def _describe_positions(decision: Decision) -> str:
-    """Return what stands if nothing has won. No agent was asked how sure of its first draft it is."""
-    if tied_option(decision.count, decision.judge_ballot.choice_agent_id):
-        return "of those with the largest share the one stands that the judge chose"
-    if decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS:
-        return "of those with the largest share the one stands that the last vote went to most"
-    if not decision.count.tied_agent_ids:
-        return "the one with the largest share stands"
-    return f"of those with the largest share one stands, since {describe_tie_break(decision.count)}"
+def describe_tie(decision: Decision, last: Vote | None, ranking: Sequence[RankedProposal]) -> str:
+    """Return why the one of several that are tied stands. No agent was asked how sure of its first draft it is."""
+    count = decision.count
+    if tied_option(count, decision.judge_ballot.choice_agent_id):
+        return "the judge chose it"
+    if decision.ballots != VOTE_BALLOTS_FIRST_DRAFTS:
+        return describe_tie_break(count)
+    shares = {each.agent_id: each.share for each in last.options} if last is not None else {}
+    scores = {each.agent_id: each.score for each in ranking}
+    tied = [each for each in decision.positions if set(count.tied_agent_ids) & set(each.first_agent_ids)]
+    votes = [sum(shares.get(agent, 0.0) for agent in each.last_agent_ids) for each in tied]
+    if votes.count(max(votes)) == 1:
+        return "most votes in the end went to it"
+    left = [each for each, voted in zip(tied, votes, strict=True) if voted == max(votes)]
+    best = [max((scores.get(agent, 0.0) for agent in each.last_agent_ids), default=0.0) for each in left]
+    return "the judge scored it best" if best.count(max(best)) == 1 else "it comes first by name"
 
 
 def _describe_ballots(decision: Decision, names: Names) -> Iterator[str]:
@@ -159,7 +171,8 @@ def answer_parts(debate: Debate) -> Iterator[AnswerPart]:
     yield AnswerPart("", debate.outcome.description)
     yield from detail_parts(debate.outcome.details, debate.requirements)
     if arena.HasField("decision"):
-        lines = list(decision_lines(arena.decision, arena.votes[-1] if arena.votes else None, names))
+        last = arena.votes[-1] if arena.votes else None
+        lines = list(decision_lines(arena.decision, last, names, arena.ranking))
         yield AnswerPart("How it was decided", items=lines, quoted=False, is_process=True)
     for number, vote in enumerate(arena.votes, start=1):
         title = "Vote" if len(arena.votes) == 1 else f"Vote {number} of {len(arena.votes)}"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from parley.orchestrator.engine.format import NOT_ASKED, Verdict
+from parley.orchestrator.formats.arena.outcome import describe_tie
 from parley.orchestrator.model.effect_text import count_of
 from parley.orchestrator.model.names import Names, names_of
 from parley.orchestrator.phases.count_votes import (
@@ -28,7 +29,7 @@ def verdict(debate: Debate) -> Verdict:
     accepting = names.list_of(arena.consenting_agent_ids)
     return Verdict(
         answer=_find_position(arena.decision).position,
-        decision=_describe_decision(arena, names),
+        decision=_describe_decision(debate, names),
         dissent=[*_list_objections(arena, names), *_list_other_stands(arena, names)],
         no_dissent=f"{accepting} can live with the answer." if accepting else NOT_ASKED,
         votes=_describe_votes(arena.decision),
@@ -61,12 +62,13 @@ def _find_position(decision: Decision) -> PositionSupport:
     )
 
 
-def _describe_decision(arena: ArenaOutcome, names: Names) -> str:
+def _describe_decision(debate: Debate, names: Names) -> str:
+    arena = debate.outcome.arena
     if not arena.HasField("decision"):
         return f"Written by {names.of_judge(arena.judge_agent_id)}; there was no vote."
     decision = arena.decision
     if decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS:
-        return _describe_by_drafts(decision)
+        return _describe_by_drafts(debate)
     core = decision.core_agent_id
     if decision.count.tied_agent_ids and decision.judge_ballot.choice_agent_id == core:
         tied = names.list_of(decision.count.tied_agent_ids)
@@ -75,22 +77,30 @@ def _describe_decision(arena: ArenaOutcome, names: Names) -> str:
     return f"{describe_result(decision.count, names, core)}{judge}"
 
 
-def _describe_by_drafts(decision: Decision) -> str:
+def _describe_by_drafts(debate: Debate) -> str:
+    arena = debate.outcome.arena
+    decision = arena.decision
     standing, strength = _find_position(decision), strength_name(decision.count)
-    chosen = _describe_choosers(decision, standing)
+    chosen = _describe_choosers(debate, standing)
     text = f"{chosen[:1].upper()}{chosen[1:]} chose it ({strength}{_describe_weight(decision, standing)})."
     if decision.count.winner_agent_id:
         return text
     if not decision.count.tied_agent_ids:
         return f"No position has enough votes. {text} It stands, since it has the most."
-    why = "the judge chose it" if _has_judge(decision, standing) else "most votes in the end went to it"
+    why = describe_tie(decision, arena.votes[-1] if arena.votes else None, arena.ranking)
     return f"The positions are tied. {text} It stands, since {why}."
 
 
-def _describe_choosers(decision: Decision, position: PositionSupport) -> str:
+def _describe_choosers(debate: Debate, position: PositionSupport) -> str:
     """Return who chose a position, such as `two of three first drafts and the judge`."""
-    drafts = sum(len(each.first_agent_ids) for each in decision.positions)
-    counted = count_of(len(position.first_agent_ids), drafts, "first draft")
+    decision = debate.outcome.arena.decision
+    count, drafts = (
+        len(position.first_agent_ids),
+        sum(len(each.first_agent_ids) for each in decision.positions),
+    )
+    counted = count_of(count, drafts, "first draft")
+    if drafts < sum(len(each.agent_ids) for each in debate.first_drafts.groups):
+        counted += " that counts" if drafts == 1 else " that count"
     if not decision.HasField("judge_ballot"):
         return counted
     return f"{counted} and the judge" if _has_judge(decision, position) else f"{counted}, but not the judge,"

@@ -4,9 +4,11 @@ import pytest
 
 from parley.orchestrator.api.verdict import verdict_lines
 from parley.orchestrator.formats.arena import V1
+from parley.orchestrator.formats.arena.outcome import decision_lines
+from parley.orchestrator.model.names import Names
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import ArenaOutcome
-from parley.v1.debate_pb2 import Debate, DebateSpec, Outcome, Participant
+from parley.v1.debate_pb2 import Debate, DebateSpec, DraftGroup, DraftGroups, Outcome, Participant
 from parley.v1.effect_pb2 import DebateEffect, TakenPosition
 from parley.v1.voting_pb2 import (
     VOTE_BALLOTS_FIRST_DRAFTS,
@@ -15,6 +17,7 @@ from parley.v1.voting_pb2 import (
     Decision,
     PositionSupport,
     Vote,
+    VoteOption,
 )
 
 AGENTS = ("ada", "bo", "cy")
@@ -31,17 +34,23 @@ RED_BLUE_GREEN = [
 
 def dissent(arena: ArenaOutcome) -> list[str]:
     """What is said of who disagrees with an arena that decided for the proposal of ada."""
+    return said_of(arena, "Dissent")
+
+
+def said_of(arena: ArenaOutcome, what: str) -> list[str]:
+    """What stands under this in the verdict of an arena that decided for the proposal of ada."""
     positions = [
         TakenPosition(text=each.position, last_agent_ids=each.last_agent_ids) for each in RED_BLUE_GREEN
     ]
     debate = Debate(
         spec=DebateSpec(agents=[Participant(agent=Agent(id=each, name=each.title())) for each in AGENTS]),
+        first_drafts=DraftGroups(groups=[DraftGroup(agent_ids=[each]) for each in AGENTS]),
         outcome=Outcome(
             description="Red.", arena=arena, effect=DebateEffect(positions=positions, decided_position=1)
         ),
     )
-    lines = verdict_lines(debate, V1)
-    return [each.removeprefix("**Dissent:** ") for each in lines if each.startswith("**Dissent:**")]
+    start = f"**{what}:** "
+    return [each.removeprefix(start) for each in verdict_lines(debate, V1) if each.startswith(start)]
 
 
 def by_drafts(*choices: str) -> ArenaOutcome:
@@ -88,3 +97,38 @@ def test_after_a_last_vote_that_all_cast_for_one_proposal_no_agent_prefers_anoth
     decision = Decision(ballots=VOTE_BALLOTS_LAST_VOTE, core_agent_id="ada", count=FOR_ADA)
     arena = ArenaOutcome(decision=decision, votes=[FOR_ADA], consenting_agent_ids=AGENTS)
     assert dissent(arena) == ["Ada, Bo and Cy can live with the answer."]
+
+
+def test_a_first_draft_whose_author_does_not_vote_is_not_counted_and_not_passed_over() -> None:
+    arena = by_drafts("ada", "ada", "cy")
+    assert said_of(arena, "Decision")[0].startswith("Red. One of three first drafts chose it")
+    del arena.decision.positions[2].first_agent_ids[:]
+    assert said_of(arena, "Decision")[0].startswith("Red. One of two first drafts that count chose it")
+    del arena.decision.positions[1].first_agent_ids[:]
+    assert said_of(arena, "Decision")[0].startswith("Red. The one first draft that counts chose it")
+    lines = list(decision_lines(arena.decision, None, Names((), Agent())))
+    assert "Green.: at first no agent that votes; in the end cy; 0% of what counts" in lines
+
+
+@pytest.mark.parametrize(
+    ("choices", "scores", "why"),
+    [
+        (("bo", "ada", "ada"), (1, 9), "most votes in the end went to it"),
+        (("ada", "bo", "cy"), (9, 1), "the judge scored it best"),
+        ((), (9, 1), "the judge scored it best"),
+        ((), (5, 5), "it comes first by name"),
+    ],
+)
+def test_why_one_of_tied_positions_stands_is_said_as_it_was(
+    choices: tuple[str, ...], scores: tuple[int, int], why: str
+) -> None:
+    arena = by_drafts(*(choices or AGENTS))
+    arena.decision.count.CopyFrom(Vote(tied_agent_ids=["ada", "bo"]))
+    arena.votes[0].options.extend(
+        VoteOption(agent_id=each, share=choices.count(each) / 3) for each in AGENTS if choices
+    )
+    for agent, score in zip(AGENTS, scores, strict=False):
+        arena.ranking.add(agent_id=agent, score=score)
+    assert f"It stands, since {why}." in said_of(arena, "Decision")[0]
+    lines = decision_lines(arena.decision, arena.votes[0], Names((), Agent()), arena.ranking)
+    assert any(each.endswith(f"one of them stands, since {why}") for each in lines)
