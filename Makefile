@@ -117,7 +117,7 @@ test: $(VENV)/.all ## Run every test (ARGS="-k breaker" for some)
 ifdef ARGS
 	$(BIN)/pytest $(ARGS)
 else
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10 $(LONGEST_FIRST)
+	$(BIN)/pytest -n $(WORKERS) --collect-once --dist loadfile --no-loadscope-reorder --durations=10 $(LONGEST_FIRST)
 endif
 
 TESTS := unit contract integration e2e chaos

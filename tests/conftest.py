@@ -3,20 +3,22 @@
 import gc
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
+import execnet
 import pytest
 import structlog
 from hypothesis import settings
 from xdist.remote import Producer
 
 from tests.contract.reporting import report_mongodb
+from tests.support.collect_once import start_forks
 from tests.support.cpu_times import note_cpu, report_cpu
 from tests.support.fixtures import model_server
 from tests.support.memory_folder import memory_folder
 from tests.support.scheduling import FileScheduling, order_scopes, scope_of
-from tests.support.shared_compiling import import_share
+from tests.support.shared_compiling import import_in_processes
 
 __all__ = ["model_server"]
 
@@ -56,13 +58,26 @@ settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile("parley")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--collect-once", action="store_true", help="processes are forks of one that has collected"
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[execnet.XSpec]) -> None:
+    if config.getoption("collect_once"):
+        start_forks(config, specs)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduling | None:
     return FileScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection(session: pytest.Session) -> None:
-    import_share(session.config)
+    if session.config.getoption("collect_once"):
+        import_in_processes(session.config)
 
 
 @pytest.hookimpl(trylast=True)

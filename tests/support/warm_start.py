@@ -24,7 +24,15 @@ from typing import Final
 
 from tests.support.warm_process import IMPORTED_ON_USE, Job, hold_turn
 
-__all__ = ["COMMAND", "GATEWAY", "MODEL_SERVER", "WarmStart", "list_command", "write_command"]
+__all__ = [
+    "COMMAND",
+    "GATEWAY",
+    "IMPORTED_BY_A_CLIENT",
+    "MODEL_SERVER",
+    "WarmStart",
+    "list_command",
+    "write_command",
+]
 
 COMMAND: Final = "parley.cli"
 GATEWAY: Final = "parley.gateway"
@@ -32,9 +40,10 @@ MODEL_SERVER: Final = "tests.support.model_server"
 _SERVICES: Final = tuple(
     f"parley.{each}" for each in ("orchestrator", "gateway", "convergence", "ratings", "memory")
 )
-_IMPORTED: Final = (COMMAND, "parley.client", "rich.table")
+IMPORTED_BY_A_CLIENT: Final = (COMMAND, "parley.client", "rich.table")
+"""What a command needs that only asks a server."""
 _IMPORTED_BY_A_SYSTEM: Final = (
-    *_IMPORTED,
+    *IMPORTED_BY_A_CLIENT,
     *(f"{each}.__main__" for each in _SERVICES),
     "parley.local",
     *IMPORTED_ON_USE,
@@ -107,7 +116,7 @@ class WarmStart:
 def _imports(job: Job) -> Sequence[str]:
     """Return what a program imports while it runs: a command that asks a server, or plays what was kept, needs no service."""
     is_alone = "--server" in job.arguments or "demo" in job.arguments
-    return _IMPORTED if job.module == COMMAND and is_alone else _IMPORTED_BY_A_SYSTEM
+    return IMPORTED_BY_A_CLIENT if job.module == COMMAND and is_alone else _IMPORTED_BY_A_SYSTEM
 
 
 def _send(jobs: socket.socket, line: bytes, descriptors: list[int]) -> None:
@@ -156,19 +165,21 @@ def _listen(path: Path, modules: Sequence[str], before: Sequence[str]) -> None:
 
 
 def list_command(
-    *arguments: str, module: str = COMMAND, is_alone: bool = False, before: Sequence[str] = ()
+    *arguments: str,
+    module: str = COMMAND,
+    imports: Sequence[str] = _IMPORTED_BY_A_SYSTEM,
+    before: Sequence[str] = (),
 ) -> list[str]:
     """Return a command line that does what `python -m MODULE` does, at once, for programs that start it themselves.
 
     Args:
         arguments: Those of the module.
         module: What runs; the command `parley` by default.
-        is_alone: Whether it only asks a server, and needs no service.
+        imports: What is imported before; by default all that any service needs.
         before: The beginning of a command line that prepares the surroundings of what is forked.
     """
-    modules = _IMPORTED if is_alone else _IMPORTED_BY_A_SYSTEM
-    _warm(modules, tuple(before))
-    return [sys.executable, "-ISE", str(_RELAY), str(_path(modules, before)), module, *arguments]
+    _warm(tuple(imports), tuple(before))
+    return [sys.executable, "-ISE", str(_RELAY), str(_path(imports, before)), module, *arguments]
 
 
 def write_command(path: Path) -> None:

@@ -17,7 +17,7 @@ from parley.edge.settings import EdgeSettings
 from parley.v1.orchestrator_pb2 import ListDebatesRequest
 from tests.support.orchestration import WITHIN, Orchestrator, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
-from tests.support.warm_start import list_command
+from tests.support.warm_start import IMPORTED_BY_A_CLIENT, list_command
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 """Yields a client of a server; its arguments are those of the client."""
@@ -63,7 +63,7 @@ def stdio(orchestrator: Orchestrator, tmp_path: Path) -> Connect:
         command, *given = (
             [sys.executable, "-m", "parley.cli", *arguments]
             if new_python
-            else list_command(*arguments, is_alone=True)
+            else list_command(*arguments, imports=IMPORTED_BY_A_CLIENT)
         )
         parameters = StdioServerParameters(command=command, args=given, env=kept, cwd=tmp_path)
         with (tmp_path / "stderr.txt").open("a") as errors:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.command import Command
 from tests.support.terminal import Terminal
-from tests.support.warm_start import list_command, write_command
+from tests.support.warm_start import IMPORTED_BY_A_CLIENT, list_command, write_command
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_program_that_starts_the_command_itself_gets_its_words_and_its_code(tm
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_what_such_a_program_started_ends_with_it(number: signal.Signals, tmp_path: Path) -> None:
     variables = {**os.environ, "PARLEY_STORE": f"sqlite:///{tmp_path / 'data'}"}
-    command = list_command("demo", "--speed", "0.1", is_alone=True)
+    command = list_command("demo", "--speed", "0.1", imports=IMPORTED_BY_A_CLIENT)
     shown, terminal = os.openpty()  # only on a terminal does it take its time
     with subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=terminal, stderr=terminal) as process:
         os.close(terminal)
