@@ -12,7 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from unittest.mock import patch
 
+from parley.orchestrator.engine import debate as engine
 from parley.orchestrator.engine.format import Formats
+from parley.orchestrator.engine.running_code import name_running_code
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log import journal
 from parley.orchestrator.log.envelope import Envelope
@@ -72,9 +74,16 @@ class Play:
         check_log(events)
         return Held(self, debate, events, gateway, copies.taken)
 
-    async def gone_on_with(self, left: "Left", debate: str) -> list[Envelope]:
-        """Let a new owner go on from what another one has left, and return the events once it is through."""
+    async def gone_on_with(self, left: "Left", debate: str, code: str) -> list[Envelope]:
+        """Let a new owner go on from what another one has left, and return the events once it is through.
+
+        `code` names what it runs: if that is other code, it asks all again that is recorded.
+        """
         gateway = self.gateway()
+        with patch.object(engine, "name_running_code", lambda: code):
+            return await self._go_on(gateway, left, debate)
+
+    async def _go_on(self, gateway: ScriptedGateway, left: "Left", debate: str) -> list[Envelope]:
         async with self._staged(left.folder, gateway, left.at) as (stage, clock):
             before = await stage.events(debate)
             async with stage.replica(clock=clock) as replica, person(stage, replica, self.acts):
@@ -131,10 +140,12 @@ class Held:
     async def ends_the_same_wherever_it_is_stopped(self, part: int = 0, of: int = 1) -> None:
         """Go on from each copy, or from each `of`-th beginning with number `part`, to the same outcomes and the same end."""
         for number, left in list(enumerate(self.left))[part::of]:
-            where = f"stopped at write {number + 1} of {len(self.left)}"
+            code = "other" if number // of % 2 else name_running_code()
+            where = f"stopped at write {number + 1} of {len(self.left)}, {code} code goes on"
             try:
-                events = await self.play.gone_on_with(left, self.debate)
+                events = await self.play.gone_on_with(left, self.debate, code)
                 assert outcomes(events) == outcomes(self.events)
+                assert _rounds_over(events) == _rounds_over(self.events)
                 assert concluded(events) == concluded(self.events)
             except AssertionError as error:
                 error.add_note(where)
@@ -145,6 +156,10 @@ def concluded(events: Sequence[Envelope]) -> Concluded:
     """The event that ends the debate, and says how."""
     (found,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
     return found
+
+
+def _rounds_over(events: Sequence[Envelope]) -> list[str]:
+    return [event.key for event in events if event.kind == "round_finished"]
 
 
 class _Copies:

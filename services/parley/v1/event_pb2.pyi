@@ -504,16 +504,22 @@ class Claimed(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     OWNER_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
     owner: _builtins.str
     """The replica's name for itself."""
+    code: _builtins.str
+    """Names the code that runs the debate from here on; empty in logs of versions that did not say it. Rounds that are over are not
+    run again if one code has run the whole debate.
+    """
     def __init__(
         self,
         *,
         owner: _builtins.str = ...,
+        code: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["owner", b"owner"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "owner", b"owner"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -5,11 +5,16 @@ that only a newer version knows.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from parley.orchestrator.engine import debate as engine
+from parley.orchestrator.engine import owner
+from parley.orchestrator.engine.agent_steps import create_agent_step
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
+from parley.orchestrator.engine.steps import StepRequest
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.tasks import Activity, Task, user_part
@@ -121,3 +126,28 @@ async def test_a_log_with_events_of_a_newer_version_is_not_claimed_and_others_go
     record = await stage.record(left)
     assert (record.epoch, record.status, record.open) == (1, "RUNNING", True)
     assert [event.kind for event in await stage.events(left)] == ["debate_created", ""]
+
+
+@pytest.mark.parametrize("code", ["the same", "another"])
+async def test_rounds_that_are_over_are_asked_again_by_other_code_only(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    """Other code finds out so whether it asks what was asked; the same code would, and spares itself the prompts."""
+    hold, asked = stage.gateway.hold("round/2/refine/bo"), list[str]()
+
+    async def create_step(key: str, *given: Any, **named: Any) -> StepRequest:
+        asked.append(key)
+        return await create_agent_step(key, *given, **named)
+
+    async with stage.replica("one") as one:
+        debate = await one.create(make_debate(2, 2))
+        await hold.reached.wait()
+    monkeypatch.setattr(engine, "create_agent_step", create_step)
+    if code == "another":
+        for each in (engine, owner):
+            monkeypatch.setattr(each, "name_running_code", lambda: "another")
+    async with stage.replica("two"):
+        hold.release()
+        check_log(await stage.comes_to(debate, "COMPLETED"))
+    rounds = sorted({key.split("/")[1] for key in asked if key.startswith("round/")})
+    assert rounds == (["2"] if code == "the same" else ["1", "2"])

@@ -16,6 +16,7 @@ from parley.orchestrator.engine.execution import Execution, FollowUp, leaf_excep
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.inbox import Inbox, InboxEntry
 from parley.orchestrator.engine.interventions import InterventionHandler, stop_calls
+from parley.orchestrator.engine.running_code import name_running_code
 from parley.orchestrator.engine.status_writer import StatusWriter, final_status
 from parley.orchestrator.log.debate_record import (
     CANCELLED,
@@ -228,7 +229,10 @@ class DebateOwner:
         failure = DebateFailed(failure=DebateFailure(reason="NO_PROGRESS", message=why))
         first = [create_event("created", opening)] if opening else []
         await self._journal.claim(
-            parts.owner, *first, then=[create_event("failed", failure, recorded.attempt)]
+            parts.owner,
+            *first,
+            code=name_running_code(),
+            then=[create_event("failed", failure, recorded.attempt)],
         )
         await self._status_writer.write_claim()
         await self._status_writer.write_rest(FAILED)
@@ -263,7 +267,8 @@ class DebateOwner:
             await self._status_writer.write_closed()
             return created
         try:
-            await self._journal.claim(parts.owner, *([create_event("created", opening)] if opening else []))
+            first = [create_event("created", opening)] if opening else []
+            await self._journal.claim(parts.owner, *first, code=name_running_code())
         except ClaimLostError:
             metrics.count_claim(taken=False)
             raise

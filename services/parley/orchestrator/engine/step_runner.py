@@ -64,7 +64,7 @@ class StepRunner:
             return outcome
 
     def _should_retry(self, request: StepRequest, number: int, outcome: Outcome) -> bool:
-        return number == 1 and request.retry_once and _is_short_lived_failure(outcome)
+        return request.retry_once and may_be_retried(number, outcome)
 
     async def _make_attempt(self, request: StepRequest, number: int, call: MakeCall) -> Outcome:
         attempt = StepAttempt(
@@ -182,8 +182,9 @@ class StepRunner:
             return succeeded
 
 
-def _is_short_lived_failure(outcome: Outcome) -> bool:
-    return isinstance(outcome, StepFailed) and is_short_lived(outcome.reason)
+def may_be_retried(number: int, outcome: Outcome) -> bool:
+    """Return whether the outcome of this attempt is one after which some steps are tried once more."""
+    return number == 1 and isinstance(outcome, StepFailed) and is_short_lived(outcome.reason)
 
 
 def _check_same_request(key: str, before: str, now: str) -> None:

@@ -158,8 +158,8 @@ class Journal:
         """Whether another version may have started this debate, and may still be able to continue it."""
         return self.epoch > self.recorded.attempt_epoch and self.recorded.claims < _MAX_CLAIMS
 
-    async def claim(self, owner: str, *first: Event, then: Sequence[Event] = ()) -> None:
-        """Append `first`, a claim under the next epoch, and `then` under that claim.
+    async def claim(self, owner: str, *first: Event, code: str = "", then: Sequence[Event] = ()) -> None:
+        """Append `first`, a claim under the next epoch, and `then` under that claim. `code` names what the owner runs.
 
         Raises:
             ClaimLostError: another replica was faster.
@@ -168,7 +168,7 @@ class Journal:
         sealed = self._seal(first)
         self.epoch += 1
         self._claimed_since = self._clock.monotonic()
-        claim = create_event(f"claim/{self.epoch}", Claimed(owner=owner))
+        claim = create_event(f"claim/{self.epoch}", Claimed(owner=owner, code=code))
         sealed += self._seal([claim], sealed)
         await self._store([*sealed, *self._seal(then, sealed)])
         self.claimed_at = sealed[-1].sequence

@@ -84,7 +84,7 @@ class RecordedState:
         stopped_runs: Runs of stopped calls whose usage is counted.
         paused: Whether the debate stopped for that pause.
         attempt: How often the debate was started or resumed; `attempt_epoch`: the claim of the latest time.
-        claims: Claims since the latest outcome of a step or intervention.
+        claims: Claims since the latest outcome of a step or intervention; `codes`: names of the code that has run the debate.
         time: How long it has run, up to its answer, then after it.
         round_marks: The value of `time.working` when a round started, or when its limit was last reached.
         round_limits: How often each round's limit was reached.
@@ -125,6 +125,7 @@ class RecordedState:
     attempt: int = 1
     attempt_epoch: int = 1
     claims: int = 0
+    codes: set[str] = field(default_factory=set)
     time: RunningTime = field(default_factory=RunningTime)
     round_marks: dict[int, float] = field(default_factory=dict)
     round_limits: dict[int, int] = field(default_factory=dict)
@@ -229,8 +230,9 @@ class RecordedState:
                 self.claims = 0
                 self.retried.discard(event.key)
                 self.late.pop(event.key, None)
-            case Claimed():
+            case Claimed(code=code):
                 self.claims += 1
+                self.codes.add(code)
             case SteeringRead() as seen:
                 self.control_sequences[event.key] = seen.through
             case Intervened(intervention=intervention) if intervention.WhichOneof("act") is None:

@@ -1,6 +1,6 @@
 """Where agents stood from their first drafts on, and which of their positions are the same. Pure functions."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,28 +41,26 @@ def list_stands(made: Sequence[Contribution]) -> list[Stand]:
     """
     drafts: dict[str, Stand] = {}
     stands: dict[tuple[int, str], Stand] = {}
-    critiques: dict[tuple[str, str], Critique] = {}
+    critiques: dict[str, dict[str, Critique]] = {}
     first_round = min((each.round for each in made), default=0)
     for each in made:
         if each.target:
-            critiques[each.target, each.agent] = each.critique or Critique()
+            critiques.setdefault(each.target, {})[each.agent] = each.critique or Critique()
         elif each.round == first_round and each.agent not in drafts:
             drafts[each.agent] = Stand(each.agent, FIRST_DRAFT, each.position)
         else:
             stands[each.round, each.agent] = Stand(
-                each.agent, each.round, each.position, _issues_taken_up(each, critiques)
+                each.agent, each.round, each.position, _issues_taken_up(each, critiques.get(each.agent, {}))
             )
     return [*drafts.values(), *(stands[place] for place in sorted(stands))]
 
 
-def _issues_taken_up(
-    made: Contribution, critiques: dict[tuple[str, str], Critique]
-) -> tuple[TakenUpIssue, ...]:
+def _issues_taken_up(made: Contribution, critiques: Mapping[str, Critique]) -> tuple[TakenUpIssue, ...]:
+    """Return what an agent took up of the latest critiques of its work, which are by their critics."""
     taken_up = [each for each in made.answers if each.status == ISSUE_STATUS_TAKEN_UP]
     severities = {
         (critic, issue.number): issue.severity
-        for (target, critic), critique in critiques.items()
-        if target == made.agent
+        for critic, critique in critiques.items()
         for issue in critique.issues
     }
     taken_up.sort(key=lambda each: -severities.get((each.critic_agent_id, each.number), 0))

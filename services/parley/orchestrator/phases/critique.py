@@ -185,19 +185,23 @@ async def criticize(
     task = Task(
         work, prompt, spec.max_output_tokens, concurrency=CONCURRENCY, annotate=annotate, retry_once=True
     )
-    key = f"round/{situation.number}/critique/{critic.id}/of/{proposal.agent}"
+    key = critique_key(situation.number, critic.id, proposal.agent)
     made = await debate.ask_structured(key, critic, task, shape)
     if isinstance(made, StepFailed):
         return made
     content = made.to_proto()
-    return Contribution(
-        critic.id,
-        CRITIQUE.name,
-        situation.number,
-        critiques.render_critique(content, debate.letter(critic.id)),
-        target=proposal.agent,
-        critique=content,
-    )
+    text = critiques.render_critique(content, debate.letter(critic.id))
+    return create_critique(critic.id, situation.number, proposal.agent, content, text)
+
+
+def critique_key(number: int, critic: str, target: str) -> str:
+    """Return the key of an agent's critique of another in a round."""
+    return f"round/{number}/critique/{critic}/of/{target}"
+
+
+def create_critique(critic: str, number: int, target: str, content: Critique, text: str) -> Contribution:
+    """Return an agent's critique of another in a round as others read it."""
+    return Contribution(critic, CRITIQUE.name, number, text, target=target, critique=content)
 
 
 def critique_from_prose(text: str) -> CritiqueAnswer:

@@ -18,6 +18,7 @@ from parley.orchestrator.phases.patterns import PATTERNS_FOR_AUTHORS
 from parley.orchestrator.phases.prompting import add_claims_to_cite, fit_to_question, length_limit, quotation
 from parley.orchestrator.phases.situation import Situation, round_preamble
 from parley.v1.agent_pb2 import Agent
+from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed
 
 PROPOSAL = Activity("proposal", "proposes", "Proposals")
@@ -61,9 +62,13 @@ async def propose(
     reply = await debate.ask(propose_key(number, agent.id), agent, task)
     if isinstance(reply, StepFailed):
         return reply
-    return Contribution(
-        agent.id, PROPOSAL.name, number, reply.text, reply.position, claims=tuple(reply.claims_to_cite)
-    )
+    return create_proposal(agent.id, number, reply)
+
+
+def create_proposal(agent: str, number: int, reply: Reply) -> Contribution:
+    """Return an agent's proposal of a round as others read it."""
+    claims = tuple(reply.claims_to_cite)
+    return Contribution(agent, PROPOSAL.name, number, reply.text, reply.position, claims=claims)
 
 
 def _create_first_task(debate: Debate, agent: Agent, situation: Situation) -> str:

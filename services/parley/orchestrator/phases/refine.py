@@ -4,6 +4,7 @@ The last one before a vote is written with the work of the others in view.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -12,7 +13,7 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.issue_answers import RaisedIssue, answer_instructions, parse_answers
 from parley.orchestrator.model.open_issues import list_raised_issues
 from parley.orchestrator.model.positions import POSITION_FORM, POSITION_INSTRUCTION
-from parley.orchestrator.model.readiness import READINESS_FORM, Readiness, parse_readiness, without_readiness
+from parley.orchestrator.model.readiness import READINESS_FORM, parse_readiness, without_readiness
 from parley.orchestrator.model.tasks import Activity, Prompt, Task, user_part
 from parley.orchestrator.phases.prompting import add_claims_to_cite, instruction, length_limit, quotation
 from parley.orchestrator.phases.situation import Situation, quote_work, round_preamble
@@ -49,17 +50,27 @@ async def refine(
     work = REFINEMENT.create_work(agent.id, situation.number)
     annotate = partial(_annotate, debate, raised, situation)
     task = _create_call(debate, work, prompt, annotate)
-    reply = await debate.ask(f"round/{situation.number}/refine/{agent.id}", agent, task)
+    reply = await debate.ask(refine_key(situation.number, agent.id), agent, task)
     if isinstance(reply, StepFailed):
         return reply
+    made = create_refinement(agent.id, situation.number, reply)
+    return replace(made, readiness=parse_readiness(reply.text)) if situation.asks_readiness else made
+
+
+def refine_key(number: int, agent: str) -> str:
+    """Return the key of an agent's refinement in a round."""
+    return f"round/{number}/refine/{agent}"
+
+
+def create_refinement(agent: str, number: int, reply: Reply) -> Contribution:
+    """Return an agent's refinement of a round as others read it, but for whether it is ready for the vote."""
     return Contribution(
-        agent.id,
+        agent,
         REFINEMENT.name,
-        situation.number,
+        number,
         reply.rendered or reply.text,
         reply.position,
         answers=tuple(reply.issue_answers),
-        readiness=parse_readiness(reply.text) if situation.asks_readiness else Readiness(),
         claims=tuple(reply.claims_to_cite),
     )
 

@@ -29,6 +29,7 @@ from parley.orchestrator.phases.history import (
     estimate_material_tokens,
     find_longest,
 )
+from parley.orchestrator.phases.kept_round import KeptRound, Made, find_kept_round
 from parley.orchestrator.phases.past import past_prompt
 from parley.orchestrator.phases.patterns import patterns_prompt
 from parley.orchestrator.phases.progress import PhaseMarks
@@ -44,7 +45,7 @@ from parley.v1.memory_pb2 import CritiquePattern, PastDebate
 
 __all__ = ["Edge", "Round", "RoundPlan", "all_to_all"]
 
-_Step = asyncio.Task[Contribution | StepFailed | None]
+_Step = asyncio.Future[Made]
 
 _TASK_TOKENS = 400
 """What a phase adds to the instruction of a role, in tokens."""
@@ -96,38 +97,73 @@ class Round:
     def __init__(
         self, debate: Debate, tasks: asyncio.TaskGroup, plan: RoundPlan, before: Sequence["Round"]
     ) -> None:
-        """Start the round after those before it."""
+        """Start the round after those before it, or take it from the log if it is kept there."""
         number, agents = plan.number, plan.agents
-        debate.record_event(f"round/{number}/started", RoundStarted(number=number, total=plan.total))
         self._debate = debate
+        self._tasks = tasks
         self._plan = plan
         self._before = before
         self._carried: set[str] = set()
         self._situations: dict[str, Situation] = {}
         self._made: tuple[Contribution, ...] = ()
-        self._longest = LongestTexts()
-        by_id = {each.id: each for each in agents}
+        self._longest: LongestTexts | None = None
         self._proposing = PhaseMarks(debate, number, PROPOSAL, len(agents))
         self._criticizing = PhaseMarks(debate, number, CRITIQUE, len(plan.edges))
         self._refining = PhaseMarks(debate, number, REFINEMENT, len(agents))
         self.agents = agents
-        self._agent_histories = {each.id: tasks.create_task(self._build_history(each)) for each in agents}
-        self._proposals: dict[str, _Step] = {
-            each.id: tasks.create_task(self._propose(each)) for each in agents
-        }
-        self._critiques: dict[Edge, _Step] = {
-            (critic, target): tasks.create_task(self._criticize(by_id[critic], target))
-            for critic, target in plan.edges
-        }
+        self._agent_histories: dict[str, asyncio.Task[AgentHistory]] = {}
+        self._proposals: dict[str, _Step] = {}
+        self._critiques: dict[Edge, _Step] = {}
+        self._refinements: dict[str, _Step] = {}
         self._received: dict[str, list[_Step]] = {}
+        self._limit: asyncio.Task[None] | None = None
+        self.kept = self._find_kept()
+        if self.kept is None:
+            self._start_steps()
+        else:
+            self._keep_steps(self.kept)
         for (_, target), step in self._critiques.items():
             self._received.setdefault(target, []).append(step)
-        self._refinements: dict[str, _Step] = {
-            each.id: tasks.create_task(self._refine(each)) for each in agents if not plan.drafts_only
-        }
-        self._limit = tasks.create_task(debate.limiter.enforce_round_limit(number))
         self._quorum = tasks.create_task(self._check_quorum())
         self._complete = tasks.create_task(self._finish())
+
+    def _start_steps(self) -> None:
+        plan, start = self._plan, self._tasks.create_task
+        opening = RoundStarted(number=plan.number, total=plan.total)
+        self._debate.record_event(f"round/{plan.number}/started", opening)
+        by_id = {each.id: each for each in plan.agents}
+        for each in plan.agents:
+            _ = self._start_history(each)
+        self._proposals = {each.id: start(self._propose(each)) for each in plan.agents}
+        self._critiques = {
+            (critic, target): start(self._criticize(by_id[critic], target)) for critic, target in plan.edges
+        }
+        if not plan.drafts_only:
+            self._refinements = {each.id: start(self._refine(each)) for each in plan.agents}
+        self._limit = start(self._debate.limiter.enforce_round_limit(plan.number))
+
+    def _find_kept(self) -> KeptRound | None:
+        """Return the round by the log, if it and all before it are kept there."""
+        plan, before = self._plan, self._before[-1].kept if self._before else None
+        if plan.drafts_only or (self._before and before is None):
+            return None
+        works = before.works if before else {}
+        carried = {
+            each.id: self._carry(works[each.id])
+            for each in plan.agents
+            if self._is_carried(works.get(each.id))
+        }
+        kept = find_kept_round(
+            self._debate, plan.number, [each.id for each in plan.agents], plan.edges, carried, works
+        )
+        if kept is not None:
+            self._carried.update(carried)
+        return kept
+
+    def _keep_steps(self, kept: KeptRound) -> None:
+        self._proposals = {each: _done(made) for each, made in kept.proposals.items()}
+        self._critiques = {each: _done(made) for each, made in kept.critiques.items()}
+        self._refinements = {each: _done(made) for each, made in kept.refinements.items()}
 
     async def collect_all(self) -> tuple[Contribution, ...]:
         """Return all contributions of the round, once it is complete."""
@@ -162,7 +198,14 @@ class Round:
 
     async def get_history(self, agent: str) -> AgentHistory:
         """Return what an agent read of the rounds before this one; nothing if it did not take part."""
-        return await self._agent_histories[agent] if self.is_told(agent) else EMPTY_HISTORY
+        told = next((each for each in self.agents if each.id == agent), None)
+        return EMPTY_HISTORY if told is None else await self._start_history(told)
+
+    def _start_history(self, agent: Agent) -> asyncio.Task[AgentHistory]:
+        """Start to build what an agent reads, unless that was done; for a round that is kept, a later one may need it."""
+        if agent.id not in self._agent_histories:
+            self._agent_histories[agent.id] = self._tasks.create_task(self._build_history(agent))
+        return self._agent_histories[agent.id]
 
     async def collect_works(self) -> tuple[Contribution, ...]:
         """Return every agent's present work, in the order of the plan."""
@@ -213,7 +256,7 @@ class Round:
 
     def is_told(self, agent: str) -> bool:
         """Return whether an agent takes part, and so reads what the rounds before have made."""
-        return agent in self._agent_histories
+        return any(each.id == agent for each in self.agents)
 
     async def collect_for(self, agent: str) -> tuple[Contribution, ...]:
         """Return what an agent may read of this round in later ones."""
@@ -224,6 +267,9 @@ class Round:
         if not self._plan.full_history:
             return find_longest(await self.collect_line(agent))
         await self._complete
+        if self._longest is None:
+            size = sum(len(each.text) for each in self._made)
+            self._longest = await in_thread_if_large(size, partial(find_longest, self._made))
         return self._longest
 
     async def _create_situation(self, agent: Agent | None = None) -> Situation:
@@ -251,12 +297,11 @@ class Round:
         )
 
     async def _propose(self, agent: Agent) -> Contribution | StepFailed:
-        plan = self._plan
         before = await self._find_last_work(agent.id)
-        if plan.carry_forward and before is not None and before.round == plan.number - 1:
+        if before is not None and self._is_carried(before):
             self._carried.add(agent.id)
             self._proposing.mark_end()
-            return Contribution(agent.id, PROPOSAL.name, plan.number, before.text, before.position)
+            return self._carry(before)
         situation = await (self._create_situation(agent) if self._before else self._create_first_situation())
         self._proposing.mark_start()
         history = await self.get_history(agent.id)
@@ -266,6 +311,13 @@ class Round:
         made = await propose(self._debate, agent, before, situation, is_in_history=is_in_history)
         self._proposing.mark_end()
         return made
+
+    def _is_carried(self, work: Contribution | None) -> bool:
+        """Return whether an agent's last work stands as its proposal."""
+        return self._plan.carry_forward and work is not None and work.round == self._plan.number - 1
+
+    def _carry(self, work: Contribution) -> Contribution:
+        return Contribution(work.agent, PROPOSAL.name, self._plan.number, work.text, work.position)
 
     async def _find_last_work(self, agent: str) -> Contribution | None:
         """Return an agent's work of the last round in which it has some."""
@@ -302,19 +354,21 @@ class Round:
 
     async def _finish(self) -> None:
         await self._quorum
+        if self._limit is not None:  # else the round is kept
+            await self._wait_for_steps()
+            self._limit.cancel()
+        proposals = [each for agent, each in self._proposals.items() if agent not in self._carried]
+        steps = [*proposals, *self._critiques.values(), *self._refinements.values()]
+        self._made = tuple(made for step in steps if isinstance(made := step.result(), Contribution))
+
+    async def _wait_for_steps(self) -> None:
         if (
             self._refinements
         ):  # there are none of drafts alone, nor if a limit ended a debate in which every agent is muted
             await asyncio.wait([*self._critiques.values(), *self._refinements.values()])
-        self._limit.cancel()
         self._situations.clear()  # no step is left that is told of them
         number = self._plan.number
         self._debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
-        proposals = [each for agent, each in self._proposals.items() if agent not in self._carried]
-        steps = [*proposals, *self._critiques.values(), *self._refinements.values()]
-        self._made = tuple(made for step in steps if isinstance(made := step.result(), Contribution))
-        size = sum(len(each.text) for each in self._made)
-        self._longest = await in_thread_if_large(size, partial(find_longest, self._made))
 
     async def find_end(self) -> RoundsEnded | None:
         """Return that the rounds end with this one, since too few agents could be asked in it, once it is complete; else None."""
@@ -331,3 +385,10 @@ def _instruction_tokens(debate: Debate, agent: Agent) -> int:
     """Return the tokens of the longest instruction that an agent gets in a round."""
     sections = (proposing.SECTION, critiquing.SECTION, refining.SECTION)
     return max(upper_tokens(debate.instructions(agent)[each]) for each in sections) + _TASK_TOKENS
+
+
+def _done(made: Made) -> _Step:
+    """Return a step that has ended with this."""
+    step: _Step = asyncio.get_running_loop().create_future()
+    step.set_result(made)
+    return step

@@ -1,0 +1,41 @@
+"""The name of the code that runs here: what it asked once, it would ask again."""
+
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import google.protobuf
+import pydantic
+
+import parley
+
+_ROOMS: Final = ("orchestrator", "runtime", "v1")
+"""The packages of which prompts, and what is read of answers, are made."""
+
+
+@cache
+def name_running_code() -> str:
+    """Return a name that differs wherever code differs that makes prompts: of another release, and of a file that was edited."""
+    return name_code(Path(parley.__file__).parent)
+
+
+def name_code(package: Path) -> str:
+    """Return the name of the code in a folder. Files go by path, size and time of change: to read all of them takes too long at a start."""
+    versions = (sys.version, google.protobuf.__version__, pydantic.VERSION)
+    found = sorted(each for room in _ROOMS for each in _list_files(package / room))
+    return blake2b(repr((versions, found)).encode(), digest_size=8).hexdigest()
+
+
+def _list_files(folder: Path) -> Iterator[tuple[str, int, int]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                if entry.name != "__pycache__":
+                    yield from _list_files(Path(entry))
+            else:
+                state = entry.stat()
+                yield f"{folder.name}/{entry.name}", state.st_size, state.st_mtime_ns

@@ -1,0 +1,21 @@
+"""The name of the code that runs: the same for the same files, and another one as soon as one of them was edited."""
+
+from pathlib import Path
+
+from parley.orchestrator.engine.running_code import name_code, name_running_code
+
+
+def test_an_edited_file_makes_it_other_code_and_what_python_keeps_of_files_does_not(tmp_path: Path) -> None:
+    for room in ("orchestrator/phases", "runtime/__pycache__", "v1"):
+        (tmp_path / room).mkdir(parents=True)
+    phase = tmp_path / "orchestrator" / "phases" / "critique.py"
+    phase.write_text("_TASK = 'Name each issue.'")
+    first = name_code(tmp_path)
+    (tmp_path / "runtime" / "__pycache__" / "labels.pyc").write_bytes(b"compiled")
+    assert name_code(tmp_path) == first
+    phase.write_text("_TASK = 'Name every issue.'")
+    assert name_code(tmp_path) != first
+
+
+def test_two_calls_name_the_code_that_runs_the_same() -> None:
+    assert name_running_code() == name_code(Path(__file__).parents[4] / "services" / "parley")
