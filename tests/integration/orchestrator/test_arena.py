@@ -264,7 +264,7 @@ async def test_the_answer_has_the_same_parts_as_that_of_a_panel_and_those_who_ve
     assert (list(details.unfulfilled_requirements), list(details.met_requirements)) == (unmet, [2])
     assert details.confidence == 40, "a must is unmet"
     asked = gateway.asked("synthesis")
-    assert "Say of each requirement by its number whether your answer meets it." in asked.prompt
+    assert "say of each requirement, by its number, whether your answer meets it." in asked.prompt
     assert "scores" not in json.loads(asked.schema)["properties"], "the ranking has them"
     verified = gateway.asked("verification/ada").prompt
     assert "The answer.\n\nImplementation:\n\nDo it.\n\nRecommendations:\n\n- begin" in verified

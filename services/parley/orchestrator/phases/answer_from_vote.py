@@ -129,7 +129,7 @@ async def write_from_vote(
     core_alone = [] if is_shown else [quotation(title, core.text.text)]
     prompt = (
         *common_preamble(debate, writer, requirements.to_prompt_text()),
-        user_part(describe_agents(debate)),
+        user_part(describe_agents(debate, are_named=False)),
         *(quotation(title, text) for title, text in accounts if text),
         *quote_work(debate, work, "Final proposal"),
         *core_alone,

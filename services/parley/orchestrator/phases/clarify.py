@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
-from parley.orchestrator.phases.prompting import instructions_for, preamble, quotation
+from parley.orchestrator.phases.prompting import fit_questions, preamble, quotation
 from parley.orchestrator.phases.schemas import prompt_schema, schema_text
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Answer, Clarifications, Question, Questions
@@ -88,7 +88,7 @@ async def _ask_all(debate: Debate, time: int, allowed: Clarifications) -> list[Q
 
 
 async def _ask(debate: Debate, time: int, agent: Agent, allowed: Clarifications) -> Sequence[str]:
-    section = instructions_for(debate, agent, SECTION, agent.clarification_prompt.text)
+    section = agent.clarification_prompt.text or fit_questions(debate.instructions(agent)[SECTION])
     limits = f"Ask at most {allowed.max_per_agent} questions. Do not ask what was answered already."
     task = Task(
         CLARIFICATION.create_work(agent.id), (*preamble(debate, agent), user_part(f"{section}\n\n{limits}"))

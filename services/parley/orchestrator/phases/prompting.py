@@ -26,8 +26,9 @@ CONTEXT_PRIORITY = 2
 MATERIAL_PRIORITY = 1
 _FIT = (
     "Fit this to the question: if it is not about software, take each point for what corresponds to it there, and leave out"
-    " what is of no use. A question of fact needs the answer and its evidence, and no plan."
+    " what is of no use."
 )
+_FACT = "A question of fact needs the answer and its evidence, and no plan."
 FOR_READERS = (
     "Write in the language of the question, for readers who know nothing of agents, rounds or votes: name no agent by its letter,"
     " and say nothing about how the answer was made."
@@ -117,7 +118,12 @@ def instruction(debate: Debate, agent: Agent, section: str, task: str, max_token
 
 
 def fit_to_question(section: str) -> str:
-    """Return what a role says of a phase, with the advice to fit it to a question that is not the role's usual kind."""
+    """Return what a role says of a proposal, with the advice to fit it to a question that is not the role's usual kind."""
+    return f"{section}\n{_FIT} {_FACT}"
+
+
+def fit_questions(section: str) -> str:
+    """Return what a role asks for before it proposes, with the same advice."""
     return f"{section}\n{_FIT}"
 
 

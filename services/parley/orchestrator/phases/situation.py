@@ -16,9 +16,7 @@ DOCUMENTS_PRIORITY: Final = 3
 HISTORY_PRIORITY: Final = 2
 """The history fits next to half a context of documents, so they are left out before it."""
 
-_LETTERS = (
-    'Such letters name agents and never options of the question: write "agent {letter}", not "{letter}".'
-)
+_LETTERS = "Such letters name agents and never options of the question"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +92,20 @@ def describe_identity(debate: Debate, agent: Agent) -> str:
     letter, count = debate.letter(agent.id), len(debate.participants)
     if count == 1:
         return "You work on this question alone: there are no other agents."
-    return f"You are agent {letter} of {count} agents. {_LETTERS.format(letter=letter)}"
+    return f"You are agent {letter} of {count} agents. {_LETTERS}{_call(letter)}."
 
 
-def describe_agents(debate: Debate) -> str:
-    """Return who the agents are to one who judges them."""
+def describe_agents(debate: Debate, *, are_named: bool = True) -> str:
+    """Return who the agents are to one who judges them; `are_named`: whether it names them in what it writes."""
     count = len(debate.participants)
     if count == 1:
         return "Agent A worked on this question alone. Nobody has examined its work: look yourself for what is wrong or missing in it."
-    return f"{count} agents took part in the debate. {_LETTERS.format(letter='A')}"
+    last = debate.letter(debate.participants[-1].id)
+    return f"{count} agents took part in the debate, agents A to {last}. {_LETTERS}{_call('A') if are_named else ''}."
+
+
+def _call(letter: str) -> str:
+    return f': write "agent {letter}", not "{letter}"'
 
 
 def quote_work(debate: Debate, work: Sequence[Contribution], title: str) -> Prompt:

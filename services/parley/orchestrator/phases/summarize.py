@@ -31,10 +31,7 @@ SECTION = "summarize"
 _METHOD = "length-based"
 _MAX_PARTS = 4
 """Calls for one summary at most: if that is not enough, the longest contributions lose their middle."""
-_CRITIQUES = (
-    "Keep the critiques that matter: who raised them, against what, and whether they were answered. Name agents as"
-    ' "agent A", never by the letter alone.'
-)
+_CRITIQUES = "Keep the critiques that matter: who raised them, against what, and whether they were answered."
 
 
 @dataclass(frozen=True, slots=True)

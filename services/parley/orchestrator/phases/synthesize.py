@@ -155,7 +155,7 @@ async def synthesize(
     letters = [debate.letter(agent) for agent in judged]
     whose = "every agent that has a final proposal" if len(letters) > 1 else f"agent {letters[0]}"
     task_text = (
-        f"Write the answer. {FOR_READERS}{ask_of_requirements(requirements)} Score the work of {whose}, from 0 to {_MAX_SCORE}.\n"
+        f"{FOR_READERS}{ask_of_requirements(requirements)} Score the work of {whose}, from 0 to {_MAX_SCORE}.\n"
         f"{score_anchors(_MAX_SCORE, of_one=len(letters) == 1)}{asked.to_task()}"
     )
     prompt = (
@@ -171,7 +171,9 @@ async def synthesize(
 def ask_of_requirements(requirements: Requirements) -> str:
     """Return the sentence of a task that asks whether the answer meets what is required; empty if nothing is."""
     return (
-        " Say of each requirement by its number whether your answer meets it." if requirements.items else ""
+        " Fill in `requirements_met`: say of each requirement, by its number, whether your answer meets it."
+        if requirements.items
+        else ""
     )
 
 

@@ -109,7 +109,7 @@ async def _gather_material(discussion: Discussion, ended: RoundsEnded, asked: Pr
         f"You muted {discussion.name_of(agent)} from round {number} on, since it left the question again."
         for agent, number in discussion.muted_by_moderator.items()
     ]
-    start = (*moderator_preamble(debate), user_part("\n".join([account, *muted])))
+    start = (*moderator_preamble(debate, names_agents=False), user_part("\n".join([account, *muted])))
     sums = summary_prompts(discussion, before=len(rounds) + 1)
     guidance = guidance_of(discussion.guidance)
 

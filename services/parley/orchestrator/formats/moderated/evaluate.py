@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.moderated.discussion import Discussion, Round
@@ -125,6 +125,12 @@ class Evaluation(BaseModel):
 
     _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
 
+    @model_validator(mode="after")
+    def _check_not_empty(self) -> Self:
+        if not (self.summary or self.open or self.reason):
+            raise ValueError("it says nothing")
+        return self
+
     @field_validator("summary", "open", "question", mode="after")
     @classmethod
     def _strip(cls, text: str) -> str:
@@ -227,9 +233,10 @@ async def evaluate(
     return found.model_copy(update={"summary": summary})
 
 
-def moderator_preamble(debate: Debate) -> Prompt:
-    """Return what the moderator's prompts begin with."""
-    return (*preamble(debate, debate.judge), user_part(f"{MODERATOR_PROMPT}\n{describe_agents(debate)}"))
+def moderator_preamble(debate: Debate, *, names_agents: bool = True) -> Prompt:
+    """Return what the moderator's prompts begin with; `names_agents`: whether it names them in what it writes."""
+    agents = describe_agents(debate, are_named=names_agents)
+    return (*preamble(debate, debate.judge), user_part(f"{MODERATOR_PROMPT}\n{agents}"))
 
 
 def summary_prompts(discussion: Discussion, before: int) -> Prompt:

@@ -34,6 +34,9 @@ MODERATOR_PROMPT: Final = (
 )
 
 
+_FIT: Final = "If the question is not about software, take these for what corresponds to them there.\n"
+
+
 def describe_debater(own: Viewpoint, others: Sequence[Viewpoint]) -> str:
     """Return what its prompts say of who a debater is."""
     names = ", ".join(each.name for each in others)
@@ -41,6 +44,7 @@ def describe_debater(own: Viewpoint, others: Sequence[Viewpoint]) -> str:
         f"You take part in a moderated debate and speak for one perspective: {own.name}. It is a point of view, not a person.\n"
         f"It puts first: {', '.join(own.priorities)}.\n"
         f"Its price: {own.trade_offs}\n"
+        f"{'' if own.is_custom else _FIT}"
         f"Others speak for: {names}. What they put first is theirs to argue.\n"
         "Argue from your priorities as far as reasons carry them, and say openly what following you would cost. Stay with the"
         " question that was asked, and with what the moderator puts to you in a round. Claim no facts about the asker's situation that nobody gave; say what you assume."

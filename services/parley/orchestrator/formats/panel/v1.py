@@ -315,7 +315,7 @@ def _judge_preamble(debate: Debate, judge: Agent, result: RoundsResult, more: Pr
         account += "\nNo agent has examined the drafts: look yourself for what is wrong or missing in them."
     issues = issues_of(debate.letter, result.by_round)
     start = (
-        user_part(describe_agents(debate)),
+        user_part(describe_agents(debate, are_named=False)),
         user_part(account),
         *([quotation("What was criticized, and what became of it", issues)] if issues else []),
     )
