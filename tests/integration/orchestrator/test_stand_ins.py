@@ -91,6 +91,36 @@ async def test_a_judgement_in_prose_is_shown_as_it_was_written_and_scores_nobody
     assert "Zebras" not in state.outcome.description, "the answer is the other step"
 
 
+@pytest.mark.parametrize(
+    ("said", "warning"),
+    [
+        ("Zebras settle it.", "analysis is not of the form that was asked for"),
+        ('{"frage": "Zebras settle it."}', "analysis is not of the form that was asked for"),
+        ("", "gave no analysis"),
+    ],
+)
+async def test_a_debate_without_an_analysis_that_can_be_read_is_held_on_the_question_as_it_was_asked(
+    said: str, warning: str, tmp_path: Path
+) -> None:
+    gateway = ModeratedScript().gateway()
+    gateway.alter = lambda asked, text: said if asked.step == "analysis/1" else text
+    state = fold(await held(tmp_path, gateway, moderated_spec(max_rounds=1)))
+    (warned,) = [each for each in state.warnings if "analysis" in each]
+    assert warning in warned
+    assert "the question is debated as it was asked" in warned
+    assert ("Zebras settle it." in render_report(state, moderated.V1)) == bool(said)
+
+
+@pytest.mark.parametrize("said", ["Zebras settle it.", '{"zusammenfassung": "Zebras settle it."}'])
+async def test_an_evaluation_of_a_round_that_keeps_to_no_form_is_its_summary(
+    said: str, tmp_path: Path
+) -> None:
+    gateway = ModeratedScript().gateway()
+    gateway.alter = lambda asked, text: said if asked.step == "round/1/evaluate" else text
+    state = fold(await held(tmp_path, gateway, moderated_spec(max_rounds=1)))
+    assert "Zebras settle it." in render_report(state, moderated.V1)
+
+
 async def test_of_a_decision_in_prose_nothing_is_said_that_the_moderator_did_not_say(tmp_path: Path) -> None:
     gateway = ModeratedScript().gateway()
     gateway.alter = lambda asked, text: "Zebras settle it." if asked.step == "synthesis" else text

@@ -19,9 +19,9 @@ _MAY_NAME_AGENTS: Final = re.compile(r"gents?[ \t]+[A-Z]")
 """Found much faster, and in few lines."""
 _LETTER: Final = re.compile(r"\b[A-Z]{1,2}\b")
 _ISSUE: Final = re.compile(
-    r"(?:\b(?:([Ii])ssues?|[Aa]gent)[ \t]+)?(?<![\w.\-/])([A-Z]{1,2})\.(\d{1,2})(?![\w\-/]|\.\d)"
+    r"(?:\b(?:([IiPp])(?:ssues?|oints?)|[Aa]gent)[ \t]+)?(?<![\w.\-/])([A-Z]{1,2})\.(\d{1,2})(?![\w\-/]|\.\d)"
 )
-"""`B.2`, also after the word *issue*."""
+"""`B.2`, also after the word *issue* or *point*."""
 _MAY_NAME_ISSUE: Final = re.compile(r"[A-Z]\.\d")
 """Found much faster, and in few lines."""
 
@@ -37,8 +37,9 @@ def join_words(words: Sequence[str], last: str = "and") -> str:
 class Names:
     """The names of a debate's agents. Agents whose names are the same have their ids behind them."""
 
-    def __init__(self, participants: Sequence[Agent], judge: Agent) -> None:
-        """Take the agents that debate, in the order of their letters, and the judge."""
+    def __init__(self, participants: Sequence[Agent], judge: Agent, numbered: str = "issue") -> None:
+        """Take the agents that debate, in the order of their letters, and the judge; `numbered`: what `B.2` is one of."""
+        self._numbered = numbered
         agents = {each.id: " ".join((each.name or each.id).split()) for each in (judge, *participants)}
         count = Counter(each.casefold() for each in agents.values())
         self._names = {
@@ -79,8 +80,8 @@ class Names:
         if critic is None:
             return found[0]
         name = name_issue(critic, int(found[3])) if name_issue is not None else ""
-        name = name or f"issue {found[3]} of {self.of(critic)}"
-        return f"I{name[1:]}" if found[1] == "I" else name
+        name = name or f"{self._numbered} {found[3]} of {self.of(critic)}"
+        return f"{name[0].upper()}{name[1:]}" if found[1] in {"I", "P"} else name
 
 
 def _replace_in_lines(
@@ -94,5 +95,6 @@ def _replace_in_lines(
 
 
 def names_of(debate: Debate) -> Names:
-    """Return the names of a debate's agents."""
-    return Names(participants_of(debate), debate.spec.judge.agent)
+    """Return the names of a debate's agents; in a moderated debate these make points, and raise no issues."""
+    numbered = "point" if debate.spec.HasField("moderated") else "issue"
+    return Names(participants_of(debate), debate.spec.judge.agent, numbered)

@@ -1,11 +1,15 @@
 """How a debate fails for want of steps that it cannot go on without."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from parley.orchestrator.engine.budget import is_transient
 from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.steps import INVALID_ANSWER, UNUSABLE_ANSWER
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.v1.event_pb2 import StepFailed
+
+_WITHOUT_WORDS: Final = {INVALID_ANSWER, UNUSABLE_ANSWER, "EMPTY_ANSWER", "TRUNCATED"}
 
 
 def answer_failure(
@@ -20,6 +24,11 @@ def answer_failure(
     if debate.is_given_up(phase):
         failure.steps_to_wait_for = ()
     return failure
+
+
+def is_without_words(failed: StepFailed) -> bool:
+    """Return whether an agent answered, and wrote nothing that can be used: to ask it elsewhere or later would not help."""
+    return failed.reason in _WITHOUT_WORDS
 
 
 def debate_failure(failed: Mapping[str, StepFailed], phase: str, needed: int = 1) -> DebateFailedError:

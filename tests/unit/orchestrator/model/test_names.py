@@ -48,6 +48,13 @@ def test_an_issue_is_called_as_the_caller_says() -> None:
     assert NAMES.put_in("**Issue C.2** and C.1", name_issue) == "**Issue 7** and issue 1 of Cy"
 
 
+def test_what_agents_number_is_called_by_its_kind() -> None:
+    points = Names([Agent(id="ada", name="Ada"), Agent(id="bo", name="Bo")], Agent(id="judge"), "point")
+    assert points.put_in("B.1: no. Point A.2 and point B.2 stand.") == (
+        "point 1 of Bo: no. Point 2 of Ada and point 2 of Bo stand."
+    )
+
+
 def test_agents_of_one_name_are_told_apart_by_their_ids() -> None:
     names = Names(
         [Agent(id="a", name="Ada"), Agent(id="b", name="ada"), Agent(id="c")], Agent(id="j", name="J")

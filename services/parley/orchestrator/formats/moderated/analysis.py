@@ -2,19 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.moderated.perspectives import MAX_DEBATERS, MIN_DEBATERS, Viewpoint
 from parley.orchestrator.formats.moderated.words import ANALYSIS, MODERATOR_PROMPT
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
 from parley.orchestrator.phases.clarify import Exchange, describe_answers
-from parley.orchestrator.phases.failing import debate_failure
+from parley.orchestrator.phases.failing import debate_failure, is_without_words
 from parley.orchestrator.phases.prompting import preamble
 from parley.orchestrator.phases.requirements import KINDS_OF_QUESTIONS
-from parley.orchestrator.phases.schemas import Line, default_if_invalid, prompt_schema, schema_text
+from parley.orchestrator.phases.schemas import (
+    Line,
+    default_if_invalid,
+    extract_text,
+    prompt_schema,
+    schema_text,
+)
 from parley.v1.debate_pb2 import Answer, Clarifications, Question, Questions
 from parley.v1.event_pb2 import StepFailed
 
@@ -26,7 +32,7 @@ _ASKS: Final = "Before the debate begins, the moderator asks:"
 _TASK: Final = (
     "Analyse the question before anybody debates it; do not answer it.\n"
     "- topic: what is decided on, in a few words.\n"
-    "- domain: the kind of decision, in a word or two, such as architecture, data, security, operations, product.\n"
+    "- domain: the kind of decision, in a word or two, such as architecture, data, security, operations, product, finance.\n"
     "- constraints: what the question implies without saying it, such as little time or a small team. Only what follows from its"
     " words, and none rather than an invented one.\n"
     f"- kind: {KINDS_OF_QUESTIONS}.\n"
@@ -60,6 +66,9 @@ class _AnalysisSchema(BaseModel):
     opening: Annotated[str, Field(min_length=1)]
 
 
+_AS_ASKED: Final = "the question is debated as it was asked"
+
+
 class Analysis(BaseModel):
     """An analysis as it is read; what was not given, or makes no sense, is absent."""
 
@@ -89,15 +98,33 @@ class Analysis(BaseModel):
         lines = (" ".join(each.split())[:_MAX_LINE_CHARACTERS] for each in given if isinstance(each, str))
         return [line for line in lines if line][:_MAX_LINES]
 
+    @model_validator(mode="after")
+    def _check_not_empty(self) -> Self:
+        if not self._says_something():
+            raise ValueError("it says nothing")
+        return self
+
+    def _says_something(self) -> bool:
+        return bool(self.topic or self.opening or self.perspectives)
+
     @property
     def debater_count(self) -> int:
         """How many debaters it asks for."""
         return MIN_DEBATERS if self.binary else min(max(self.debaters, MIN_DEBATERS + 1), MAX_DEBATERS)
 
 
-def _from_prose(_text: str) -> Analysis:
-    """Return what a text is that keeps to no form: nothing is known of it."""
-    return Analysis()
+class ProseAnalysis(Analysis):
+    """What the moderator wrote in place of an analysis of the form that was asked for: nothing is known of the question by it."""
+
+    said: Annotated[str, Field(min_length=1)]
+
+    def _says_something(self) -> bool:
+        return True
+
+
+def _from_prose(text: str) -> ProseAnalysis:
+    """Return what a text is that keeps to no form. Raises ValidationError if it has no words."""
+    return ProseAnalysis(said=extract_text(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +204,12 @@ async def _ask_for_analysis(
     key = f"analysis/{time}"
     found = await debate.ask_structured(key, judge, Task(ANALYSIS.create_work(judge.id), prompt), shape)
     if isinstance(found, StepFailed):
-        raise debate_failure({key: found}, ANALYSIS.name)
+        if not is_without_words(found):
+            raise debate_failure({key: found}, ANALYSIS.name)
+        debate.warn(key, f"the moderator gave no analysis, and {_AS_ASKED}: {found.message}")
+        return Analysis.model_construct()
+    if isinstance(found, ProseAnalysis):
+        debate.warn(key, f"the moderator's analysis is not of the form that was asked for, and {_AS_ASKED}")
     return found
 
 
@@ -191,6 +223,8 @@ def _answer_lines(questions: Sequence[Question], answer: Answer) -> list[str]:
 
 
 def _render(found: Analysis) -> str:
+    if isinstance(found, ProseAnalysis):
+        return found.said
     lines = [f"Topic: {found.topic or 'not said'}", f"Domain: {found.domain or 'not said'}"]
     for title, each in (
         ("Implied", found.constraints),
