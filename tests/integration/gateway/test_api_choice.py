@@ -133,3 +133,6 @@ async def test_an_endpoint_with_neither_api_says_so() -> None:
         failure = await failure_of(gateway)
         assert (failure.code, failure.reason) == (grpc.StatusCode.UNAVAILABLE, "PROVIDER_UNREACHABLE")
         assert failure.metadata["provider_status"] == "404"
+        assert failure.message.endswith(
+            "; no OpenAI-compatible API answers there, look at the path of its base URL"
+        )

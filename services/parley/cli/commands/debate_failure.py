@@ -82,7 +82,7 @@ def _is_provider_failure(state: Debate, failure: DebateFailure) -> bool:
 _SPEAKS_HTTP: Final = re.compile(r"WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|wrong version number")
 _SPEAKS_HTTPS: Final = re.compile(r"not proper HTTP|plain HTTP request was sent|HTTP request to an HTTPS")
 _CERTIFICATE: Final = re.compile(r"CERTIFICATE_VERIFY_FAILED|certificate verify failed")
-_NO_LISTENER: Final = re.compile(r"cannot connect to .*(Connect call failed|[Cc]onnection refused)")
+_NO_LISTENER: Final = re.compile(r"cannot connect to .*connection refused")
 _NO_HOST: Final = re.compile(
     r"Name or service not known|nodename nor servname|No address associated|name resolution"
 )
@@ -90,6 +90,7 @@ _NO_MODEL: Final = re.compile(
     r"\bmodels?\b.{0,200}\b(not found|does not exist|not exist|not available)|(unknown|invalid|no such) model",
     re.IGNORECASE,
 )
+_NO_API: Final = "no OpenAI-compatible API"
 _OTHER_API: Final = re.compile(r"\b(404|405)\b|not JSON")
 _SECRET: Final = re.compile(r"(?<=//)[^/@]*@|\?.*")
 """The parts of a URL that may contain a key: user name, password and query."""
@@ -131,7 +132,7 @@ def _likely_cause(url: str, message: str, *, has_model: bool) -> str:  # noqa: P
         return f"most base URLs end in /v1, try {bare}/v1"
     if not has_model:
         return "it may have no list of models; name one with PARLEY_MODEL"
-    return "no OpenAI-compatible API answers under this address"
+    return "" if _NO_API in message else f"{_NO_API} answers under this address"
 
 
 def _with_scheme(url: str, scheme: str) -> str:

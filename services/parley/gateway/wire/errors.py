@@ -265,4 +265,7 @@ def _first_line(body: object, otherwise: str) -> str:
 
 def _os_error(error: aiohttp.ClientConnectorError) -> str:
     cause = error.os_error
-    return one_line(cause.strerror or str(cause) or type(cause).__name__, 120)
+    said = cause.strerror or str(cause) or type(cause).__name__
+    if cause.errno and "Connect call failed" in said:  # asyncio's words, which repeat the address
+        said = os.strerror(cause.errno).lower()
+    return one_line(said, 120)

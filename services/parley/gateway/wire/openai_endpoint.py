@@ -148,7 +148,7 @@ class OpenAIEndpoint:
                 if _learn(known, api, rendered, create_body(), error):
                     api = choice.of(model) if usual is None else api
                     continue
-                problem, failure = error, self._failure(error)
+                problem, failure = error, _name_cause(self._failure(error))
             except Failure as error:
                 if monitor.characters:
                     raise
@@ -381,6 +381,14 @@ def _server(base_url: str) -> dict[str, str | int]:
     parts = urlsplit(base_url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     return {"server.address": parts.hostname or "", **({"server.port": port} if port else {})}
+
+
+def _name_cause(failure: Failure) -> Failure:
+    """Return the failure with its likely cause, if it came as an error from where no API has ever answered."""
+    if failure.kind is not UNREACHABLE or failure.status < 400:  # a redirect says what to do
+        return failure
+    cause = "no OpenAI-compatible API answers there, look at the path of its base URL"
+    return replace(failure, message=f"{failure.message}; {cause}")
 
 
 def _create_tls_context(base_url: str) -> ssl.SSLContext:
