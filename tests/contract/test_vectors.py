@@ -9,6 +9,7 @@ from math import sqrt
 from pathlib import Path
 from uuid import UUID, uuid4, uuid5
 
+import numpy as np
 import pytest
 from qdrant_edge import EdgeShard, ScoredPoint, SearchRequest
 
@@ -165,6 +166,30 @@ async def test_many_writes_and_searches_at_once_lose_nothing(
         for start in range(0, 200, 10):
             group.create_task(write(start))
     assert await vectors.count(collection) == 200
+
+
+async def test_of_many_points_in_an_embedded_store_the_nearest_are_those_of_exact_cosines(
+    tmp_path: Path,
+) -> None:
+    dice = np.random.default_rng(7)
+    near = dice.standard_normal((2_000, 384)).astype(np.float32)
+    near /= np.linalg.norm(near, axis=1, keepdims=True)
+    many, ids = VectorCollection("many", 384), [uuid5(NAMESPACE, str(number)) for number in range(len(near))]
+    async with open_vectors(f"edge:{tmp_path}") as vectors:
+        await vectors.prepare(many)
+        await vectors.upsert(
+            many, [Point(id_, each.tolist(), {}) for id_, each in zip(ids, near, strict=True)]
+        )
+        for asked in near[:20] + dice.standard_normal((20, 384)) / 10:
+            cosines = near @ asked / np.linalg.norm(asked)
+            best = np.argsort(-cosines)[:50]
+            floor = float(cosines[best[9:11]].mean())
+            found = await vectors.search(many, asked.tolist(), limit=50)
+            assert [each.id for each in found] == [ids[place] for place in best]
+            assert [each.score for each in found] == pytest.approx(cosines[best].tolist(), abs=1e-5)
+            assert len(await vectors.search(many, asked.tolist(), limit=50, floor=floor)) == 10
+    folder = tmp_path / many.name
+    assert any(folder.rglob("quantized.config.json")), "searches scan the codes, not the vectors"
 
 
 async def test_an_embedded_store_keeps_what_it_was_given(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 
 from parley.memory.approvals import Approvals, weigh_importance
@@ -28,7 +28,7 @@ from parley.memory.traces import Trace, Traces
 from parley.memory.words import list_words
 from parley.runtime.clock import Clock
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Above, Document, Documents, DuplicateError, Neighbor, Order
+from parley.storage.ports import Above, Document, Documents, DuplicateError, Neighbor, OneOf, Order
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
 
@@ -153,12 +153,16 @@ class Memories:
         )
         now = self._clock.now().timestamp()
         candidates = await self._load_candidates(found, now)
-        for each in rank(list_words(text), candidates, floor, now):
-            if limit and (record := await self._read(each.key)):
-                record.debate.relevance.CopyFrom(each.relevance)
-                self._recalled[each.key] += 1
-                yield record.debate
-                limit -= 1
+        ranked = rank(list_words(text), candidates, floor, now)
+        while limit and ranked:  # again if some of the first cannot be read
+            best, ranked = ranked[:limit], ranked[limit:]
+            records = await self._load([each.key for each in best])
+            for each in best:
+                if record := records.get(each.key):
+                    record.debate.relevance.CopyFrom(each.relevance)
+                    self._recalled[each.key] += 1
+                    yield record.debate
+                    limit -= 1
 
     async def _has_debates(self, tenant: str) -> bool:
         first = storage_key(tenant, "")
@@ -189,9 +193,18 @@ class Memories:
     async def _read(self, key: str) -> RecordDebateRequest | None:
         """Return what is recorded under a key; None if nothing is, if it cannot be read, or is being forgotten."""
         document = await self._documents.get(DEBATES, key)
-        readable = [document] if document and not is_forgetting(document) else []
-        return next(iter(skip_unreadable(readable, from_document, KIND, document_key)), None)
+        return _read_records([document] if document else []).get(key)
+
+    async def _load(self, keys: Sequence[str]) -> dict[str, RecordDebateRequest]:
+        """Return what is recorded under keys, as `_read` would."""
+        where = {"key": OneOf(tuple(keys))}
+        return _read_records(await self._documents.find(DEBATES, where, limit=len(keys)))
+
+
+def _read_records(found: Iterable[Document]) -> dict[str, RecordDebateRequest]:
+    kept = [each for each in found if not is_forgetting(each)]
+    return dict(skip_unreadable(kept, lambda each: (each.key, from_document(each)), KIND, document_key))
 
 
 def _add_feedback(trace: Trace, value: int) -> Trace:
-    return replace(trace, importance=weigh_importance(trace.importance, value))
+    return replace(trace, importance=weigh_importance(trace.importance, value)) if value else trace

@@ -38,8 +38,10 @@ def check_changes(collection: Collection, fields: Fields) -> None:
             raise ValueError(f"{collection.name}.{name} is in a unique index and must be text or None")  # noqa: TRY004
 
 
-def check_where(where: Where) -> None:
-    """Raise ValueError unless every condition names a field that a document can have."""
+def check_where(collection: Collection, where: Where) -> None:
+    """Raise ValueError unless every condition names a field that a document can have, and none a private one."""
+    if named := where.keys() & set(collection.private):
+        raise ValueError(f"{collection.name}: a condition names private fields: {', '.join(sorted(named))}")
     for name, condition in where.items():
         _check_name(name)
         for value in _values(condition):
@@ -62,7 +64,7 @@ def check_search(collection: Collection, where: Where, order: Iterable[Order], l
     """Raise ValueError unless an index of the collection serves every field that is searched or ordered by."""
     if limit < 1:
         raise ValueError(f"limit is {limit}; it must be at least 1")
-    check_where(where)
+    check_where(collection, where)
     indexed = {field for index in collection.indexes for field in index.fields}
     if unknown := {*where, *(by.field for by in order)} - indexed:
         raise ValueError(f"{collection.name} has no index on {', '.join(sorted(unknown))}")

@@ -28,8 +28,9 @@ from parley.runtime.errors import ConfigurationError, ParleyError, PartFailedErr
 from parley.runtime.page_tokens import to_token
 from parley.runtime.server import Service, start_server
 from parley.storage.opening import open_store
-from parley.storage.ports import Fields
+from parley.storage.ports import Collection, Document, Fields
 from parley.storage.qdrant import edge
+from parley.storage.sqlite.documents import SqliteDocuments
 from parley.v1 import memory_pb2 as pb
 from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_server
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP, Issue
@@ -193,11 +194,22 @@ async def test_every_bad_part_of_a_debate_is_listed(memory: MemoryServiceStub) -
     assert [each.field for each in error.violations] == ["debate.dissents"]
 
 
-async def test_the_most_alike_comes_first_and_the_unrelated_not_at_all(memory: MemoryServiceStub) -> None:
+async def test_the_most_alike_comes_first_and_the_unrelated_not_at_all(
+    memory: MemoryServiceStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await memory.RecordDebate(debate("deb-near", ("Kafka for orders of shops?", "Use Kafka with care.")))
     await memory.RecordDebate(debate("deb-same"))
     await memory.RecordDebate(debate("deb-prices", PRICES))
+    read = list[str]()
+    get = SqliteDocuments.get
+
+    async def get_and_note(documents: SqliteDocuments, collection: Collection, key: str) -> Document | None:
+        read.append(collection.name)
+        return await get(documents, collection, key)
+
+    monkeypatch.setattr(SqliteDocuments, "get", get_and_note)
     found = await recalled(memory, "Kafka or RabbitMQ for orders?")
+    assert "debates" not in read, "they are read together"
     assert [each.debate_id for each in found] == ["deb-same", "deb-near"]
     assert found[0].relevance.similarity_percent > found[1].relevance.similarity_percent
     assert await recalled(memory, "Which trees grow well on sand?") == []
@@ -322,6 +334,7 @@ async def test_memories_that_cannot_be_read_are_passed_over_when_the_index_is_ma
                 "deb-1",
                 "deb-3",
             }, "the index holds what the documents do not any more"
+            assert len(await recalled(stub, "Kafka for orders?", limit=3)) == 3, "the next best comes instead"
         shutil.rmtree(tmp_path / "vectors")
         async with running(tmp_path, address) as stub:
             found = {each.debate_id for each in await recalled(stub, "Kafka for orders?")}

@@ -81,7 +81,6 @@ class EncryptedDocuments:
         self, collection: Collection, key: str, changes: Fields, where: Where | None = None
     ) -> bool:
         """See `Documents.update`."""
-        _check_where(collection, where)
         if await self._would_seal_nothing(collection, key, changes):
             return False
         return await self._documents.update(
@@ -90,7 +89,6 @@ class EncryptedDocuments:
 
     async def delete(self, collection: Collection, key: str, where: Where | None = None) -> bool:
         """See `Documents.delete`."""
-        _check_where(collection, where)
         if collection.owns_key and self._keys.is_on:
             found = await self._documents.get(collection, key)
             # Before the document: a delete that was cut short is repeated by whoever still finds the document.
@@ -217,8 +215,3 @@ def _to_bytes(name: str, text: Value) -> bytes:
 def _agrees(document: Document, where: Where) -> bool:
     """Return whether a document has the values that a condition names."""
     return all(document.fields.get(name) == value for name, value in where.items())
-
-
-def _check_where(collection: Collection, where: Where | None) -> None:
-    if named := set(where or ()) & set(collection.private):
-        raise ValueError(f"{collection.name}: a condition names private fields: {', '.join(sorted(named))}")

@@ -70,7 +70,7 @@ class MongodbDocuments:
         if not changes:
             raise ValueError("an update needs at least one field to change")
         check_changes(collection, changes)
-        check_where(where or {})
+        check_where(collection, where or {})
         try:
             with map_errors():
                 result = await self._collection(collection).update_one(
@@ -82,7 +82,7 @@ class MongodbDocuments:
 
     async def delete(self, collection: Collection, key: str, where: Where | None = None) -> bool:
         """See `Documents.delete`."""
-        check_where(where or {})
+        check_where(collection, where or {})
         with map_errors():
             result = await self._collection(collection).delete_one({"_id": key, **_filter(where or {})})
         return result.deleted_count == 1

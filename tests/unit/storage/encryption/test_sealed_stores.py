@@ -28,6 +28,7 @@ from parley.storage.ports import (
     StorageError,
     StoreDamagedError,
 )
+from parley.storage.sqlite.documents import SqliteDocuments
 from tests.support.encryption import create_keys, damage_data_key
 
 NOTES: Final = Collection("notes", (Index(("number",)),), private=("text", "more"))
@@ -83,6 +84,8 @@ async def test_no_text_is_on_the_disk_and_all_of_it_is_read(tmp_path: Path) -> N
 async def test_without_a_key_nothing_is_encrypted(tmp_path: Path) -> None:
     await write(tmp_path, NO_KEYS)
     assert count_words(tmp_path) == 5
+    async with store_of(tmp_path, NO_KEYS) as store:
+        assert isinstance(store.documents, SqliteDocuments), "nothing looks for what is sealed"
 
 
 async def test_plain_data_of_before_stays_readable_and_what_is_new_is_encrypted(tmp_path: Path) -> None:
