@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 _SAME_FROM: Final = 0.7
 _APART_UP_TO: Final = 0.3
-_MARKS: Final = str.maketrans("", "", "*`")
+_EMPHASIS: Final = re.compile(r"(?<![\w*`])[*`]+|[*`]+(?![\w*`])")
+"""Markdown around words; between two it may be a product or a power."""
+_UNIT: Final = re.compile(r"\d\s?([^\W\d_]{1,3})(?!\w)")
+"""What a number counts: `mW` is not `MW`."""
 _WORD: Final = re.compile(r"\w+")
-_EDGES: Final = " .,;:!?\"'"
+_QUOTES: Final = " \"'"
+_EDGES: Final = f"{_QUOTES}.,;:!?"
 
 Pair = tuple[str, str]
 """Two positions."""
@@ -183,5 +187,6 @@ def words_key(one: str, other: str) -> Pair:
 
 
 def _words(position: str) -> str:
-    """Return the words of a position, without case, extra spaces and marks around it."""
-    return " ".join(position.translate(_MARKS).casefold().split()).strip(_EDGES)
+    """Return the words of a position, without case, extra spaces and marks around it; then its units, in which case tells."""
+    plain = " ".join(_EMPHASIS.sub("", position).split()).lstrip(_QUOTES).rstrip(_EDGES)
+    return "\n".join([plain.casefold(), *_UNIT.findall(plain)])

@@ -67,9 +67,10 @@ async def debated(
     gateway: ScriptedGateway,
     critic: str = SILENT,
     termination: Termination = AGREE,
+    stands: Callable[[str], str] = lambda agent: f"what {agent} holds",
 ) -> Debate:
     gateway.critic = lambda _step, _agent: critic
-    gateway.text = lambda _step, agent: f"Text.\nPosition: what {agent} holds"
+    gateway.text = lambda _step, agent: f"Text.\nPosition: {stands(agent)}"
     return await held(orchestrator, await create(orchestrator, rounds=2, termination=termination))
 
 
@@ -109,9 +110,9 @@ async def test_an_agent_that_takes_no_part_cannot_be_asked(orchestrator: Orchest
 async def test_positions_are_shown_by_names_that_no_text_has_and_without_their_agents(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
-    await debated(orchestrator, gateway)
+    await debated(orchestrator, gateway, stands={"ada": "It draws 5 mW.", "bo": "It draws 5 MW."}.__getitem__)
     asked = gateway.asked("round/1/grouping")
-    assert set(shown_positions(asked.prompt)) == {"P1", "P2"}
+    assert set(shown_positions(asked.prompt)) == {"P1", "P2"}, "case tells units apart"
     assert json.loads(asked.schema)["properties"]["groups"]["items"]["items"]["enum"] == ["P1", "P2"]
     assert "agent A" not in asked.prompt
 

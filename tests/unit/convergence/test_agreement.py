@@ -53,11 +53,19 @@ def test_two_of_which_one_word_stands_in_the_place_of_another_are_never_believed
     assert pair_relation(pair, 0.1) is Relation.APART
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(".5", "5"), ("2*3", "23"), ("10**2", "102"), ("!ready", "ready"), ("It draws 5 mW.", "It draws 5 MW.")],
+)
+async def test_signs_that_change_a_number_or_a_value_make_other_words(one: str, other: str) -> None:
+    assert await Agreements(None, cache=8).probabilities([(one, other)]) == [None]
+
+
 async def test_the_same_words_are_the_same_answer_and_no_model_is_asked() -> None:
     model = Counting(0.0)
     assert await Agreements(model, cache=8).probabilities(
-        [("**use** Kafka", "Use  Kafka."), ("用Kafka。", "用Kafka。")]
-    ) == [1, 1]
+        [("**use** Kafka", "Use  Kafka."), ("用Kafka。", "用Kafka。"), ("`2*3` kW", "2*3 kW!")]
+    ) == [1, 1, 1]
     assert not model.asked
 
 

@@ -100,8 +100,7 @@ async def ask_groups(
 
     Nobody is asked about fewer than two different positions.
     """
-    words = {" ".join(each.casefold().translate(_MARKS).split()).strip("."): each for each in positions}
-    shown = list(words.values())
+    shown = list({_words(each): each for each in positions}.values())
     if len(shown) < 2:
         return []
     agent = asked()
@@ -118,6 +117,13 @@ async def ask_groups(
         for (one, other), same in found.items()
         if confirmed.get((one, other)) is same
     ]
+
+
+def _words(position: str) -> str:
+    """Return the words of a position, without case and marks unless it has a number: `2*3` is not `23`, nor `5 mW` `5 MW`."""
+    plain = " ".join(position.split()).rstrip(".")
+    has_number = any(map(str.isdigit, plain))
+    return plain if has_number else " ".join(plain.casefold().translate(_MARKS).split())
 
 
 async def _has_record(debate: Debate, key: str, number: int, agent: Agent) -> bool:
