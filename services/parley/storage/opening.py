@@ -122,9 +122,8 @@ async def open_store(
         if not reading:  # one that is only read may lack the collection
             await stored.documents.prepare(DATA_KEYS)
             await keys.require_all()
-            if (
-                stored.exclusive and not keys.is_on
-            ):  # then nothing in it is sealed, and nobody seals anything meanwhile
+            if stored.exclusive and not keys.is_on:
+                # Nothing in it is sealed, and nobody seals anything meanwhile.
                 yield stored
                 return
         documents = EncryptedDocuments(stored.documents, keys, SystemClock())
