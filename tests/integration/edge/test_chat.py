@@ -1,6 +1,7 @@
 """Debates as models: asked with OpenAI's client, in one piece or streamed."""
 
 import asyncio
+import json
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 
 from parley.edge.__main__ import run_edge
+from parley.edge.chat import endpoint
 from parley.edge.settings import EdgeSettings
 from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import Edge
@@ -178,6 +180,29 @@ async def test_a_failed_debate_is_an_error_that_names_the_reason(
         await client.chat.completions.create(model="panel", messages=_QUESTION)
     assert caught.value.code == "debate_failed"
     assert caught.value.response.headers["x-should-retry"] == "false"
+
+
+async def test_an_answer_that_takes_long_begins_with_empty_lines(
+    client: AsyncOpenAI, gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint, "_SILENCE_SECONDS", 0.01)
+    for fails in (False, True):
+        hold = gateway.hold("*")
+        create = client.chat.completions.with_streaming_response.create
+        async with create(model="panel", messages=_QUESTION) as raw:
+            lines = raw.iter_lines()
+            assert await anext(lines) == await anext(lines) == ""
+            if fails:
+                gateway.fail("*")
+            hold.release()
+            (told,) = [each async for each in lines if each]
+            answer = json.loads(told)
+            assert (raw.status_code, raw.headers["x-should-retry"]) == (200, "false")
+        if fails:
+            assert answer["error"]["code"] == "debate_failed"
+        else:
+            assert answer["choices"][0]["message"]["content"]
+            assert raw.headers["Parley-Debate-Id"] == answer["parley"]["debate_id"]
 
 
 async def test_an_orchestrator_that_is_away_is_said_to_be(edge: Edge, client: AsyncOpenAI) -> None:

@@ -1,7 +1,7 @@
 """`/v1/models` and `/v1/chat/completions`, as OpenAI's clients call them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
@@ -27,7 +27,9 @@ _SILENCE_SECONDS: Final = 15.0
 """Proxies cut connections on which nothing comes for a minute."""
 _NEVER_AGAIN: Final = {"x-should-retry": "false"}
 """OpenAI's clients send a failed request again, which would be another debate."""
-_STREAM: Final = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
+_UNBUFFERED: Final = {"X-Accel-Buffering": "no"}
+_STREAM: Final = {"Content-Type": "text/event-stream; charset=utf-8", **_UNBUFFERED}
+_JSON: Final = {"Content-Type": "application/json", **_UNBUFFERED}
 _CANCEL: Final = "parley-cancel-on-disconnect"
 _PIECE: Final = 4000
 """Characters of the answer in one part."""
@@ -90,6 +92,21 @@ class ChatCompletions:
         receive: Receive,
         send: Send,
     ) -> None:
+        """Answer in one piece. What takes long begins with empty lines, which JSON allows; then its status is 200, whatever comes."""
+        begun = False
+        async with aclosing(_with_beats(self._conclude(completion, caller))) as responses:
+            async for response in responses:
+                if response is not None and not begun:
+                    await response(scope, receive, send)
+                    return
+                if not begun:
+                    await _begin(send, {**completion.headers, **_NEVER_AGAIN, **_JSON})
+                    begun = True
+                body = b"\n" if response is None else response.body
+                await send({"type": "http.response.body", "body": body, "more_body": response is None})
+
+    async def _conclude(self, completion: Completion, caller: Caller) -> AsyncGenerator[Response, None]:
+        """Yield the answer or the error, once it is there."""
         try:
             concluded = Concluded()
             async with aclosing(self._debates.follow(completion.debate_id, caller)) as events:
@@ -97,10 +114,9 @@ class ChatCompletions:
                     concluded = event.concluded
             answer = await self._debates.get_answer(completion.debate_id, concluded, caller)
         except ParleyError as error:
-            response: Response = to_error_response(error, {**completion.headers, **_NEVER_AGAIN})
+            yield to_error_response(error, {**completion.headers, **_NEVER_AGAIN})
         else:
-            response = JSONResponse(completion.whole(answer), headers=completion.headers)
-        await response(scope, receive, send)
+            yield JSONResponse(completion.whole(answer), headers=completion.headers)
 
     async def _stream(
         self,
@@ -111,9 +127,7 @@ class ChatCompletions:
         _receive: Receive,
         send: Send,
     ) -> None:
-        headers = {**completion.headers, **_STREAM}
-        raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": 200, "headers": raw})
+        await _begin(send, {**completion.headers, **_STREAM})
         async with aclosing(_with_beats(self._write(completion, asked, caller))) as parts:
             async for part in parts:
                 body = (part or ALIVE).encode()
@@ -208,6 +222,11 @@ async def _run_while_connected(receive: Receive, work: Coroutine[Any, Any, None]
         for each in (working, leaving):
             each.cancel()
         await asyncio.wait({working, leaving})
+
+
+async def _begin(send: Send, headers: Mapping[str, str]) -> None:
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": 200, "headers": raw})
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:
