@@ -265,7 +265,7 @@ def confidence_text(confidence: DecisionConfidence) -> str:
     votes = f"{confidence.votes} of {confidence.votes_cast} votes" if confidence.votes_cast else ""
     if not confidence.HasField("percent"):
         return votes
-    sure = f"{confidence.percent:.0f} % sure"
+    sure = f"{min(confidence.percent, 99):.0f} % sure"
     return f"{sure} ({votes})" if votes else sure
 
 

@@ -74,14 +74,15 @@ def _describe_dissent(
 
 
 def _list_other_positions(debate: Debate, verdict: Verdict, names: Names) -> Iterator[str]:
-    """Yield who takes another position in the end, where that is dissent and the format does not say it."""
+    """Yield who else takes another position in the end, where that is dissent."""
     effect = debate.outcome.effect
-    if verdict.dissent or not verdict.by_positions or not effect.decided_position:
+    if not verdict.by_positions or not effect.decided_position:
         return
     for number, each in enumerate(effect.positions, start=1):
-        if number != effect.decided_position and each.last_agent_ids:
-            verb = "prefers" if len(each.last_agent_ids) == 1 else "prefer"
-            yield f"{names.list_of(each.last_agent_ids)} still {verb} “{each.text.rstrip('.')}”."
+        others = [agent for agent in each.last_agent_ids if agent not in verdict.dissenters]
+        if number != effect.decided_position and others:
+            verb = "prefers" if len(others) == 1 else "prefer"
+            yield f"{names.list_of(others)} still {verb} “{each.text.rstrip('.')}”."
 
 
 def _describe_issues(issues: Sequence[TrackedIssue], names: Names) -> str:

@@ -52,7 +52,8 @@ class Verdict:
         confidence: How sure the decision is, if a format says it in its own words.
         dissent: Who disagrees, and why; a sentence or two each.
         no_dissent: What is said if no agent disagrees: who was asked.
-        by_positions: Whether who takes another position in the end disagrees, since no agent voted on the answer.
+        dissenters: The ids of those agents.
+        by_positions: Whether who takes another position in the end disagrees too, since no agent voted on the answer.
         votes: Who voted for it, such as `two of three votes and the judge`, if a vote of the agents decided.
     """
 
@@ -61,6 +62,7 @@ class Verdict:
     confidence: str = ""
     dissent: Sequence[str] = ()
     no_dissent: str = NOT_ASKED
+    dissenters: Collection[str] = ()
     by_positions: bool = False
     votes: str = ""
 

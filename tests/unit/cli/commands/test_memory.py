@@ -8,6 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from rich.cells import cell_len
 
 from parley.cli.__main__ import run
+from parley.cli.terminal.memories import confidence_text
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, Issue
 from parley.v1.effect_pb2 import (
     DECISION_RELATION_OTHER_MATTER,
@@ -144,6 +145,10 @@ def test_a_debate_of_which_little_is_known_is_shown_without_gaps(
     assert capsys.readouterr().out.splitlines()[1] == "   2026-03-01, 0 % alike"
     run(["memory", "show", KAFKA, *at])
     assert capsys.readouterr().out.splitlines()[3:] == ["", "One."]
+
+
+def test_no_decision_is_called_certain() -> None:
+    assert confidence_text(DecisionConfidence(percent=99.7)) == "99 % sure"
 
 
 def test_that_an_earlier_decision_is_reversed_is_said_with_its_date_and_why(

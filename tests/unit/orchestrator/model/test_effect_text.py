@@ -153,6 +153,14 @@ def test_a_percentage_stands_with_the_votes_that_it_follows_from() -> None:
 
 
 @pytest.mark.parametrize(
+    ("percent", "words"), [(99.6, "over 99 %"), (99.0, "99 %"), (0.4, "under 1 %"), (1.0, "1 %")]
+)
+def test_nothing_is_called_certain(percent: float, words: str) -> None:
+    confidence = DecisionConfidence(percent=percent, votes=3, votes_cast=3, by_first_drafts=True)
+    assert f"a probability of {words}; for it" in describe_confidence(confidence)
+
+
+@pytest.mark.parametrize(
     ("fields", "words"),
     [
         (

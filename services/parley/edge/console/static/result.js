@@ -105,7 +105,7 @@ function createDecision(effect, log) {
   const confidence = effect.confidence ?? {};
   const drafts = confidence.byFirstDrafts ? "first drafts" : "final proposals";
   const sure = [
-    confidence.percent === undefined ? "" : `${Math.round(confidence.percent)} %`,
+    confidence.percent === undefined ? "" : `${Math.min(Math.round(confidence.percent), 99)} %`,
     confidence.votesCast ? `${confidence.votes ?? 0} of ${confidence.votesCast} ${drafts} are for it` : "",
     confidence.unknown ?? "",
   ];

@@ -282,6 +282,7 @@ def verdict(debate: Debate) -> Verdict:
             for each in moderated.dissents
         ],
         no_dissent=_describe_no_dissent(debate),
+        dissenters=[each.agent_id for each in moderated.dissents],
         by_positions=True,
     )
 

@@ -1,0 +1,33 @@
+"""Who disagrees with what a moderated debate decided: whom the moderator names, and who takes another position in the end."""
+
+from parley.orchestrator.api.verdict import verdict_lines
+from parley.orchestrator.formats.moderated import V1
+from parley.v1.agent_pb2 import Agent
+from parley.v1.debate_pb2 import Debate, DebateSpec, Outcome, Participant
+from parley.v1.effect_pb2 import DebateEffect, TakenPosition
+from parley.v1.moderated_pb2 import ModeratedOutcome
+from parley.v1.panel_pb2 import Objection
+
+
+def test_who_takes_another_position_is_named_next_to_whom_the_moderator_names() -> None:
+    positions = [
+        TakenPosition(text="Red.", last_agent_ids=["ada"]),
+        TakenPosition(text="Blue.", last_agent_ids=["bo", "cy"]),
+    ]
+    debate = Debate(
+        spec=DebateSpec(
+            agents=[Participant(agent=Agent(id=each, name=each.title())) for each in ("ada", "bo", "cy")]
+        ),
+        outcome=Outcome(
+            description="Red.",
+            moderated=ModeratedOutcome(
+                recommendation="Red.", dissents=[Objection(agent_id="bo", text="It fades.")]
+            ),
+            effect=DebateEffect(positions=positions, decided_position=1),
+        ),
+    )
+    lines = [each for each in verdict_lines(debate, V1) if each.startswith("**Dissent:**")]
+    assert lines == [
+        "**Dissent:** bo disagrees: It fades.",
+        "**Dissent:** Cy still prefers “Blue”.",
+    ]
