@@ -112,16 +112,16 @@ DEVIATIONS: Final[Mapping[str, Deviation]] = {
         _with(confidence=800), {"confidence": None}, calls=2, warning="without confidence"
     ),
     "a score left out": Deviation(
-        _with(scores={"A": 9}), {"scores": {"A": 9}}, calls=2, warning="without a score of B"
+        _with(scores={"A": 9}), {"scores": {"A": 9}}, calls=2, warning="without a score of agent B"
     ),
     "a score out of range": Deviation(
-        _with(scores={"A": 9, "B": 40}), {"scores": {"A": 9}}, calls=2, warning="without a score of B"
+        _with(scores={"A": 9, "B": 40}), {"scores": {"A": 9}}, calls=2, warning="without a score of agent B"
     ),
     "no confidence and no scores": Deviation(
         _without("confidence", "scores"),
         {"confidence": None, "scores": {}},
         calls=2,
-        warning="without confidence and a score of A, B",
+        warning="without confidence and a score of agents A, B",
     ),
     "requirements as texts": Deviation(_with(unfulfilled_requirements=["free"]), calls=2),
     "prose": Deviation(_PROSE, {"description": _PROSE, **_NOTHING_ELSE}, calls=2, warning="not of the form"),

@@ -10,7 +10,7 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.arena import V1
 from parley.orchestrator.formats.arena.outcome import decision_lines
-from parley.orchestrator.model.names import Names
+from parley.runtime.agent_names import Names
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import DUTY_CRITIC, DUTY_VOTER, AgentDuties, ArenaOutcome, TeamSettings
 from parley.v1.convergence_pb2 import GroupPositionsRequest, GroupPositionsResponse, PositionGroup, UnsurePair

@@ -133,7 +133,7 @@ async def test_an_answer_that_is_cut_off_is_asked_for_again_and_then_read_as_far
     answer = read(outcome_of(events))
     assert (answer["description"], answer["implementation"]) == ("Keep one process.", "Begin today.")
     assert (answer["confidence"], answer["scores"]) == (None, {})
-    assert warnings_of(events) == ["the judge's answer is without confidence and a score of A, B"]
+    assert warnings_of(events) == ["the judge's answer is without confidence and a score of agents A, B"]
 
 
 @pytest.mark.parametrize(

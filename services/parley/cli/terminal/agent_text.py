@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from parley.cli.terminal.markdown import to_rich
 from parley.cli.terminal.progress import AgentProgress, StepProgress
 from parley.cli.terminal.streamed_answer import extract_words
+from parley.runtime.agent_names import Names
 from parley.runtime.printable import picture_text
 
 if TYPE_CHECKING:  # heavy: only a terminal needs it
@@ -21,12 +22,15 @@ _MAX_BLOCK: Final = 4000
 _FENCE: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})", re.MULTILINE)
 
 
-def text_lines(agent: AgentProgress, width: int, room: int) -> Lines:
-    """Return at most `room` lines: of the text in flight, or of the latest contribution, dim if the agent has begun another step."""
+def text_lines(agent: AgentProgress, width: int, room: int, names: Names) -> Lines:
+    """Return at most `room` lines: of the text in flight, or of the latest contribution, dim if the agent has begun another step.
+
+    Agents are called by their `names`.
+    """
     coming = _text_in_flight(agent)
     if coming:
-        return _render(_last_blocks(coming, width, room), width)[-room:]
-    latest = _render(agent.latest_text[: 2 * width * room], width)[:room]
+        return _render(names.put_in(_last_blocks(coming, width, room)), width)[-room:]
+    latest = _render(names.put_in(agent.latest_text[: 2 * width * room]), width)[:room]
     return _dim(latest) if agent.steps else latest
 
 
@@ -36,10 +40,10 @@ def progress_text(agent: AgentProgress) -> str:
     return f"{length:,} characters so far" if length and not _text_in_flight(agent) else ""
 
 
-def latest_words(agent: AgentProgress) -> str:
+def latest_words(agent: AgentProgress, names: Names) -> str:
     """Return on one line the end of the text in flight, or else its position or the beginning of its latest contribution."""
-    coming = " ".join(_text_in_flight(agent)[-400:].split())
-    return f"… {coming[-100:]}" if coming else agent.position or agent.latest_text[:400]
+    coming = " ".join(names.put_in(_text_in_flight(agent)[-400:]).split())
+    return f"… {coming[-100:]}" if coming else names.put_in(agent.position or agent.latest_text[:400])
 
 
 def _text_in_flight(agent: AgentProgress) -> str:

@@ -11,8 +11,16 @@ from parley.cli.printing import Style, say
 from parley.cli.terminal.event_lines import progress_line
 from parley.cli.terminal.live_view import LiveView
 from parley.cli.terminal.painter import Painter
-from parley.cli.terminal.progress import AgentsProgress, DebateProgress, advance, apply_event, apply_text
+from parley.cli.terminal.progress import (
+    AgentsProgress,
+    DebateProgress,
+    advance,
+    apply_event,
+    apply_text,
+    name_agents,
+)
 from parley.client import Event, TextPiece, event_kind
+from parley.runtime.agent_names import Names
 from parley.runtime.clock import Clock, SystemClock
 
 _PERMANENT_KINDS: Final = frozenset(
@@ -33,11 +41,26 @@ _PERMANENT_KINDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DisplayState:
-    """The state of a debate that a display shows; `agents` and `question` stay empty in one that does not show them."""
+    """The state of a debate that a display shows; `numbered`: what agents number in what they write."""
 
     progress: DebateProgress = field(default_factory=DebateProgress)
     agents: AgentsProgress = field(default_factory=dict)
     question: str = ""
+    numbered: str = "issue"
+
+    @property
+    def names(self) -> Names:
+        """The names for the letters by which agents know each other."""
+        return name_agents(self.agents, self.numbered)
+
+    def after(self, event: Event) -> "DisplayState":
+        """Return the state after an event."""
+        progress, agents = advance(self.progress, event), apply_event(self.agents, event)
+        if not event.HasField("debate_created"):
+            return replace(self, progress=progress, agents=agents)
+        spec = event.debate_created.spec
+        numbered = "point" if spec.HasField("moderated") else "issue"
+        return DisplayState(progress, agents, spec.question, numbered)
 
 
 class Display(Protocol):
@@ -89,9 +112,9 @@ class _LineDisplay:
 
     def show(self, event: Event, *, quiet: bool = False) -> None:
         line = None if quiet or not self._tells else progress_line(self.state.progress, event)
-        self.state = DisplayState(advance(self.state.progress, event))
+        self.state = self.state.after(event)
         if line is not None:
-            say(line)
+            say(self.state.names.put_in(line))
 
     def show_text(self, piece: TextPiece) -> None:
         pass
@@ -112,19 +135,20 @@ class _LiveDisplay:
         # The state is replaced as a whole: the painter's thread never reads it half changed.
         self.painter = Painter(
             lambda width, height: view.render(
-                self.state.question, self.state.progress, self.state.agents, width, height
+                self.state.question,
+                self.state.progress,
+                self.state.agents,
+                width,
+                height,
+                self.state.names,
             )
         )
 
     def show(self, event: Event, *, quiet: bool = False) -> None:
         line = None if quiet else progress_line(self.state.progress, event)
-        self.state = DisplayState(
-            advance(self.state.progress, event),
-            apply_event(self.state.agents, event),
-            event.debate_created.spec.question if event.HasField("debate_created") else self.state.question,
-        )
+        self.state = self.state.after(event)
         if line is not None and event_kind(event) in _PERMANENT_KINDS:
-            self.say(line)
+            self.say(self.state.names.put_in(line))
 
     def show_text(self, piece: TextPiece) -> None:
         self.state = replace(self.state, agents=apply_text(self.state.agents, piece))

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from parley.cli.terminal.agent_text import latest_words, progress_text, text_lines
 from parley.cli.terminal.event_lines import status_line
-from parley.cli.terminal.progress import AgentProgress, AgentsProgress, DebateProgress, PhaseProgress
+from parley.cli.terminal.progress import (
+    AgentProgress,
+    AgentsProgress,
+    DebateProgress,
+    PhaseProgress,
+    name_agents,
+)
+from parley.runtime.agent_names import Names
 from parley.runtime.clock import Clock
 from parley.runtime.printable import picture_text
 from parley.runtime.work_words import work_text
@@ -55,16 +62,24 @@ class LiveView:
         self._clock = clock
         self._began = clock.monotonic()
         self._spinner = Spinner("dots")
+        self._names = name_agents({})
 
     def render(
-        self, question: str, progress: DebateProgress, agents: AgentsProgress, width: int, height: int
+        self,
+        question: str,
+        progress: DebateProgress,
+        agents: AgentsProgress,
+        width: int,
+        height: int,
+        names: Names | None = None,
     ) -> "RenderableType":
         """Return the picture for a terminal of this width and height, which leaves the last line free.
 
-        `question` is what is debated; empty before the first event.
+        `question` is what is debated; empty before the first event. `names` are those of the agents; None: they number issues.
         """
         from rich.console import Group
 
+        self._names = names or name_agents(agents)
         lines: list[RenderableType] = [*self._header(question, progress, height)]
         room = height - 1 - len(lines)
         now, others = _split_by_phase(progress, agents)
@@ -106,10 +121,12 @@ class LiveView:
         from rich.segment import SegmentLines
 
         inside, room = max(width - 4, 1), height - 2
-        head = [_cut(f"→ {agent.position}", "italic")] if agent.position and room > 1 else []
+        head = (
+            [_cut(f"→ {self._names.put_in(agent.position)}", "italic")] if agent.position and room > 1 else []
+        )
         coming = progress_text(agent)
         head += [_cut(coming, "dim")] if coming else []
-        lines = text_lines(agent, inside, room - len(head)) if room > len(head) else ()
+        lines = text_lines(agent, inside, room - len(head), self._names) if room > len(head) else ()
         return Panel(
             Group(*head, SegmentLines(lines, new_lines=True)),
             title=self._title(agent),
@@ -144,7 +161,7 @@ class LiveView:
 
     def _agent_line(self, agent: AgentProgress, width: int) -> "Text":
         sign = self._spinner_frame() if agent.steps else " "
-        parts = [part for part in (_activity_text(agent), latest_words(agent)) if part]
+        parts = [part for part in (_activity_text(agent), latest_words(agent, self._names)) if part]
         return _cut(f"{sign} {agent.id[:width].ljust(width)}  {' · '.join(parts)}")
 
 

@@ -10,6 +10,8 @@ _BEGINNING: Final = re.compile(r"^[ \t]*[{\[]", re.MULTILINE)
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 """JSON has none of them in its texts; what models write has."""
 _FENCE_LINE: Final = re.compile(r"^[ \t]*`{1,}\w*[ \t]*$", re.MULTILINE)
+_LETTER: Final = re.compile(r"[A-Z]{1,2}")
+"""The value of a field `agent`, which alone says nothing to people."""
 _MARKUP: Final = re.compile(r"(?:[#>|`~*+-]|\d+[.)])")
 """What a text may begin with that would be no markup behind a label."""
 
@@ -58,6 +60,8 @@ def _item(value: Any) -> str:
 def _words_of_fields(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, each in value.items():
         words = _to_markdown(each)
+        if name == "agent" and _LETTER.fullmatch(words):
+            words = f"agent {words}"
         if words:
             yield name.replace("_", " ").capitalize(), words
 

@@ -24,10 +24,11 @@ from parley.orchestrator.api.report_sources import source_blocks
 from parley.orchestrator.api.verdict import verdict_lines
 from parley.orchestrator.engine.format import Format, Verdict
 from parley.orchestrator.model.effect_text import describe_related
-from parley.orchestrator.model.names import Names, names_of
+from parley.orchestrator.model.names import names_of
 from parley.orchestrator.model.short_text import to_title
 from parley.orchestrator.model.tension_text import describe_tension
 from parley.orchestrator.model.times import time_of
+from parley.runtime.agent_names import Names
 from parley.runtime.errors import failed_precondition
 from parley.runtime.safe_markdown import inline, list_item, moment, quote
 from parley.v1 import debate_pb2

@@ -8,10 +8,10 @@ from parley.orchestrator.api.conversion import status_word
 from parley.orchestrator.api.report_contribution import answering_model, facts
 from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET, TOTAL_TIMEOUT
-from parley.orchestrator.model.names import join_words
 from parley.orchestrator.model.spec import participants_of
 from parley.orchestrator.model.tasks import phase_of
 from parley.orchestrator.model.times import time_of
+from parley.runtime.agent_names import join_words
 from parley.runtime.safe_markdown import inline, list_item, moment, quote, span, table
 from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.debate_pb2 import (

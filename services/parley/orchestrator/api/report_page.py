@@ -5,7 +5,8 @@ from functools import cached_property, partial
 
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.model.issue_table import IssueTable
-from parley.orchestrator.model.names import Names, names_of
+from parley.orchestrator.model.names import names_of
+from parley.runtime.agent_names import Names
 from parley.runtime.safe_markdown import inline
 from parley.v1.debate_pb2 import Contribution, Debate
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from parley.orchestrator.model.names import Names
+from parley.runtime.agent_names import Names
 from parley.runtime.safe_markdown import inline, quote
 from parley.v1.arena_pb2 import (
     TRICKSTER_VERDICT_CHALLENGED,

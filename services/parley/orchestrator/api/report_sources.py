@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from parley.orchestrator.api.report_page import ReportPage
-from parley.orchestrator.model.names import join_words
 from parley.orchestrator.model.short_text import to_line
 from parley.orchestrator.model.source_uses import list_source_uses
 from parley.orchestrator.model.sources import describe_missing, place_of
 from parley.orchestrator.model.times import time_of
+from parley.runtime.agent_names import join_words
 from parley.runtime.safe_markdown import inline, list_item, moment, table
 from parley.v1.source_pb2 import Source, SourceUse
 

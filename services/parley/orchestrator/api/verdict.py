@@ -6,8 +6,9 @@ from typing import Final
 from parley.orchestrator.engine.format import Format, Verdict
 from parley.orchestrator.model.effect_text import describe_comparison, describe_confidence
 from parley.orchestrator.model.issue_table import IssueTable, TrackedIssue
-from parley.orchestrator.model.names import Names, join_words, names_of
+from parley.orchestrator.model.names import names_of
 from parley.orchestrator.model.short_text import to_headline, to_line
+from parley.runtime.agent_names import Names, join_words
 from parley.v1.debate_pb2 import Debate
 
 _MAX_REASON: Final = 400

@@ -36,13 +36,13 @@ from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.events import Payload
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import Steering
-from parley.orchestrator.model.contributions import letter_of
 from parley.orchestrator.model.errors import ReplayError
 from parley.orchestrator.model.spec import agents_of, format_settings
 from parley.orchestrator.model.tasks import AnswerShape, Task
 from parley.orchestrator.model.times import seconds_of, timestamp
 from parley.orchestrator.peers.agents import Agents
 from parley.orchestrator.peers.services import Services
+from parley.runtime.agent_names import letter_of
 from parley.runtime.clock import Clock, wait_or_timeout
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.agent_pb2 import Agent

@@ -1,6 +1,6 @@
 """Contributions as later phases read them."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,9 +49,3 @@ class Contribution:
 def texts_of(made: Iterable[Contribution]) -> list[str]:
     """Return the complete texts of contributions, and the reasons in answers to issues, which are no part of these texts."""
     return [text for each in made for text in (each.text, *(answer.reason for answer in each.answers))]
-
-
-def letter_of(agents: Sequence[str], agent: str) -> str:
-    """Return the letter by which an agent's peers know it: names invite herd behaviour."""
-    place = agents.index(agent)
-    return chr(ord("A") + place % 26) * (1 + place // 26)

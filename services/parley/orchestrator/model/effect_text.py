@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from parley.orchestrator.model.names import join_words
 from parley.orchestrator.model.times import describe_day
+from parley.runtime.agent_names import join_words
 from parley.v1.effect_pb2 import (
     DECISION_COMPARISON_OTHER,
     DECISION_COMPARISON_SAME,

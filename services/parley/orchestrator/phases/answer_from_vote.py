@@ -18,7 +18,7 @@ from parley.orchestrator.phases.count_votes import strength_name, tied_option
 from parley.orchestrator.phases.prompting import FOR_READERS, guidance_of, preamble, quotation
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.schemas import StrippedText, prompt_schema, schema_text
-from parley.orchestrator.phases.situation import common_preamble, describe_agents, quote_work
+from parley.orchestrator.phases.situation import call_by_letters, common_preamble, describe_agents, quote_work
 from parley.orchestrator.phases.synthesize import JudgeAnswer, ask_answer, ask_of_requirements
 from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import StepFailed
@@ -71,8 +71,7 @@ def _describe_result(debate: Debate, vote: Vote, winner: str, without: str) -> s
 
 
 def _name_agents(debate: Debate, agents: Sequence[str]) -> str:
-    letters = ", ".join(debate.letter(each) for each in agents)
-    return f"agent{'s' if len(agents) > 1 else ''} {letters}" if letters else "none"
+    return call_by_letters([debate.letter(each) for each in agents]) if agents else "none"
 
 
 def describe_vote(debate: Debate, vote: Vote) -> str:

@@ -7,8 +7,8 @@ from typing import Final
 
 from parley.orchestrator.model import voting
 from parley.orchestrator.model.effect_text import count_of
-from parley.orchestrator.model.names import Names
 from parley.orchestrator.model.voting import Rule
+from parley.runtime.agent_names import Names
 from parley.runtime.contract_settings import with_defaults
 from parley.runtime.validation import Violations
 from parley.v1.voting_pb2 import (

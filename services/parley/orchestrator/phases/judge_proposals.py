@@ -22,7 +22,7 @@ from parley.orchestrator.phases.schemas import (
     valid_items,
 )
 from parley.orchestrator.phases.scoring import score_anchors
-from parley.orchestrator.phases.situation import common_preamble, describe_agents, quote_work
+from parley.orchestrator.phases.situation import call_by_letters, common_preamble, describe_agents, quote_work
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import RankedProposal
 from parley.v1.event_pb2 import StepFailed
@@ -209,7 +209,7 @@ async def judge_proposals(
         if not any(each.agent == letter and each.score is not None for each in made.ranking)
     ]
     if absent:
-        debate.warn(key, f"the judge gave no score to {', '.join(absent)}")
+        debate.warn(key, f"the judge gave no score to {call_by_letters(absent)}")
     if positions and (made.position is None or made.position > len(positions)):
         message = "the judge did not say which of the first positions is right: it casts no ballot"
         debate.warn(f"{key}/choice", message)

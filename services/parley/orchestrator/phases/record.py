@@ -14,7 +14,6 @@ from typing import Final
 from google.protobuf.message import Message
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.model.names import Names
 from parley.orchestrator.model.tasks import AFTER_THE_ANSWER, Activity
 from parley.orchestrator.phases.critique import CRITIQUE
 from parley.orchestrator.phases.propose import PROPOSAL
@@ -22,6 +21,7 @@ from parley.orchestrator.phases.remember import create_record
 from parley.orchestrator.phases.scoring import SOUND
 from parley.orchestrator.phases.vote import VOTE
 from parley.orchestrator.phases.whole_debate import read_whole_debate
+from parley.runtime.agent_names import Names
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP, Critique
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import StepFailed, StepSucceeded

@@ -12,12 +12,12 @@ from typing import Final
 from parley.orchestrator.model.citations import list_citations
 from parley.orchestrator.model.disagreement import list_objections
 from parley.orchestrator.model.issue_table import IssueTable, TrackedIssue
-from parley.orchestrator.model.names import Names
 from parley.orchestrator.model.sources import count_citations, describe_place, name_sources
 from parley.orchestrator.model.times import timestamp
 from parley.orchestrator.model.voting import strength_of
 from parley.orchestrator.peers.services import truncate_conclusion
 from parley.orchestrator.phases.count_votes import strength_to_proto
+from parley.runtime.agent_names import Names
 from parley.v1.critique_pb2 import Issue
 from parley.v1.debate_pb2 import Contribution, DebateSpec, Outcome
 from parley.v1.event_pb2 import StepSucceeded

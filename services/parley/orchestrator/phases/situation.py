@@ -108,6 +108,11 @@ def _call(letter: str) -> str:
     return f': write "agent {letter}", not "{letter}"'
 
 
+def call_by_letters(letters: Sequence[str]) -> str:
+    """Return what agents are called among themselves, such as `agents A, B`; these must be some."""
+    return f"agent{'s' if len(letters) > 1 else ''} {', '.join(letters)}"
+
+
 def quote_work(debate: Debate, work: Sequence[Contribution], title: str) -> Prompt:
     """Return the work of agents, each in a quotation of its own that says whose it is, and of which round."""
     return tuple(

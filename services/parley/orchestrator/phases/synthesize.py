@@ -20,7 +20,7 @@ from parley.orchestrator.phases.schemas import (
     schema_text,
 )
 from parley.orchestrator.phases.scoring import score_anchors, scores_schema
-from parley.orchestrator.phases.situation import common_preamble
+from parley.orchestrator.phases.situation import call_by_letters, common_preamble
 from parley.orchestrator.phases.stand_in import ask_for_answer
 from parley.orchestrator.phases.usable import create_check
 from parley.v1.agent_pb2 import Agent
@@ -222,9 +222,9 @@ def _describe_missing(
             "the judge's answer is not of the form that was asked for: it is shown as it was written, "
             "without confidence and scores"
         )
-    unscored = ", ".join(letter for letter in letters if letter not in answer.scores)
+    unscored = [letter for letter in letters if letter not in answer.scores]
     absent = ["confidence"] if answer.confidence is None else []
-    absent += [f"a score of {unscored}"] if unscored else []
+    absent += [f"a score of {call_by_letters(unscored)}"] if unscored else []
     unsaid = ", ".join(requirements.names_without_verdict(answer.requirements_met))
     absent += [f"a word on whether it meets {unsaid}"] if unsaid else []
     unrelated = ", ".join(past.list_unanswered(answer.earlier_decisions))

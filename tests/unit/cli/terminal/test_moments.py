@@ -8,8 +8,8 @@ import pytest
 from parley.cli.terminal.account import news_lines
 from parley.client import Debate
 from parley.moment_rules import find_moments
-from parley.orchestrator.model.names import Names
 from parley.orchestrator.phases.remember import create_record
+from parley.runtime.agent_names import Names
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateSpec, Outcome, Participant, Reply, Work
 from parley.v1.effect_pb2 import DebateEffect, TakenPosition

@@ -20,6 +20,8 @@ CHARACTERS = 3000
 """Of an answer."""
 PIECE = 400
 """Characters of it from one frame to the next."""
+LETTERS = re.compile(r"\b[Aa]gents? [A-D]\b|\b[A-D]\.\d")
+"""By which agents know each other, and people do not."""
 JSON_SIGNS = re.compile(r'[{}"\\]|\[\[|": ')
 
 
@@ -117,3 +119,4 @@ def test_while_an_agent_writes_its_words_can_be_read(name: str, width: int, heig
         f"{len(unreadable)} of {len(frames)}, such as\n{unreadable[0]}"
     )
     assert not [picture for picture, _ in frames if JSON_SIGNS.search(picture)]
+    assert not [picture for picture, _ in frames if LETTERS.search(picture)]

@@ -2,7 +2,6 @@
 
 import pytest
 
-from parley.orchestrator.model.names import Names
 from parley.orchestrator.model.voting import Rule
 from parley.orchestrator.phases.count_votes import (
     VoteTerms,
@@ -15,6 +14,7 @@ from parley.orchestrator.phases.count_votes import (
     vote_lines,
     vote_terms,
 )
+from parley.runtime.agent_names import Names
 from parley.runtime.contract_settings import check_settings
 from parley.runtime.errors import ParleyError
 from parley.runtime.validation import Violations

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.documents import Documents
-from parley.orchestrator.model.contributions import Contribution, letter_of
+from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import agents_of
 from parley.orchestrator.model.tasks import AnswerShape, Task, document_part, held_text_of, user_part
 from parley.orchestrator.phases.critique import criticize
@@ -26,6 +26,7 @@ from parley.orchestrator.phases.situation import (
     Situation,
     history_prompt,
 )
+from parley.runtime.agent_names import letter_of
 from parley.runtime.held_texts import hold_text
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import ContextDocument, Reply

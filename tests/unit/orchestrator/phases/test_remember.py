@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from parley.orchestrator.model.names import Names
 from parley.orchestrator.phases.remember import create_record, decision_strength
+from parley.runtime.agent_names import Names
 from parley.v1.arena_pb2 import ArenaOutcome
 from parley.v1.critique_pb2 import (
     ISSUE_STATUS_NOT_ANSWERED,

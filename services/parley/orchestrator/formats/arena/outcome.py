@@ -5,7 +5,7 @@ from typing import Final
 
 from parley.orchestrator.engine.format import AnswerPart
 from parley.orchestrator.formats.arena.decision import JudgeResult
-from parley.orchestrator.model.names import Names, names_of
+from parley.orchestrator.model.names import names_of
 from parley.orchestrator.phases.answer_details import detail_parts
 from parley.orchestrator.phases.answer_from_vote import VerificationResult
 from parley.orchestrator.phases.count_votes import (
@@ -16,6 +16,7 @@ from parley.orchestrator.phases.count_votes import (
     tied_option,
     vote_lines,
 )
+from parley.runtime.agent_names import Names
 from parley.v1.arena_pb2 import ArenaOutcome, RankedProposal
 from parley.v1.debate_pb2 import AgentScore, Debate, Outcome
 from parley.v1.voting_pb2 import (

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 from parley.orchestrator.engine.format import NOT_ASKED, Verdict
 from parley.orchestrator.formats.arena.outcome import describe_tie
 from parley.orchestrator.model.effect_text import count_of
-from parley.orchestrator.model.names import Names, names_of
+from parley.orchestrator.model.names import names_of
 from parley.orchestrator.phases.count_votes import (
     count_votes_for,
     describe_minority,
     describe_result,
     strength_name,
 )
+from parley.runtime.agent_names import Names
 from parley.v1.arena_pb2 import ArenaOutcome
 from parley.v1.debate_pb2 import Debate
 from parley.v1.voting_pb2 import (

@@ -15,13 +15,13 @@ from parley.orchestrator.formats.moderated.points import parse_letter
 from parley.orchestrator.formats.moderated.wording import stems
 from parley.orchestrator.formats.moderated.words import COMPLETION, EVALUATION, MODERATOR_PROMPT, quote_round
 from parley.orchestrator.model.contributions import texts_of
-from parley.orchestrator.model.names import join_words
 from parley.orchestrator.model.tasks import AnswerShape, Prompt, Task, size_of_prompt, user_part
 from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens, shorten_to_fit
 from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
 from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
 from parley.orchestrator.phases.situation import HISTORY_PRIORITY, describe_agents
+from parley.runtime.agent_names import join_words
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.event_pb2 import StepFailed
 

@@ -9,13 +9,13 @@ from parley.orchestrator.engine.format import AnswerPart, Verdict
 from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.formats.moderated.ends import CONFIDENCE_NAMES, cap_confidence
 from parley.orchestrator.formats.moderated.points import parse_letter
-from parley.orchestrator.model.names import join_words
 from parley.orchestrator.model.tasks import AnswerShape
 from parley.orchestrator.model.tension_text import describe_tension
 from parley.orchestrator.phases.answer_questions import AnswerQuestions
 from parley.orchestrator.phases.effect import AnswerPositions
 from parley.orchestrator.phases.past import ParsedRelations
 from parley.orchestrator.phases.schemas import default_if_invalid, extract_text, prompt_schema, schema_text
+from parley.runtime.agent_names import join_words
 from parley.v1.debate_pb2 import Debate, Outcome
 from parley.v1.moderated_pb2 import (
     CONFIDENCE_HIGH,

@@ -5,7 +5,7 @@ import pytest
 from parley.orchestrator.api.verdict import verdict_lines
 from parley.orchestrator.formats.arena import V1
 from parley.orchestrator.formats.arena.outcome import decision_lines
-from parley.orchestrator.model.names import Names
+from parley.runtime.agent_names import Names
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import ArenaOutcome
 from parley.v1.debate_pb2 import Debate, DebateSpec, DraftGroup, DraftGroups, Outcome, Participant

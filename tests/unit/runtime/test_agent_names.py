@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.orchestrator.model.names import Names, join_words
+from parley.runtime.agent_names import Names, join_words
 from parley.v1.agent_pb2 import Agent
 
 NAMES = Names(

@@ -1,0 +1,97 @@
+"""The names by which people read of agents. Among themselves agents go by letters; whatever people read has names instead."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final
+
+from parley.v1.agent_pb2 import Agent
+
+_ONE: Final = r"[A-Z]{1,2}(?![\w.]*\d)\b"
+_BETWEEN: Final = r"(?:[ \t]*,[ \t]*(?:(?:and|or|&)[ \t]+)?|[ \t]+(?:and|or|&)[ \t]+)"
+_AGENTS: Final = re.compile(rf"\b[Aa]gents?[ \t]+({_ONE}(?:{_BETWEEN}{_ONE})*)")
+"""`agent B`, `agents A, B and C`."""
+_MAY_NAME_AGENTS: Final = re.compile(r"gents?[ \t]+[A-Z]")
+"""Found much faster, and in few lines."""
+_LETTER: Final = re.compile(r"\b[A-Z]{1,2}\b")
+_ISSUE: Final = re.compile(
+    r"(?:\b(?:([IiPp])(?:ssues?|oints?)|[Aa]gent)[ \t]+)?(?<![\w.\-/])([A-Z]{1,2})\.(\d{1,2})(?![\w\-/]|\.\d)"
+)
+"""`B.2`, also after the word *issue* or *point*."""
+_MAY_NAME_ISSUE: Final = re.compile(r"[A-Z]\.\d")
+"""Found much faster, and in few lines."""
+
+NameIssue = Callable[[str, int], str]
+"""Return what people call the issue of a critic with this number in its critique; empty if there is none."""
+
+
+def join_words(words: Sequence[str], last: str = "and") -> str:
+    """Return words as a list in a sentence, such as `a, b and c`."""
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def letter_of(agents: Sequence[str], agent: str) -> str:
+    """Return the letter by which an agent's peers know it: names invite herd behaviour."""
+    place = agents.index(agent)
+    return chr(ord("A") + place % 26) * (1 + place // 26)
+
+
+class Names:
+    """The names of a debate's agents. Agents whose names are the same have their ids behind them."""
+
+    def __init__(self, participants: Sequence[Agent], judge: Agent, numbered: str = "issue") -> None:
+        """Take the agents that debate, in the order of their letters, and the judge; `numbered`: what `B.2` is one of."""
+        self._numbered = numbered
+        agents = {each.id: " ".join((each.name or each.id).split()) for each in (judge, *participants)}
+        count = Counter(each.casefold() for each in agents.values())
+        self._names = {
+            agent: name if count[name.casefold()] == 1 or name == agent else f"{name} ({agent})"
+            for agent, name in agents.items()
+        }
+        ids = [each.id for each in participants]
+        self._agents = {letter_of(ids, each): each for each in ids}
+
+    def of(self, agent: str) -> str:
+        """Return the name of an agent; its id if it is not known."""
+        return self._names.get(agent, agent)
+
+    def of_judge(self, agent: str) -> str:
+        """Return the name of an agent as that of a judge, such as `the judge Ada`."""
+        name = self.of(agent)
+        return "the judge" if name.casefold() in {"judge", "the judge"} else f"the judge {name}"
+
+    def list_of(self, agents: Iterable[str]) -> str:
+        """Return the names of agents as a list in a sentence."""
+        return join_words([self.of(each) for each in agents])
+
+    def put_in(self, text: str, name_issue: NameIssue | None = None) -> str:
+        """Return a text of an agent with names in place of letters: `agent B` becomes its name, `B.2` its issue."""
+        named = _replace_in_lines(_AGENTS, _MAY_NAME_AGENTS, self._name_agents, text)
+        if " (" in named:
+            for name in self._names.values():  # as in `agent B (Security Advocate)`
+                named = named.replace(f"{name} ({name})", name)
+        return _replace_in_lines(_ISSUE, _MAY_NAME_ISSUE, partial(self._name_issue, name_issue), named)
+
+    def _name_agents(self, found: re.Match[str]) -> str:
+        if _LETTER.findall(found[1])[0] not in self._agents:
+            return found[0]
+        return _LETTER.sub(lambda each: self.of(self._agents.get(each[0], each[0])), found[1])
+
+    def _name_issue(self, name_issue: NameIssue | None, found: re.Match[str]) -> str:
+        critic = self._agents.get(found[2])
+        if critic is None:
+            return found[0]
+        name = name_issue(critic, int(found[3])) if name_issue is not None else ""
+        name = name or f"{self._numbered} {found[3]} of {self.of(critic)}"
+        return f"{name[0].upper()}{name[1:]}" if found[1] in {"I", "P"} else name
+
+
+def _replace_in_lines(
+    pattern: re.Pattern[str], may_match: re.Pattern[str], replace: Callable[[re.Match[str]], str], text: str
+) -> str:
+    """Replace what a pattern finds, which is within a line, in those lines that it may find something in."""
+    if not may_match.search(text):
+        return text
+    lines = text.split("\n")
+    return "\n".join(pattern.sub(replace, line) if may_match.search(line) else line for line in lines)
