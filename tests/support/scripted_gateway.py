@@ -588,6 +588,9 @@ class _Ratings(ratings_pb2_grpc.RatingsServiceServicer):
                 agent_id=each,
                 weight=self._script.weights.get(each, 1.0),
                 rating=self._script.ratings.get(each),
+                rule=ratings_pb2.WEIGHT_RULE_ACCURACY
+                if each in self._script.weights
+                else ratings_pb2.WEIGHT_RULE_ELO,
             )
             for each in request.agent_ids
         ]

@@ -14,6 +14,7 @@ from parley.orchestrator.api.report import render_report
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.formats import arena, moderated, panel
 from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.model.stopping import posterior
 from parley.v1.arena_pb2 import StoppingSettings
 from parley.v1.convergence_pb2 import GroupPositionsRequest, GroupPositionsResponse, PositionGroup
 from parley.v1.debate_pb2 import Debate
@@ -190,6 +191,7 @@ async def test_an_arena_says_what_was_decided_and_how_the_last_vote_went_whateve
 ) -> None:
     gateway = with_positions(ArenaScript().gateway(), lambda prompt: grouped(prompt, REGION))
     gateway.text, gateway.group_by = says, group_by_words
+    gateway.question_kind, gateway.weights = "closed", {"ada": 3.0}
     stopping = StoppingSettings(convergence=False, ready_signal=False, stable_positions=False)
     spec = arena_spec(3, arena_settings(revision_rounds=1, stopping=stopping))
     debate = fold(await held(tmp_path, gateway, spec))
@@ -203,6 +205,8 @@ async def test_an_arena_says_what_was_decided_and_how_the_last_vote_went_whateve
     assert cast[0] >= 2, "the vote may end before the third"
     assert cast[1] == 0
     check_shown(debate, arena.V1, "“Shard by tenant.”: two of three first drafts (Ada, Bo)")
+    odds = posterior({"ada": TENANT, "bo": TENANT, "cy": REGION}, {"ada": 3.0, "bo": 1.0, "cy": 1.0})
+    assert effect.confidence.percent == pytest.approx(100 * odds[TENANT]), "records count as they decide"
     assert (
         "the answer takes another position than was decided for: “Shard by region.”, and not “Shard by tenant.”"
         in debate.warnings

@@ -153,7 +153,8 @@ async def _write_answer(
     arena.steering = await debate.read_steering("synthesis/control")
     work = arena.works() or arena.transcript.works(arena.order)  # muted or not, it is all that there is
     ranking = rank_proposals(judged.judgement, {debate.letter(each.agent): each.agent for each in work})
-    decision = await make_decision(arena, basis, votes[-1], judged, ranking, last) if votes else None
+    made = await make_decision(arena, basis, votes[-1], judged, ranking, last) if votes else None
+    decision = made.decision if made else None
     with_options = [each for each in votes if each.options]
     accounts = (
         ("How it was decided", describe_decision(debate, decision) if decision else ""),
@@ -187,7 +188,7 @@ async def _write_answer(
         required = arena.requirements.to_prompt_text()
         verified = await verify(debate, arena.active_agents, work, text, required)
     named = name_positions(stands, await arena.get_draft_groups(), asked.positions, said)
-    effect = describe_effect_of_decision(arena, judge, stands, named, outcome.details, decision, with_options)
+    effect = describe_effect_of_decision(arena, judge, stands, named, outcome.details, made, with_options)
     outcome.effect.CopyFrom(effect)
     return outcome_of(
         outcome,

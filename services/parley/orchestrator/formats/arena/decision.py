@@ -5,8 +5,8 @@ alike. So by default the drafts decide. The judge's choice among their positions
 shows that it is right more often than not.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -34,10 +34,11 @@ from parley.v1.arena_pb2 import DUTY_PROPOSER, DUTY_VOTER, RankedProposal
 from parley.v1.convergence_pb2 import AgentPosition
 from parley.v1.debate_pb2 import DraftGroup
 from parley.v1.event_pb2 import StepFailed
-from parley.v1.ratings_pb2 import AgentWeight
+from parley.v1.ratings_pb2 import WEIGHT_RULE_ACCURACY, AgentWeight
 from parley.v1.voting_pb2 import (
     VOTE_BALLOTS_FIRST_DRAFTS,
     VOTE_BALLOTS_LAST_VOTE,
+    VOTE_WEIGHTS_ACCURACY,
     VOTE_WEIGHTS_UNSPECIFIED,
     Ballot,
     Decision,
@@ -78,6 +79,14 @@ class JudgeResult:
     judge: Agent
     judgement: Judgement
     positions: Sequence[DraftGroup]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeDecision:
+    """A decision, and what agents weigh in it by the log-odds of being right; not those that weigh by something else."""
+
+    decision: Decision
+    odds: Mapping[str, float] = field(default_factory=dict)
 
 
 async def determine_basis(arena: Discussion) -> DecisionBasis:
@@ -128,7 +137,7 @@ async def make_decision(
     judged: JudgeResult,
     ranking: Sequence[RankedProposal],
     last: Sequence[Sequence[str]],
-) -> Decision:
+) -> MadeDecision:
     """Return what is decided; `vote`: the last one; `last`: whose proposals take each position of the first drafts now."""
     voters = arena.agents(DUTY_VOTER)
     groups = sides([each.agent_ids for each in basis.drafts], [each.id for each in voters])
@@ -148,7 +157,8 @@ async def make_decision(
         decision.last_vote_reason = basis.last_vote_reason
     chosen = decision.judge_ballot.choice_agent_id
     decision.core_agent_id = tied_option(decision.count, chosen) or most_confident_choice(decision.count)
-    return decision
+    is_by_odds = vote.weighted_by == VOTE_WEIGHTS_ACCURACY
+    return MadeDecision(decision, {each.agent_id: each.weight for each in vote.ballots} if is_by_odds else {})
 
 
 def _terms(arena: Discussion, basis: DecisionBasis) -> VoteTerms:
@@ -206,7 +216,7 @@ async def _decide_by_drafts(
     judged: JudgeResult,
     ranking: Sequence[RankedProposal],
     last: Sequence[Sequence[str]],
-) -> Decision:
+) -> MadeDecision:
     judge = judged.judge
     # A judge that was muted when it chose, and is heard again, has the ballot of its own draft.
     choice = () if judge.id in {each.id for each in voters} else _choice_of_judge(judged, groups)
@@ -231,7 +241,8 @@ async def _decide_by_drafts(
     decision.positions.extend(positions)
     decision.core_agent_id = _best_agent(holders, vote, ranking) if holders else standing
     decision.core_is_first_draft = not holders
-    return decision
+    odds = {agent: each.weight for agent, each in records.items() if each.rule == WEIGHT_RULE_ACCURACY}
+    return MadeDecision(decision, odds)
 
 
 def _find_leading_draft(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from parley.orchestrator.formats.arena.decision import MadeDecision
 from parley.orchestrator.formats.arena.discussion import Discussion
 from parley.orchestrator.model.effect import Ballots
 from parley.orchestrator.model.stands import Stand
@@ -10,7 +11,7 @@ from parley.orchestrator.phases.effect import NamedPositions, describe_effect, w
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import AnswerDetails
 from parley.v1.effect_pb2 import DebateEffect
-from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, VOTE_WEIGHTS_ACCURACY, Decision, Vote
+from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, Vote
 
 
 def describe_effect_of_decision(
@@ -19,18 +20,18 @@ def describe_effect_of_decision(
     stands: Sequence[Stand],
     named: NamedPositions,
     details: AnswerDetails,
-    decision: Decision | None,
+    made: MadeDecision | None,
     votes: Sequence[Vote],
 ) -> DebateEffect:
     """Return what the debate changed. What was decided counts, and not what the answer says; without a decision, the answer does."""
     first = {stand.agent: named.names.get(stand.words) for stand in reversed(stands)}
     last = {stand.agent: named.names.get(stand.words) for stand in stands}
-    if decision is not None:
-        decided = _decided(decision, first, last)
+    if made is not None:
+        decided = _decided(made.decision, first, last)
         _warn_of_other_answer(arena, named.answer, decided)
         named = replace(named, answer=decided)
     ballots = replace(
-        _count_ballots(decision, first, last),
+        _count_ballots(made, first, last),
         last_vote=[
             position
             for vote in votes[-1:]
@@ -64,15 +65,12 @@ def _decided(
 
 
 def _count_ballots(
-    decision: Decision | None, first: Mapping[str, str | None], last: Mapping[str, str | None]
+    made: MadeDecision | None, first: Mapping[str, str | None], last: Mapping[str, str | None]
 ) -> Ballots:
-    """Return the judge's ballot, and what ballots weigh if that is the log-odds of being right."""
-    if decision is None:
-        return Ballots()
-    is_by_odds = decision.count.weighted_by == VOTE_WEIGHTS_ACCURACY
-    weights = {each.agent_id: each.weight for each in decision.count.ballots} if is_by_odds else {}
-    if not decision.HasField("judge_ballot"):
-        return Ballots(weights=weights)
+    """Return the judge's ballot, and what agents weigh by the log-odds of being right."""
+    if made is None or not made.decision.HasField("judge_ballot"):
+        return Ballots(weights=made.odds if made else {})
+    decision = made.decision
     held = first if decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS else last
     choice = held.get(decision.judge_ballot.choice_agent_id)
-    return Ballots(choice, decision.judge_ballot.weight, weights)
+    return Ballots(choice, decision.judge_ballot.weight, made.odds)
