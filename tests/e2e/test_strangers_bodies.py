@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ CALLS = 24
 MAX_GROWTH_MIB = 80
 """24 bodies of 15 MiB are 360 MiB. A call that is refused unread takes 64 KiB, the window of its stream."""
 CREATE, GET = "/parley.v1.OrchestratorService/CreateDebate", "/parley.v1.OrchestratorService/GetDebate"
+OPTIONS = [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
 CHECK = "/grpc.health.v1.Health/Check"
 
 
@@ -35,8 +37,15 @@ class Target:
 
     def peak_mib(self) -> int:
         """Return the most memory that the process has had at a time."""
+        return self._read_mib("VmHWM:")
+
+    def held_mib(self) -> int:
+        """Return the memory that the process has now."""
+        return self._read_mib("VmRSS:")
+
+    def _read_mib(self, field: str) -> int:
         status = Path(f"/proc/{self.services.pid('orchestrator')}/status").read_text()
-        return int(status.partition("VmHWM:")[2].split()[0]) // 1024
+        return int(status.partition(field)[2].split()[0]) // 1024
 
 
 def _connect_with_certificate(address: str, authority: Authority, name: str) -> grpc.aio.Channel:
@@ -44,7 +53,7 @@ def _connect_with_certificate(address: str, authority: Authority, name: str) -> 
     credentials = grpc.ssl_channel_credentials(
         authority.file.read_bytes(), key.read_bytes(), certificate.read_bytes()
     )
-    return grpc.aio.secure_channel(address, credentials, [("grpc.max_send_message_length", -1)])
+    return grpc.aio.secure_channel(address, credentials, OPTIONS)
 
 
 @pytest.fixture(scope="module", params=["key", "mtls"])
@@ -69,7 +78,7 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         def connect() -> grpc.aio.Channel:
             if request.param == "mtls":
                 return _connect_with_certificate(address, authority, "stranger")
-            return grpc.aio.insecure_channel(address, [("grpc.max_send_message_length", -1)])
+            return grpc.aio.insecure_channel(address, OPTIONS)
 
         asyncio.run(_wait_until_served(connect))
         made = subprocess.run(
@@ -89,9 +98,9 @@ async def _wait_until_served(connect: Callable[[], grpc.aio.Channel]) -> None:
 
 
 async def send(
-    target: Target, method: str, body: bytes, calls: int, **given: Any
+    target: Target, method: str, body: bytes, calls: int, connections: int = 1, **given: Any
 ) -> Counter[tuple[str, str]]:
-    """Send the body in so many calls at once over one connection; return their codes and reasons."""
+    """Send the body in so many calls at once over some connections; return their codes and reasons."""
 
     async def outcome(channel: grpc.aio.Channel) -> tuple[str, str]:
         try:
@@ -101,8 +110,10 @@ async def send(
             return error.code().name, from_rpc_error(error).reason
         return "OK", ""
 
-    async with target.connect() as channel:
-        return Counter(await asyncio.gather(*(outcome(channel) for _ in range(calls))))
+    async with AsyncExitStack() as stack:
+        channels = [await stack.enter_async_context(target.connect()) for _ in range(connections)]
+        each_call = (outcome(channels[number % connections]) for number in range(calls))
+        return Counter(await asyncio.gather(*each_call))
 
 
 @pytest.mark.parametrize("method", [CREATE, GET])
@@ -113,12 +124,13 @@ async def test_bodies_of_callers_without_credentials_are_not_read(target: Target
     assert target.peak_mib() - before < MAX_GROWTH_MIB
 
 
-async def test_bodies_of_health_checks_are_bounded(target: Target) -> None:
+async def test_bodies_of_health_checks_are_bounded_and_their_memory_is_given_back(target: Target) -> None:
     before = target.peak_mib()
-    refused = await send(target, CHECK, bytes(15 * MIB), 3 * CALLS)
+    refused = await send(target, CHECK, bytes(15 * MIB), 3 * CALLS, connections=24)
     assert {code for code, _ in refused} <= {"INVALID_ARGUMENT", "RESOURCE_EXHAUSTED"}
     assert target.peak_mib() - before < 3 * MAX_GROWTH_MIB
     assert await send(target, CHECK, b"", 8) == {("OK", ""): 8}
+    assert target.held_mib() - before < MAX_GROWTH_MIB / 2
 
 
 async def test_compressed_bodies_are_refused_before_they_are_unpacked(target: Target) -> None:
