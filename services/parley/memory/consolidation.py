@@ -13,7 +13,7 @@ from parley.memory.memories import Memories
 from parley.memory.retention import Retention
 from parley.memory.tiers import CAPACITIES, TIERS, Standing, Tiers, read_standings
 from parley.memory.tombstones import Tombstones
-from parley.runtime.clock import Clock
+from parley.runtime.clock import Clock, ClockWatch
 from parley.runtime.errors import ParleyError
 from parley.runtime.logs import get_logger
 from parley.storage.ports import Above, Below, Document, Documents, Order, StorageError, Where
@@ -47,6 +47,7 @@ class Consolidation:
         self._memories = memories
         self._lease = lease
         self._clock = clock
+        self._watch = ClockWatch(clock)
         self._retentions = retentions
         self._tombstones = Tombstones(documents, clock)
         self._looked_at = clock.now().timestamp()
@@ -63,9 +64,9 @@ class Consolidation:
 
     async def consolidate(self) -> None:
         """Do what there is to do now, if no other replica does. What this replica recalled is written in any case."""
-        now = self._clock.now().timestamp()
+        now, is_steady = self._clock.now().timestamp(), self._watch.is_steady()
         await self._lift_recalled(now)
-        if await self._lease.hold():
+        if is_steady and await self._lease.hold():
             await self._sink_weak(now)
             await self._make_room(now)
             self._looked_at = now

@@ -23,6 +23,7 @@ from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
 from parley.runtime.channel import channel
 from parley.runtime.server import RunningServer
+from parley.runtime.tasks import background_task
 from parley.storage.opening import Store, open_store
 from parley.storage.ports import StorageError, StoreDamagedError, StoreUnavailableError
 from parley.v1 import debate_pb2, ratings_pb2, ratings_pb2_grpc
@@ -354,6 +355,16 @@ async def test_what_has_rested_too_long_is_deleted_by_the_days_of_its_tenant(
         assert await there(Retention(11)) == ["acme", "beta", "gamma"]
         assert await there(Retention(9, {"beta": 0, "gamma": 30})) == ["beta", "gamma"]
         assert await there(Retention(0, {"gamma": 9.5})) == ["beta"]
+        run = deletions(store, peers, clock=clock, retention=Retention(300)).run()
+        async with background_task("deleting", run):
+            await clock.sleeping()
+            clock.jump(timedelta(days=300))
+            clock.advance(3600)
+            await clock.sleeping()
+            assert await index.get("beta", made["beta"]), "the time may soon be mended"
+            clock.advance(3600)
+            await clock.sleeping()
+            assert not await index.get("beta", made["beta"])
 
 
 async def test_interventions_that_were_decided_long_ago_are_forgotten(

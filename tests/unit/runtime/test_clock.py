@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from parley.runtime.clock import Clock, SystemClock
+from parley.runtime.clock import Clock, ClockWatch, SystemClock
 from tests.support.manual_clock import ManualClock
 
 
@@ -62,3 +62,18 @@ async def test_the_manual_clock_counts_a_sleep_from_its_call_though_its_task_beg
     clock.advance(5)
     async with asyncio.timeout(30):
         await task
+
+
+@pytest.mark.parametrize("jump", [timedelta(days=30), timedelta(days=-1)])
+def test_a_clock_that_is_set_is_not_steady_for_an_hour(jump: timedelta) -> None:
+    clock = ManualClock()
+    watch = ClockWatch(clock)
+    clock.advance(86_400)
+    clock.jump(timedelta(minutes=59))
+    assert watch.is_steady()
+    clock.jump(jump)
+    assert not watch.is_steady()
+    clock.advance(3599)
+    assert not watch.is_steady()
+    clock.advance(1)
+    assert watch.is_steady()

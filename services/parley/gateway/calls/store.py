@@ -17,7 +17,7 @@ from typing import Any, Final
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from parley.gateway.failures import FAILURE_KINDS, SERVER_ERROR, Failure
-from parley.runtime.clock import Clock
+from parley.runtime.clock import Clock, ClockWatch
 from parley.storage.ports import Below, Collection, Documents, DuplicateError, Fields, Index
 from parley.v1.agent_pb2 import Usage
 from parley.v1.gateway_pb2 import CallId, GenerateCompleted
@@ -85,6 +85,7 @@ class CallStore:
     def __init__(self, documents: Documents, clock: Clock) -> None:
         self._documents = documents
         self._clock = clock
+        self._watch = ClockWatch(clock)
         self._heartbeats = 0
         self.replica = secrets.token_hex(8)
         """This process's name among the replicas."""
@@ -182,7 +183,9 @@ class CallStore:
         return heartbeats if isinstance(heartbeats, int) else 0
 
     async def sweep(self) -> int:
-        """Forget what was last touched a day ago; how many documents that was."""
+        """Forget what was last touched a day ago; how many documents that was. None, if the clock was set just now."""
+        if not self._watch.is_steady():
+            return 0
         before = self._now() - int(KEPT.total_seconds() * 1000)
         swept = 0
         for collection in (_CALLS, _REPLICAS, _STOPS):

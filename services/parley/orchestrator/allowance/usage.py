@@ -56,14 +56,19 @@ class UsageCounts:
     stored_bytes: int = 0
 
     def at(self, day: int, minute: int) -> "UsageCounts":
-        """Return the counts as of a day and a minute: those of earlier ones are 0."""
-        found = self if self.day == day else replace(self, day=day, tokens=0, cost_micros=0)
-        return found if self.minute == minute else replace(found, minute=minute, requests=0)
+        """Return the counts as of a day and a minute: those of earlier ones are 0.
+
+        Those of the next ones stay: the clock of a replica that is behind must not end what the others count.
+        """
+        found = self if self.day - day in (0, 1) else replace(self, day=day, tokens=0, cost_micros=0)
+        return found if self.minute - minute in (0, 1) else replace(found, minute=minute, requests=0)
 
     def plus(self, other: "UsageCounts") -> "UsageCounts":
-        """Return the sum of two counts of one day and minute."""
+        """Return the sum of two counts, as of the later day and minute of both."""
         return replace(
             self,
+            day=max(self.day, other.day),
+            minute=max(self.minute, other.minute),
             tokens=self.tokens + other.tokens,
             cost_micros=self.cost_micros + other.cost_micros,
             requests=self.requests + other.requests,

@@ -5,7 +5,7 @@ from typing import Final
 
 from parley.orchestrator.audit.parts import AuditLogs, LogHead
 from parley.orchestrator.log.events import CorruptEventError
-from parley.runtime.clock import Clock
+from parley.runtime.clock import Clock, ClockWatch
 from parley.runtime.logs import get_logger
 from parley.storage.ports import StorageError, StoreUnavailableError
 
@@ -16,7 +16,11 @@ _logger = get_logger(__name__)
 
 async def remove_old_parts(logs: AuditLogs, clock: Clock, days: float) -> None:
     """Remove what is older than so many days, until cancelled; 0: nothing."""
+    watch = ClockWatch(clock)
     while days:
+        if not watch.is_steady():
+            await clock.sleep(_CHECK_SECONDS)
+            continue
         now = clock.now()
         before = now - timedelta(days=days)
         try:

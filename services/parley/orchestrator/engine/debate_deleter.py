@@ -21,7 +21,7 @@ from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
 from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.peers.services import Services
-from parley.runtime.clock import Clock
+from parley.runtime.clock import Clock, ClockWatch
 from parley.runtime.errors import ParleyError, failed_precondition, not_found
 from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger
@@ -80,12 +80,14 @@ class DebateDeleter:
 
     async def run(self) -> None:
         """Finish deletions and delete debates whose retention is over, until cancelled."""
-        retained_at = -_RETENTION_CHECK_SECONDS
+        retained_at, watch = -_RETENTION_CHECK_SECONDS, ClockWatch(self.clock)
         while True:
+            is_steady = watch.is_steady()
             try:
                 await self.finish_all()
-                await self.delete_abandoned()
-                if self.clock.monotonic() >= retained_at + _RETENTION_CHECK_SECONDS:
+                if is_steady:
+                    await self.delete_abandoned()
+                if is_steady and self.clock.monotonic() >= retained_at + _RETENTION_CHECK_SECONDS:
                     await self.delete_old()
                     retained_at = self.clock.monotonic()
             except StorageError as error:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
-from parley.runtime.clock import Clock
+from parley.runtime.clock import Clock, ClockWatch
 from parley.runtime.unreadable import report_unreadable
 from parley.storage.checks import check_document
 from parley.storage.encryption.data_keys import DataKeys
@@ -39,6 +39,7 @@ class EncryptedDocuments:
         self._documents = documents
         self._keys = keys
         self._clock = clock
+        self._watch = ClockWatch(clock)
         self._days: dict[str, str] = {}
 
     async def prepare(self, *collections: Collection) -> None:
@@ -130,7 +131,7 @@ class EncryptedDocuments:
             # What is of a whole tenant is not deleted and begun anew.
             return await self._keys.for_scope(_scope(collection, key), is_new=collection.key_parts > 1)
         prefix, today = f"/{collection.name}/", self._clock.now().date()
-        if self._days.get(collection.name) != today.isoformat():
+        if self._days.get(collection.name) != today.isoformat() and self._watch.is_steady():
             kept_from = today - timedelta(days=collection.key_days)
             await self._keys.delete_before(prefix, f"{prefix}{kept_from.isoformat()}")
             self._days[collection.name] = today.isoformat()

@@ -442,6 +442,11 @@ async def test_an_answer_is_kept_for_a_day(tmp_path: Path) -> None:
         clock.advance(timedelta(hours=23).total_seconds())
         await one.store.sweep()
         assert (await completed(one.ask(model))).stored
+        clock.jump(timedelta(days=30))
+        assert not await one.store.sweep()
+        clock.jump(timedelta(days=-30))
+        assert not await one.store.sweep()
+        assert (await completed(one.ask(model))).stored
         clock.advance(timedelta(hours=2).total_seconds())
         assert await one.store.sweep() > 0
         assert not (await completed(one.ask(model))).stored

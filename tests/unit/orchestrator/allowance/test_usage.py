@@ -1,7 +1,7 @@
 """What tenants use: summed over replicas, reset by day and minute, never lost to a store that is away."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,24 @@ async def test_a_minute_and_a_day_begin_at_nothing_and_what_is_stored_stays(
     await use.publish()
     found = await use.get_counts("acme")
     assert (found.requests, found.tokens, found.stored_bytes) == (0, 0, 300)
+
+
+async def test_a_replica_whose_clock_is_behind_does_not_end_what_the_others_count(
+    documents: Documents, clock: ManualClock
+) -> None:
+    behind = ManualClock(clock.now() - timedelta(seconds=1))
+    one, two = TenantUsage(documents, clock, "one"), TenantUsage(documents, behind, "two")
+    for _ in range(2):
+        for each in (one, two):
+            await each.count("acme", requests=1, tokens=10)
+            await each.publish()
+    for each in (one, two):
+        await each.publish()
+        found = await each.get_counts("acme")
+        assert (found.requests, found.tokens) == (4, 40)
+    clock.advance(86_400)
+    found = await one.get_counts("acme")
+    assert (found.requests, found.tokens) == (0, 0)
 
 
 async def test_streams_count_while_they_are_open_and_those_of_a_dead_replica_for_a_minute(

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -111,6 +112,9 @@ async def test_the_key_of_a_day_goes_when_nothing_of_that_day_is_left(tmp_path: 
             assert found is not None
             assert found.fields == {"outcome": f"{max(0, number - 2)}"}
             clock.advance(DAY)
+        clock.jump(timedelta(days=30))
+        await documents.insert(CALLS, "call-of-a-wrong-day", {"outcome": "x"})
+        assert await documents.get(CALLS, "call-3")
 
 
 async def test_a_key_service_that_has_a_new_key_wraps_all_anew_once(tmp_path: Path) -> None:
