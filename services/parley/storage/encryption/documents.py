@@ -28,8 +28,10 @@ _NAME: Final = "parley-sealed"
 """A sealed value is a mapping with this name alone, as no message has it."""
 _TEXT_BEGINS: Final = base64.b64encode(MARK).decode()[:10]
 
-_Sealed = Mapping[str, bytes]
-"""The sealed bytes of a document's private fields by their names; empty bytes for one that was changed."""
+_Sealed = Mapping[str, tuple[str, Value]]
+"""What stands for each private field of a document that is sealed: the name inside, and the text, which may have been changed."""
+_ID_TEXT: Final = 24
+"""Characters of such a text that hold the mark and the id of the data key."""
 
 
 class EncryptedDocuments:
@@ -51,10 +53,9 @@ class EncryptedDocuments:
         found = await self._documents.get(collection, key)
         if found is None:
             return None
-        sealed = _find_sealed(collection, found)
-        keys = await self._keys.find(_list_keys(sealed))
+        keys = await self._keys.find(_list_keys(_find_sealed(collection, found)))
         try:
-            return _open(collection, found, sealed, keys)
+            return _open(collection, found, keys)
         except StoreDamagedError as error:
             if await self._documents.get(collection, key) is None:  # it was deleted meanwhile, and its key
                 return None
@@ -69,14 +70,12 @@ class EncryptedDocuments:
         self, collection: Collection, where: Where, *, order: Sequence[Order] = (), limit: int = 1000
     ) -> Sequence[Document]:
         """See `Documents.find`. A private field that cannot be opened stays sealed: one document hides no others."""
-        found, sealed, keys = await self._find(collection, where, order, limit)
-        if not all(_list_keys(each) <= keys.keys() for each in sealed):
-            # Some were deleted since, and their keys.
-            found, sealed, keys = await self._find(collection, where, order, limit)
-        return [
-            _open_if_whole(collection, document, its_sealed, keys)
-            for document, its_sealed in zip(found, sealed, strict=True)
-        ]
+        found, ids, keys = await self._find(collection, where, order, limit)
+        if not ids <= keys.keys():  # some were deleted since, and their keys
+            found, _, keys = await self._find(collection, where, order, limit)
+        found.reverse()
+        # One after the other, so that texts of megabytes are not there twice.
+        return [_open_if_whole(collection, found.pop(), keys) for _ in range(len(found))]
 
     async def update(
         self, collection: Collection, key: str, changes: Fields, where: Where | None = None
@@ -99,11 +98,13 @@ class EncryptedDocuments:
 
     async def _find(
         self, collection: Collection, where: Where, order: Sequence[Order], limit: int
-    ) -> tuple[Sequence[Document], Sequence[_Sealed], Mapping[bytes, DataKey]]:
-        """Return documents as they are stored, what is sealed in each, and those of their data keys that are there."""
+    ) -> tuple[list[Document], set[bytes], Mapping[bytes, DataKey]]:
+        """Return documents as they are stored, the ids of their data keys, and those of these keys that are there."""
         found = await self._documents.find(collection, where, order=order, limit=limit)
-        sealed = [_find_sealed(collection, each) for each in found]
-        return found, sealed, await self._keys.find({id_ for each in sealed for id_ in _list_keys(each)})
+        # The store's own list, if it is one: a copy would keep all of it while it is opened.
+        found = found if isinstance(found, list) else list(found)
+        ids = {id_ for each in found for id_ in _list_keys(_find_sealed(collection, each))}
+        return found, ids, await self._keys.find(ids)
 
     async def _seal(self, collection: Collection, key: str, fields: Fields) -> Fields:
         private = _list_private(collection, fields)
@@ -151,23 +152,24 @@ def _find_sealed(collection: Collection, document: Document) -> _Sealed:
         if isinstance(value, Mapping) and len(value) == 1:
             ((inner, text),) = value.items()
             if inner == _NAME or (isinstance(text, str) and text.startswith(_TEXT_BEGINS)):
-                sealed[name] = _to_bytes(inner, text)
+                sealed[name] = inner, text
     return sealed
 
 
 def _list_keys(sealed: _Sealed) -> set[bytes]:
     """Return the ids of the data keys that open it."""
-    return {read_key_id(each) for each in sealed.values() if each}
+    begins = [_to_bytes(name, text[:_ID_TEXT]) for name, text in sealed.values() if isinstance(text, str)]
+    return {read_key_id(each) for each in begins if each}
 
 
-def _open(
-    collection: Collection, document: Document, sealed: _Sealed, keys: Mapping[bytes, DataKey]
-) -> Document:
+def _open(collection: Collection, document: Document, keys: Mapping[bytes, DataKey]) -> Document:
     """Return the plain document. Raise StoreDamagedError."""
+    sealed = _find_sealed(collection, document)
     if not sealed:
         return document
     opened = {}
-    for name, each in sealed.items():
+    for name, value in sealed.items():
+        each = _to_bytes(*value)
         place, id_ = _place(collection, document.key, name), read_key_id(each)
         if id_ not in keys:
             what = f"its data key {id_.hex()} is gone or damaged" if each else "it was changed"
@@ -176,12 +178,10 @@ def _open(
     return Document(document.key, {**document.fields, **opened})
 
 
-def _open_if_whole(
-    collection: Collection, document: Document, sealed: _Sealed, keys: Mapping[bytes, DataKey]
-) -> Document:
+def _open_if_whole(collection: Collection, document: Document, keys: Mapping[bytes, DataKey]) -> Document:
     """Return the plain document; as it is stored if it cannot be opened, which is reported."""
     try:
-        return _open(collection, document, sealed, keys)
+        return _open(collection, document, keys)
     except StoreDamagedError as error:
         report_unreadable(collection.name, document.key, error)
         return document

@@ -86,8 +86,7 @@ class SqliteDocuments:
 
 
 def _read_rows(connection: Connection, query: str, values: Sequence[Any]) -> list[Document]:
-    rows = connection.execute(query, values).fetchall()
-    return [Document(key, json.loads(body)) for key, body in rows]
+    return [Document(key, json.loads(body)) for key, body in connection.execute(query, values)]
 
 
 def _prepare(connection: Connection, collections: Sequence[Collection]) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import aclosing, closing, contextmanager
 from itertools import product
@@ -34,6 +35,7 @@ from tests.support.encryption import create_keys, damage_data_key
 NOTES: Final = Collection("notes", (Index(("number",)),), private=("text", "more"))
 OWNERS: Final = Collection("owners", private=("text",), owns_key=True)
 WORD: Final = "heptadecagon"
+MIB: Final = 1024 * 1024
 PLACE: Final = "acme/deb-1"
 
 
@@ -326,6 +328,21 @@ async def test_with_a_log_its_data_key_goes_so_that_remains_of_it_are_unreadable
         )  # as from an old copy of the disk
     with pytest.raises(StoreDamagedError, match=r"data key [0-9a-f]{16} is gone"):
         await read_log(tmp_path, keys)
+
+
+async def test_documents_are_opened_one_after_the_other(tmp_path: Path) -> None:
+    async with store_of(tmp_path, create_keys()) as store:
+        await store.documents.prepare(NOTES)
+        for number in range(8):
+            await store.documents.insert(NOTES, f"{PLACE}/{number}", {"number": number, "text": "x" * MIB})
+        tracemalloc.start()
+        try:
+            found = await store.documents.find(NOTES, {})
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert len(found) == 8
+    assert most < 2 * 8 * MIB
 
 
 async def write_two_scopes(folder: Path, keys: WrappingKeys) -> None:
