@@ -30,8 +30,10 @@ export PYTHONDONTWRITEBYTECODE :=
 # Runs pip of an environment, $(1). What it says is shown only if it fails: its warnings mean nothing to a reader.
 run_pip = said=$$($(1)/bin/python -m pip --quiet $(2) 2>&1) || { code=$$?; printf '%s\n' "$$said" >&2; exit $$code; }
 pip = $(call run_pip,$(1),install $(2))
-# Wheels only: an install that would have to compile fails at once and says so.
-install_lock = $(call pip,$(1),--no-deps --only-binary :all: --require-hashes --requirement requirements/$(2).txt)
+# Wheels only: an install that would have to compile fails at once and says so. $(3): more options.
+install_lock = $(call pip,$(1),$(3) --no-deps --only-binary :all: --require-hashes --requirement requirements/$(2).txt)
+# Tools and tests import a fifth of the modules that come along: each is compiled when it is first imported.
+install_tools = $(call install_lock,$(1),$(2),--no-compile)
 # The lock holds the build backend, so that nothing unnamed is downloaded to install parley itself.
 install_parley = $(call pip,$(VENV),--no-deps --no-build-isolation --editable .)
 
@@ -65,9 +67,9 @@ up: $(VENV)/.run ## Run the whole system on loopback ports until stopped
 
 ##@ Check
 
-# Two checks at a time: that of types takes one core, and most of the time. All is installed before the first.
+# Two checks at a time: that of types takes one core, and most of the time. What it does not need is installed meanwhile.
 .PHONY: check
-check: $(VENV)/.deploy ## Check everything but the tests: format, lint, types, imports, contract, chart
+check: $(VENV)/.all ## Check everything but the tests: format, lint, types, imports, contract, chart
 	@$(MAKE) --no-print-directory --jobs 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) \
 		check-python check-licences check-deploy check-protos check-console
 
@@ -188,7 +190,7 @@ $(IMAGES): image-%:
 # One date for all files in it: the same checkout gives the same wheel. What an earlier one left would come along.
 .PHONY: wheel
 wheel: $(VENV)/.made ## Build the wheel in dist/ with the build tools of requirements/build.txt
-	@$(call install_lock,$(VENV),build)
+	@$(call install_tools,$(VENV),build)
 	@rm -rf build/lib build/bdist.* dist/parley-*.whl
 	@export SOURCE_DATE_EPOCH=315532800; $(call run_pip,$(VENV),wheel --no-deps --no-build-isolation --wheel-dir dist .)
 	@rm -rf build/lib build/bdist.*
@@ -337,27 +339,27 @@ $(VENV)/.run: requirements/run.txt pyproject.toml | $(VENV)/.made
 # What looks at the locks is not among what it looks at: an environment of its own.
 $(SUPPLY)/.made: requirements/supply.txt | $(VENV)/.made
 	@$(PYTHON) -m venv $(SUPPLY)
-	@$(call install_lock,$(SUPPLY),supply)
+	@$(call install_tools,$(SUPPLY),supply)
 	@touch $@
 
 $(SITE)/.made: requirements/docs.txt | $(VENV)/.made
 	@$(PYTHON) -m venv $(SITE)
-	@$(call install_lock,$(SITE),docs)
+	@$(call install_tools,$(SITE),docs)
 	@touch $@
 
 # Helm's library has no wheel for every machine, so nothing else depends on it.
 $(VENV)/.deploy: requirements/deploy.txt $(VENV)/.all
 	@echo "Installing what checks the chart into $(VENV) (once)" >&2
-	@$(call install_lock,$(VENV),deploy)
+	@$(call install_tools,$(VENV),deploy)
 	@touch $@
 
 $(VENV)/.mutants: requirements/mutants.txt $(VENV)/.all
 	@echo "Installing what makes mutants into $(VENV) (once)" >&2
-	@$(call install_lock,$(VENV),mutants)
+	@$(call install_tools,$(VENV),mutants)
 	@touch $@
 
 $(VENV)/.all: requirements/all.txt pyproject.toml | $(VENV)/.made
 	@echo "Installing into $(VENV), tools too (once, a minute or two)" >&2
-	@$(call install_lock,$(VENV),all)
+	@$(call install_tools,$(VENV),all)
 	@$(install_parley)
 	@touch $(VENV)/.run $@
