@@ -51,14 +51,14 @@ _APPEAL: Final = re.compile(
 _STRONG: Final = re.compile(
     rf"\b{_NUMBER}[ \u00a0\u202f]?(?:%|percent\b|per cent\b)|\b{_NUMBER}[ ]?(?:x\b|\u00d7|-fold\b|times (?:as|the|\w+er|more|less)\b)"
     r"|[$€£][ ]?\d|\d (?:euros?|dollars?|pounds?)\b"
-    r"|\b(?:twice|double[ds]?|triple[ds]?|halve[ds]?|by half|half (?:of|the|as|a)|an? (?:third|quarter|fifth|tenth) of|two thirds)\b"
+    r"|\b(?:twice|(?:(?:to|can|could|may|not|would) )double|double[ds]|triple[ds]?|halve[ds]?|by half|half (?:of|the|as|a)|an? (?:third|quarter|fifth|tenth) of|two thirds)\b"
     rf"|\b(?:about|around|roughly|nearly|almost|approximately|some|over|(?:more|less|fewer|better|worse) than|between|under) (?:an? |one )?{_NUMBER}\b"
     rf"|\b(?:less|more) than an? \w+|\b{_NUMBER}(?: to |[-\u2013]){_NUMBER}\b"
     r"|\b(?:usually|typically|generally|commonly|on average|average|typical|tend to)\b"
     r"|(?:^|[,;:] |\b(?:that|and|but|in|for) )most\b"
     r"|\b(?:in|since|by|until|of|end of|January|February|March|April|May|June|July|August|September|October|November|December) (?:19|20)\d\d\b"
     r"|\b(?:last|past) (?:year|month|decade|\w+ years)\b"
-    r"|\b\w{3,}er than\b|\b(?:more|less|fewer) (?:\w+ ){0,3}than\b|\bas \w+ as\b"
+    r"|\b(?!rather|other)\w{3,}er than\b|\b(?:more|less|fewer) (?:\w+ ){0,3}than\b|\bas \w+ as\b"
     r"|\b(?:is|are|was|were|remains?) (?:still )?(?:the )?(?:\w{2,}est|most \w+|main|leading)\b"
     r"|^[A-Z]\w+(?:, [A-Z]\w+)* and [A-Z]\w+ (?:both|all|each)\b",
     re.IGNORECASE,
@@ -78,19 +78,21 @@ _DO: Final = (
     r"|run|schedule|sell|send|set|shard|ship|split|start|stop|store|switch|take|test|track|train|treat|try|use|validate|verify|wait|write"
 )
 _OWN_WORDS: Final = re.compile(
-    rf"^(?:{_DO})\b|^[^,]{{0,60}}, (?:{_DO})\b"
+    rf"^(?:{_DO})\b|^[^,]{{0,60}}, (?:{_DO})\b|^an? (?:\w+ ){{1,2}}\w+s when\b"
     r"|^(?:if|unless|when|whenever|as long as|as soon as|once|should|suppose|assum\w+|provided|where|until|by 20\d\d|by an? \w+ I"
     r"|in (?:the first |week|month|phase|year|quarter|step|stage))\b"
-    r"|\b(?:should|must|shall|will|would|may|might|let|assum\w+|suppos\w+|estimat\w+|if|unless|once (?:the|an?|all|it|they)|we|our|us|I|my|you|your|as long as"
+    r"|\b(?:should|must|shall|will|would|may|might|let|assum\w+|suppos\w+|estimat\w+|if|unless|once (?:the|an?|all|it|they)|at most|we|our|us|I|my|you|your|as long as"
     r"|propos\w+|recommend\w*|aims?|targets?|goals?|budgets?|thresholds?|plans?|nobody|no one)\b"
     r"|\b(?:better|worse|best|worst|matters?|important|worth|valuable|wrong|simpler|easier|harder|cleaner|clearer|riskier|nicer|kinder)\b"
     r"|\b(?:means? that|is whatever|is (?:an?|one|what) \w+ (?:of|that|who|which)\b(?! .*\d)|is one that)",
     re.IGNORECASE,
 )
 """What is wanted, done, conditional, defined or judged by whoever writes."""
+_CONDITION: Final = re.compile(r"^(?:if|unless|until|once|when)\b", re.IGNORECASE)
+"""How sentences begin that wait for evidence, rather than appeal to it."""
 _CALCULATION: Final = re.compile(
     r"=|\d ?[/\u00d7*+] ?\d|\bcomes? to\b|\bmakes? (?:about )?\d|\bmeans? (?:about )?\d|^(?:so|thus|hence|therefore|in total)\b"
-    r"|^(?:that|this|it|which) (?:is|makes|gives|means|comes|leaves|adds)\b|\bof what\b|\bin total\b",
+    r"|^(?:that|this|it|which) (?:is|makes|gives|means|comes|leaves|adds)\b|\bof what\b|\bin total\b|\bplus\b",
     re.IGNORECASE,
 )
 _FIGURE: Final = re.compile(
@@ -130,7 +132,7 @@ def list_citations(text: str) -> list[tuple[str, list[str]]]:
 
 def _is_claim(sentence: str, known: Collection[tuple[float, str]], names: Collection[str]) -> bool:
     if _APPEAL.search(sentence):
-        return True
+        return _CONDITION.search(sentence) is None
     if _OWN_WORDS.search(sentence) or _CALCULATION.search(sentence) or _follows(_figures(sentence), known):
         return False
     return bool(_STRONG.search(sentence) or _has_figure(sentence, names))
