@@ -44,24 +44,26 @@ def list_options() -> Mapping[str, Any]:
     }
 
 
-def _list_of_field(field: FieldDescriptor, parents: Sequence[str]) -> Iterator[Option]:
-    """Yield the option of a field, or those within it. Lists and maps are left to the configuration file."""
+def _list_of_field(field: FieldDescriptor, parents: Sequence[str], section: str = "") -> Iterator[Option]:
+    """Yield the option of a field, or those within it, under the name of the section. Lists and maps are left to the configuration file."""
     said = setting_of(field)
     if said is None or said.not_in_file or field.is_repeated:
         return
     path = (*parents, field.json_name)
     if field.message_type is None or field.message_type.full_name == _DURATION:
-        yield _describe(field, said, path)
+        yield _describe(field, said, path, section)
         return
+    if parents and said.nested:
+        section = f"{said.key or field.name}: "
     for each in fields_of(field.message_type):
-        yield from _list_of_field(each, path)
+        yield from _list_of_field(each, path, section)
 
 
-def _describe(field: FieldDescriptor, said: Setting, path: Sequence[str]) -> Option:
+def _describe(field: FieldDescriptor, said: Setting, path: Sequence[str], section: str) -> Option:
     kind = "choice" if field.enum_type else "seconds" if field.message_type else _NUMBERS[field.cpp_type]
     found: dict[str, Any] = {
         "path": path,
-        "label": _to_label(said.key or field.name),
+        "label": _to_label(f"{section}{said.key or field.name}"),
         "kind": kind,
         "help": said.help,
     }

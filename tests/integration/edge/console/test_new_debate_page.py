@@ -45,7 +45,10 @@ async def test_what_is_refused_says_why_and_the_form_stays(page: Page, edge: Edg
 async def test_no_serious_fault_of_access_is_found(page: Page, edge: Edge) -> None:
     await page.goto("/new")
     await page.get_by_text("Options of panel").click()
+    await expect(page.get_by_label("Termination: threshold (percent)")).to_be_visible()
+    wide = "all => all.filter(each => each.scrollWidth > each.clientWidth).map(each => each.innerText)"
+    assert await page.locator(".option").evaluate_all(wide) == [], "no field lies on the next one"
     assert await find_serious_faults(page) == []
     await page.goto("/agents")
-    await expect(page.get_by_role("cell", name="Ada")).to_be_visible()
+    await expect(page.get_by_role("region", name="Agents").get_by_role("cell", name="Ada")).to_be_visible()
     assert await find_serious_faults(page) == []

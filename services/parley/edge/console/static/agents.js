@@ -49,12 +49,13 @@ async function createRatings(signal) {
 function createAgentTable(team) {
   const standing = new Set(team.defaultTeam ?? []);
   return createTable(
-    ["Agent", "Role", "Routes", ""],
+    "Agents",
+    ["Agent", "Role", "Routes", "By default"],
     (team.agents ?? []).map((/** @type {any} */ each) => [
       printable(each.name || each.id),
       printable(each.role ?? ""),
       (each.routes?.length ? each.routes : team.defaultRoutes ?? []).join(", "),
-      [standing.has(each.id) && "debates by default", each.id === team.defaultJudge && "judges by default"].filter(Boolean).join(", "),
+      [standing.has(each.id) && "debates", each.id === team.defaultJudge && "judges"].filter(Boolean).join(", "),
     ]),
     "No agent is configured.",
   );
@@ -63,6 +64,7 @@ function createAgentTable(team) {
 /** @param {any[]} routes */
 function createRouteTable(routes) {
   return createTable(
+    "Routes",
     ["Route", "Breaker", "Prices a million tokens"],
     routes.map((each) => {
       const breaker = words(each.breaker, "BREAKER_STATE_") || "closed";
@@ -90,6 +92,7 @@ function toDollars(micros) {
  */
 function createRatingTable(ratings, matches) {
   return createTable(
+    "Ratings",
     ["Agent", "Elo", "Matches", "Won, drawn, lost", "Over time"],
     ratings.map((each) => [
       printable(each.agentId),
@@ -117,15 +120,16 @@ function createHistory(rating, matches) {
 }
 
 /**
+ * @param {string} name
  * @param {string[]} head
  * @param {(string | number | Node)[][]} rows
  * @param {string} none what is said without rows
  */
-function createTable(head, rows, none) {
+function createTable(name, head, rows, none) {
   if (rows.length === 0) return h("p", { class: "hint" }, none);
   return h(
     "div",
-    { class: "scrolls", tabindex: 0, role: "region", "aria-label": head[0] },
+    { class: "scrolls", tabindex: 0, role: "region", "aria-label": name },
     h(
       "table",
       {},

@@ -33,7 +33,7 @@ export function createOptions(options, prefix) {
         { class: "option" },
         h("label", { for: field.id }, option.unit ? `${option.label} (${option.unit})` : option.label),
         field,
-        h("p", { class: "hint", id: `${field.id}-help` }, option.help),
+        h("p", { class: "hint", id: `${field.id}-help` }, toCode(option.help)),
       ),
     ),
   );
@@ -54,7 +54,7 @@ export function createOptions(options, prefix) {
  */
 function createField(option, id) {
   const common = { id, "aria-describedby": `${id}-help` };
-  const unset = option.default || option.otherwise || "default";
+  const unset = (option.default || option.otherwise || "default").replaceAll("`", "");
   const choices =
     option.kind === "boolean" ? [{ value: "true", label: "yes" }, { value: "false", label: "no" }] : option.choices;
   if (choices) {
@@ -79,6 +79,14 @@ function createField(option, id) {
       placeholder: unset,
     })
   );
+}
+
+/**
+ * Return a text with what is between backticks as code.
+ * @param {string} text
+ */
+function toCode(text) {
+  return text.split("`").map((each, place) => (place % 2 ? h("code", {}, each) : each));
 }
 
 /**
