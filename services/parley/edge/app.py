@@ -79,8 +79,12 @@ def create_app(
                 expose_headers=["Parley-Debate-Id", "Parley-Ignored", "Retry-After"],
             ),
             Middleware(OriginCheck, allowed=origins),
-            Middleware(RequestBounds, send_seconds=settings.edge_send_seconds),
             Middleware(SessionCookie, sessions=sessions),
+            Middleware(
+                RequestBounds,
+                send_seconds=settings.edge_send_seconds,
+                check_caller=calls.check_reader,
+            ),
         ],
     )
 

@@ -1,18 +1,26 @@
 """What an HTTP request may take of the edge before anybody is known: names, origins, sizes and time."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from parley.edge.statuses import to_response
 from parley.runtime.byte_budget import ByteBudget, Share
+from parley.runtime.errors import ParleyError
+
+CheckCaller = Callable[[Mapping[str, str]], Awaitable[None]]
+"""Asks the orchestrator whether it knows who sends these headers. Raises ParleyError if not."""
 
 BODY_SECONDS: Final = 30.0
 """A body that has not come by then is refused."""
-_TOTAL_BYTES: Final = 64 * 1024 * 1024
+_TOTAL_BYTES: Final = 32 * 1024 * 1024
+"""Each body takes some times its size until it is passed on."""
+_UNKNOWN_BYTES: Final = 64 * 1024
+"""A larger body is read from callers alone that the orchestrator knows."""
 _HEADER_BYTES: Final = 16 * 1024
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -39,16 +47,23 @@ class OriginCheck:
 
 
 class RequestBounds:
-    """Bounds the bytes of all bodies together, and the time in which a body comes and a client reads."""
+    """Bounds whose large bodies are read, the bytes of all together, and the time in which a body comes and a client reads."""
 
-    def __init__(self, app: ASGIApp, send_seconds: float, body_seconds: float = BODY_SECONDS) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        send_seconds: float,
+        check_caller: CheckCaller,
+        body_seconds: float = BODY_SECONDS,
+    ) -> None:
         self._app = app
+        self._check_caller = check_caller
         self._send_seconds = send_seconds
         self._body_seconds = body_seconds
         self._budget = ByteBudget(_TOTAL_BYTES, _TOTAL_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 408, 411, 415, 431 or 503, or pass the request on."""
+        """Answer 408, 411, 415, 431 or 503, or as the orchestrator refuses the caller, or pass the request on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -58,6 +73,12 @@ class RequestBounds:
             await refused(scope, receive, send)
             return
         size = int(headers.get("content-length", 0))
+        if size > _UNKNOWN_BYTES:
+            try:
+                await self._check_caller(headers)
+            except ParleyError as error:
+                await to_response(error)(scope, receive, send)
+                return
         try:
             async with asyncio.timeout(self._body_seconds):
                 share = await self._budget.take(size)

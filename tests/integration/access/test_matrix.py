@@ -41,7 +41,12 @@ from parley.runtime.identity.service_tokens import ServiceTokens
 from parley.runtime.server import ServerSettings, Service, start_server
 from parley.storage.opening import open_store
 from parley.storage.ports import Documents
-from parley.v1.access_pb2 import ACCESS_ROLE_LINK, ACCESS_ROLE_SERVICE, ACCESS_ROLE_UNSPECIFIED
+from parley.v1.access_pb2 import (
+    ACCESS_ROLE_DEBATE,
+    ACCESS_ROLE_LINK,
+    ACCESS_ROLE_SERVICE,
+    ACCESS_ROLE_UNSPECIFIED,
+)
 from parley.v1.link_pb2 import LinkClaims
 from tests.support.access import SECRET, Headers, key_for, methods, service_headers, stub_call
 from tests.support.mcp_access import act_by
@@ -238,6 +243,32 @@ async def test_the_edge_lets_in_whom_the_orchestrator_lets_in_and_no_one_else(
     assert served.callers == []
     assert await over_http.call(method, (*await served.credentials(needs(method)), *lies)) == ""
     assert [each.tenant for each in served.callers] == ["acme"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/parley.v1.OrchestratorService/CreateDebate", "/v1/chat/completions", "/mcp"]
+)
+async def test_the_edge_reads_large_bodies_of_callers_alone_that_the_orchestrator_knows(
+    served: Served, over_http: OverHttp, path: str
+) -> None:
+    host, port = over_http.url.removeprefix("http://").split(":")
+
+    async def ask(headers: Headers) -> bytes:
+        """Announce a body and return how the edge begins its answer: 100 asks for the body."""
+        reader, writer = await asyncio.open_connection(host, int(port))
+        sent = {**dict(headers), "Content-Length": 4_000_000, "Content-Type": "application/json"}
+        head = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
+        writer.write(
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n{head}\r\n".encode()
+        )
+        answer = await asyncio.wait_for(reader.readline(), WITHIN)
+        writer.close()
+        return answer.split()[1]
+
+    wrong = (("authorization", "Bearer parley_000000000000_" + "A" * 43),)
+    assert [await ask(headers) for headers in ((), wrong)] == [b"401", b"401"]
+    assert served.callers == []
+    assert await ask(await served.key(ACCESS_ROLE_DEBATE)) == b"100"
 
 
 TOOLS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {

@@ -106,6 +106,10 @@ async def test_large_headers_are_refused(edge: Edge) -> None:
         assert answer.status == 431
 
 
+async def know(_headers: object) -> None:
+    """Know every caller."""
+
+
 async def test_a_body_that_does_not_come_is_not_waited_for_for_ever() -> None:
     answered = []
 
@@ -119,7 +123,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for_for_ever() -> None:
         await receive()
 
     scope = {"type": "http", "method": "POST", "headers": [(b"content-length", b"9")], "path": "/"}
-    await RequestBounds(read, send_seconds=30, body_seconds=0.01)(scope, receive, send)
+    await RequestBounds(read, send_seconds=30, check_caller=know, body_seconds=0.01)(scope, receive, send)
     assert answered[0]["status"] == 408
 
 
@@ -140,7 +144,7 @@ async def test_a_client_that_does_not_read_is_cut_off() -> None:
             raise
 
     scope = {"type": "http", "method": "GET", "headers": [], "path": "/"}
-    await RequestBounds(write, send_seconds=0.01)(scope, receive, send)
+    await RequestBounds(write, send_seconds=0.01, check_caller=know)(scope, receive, send)
     assert cut == [True]
 
 
