@@ -1,12 +1,15 @@
 """Confidence on real debates: whether decisions that are called so probable are right that often."""
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from random import Random
 from statistics import mean
 from typing import Final
 from unittest.mock import patch
 
 from parley.orchestrator.model import stopping
+from parley.orchestrator.model.stopping import posterior
 from tests.bench.figures import aim, main, table
 from tests.support.real_debates import (
     Forecast,
@@ -22,6 +25,7 @@ _AIM: Final = 0.06
 _VOTES: Final = {"first drafts": 0, "last answers": -1}
 _LIKENESSES: Final = [round(0.05 * step, 2) for step in range(21)]
 _SIZES: Final = (3, 5, 7)
+_DRAWS: Final = 2000
 
 
 async def run(_quick: bool) -> None:
@@ -32,6 +36,7 @@ async def run(_quick: bool) -> None:
     )
     rows = [_errors(name, debates, place) for name, place in _VOTES.items()]
     table(["votes", "debates", *(f"{size} agents" for size in _SIZES), "error", "aim", "AUC"], rows)
+    _print_others(debates)
     print("\nFirst drafts\n")
     table(["called", "debates", "mean", "right"], [_bin(each) for each in bins_of(forecasts(debates, 0))])
     _print_fit(debates)
@@ -49,6 +54,45 @@ def _bin(found: Sequence[Forecast]) -> list[str]:
     low = int(found[0].probability * 10) * 10
     called, right = mean(each.probability for each in found), mean(each.right for each in found)
     return [f"{low} to {low + 10} %", str(len(found)), f"{called:.0%}", f"{right:.0%}"]
+
+
+def _print_others(debates: Sequence[RealDebate]) -> None:
+    """Print the error if an answer takes another position than most first drafts, and on halves of the questions drawn at random."""
+    every = [
+        Forecast(probable, float(position == debate.truth))
+        for debate in debates
+        for position, probable in _first_posterior(debate).items()
+    ]
+    later = [
+        Forecast(_first_posterior(debate)[last], float(last == debate.truth))
+        for debate in debates
+        if (last := _single_leader(debate)) in _first_posterior(debate)
+    ]
+    print(f"\nfirst drafts, every position that one takes: error {calibration_error(every):.3f}")
+    print(
+        f"first drafts, the position that leads in the end, {len(later)} debates: error {calibration_error(later):.3f}"
+    )
+    questions = sorted({each.question for each in debates})
+    found = {one: forecasts([each for each in debates if each.question == one], 0) for one in questions}
+    dice = Random(0)
+    halves = [dice.sample(questions, len(questions) // 2) for _ in range(_DRAWS)]
+    errors = sorted(calibration_error([each for one in half for each in found[one]]) for half in halves)
+    low, middle, high = (errors[int(_DRAWS * share)] for share in (0.025, 0.5, 0.975))
+    print(
+        f"first drafts, half of the questions: error {middle:.3f} [{low:.3f}, {high:.3f}], at most {_AIM} in {sum(each <= _AIM for each in errors) / _DRAWS:.0%}"
+    )
+
+
+def _first_posterior(debate: RealDebate) -> Mapping[str, float]:
+    votes = debate.votes(0)
+    return posterior(votes, dict.fromkeys(votes, 1.0))
+
+
+def _single_leader(debate: RealDebate) -> str:
+    """Return the position that most agents hold in the end; empty if there is none, or several have as many."""
+    counts = Counter(debate.votes(-1).values())
+    leading = [each for each, count in counts.items() if count == max(counts.values())]
+    return leading[0] if len(leading) == 1 else ""
 
 
 def _print_fit(debates: Sequence[RealDebate]) -> None:
