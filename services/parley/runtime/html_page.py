@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Final
 
 from parley.runtime.printable import printable_line
-from parley.runtime.safe_html import render_markdown
+from parley.runtime.safe_html import render_report
 
 _STYLE: Final = resources.files("parley.runtime").joinpath("html_page.css").read_text("utf-8")
 _STYLE_HASH: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
@@ -41,7 +41,7 @@ _PAGE: Final = """<!doctype html>
 
 def render_page(markdown: str) -> str:
     """Return the whole file; its title is the first heading of the first level. A megabyte may take seconds."""
-    body = render_markdown(markdown)
+    body = render_report(markdown)
     return _PAGE.format(
         policy=PAGE_POLICY, referrer="no-referrer", title=_find_title(body), style=_STYLE, body=body
     )
