@@ -1,14 +1,18 @@
 """What of a debate's events is shown as reasoning."""
 
 from parley.edge.chat.progress import Progress
-from parley.v1.debate_pb2 import Reply, Work
+from parley.v1.agent_pb2 import Agent
+from parley.v1.debate_pb2 import DebateSpec, Participant, Reply, Work
 from parley.v1.event_pb2 import (
+    DebateCreated,
     Event,
     LimitReached,
+    ParticipantJoined,
     RoundStarted,
     StepFailed,
     StepStarted,
     StepSucceeded,
+    TeamSelected,
     Warned,
 )
 
@@ -44,6 +48,22 @@ def test_the_answer_is_no_reasoning() -> None:
     assert "begins" in progress.tell(started)
     assert progress.tell(contribution("The answer.", key="answer")) == ""
     assert "Another." in progress.tell(contribution("Another."))
+
+
+def test_agents_are_called_by_their_names_where_they_call_each_other_by_letters_and_ballots_are_shown() -> (
+    None
+):
+    progress = Progress()
+    team = [Participant(agent_id="ann"), Participant(agent_id="bob"), Participant(agent_id="cy")]
+    progress.tell(Event(debate_created=DebateCreated(spec=DebateSpec(agents=team))))
+    progress.tell(Event(team_selected=TeamSelected(agent_ids=["bob", "cy"])))
+    assert "As cy says in issue 2 of cy, bob errs." in progress.tell(
+        contribution("As agent B says in B.2, agent A errs.")
+    )
+    progress.tell(Event(participant_joined=ParticipantJoined(agent=Agent(id="dee"))))
+    ballot = Work(activity="vote", agent_id="bob")
+    assert progress.tell(Event(key="v", step_started=StepStarted(work=ballot, is_answer=True))) == ""
+    assert "I choose dee" in progress.tell(contribution("I choose agent C.", key="v"))
 
 
 def test_an_event_of_no_interest_or_of_a_later_version_is_passed_over() -> None:
