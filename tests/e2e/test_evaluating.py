@@ -42,7 +42,7 @@ def test_a_debate_is_evaluated_without_any_configuration_by_the_beginning_of_its
         ended = ran(tmp_path, "eval", debate[:-4], url=url)
     assert ended.code == 0, ended.err
     assert "No parley.yaml or debate-config.json here: the default team evaluates." in ended.err
-    assert re.match(rf"\*\*\d+\.\d of 10\*\* for {debate}, by 2 evaluators\.\n", ended.out)
+    assert re.match(rf"\*\*\d+\.\d of 10\*\* for {debate}, by 2 evaluators, each by itself\.\n", ended.out)
     assert "| Dimension | architect | performance | Average |\n" in ended.out
     (evaluation,) = {each for line in ended.err for each in ID.findall(line)} - {debate}
     shown = ran(tmp_path, "show", evaluation).out

@@ -76,7 +76,7 @@ def _score(evaluator: EvaluatorScores, dimension: EvaluationDimension.ValueType)
 
 def _summary(evaluation: EvaluationOutcome) -> str:
     count = len(evaluation.evaluators)
-    by = "1 evaluator" if count == 1 else f"{count} evaluators"
+    by = "1 evaluator" if count == 1 else f"{count} evaluators, each by itself"
     lines = [f"**{evaluation.overall:.1f} of {MAX_SCORE}** for {evaluation.debate_id}, by {by}."]
     lines += [f"{each.agent_id} gave no score: {each.reason}." for each in evaluation.failed]
     return "\n\n".join(lines)

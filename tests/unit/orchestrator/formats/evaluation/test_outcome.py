@@ -44,7 +44,9 @@ def test_the_page_has_a_table_the_reasons_and_who_failed() -> None:
     page = answer_markdown(
         Debate(outcome=outcome_of(ID, {"ada": given, "bo": judgement(performance=3)}, failed)), V1
     )
-    assert page.startswith(f"**5.5 of 10** for {ID}, by 2 evaluators.\n\ncy gave no score: PROVIDER_AUTH.\n")
+    assert page.startswith(
+        f"**5.5 of 10** for {ID}, by 2 evaluators, each by itself.\n\ncy gave no score: PROVIDER_AUTH.\n"
+    )
     assert "| Dimension | ada | bo | Average |\n| --- | ---: | ---: | ---: |\n" in page
     assert "| Security | 8.0 | – | 8.0 |\n" in page  # noqa: RUF001
     assert "| Overall | 8.0 | 3.0 | 5.5 |\n" in page
