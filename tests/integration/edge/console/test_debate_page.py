@@ -41,11 +41,11 @@ class TestOfAPanel:
     async def test_issues_show_their_severity_and_what_became_of_them(
         self, page: Page, edge: Edge, gateway: ScriptedGateway
     ) -> None:
-        gateway.critic = lambda _step, _agent: criticism("It forgets ice.")
+        gateway.critic = lambda _step, _agent: criticism("As agent A said in A.1, it forgets ice.")
         debate = await edge.create()
         await page.goto(f"/debates/{debate}")
         card = page.get_by_role("article", name="Bo: critique of Ada")
-        await expect(card).to_contain_text("It forgets ice.")
+        await expect(card).to_contain_text("As Ada said in issue 1 of Ada, it forgets ice.")
         await expect(card).to_contain_text("severity 5")
         await expect(card).to_contain_text("not answered")
 

@@ -61,7 +61,7 @@ export class CardView {
     }
     // A structured answer is JSON until it is whole: how far it is says more than its braces.
     if (card.isStructured) this.stream.data = card.streamed.end ? `… ${card.streamed.end} characters so far` : "";
-    else this.stream.data = printable(card.streamed.text.slice(-TAIL));
+    else this.stream.data = printable(this.log.read(card.streamed.text.slice(-TAIL)));
   }
 
   /**
@@ -79,7 +79,7 @@ export class CardView {
     replace(
       this.body,
       h("p", { class: "failure" }, printable(`${this.log.name(agentId)} gave no answer: ${failure.reason}: ${failure.message ?? ""}`)),
-      failure.partialText ? h("details", {}, h("summary", {}, "What it had written"), createText(failure.partialText)) : null,
+      failure.partialText ? h("details", {}, h("summary", {}, "What it had written"), createText(this.log.read(failure.partialText))) : null,
     );
     replace(this.meta);
   }
@@ -89,8 +89,8 @@ export class CardView {
     const issues = reply.critique?.issues ?? [];
     replace(
       this.body,
-      issues.length ? this.createIssues(issues) : createText(reply.rendered || reply.text || "", { folds: true }),
-      issues.length && reply.critique.remarks ? createText(reply.critique.remarks, { folds: true }) : null,
+      issues.length ? this.createIssues(issues) : createText(this.log.read(reply.rendered || reply.text || ""), { folds: true }),
+      issues.length && reply.critique.remarks ? createText(this.log.read(reply.critique.remarks), { folds: true }) : null,
     );
     replace(this.meta, toMetaText(reply));
   }
@@ -112,9 +112,9 @@ export class CardView {
             issue.severity === undefined ? null : h("span", { class: "severity", "data-severity": issue.severity }, `severity ${issue.severity}`),
             outcome ? h("span", { class: `outcome ${OUTCOMES[/** @type {keyof typeof OUTCOMES} */ (outcome)] ?? ""}` }, outcome) : null,
           ),
-          createText(issue.text),
-          issue.suggestion ? h("details", {}, h("summary", {}, "Suggestion"), createText(issue.suggestion)) : null,
-          answer?.reason ? h("details", {}, h("summary", {}, "Why"), createText(answer.reason)) : null,
+          createText(this.log.read(issue.text)),
+          issue.suggestion ? h("details", {}, h("summary", {}, "Suggestion"), createText(this.log.read(issue.suggestion))) : null,
+          answer?.reason ? h("details", {}, h("summary", {}, "Why"), createText(this.log.read(answer.reason))) : null,
         );
       }),
     );

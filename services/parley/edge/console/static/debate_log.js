@@ -1,5 +1,6 @@
 // A debate as its page shows it, from the events of its log. Each event changes it once; the page draws what has changed.
 
+import { putNames } from "./names.js";
 import { words } from "./text.js";
 
 /**
@@ -85,6 +86,8 @@ export class DebateLog {
     this.tokens = 0;
     /** @type {Map<string, {id: string, name: string, role: string}>} */
     this.agents = new Map();
+    /** @type {string[]} those that debate, in the order of their letters */
+    this.debaters = [];
     /** @type {Set<string>} */
     this.muted = new Set();
     /** @type {Stage[]} */
@@ -109,6 +112,15 @@ export class DebateLog {
    */
   name(id) {
     return this.agents.get(id)?.name || id;
+  }
+
+  /**
+   * Return a text with the names of agents where they call each other by letters. In a moderated debate they number points.
+   * @param {string} text
+   */
+  read(text) {
+    const names = this.debaters.map((id) => this.name(id));
+    return putNames(text, names, this.format.startsWith("moderated") ? "point" : "issue");
   }
 
   /**
@@ -164,7 +176,7 @@ export class DebateLog {
    */
   note(event, text, round, kind = "") {
     const stage = round === undefined ? this.stages.at(-1) ?? this.stage(0) : this.stage(round);
-    stage.notes.push({ sequence: Number(event.sequence), time: event.time, text, kind });
+    stage.notes.push({ sequence: Number(event.sequence), time: event.time, text: this.read(text), kind });
   }
 
   /** @param {any} usage */
@@ -185,12 +197,14 @@ const HANDLERS = {
     log.question = spec.question ?? "";
     log.format = spec.format ?? "";
     for (const each of [...(spec.agents ?? []), ...(spec.judge ? [spec.judge] : [])]) addAgent(log, each.agent);
+    log.debaters = (spec.agents ?? []).map((/** @type {any} */ each) => each.agent.id);
   },
   claimed(log) {
     if (log.status === "pending") log.status = "running";
   },
   participantJoined(log, { agent }) {
     addAgent(log, agent);
+    log.debaters.push(agent.id);
   },
   roundStarted(log, { number, total }) {
     const stage = log.stage(number);
@@ -221,6 +235,7 @@ const HANDLERS = {
     log.changedCards.add(card);
   },
   teamSelected(log, { agentIds = [] }, event) {
+    log.debaters = log.debaters.filter((each) => agentIds.includes(each));
     if (agentIds.length) log.note(event, `Team: ${agentIds.map((/** @type {string} */ each) => log.name(each)).join(", ")}`);
   },
   judgeChosen(log, { agentId, reason }, event) {
