@@ -368,6 +368,14 @@ def test_a_route_leads_to_the_orchestrator_alone() -> None:
     assert rule["backendRefs"] == [{"name": "parley", "port": 7401}]
 
 
+def test_a_route_whose_gateway_is_not_let_in_is_refused() -> None:
+    values = changed("route", {"enabled": True, "parentRefs": [{"name": "eg"}]}, "minimal")
+    with pytest.raises(
+        helm_python.HelmError, match=re.escape("networkPolicy.clients has no namespaceSelector")
+    ):
+        render(values)
+
+
 def test_objects_of_ones_own_are_made_with_the_names_of_the_release() -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-mine"}}
     values = changed("extraObjects", [config, "apiVersion: v1\nkind: Secret\nmetadata: {name: other}\n"])
