@@ -1,5 +1,7 @@
 """The log of a debate for its owner: one append is in flight, and all events that wait go into the next one.
 
+An append begins as soon as somebody waits for an event; events that nobody waits for give others a moment to come along.
+
 The log is the lock. If another replica has written at the place of an append, the claim is lost, whatever any clock says, and
 the owner stops.
 """
@@ -42,6 +44,8 @@ _BATCH_BYTES = 4_000_000
 """After so many bytes the other events wait for the next record: stores refuse large records."""
 _LARGE_BYTES = 1024 * 1024
 """Bytes of events. More of them are opened in a thread: they would block the loop for some milliseconds per MiB."""
+_PATIENCE_SECONDS = 0.05
+"""How long an event that nobody waits for waits for others, to be recorded with them: less than anyone who follows a debate sees."""
 _BACKOFF = Backoff(first=0.05, maximum=2.0)
 _MAX_CLAIMS = 5
 """How many owners in a row may release a debate that they cannot continue. The next one continues it as it can, or fails it."""
@@ -147,6 +151,7 @@ class Journal:
         self._pending: list[_PendingAppend] = []
         self._latest: asyncio.Future[tuple[Envelope, ...]] | None = None
         self._wake = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def sequence(self) -> int:
@@ -192,22 +197,26 @@ class Journal:
             UnrecordableError: they cannot be recorded; other events are not affected.
         """
         # Shielded: if the caller is cancelled, the events are still recorded.
-        return await asyncio.shield(self._enqueue_events(events))
+        recorded = self._enqueue_events(events)
+        self._wake.set()
+        return await asyncio.shield(recorded)
 
     def enqueue(self, event: Event) -> None:
-        """Record an event with the next append, without waiting for it. Raises as `append`."""
+        """Record an event with the next append, or soon, without waiting for it. Raises as `append`."""
         _ = self._enqueue_events((event,))
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, self._wake.set)
 
     async def wait_until_written(self) -> None:
         """Wait until all events so far are durable. `run_writer` must be running."""
         if self._latest is not None:
+            self._wake.set()
             await asyncio.shield(self._latest)
 
     def _enqueue_events(self, events: tuple[Event, ...]) -> asyncio.Future[tuple[Envelope, ...]]:
         check_recordable(events)
         self._latest = asyncio.get_running_loop().create_future()
         self._pending.append(_PendingAppend(events, self._latest))
-        self._wake.set()
         return self._latest
 
     async def run_writer(self) -> None:
@@ -219,10 +228,14 @@ class Journal:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._pending:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if self._pending:
                 await self._write_batch()
 
     async def _write_batch(self) -> None:
+        """Append the events that wait; those that do not fit one record are next."""
         sealed: list[Envelope] = []
         bounds: list[int] = []
         size = 0
@@ -234,6 +247,8 @@ class Journal:
             size += sum(len(each.entry) for each in events)
             bounds.append(len(sealed))
         batch, self._pending = self._pending[: len(bounds)], self._pending[len(bounds) :]
+        if self._pending:
+            self._wake.set()
         await self._store(sealed, patient=True)
         start = 0
         for waiting, end in zip(batch, bounds, strict=True):

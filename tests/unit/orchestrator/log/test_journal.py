@@ -26,6 +26,7 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import until
 from tests.unit.orchestrator.made_logs import CREATED
 
 
@@ -90,6 +91,25 @@ async def test_what_waits_goes_into_one_record(log: Log) -> None:
     assert three.sequence == 4
     assert [len(record.entries) for record in shaky.sent] == [1, 3]
     assert [event.sequence for event in await read_events(log, "t", "deb")] == [1, 2, 3, 4]
+
+
+async def test_what_nobody_waits_for_is_recorded_soon_together_with_what_comes_a_moment_later(
+    log: Log,
+) -> None:
+    shaky = ShakyLog(log)
+    journal = create_journal(shaky)  # type: ignore[arg-type]
+    await journal.claim("me")
+    async with written(journal):
+        journal.enqueue(note("one"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        journal.enqueue(note("two"))
+
+        async def recorded() -> bool:
+            return bool(journal.recorded.notes)
+
+        await until(recorded, "they are recorded, though nobody waits for it")
+    assert [len(record.entries) for record in shaky.sent] == [1, 2]
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 0), (0, 2), (1, 1)])
