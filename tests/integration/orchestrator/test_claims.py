@@ -14,6 +14,7 @@ from parley.storage.ports import AppendConflictError, Log, Record, StoreUnavaila
 from parley.v1.event_pb2 import DebateFailed
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, check_log, make_debate, outcomes, until
+from tests.support.other_code import run_other_code
 
 SPEC = make_debate(2, 1)
 
@@ -362,6 +363,7 @@ async def test_a_format_that_no_longer_does_what_it_did_stops_its_debate_loudly(
         await stage.has(debate, "step_started", 8)
     hold.release()
     monkeypatch.setattr(propose, "POSITION_INSTRUCTION", "Say where you stand.")
+    run_other_code(monkeypatch)
     asked = len(stage.gateway.calls)
     async with stage.replica("two", lease_seconds=0.03):
         events = await stage.comes_to(debate, "FAILED")

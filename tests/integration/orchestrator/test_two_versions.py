@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from parley.orchestrator.engine import debate as engine
-from parley.orchestrator.engine import owner
 from parley.orchestrator.engine.agent_steps import create_agent_step
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
@@ -22,6 +21,7 @@ from parley.storage.ports import Record
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import DebateCreated
 from tests.support.orchestration import TENANT, Backstage, Replica, check_log, left_behind, make_debate, until
+from tests.support.other_code import run_other_code
 from tests.unit.orchestrator.made_logs import CREATED, DEBATE, foreign_entry, log
 
 SAYING = Activity("saying", "says something")
@@ -144,8 +144,7 @@ async def test_rounds_that_are_over_are_asked_again_by_other_code_only(
         await hold.reached.wait()
     monkeypatch.setattr(engine, "create_agent_step", create_step)
     if code == "another":
-        for each in (engine, owner):
-            monkeypatch.setattr(each, "name_running_code", lambda: "another")
+        run_other_code(monkeypatch)
     async with stage.replica("two"):
         hold.release()
         check_log(await stage.comes_to(debate, "COMPLETED"))
