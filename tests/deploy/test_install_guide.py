@@ -29,7 +29,10 @@ from tests.deploy.cluster import Cluster
 from tests.deploy.guide_commands import PROGRAM, answer
 from tests.deploy.pods import HOST, Network, NoNamespacesError, network
 from tests.e2e.harness import model_server
+from tests.support.certificates import Authority
+from tests.support.encryption import write_key
 from tests.support.guides import find_blocks
+from tests.support.receipts import NEW, pem_of
 
 PAGE: Final = "docs/guides/install.md"
 MODELS: Final = "api.openai.com"
@@ -40,6 +43,16 @@ TRY_OUT, VECTORS, KEYS, DEBATE, HTTP = (
     for part in ("examples/dev", "parley-vectors", "--dry-run=client", "parley debate", "parley-http")
 )
 WALK_SECONDS: Final = 300
+PLATFORM: Final[dict[str, Any]] = {
+    "podUser": None,
+    "store": {"existingSecret": "parley-store", "ca": {"existingSecret": "parley-mongodb"}},
+    "receipts": {"existingSecret": "parley-receipts", "keys": ["2026-11.pem"]},
+    "encryption": {"existingSecret": "parley-encryption", "keys": ["2026-11", "2026-05"]},
+    "hookFiles": {"emptyDirSize": "64Mi"},
+    "listen": "::",
+}
+"""What a platform team has besides: OpenShift, a MongoDB with an authority of its own, keys, and files of hooks."""
+STORING: Final = ("orchestrator", "gateway", "ratings", "memory")
 
 
 class Desk:
@@ -61,9 +74,15 @@ class Desk:
     def run(self, script: str) -> str:
         """Run a script that has to go well; return what it prints."""
         path = os.pathsep.join([str(self._programs), str(Path(sys.executable).parent), os.environ["PATH"]])
-        variables = {"PATH": path, "HOME": str(self.folder), "LANG": "C.UTF-8"}
+        # A folder of its own for what passes: no `parley up` of this machine runs at this desk.
+        variables = {
+            "PATH": path,
+            "HOME": str(self.folder),
+            "TMPDIR": str(self.folder),
+            "LANG": "C.UTF-8",
+        }
         done = subprocess.run(
-            [*self._enter, "sh", "-euc", _fill_in(script)],
+            [*self._enter, "sh", "-euc", _fill_in(script, "store" in self._cluster.changes)],
             cwd=self.folder,
             env=variables,
             stdin=subprocess.DEVNULL,
@@ -133,10 +152,11 @@ asyncio.run(main())
 """
 
 
-def _fill_in(script: str) -> str:
+def _fill_in(script: str, has_tls: bool) -> str:
     """Return a script with what a reader has of their own: a MongoDB with one member, and a key."""
+    tls = "&tls=true&tlsCAFile=/etc/parley/store/ca.crt" if has_tls else ""
     return (
-        script.replace("/?replicaSet=rs0", "/?directConnection=true")
+        script.replace("/?replicaSet=rs0", f"/?directConnection=true{tls}")
         .replace("sk-…", "sk-test")
         .replace("=…", "=x")
     )
@@ -147,13 +167,27 @@ def _stand_outside(cluster: Cluster) -> Iterator[None]:
     """Let MongoDB and the provider of models answer by their names, as long as the block runs."""
     with ExitStack() as stack:
         models = stack.enter_context(model_server())
-        store = stack.enter_context(run_replica_set())
+        store = stack.enter_context(run_replica_set(*_secure_store(cluster)))
         certificate, key = cluster.authority.sign(MODELS, hosts=[MODELS])
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(certificate, key)
         stack.enter_context(_lead(443, _port(models), context))
         stack.enter_context(_lead(27017, _port(store.url), None))
         yield
+
+
+def _secure_store(cluster: Cluster) -> list[str]:
+    """Return the arguments with which MongoDB speaks TLS, if the values say so; make the Secrets that they name."""
+    if "store" not in cluster.changes:
+        return []
+    authority = Authority(cluster.folder, "mongodb-ca")
+    certificate, key = authority.sign(STORE, hosts=[STORE])
+    cluster.secrets["parley-mongodb"] = {"ca.crt": authority.file.read_bytes()}
+    cluster.secrets["parley-receipts"] = {"2026-11.pem": pem_of(NEW).encode()}
+    cluster.secrets["parley-encryption"] = {
+        name: write_key(cluster.folder / name).read_bytes() for name in ("2026-11", "2026-05")
+    }
+    return ["--tls-cert-file", str(certificate), "--tls-key-file", str(key)]
 
 
 def _port(url: str) -> int:
@@ -213,7 +247,7 @@ def test_secrets_of_other_ways_are_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, pytest.param({"podUser": None}, marks=pytest.mark.long, id="as on OpenShift")]
+    "changes", [{}, pytest.param(PLATFORM, marks=pytest.mark.long, id="as a platform team has it")]
 )
 def test_whoever_follows_the_guide_comes_from_an_empty_cluster_to_a_debate(
     tmp_path: Path, changes: dict[str, Any]
@@ -228,6 +262,20 @@ def test_whoever_follows_the_guide_comes_from_an_empty_cluster_to_a_debate(
         desk = Desk(tmp_path / "desk", cluster, pods.join()[0])
         stack.enter_context(desk.answering())
         printed = {block: desk.run(block.text) for block in SCRIPTS if block not in (TRY_OUT, VECTORS, KEYS)}
+        (held,) = json.loads(printed[HTTP].partition("\n")[2])["debates"]
+        if changes:
+            _use_keys(desk, held["id"])
     assert "**Confidence:**" in printed[DEBATE]
     assert re.search(r"^parley_[\w-]+$", printed[DEBATE], re.MULTILINE), "the key of a person"
-    assert json.loads(printed[HTTP].partition("\n")[2])["debates"][0]["status"] == "DEBATE_STATUS_COMPLETED"
+    assert held["status"] == "DEBATE_STATUS_COMPLETED"
+
+
+def _use_keys(desk: Desk, debate_id: str) -> None:
+    """Wrap the keys of all services anew, and get a receipt."""
+    for each in STORING:
+        command = f"python3 -P -m parley.storage.rewrap {each}"
+        printed = desk.run(f"kubectl --namespace debates exec deployment/parley-{each} -- {command}")
+        assert printed == f"{each}: 0 keys wrapped anew\n"
+    caller = 'PARLEY_CA=parley-ca.crt PARLEY_TOKEN="$(cat parley-key)"'
+    receipt = json.loads(desk.run(f"{caller} parley receipt {debate_id} --server localhost:7401"))
+    assert len(receipt["signatures"]) == 1
