@@ -17,9 +17,9 @@ from parley.runtime.identity.signing_keys import SigningKeys, key_fetcher
 from tests.support.manual_clock import ManualClock
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
-PUBLIC_KEY = json.loads(
-    jwt.get_algorithm_by_name("RS256").to_jwk(rsa.generate_private_key(65537, 2048).public_key())
-)
+RS256 = jwt.get_algorithm_by_name("RS256")
+PRIVATE = rsa.generate_private_key(65537, 2048)
+PUBLIC_KEY = json.loads(RS256.to_jwk(PRIVATE.public_key()))
 GOOD = {**PUBLIC_KEY, "kid": "good", "use": "sig", "alg": "RS256"}
 
 
@@ -58,6 +58,7 @@ async def test_usable_keys_among_useless_ones_are_used() -> None:
         {"kid": "x"},
         {"kty": "RSA", "kid": 5, "n": 7, "e": []},
         {"kty": "oct", "kid": "x"},
+        {**json.loads(RS256.to_jwk(PRIVATE)), "kid": "x", "key_ops": ["verify"]},
     ]
     async with serve(respond(json.dumps({"keys": [*odd, GOOD]}).encode())) as url:
         assert await find_key(url) is not None
