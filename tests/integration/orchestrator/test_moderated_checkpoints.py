@@ -1,6 +1,7 @@
 """Checkpoints of moderated debates: what a person says after a round and to the decision, and what follows from it."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,18 @@ async def test_a_refusal_leads_to_another_decision_with_what_was_said(tmp_path: 
     texts = [each.approval.text for key, each in opened(events).items() if key.startswith("synthesis")]
     assert "another one with that in mind (2 more can be written)" in texts[0]
     assert "another one with that in mind (one more can be written)" in texts[1]
+
+
+async def test_a_moderator_may_stand_by_a_decision_that_was_refused(tmp_path: Path) -> None:
+    gateway = ModeratedScript().gateway()
+    stays = (
+        "Keep them in PostgreSQL, since the load is small for a store that exists, is backed up and is understood by all"
+        " who run it, and measure the table from the first day on, with a budget of five milliseconds."
+    )
+    gateway.alter = lambda _asked, text: re.sub(r"Keep them in PostgreSQL, by synthesis[/\d]*\.", stays, text)
+    events = await held(tmp_path, gateway, {"synthesis/approval": "refuse"}, max_rounds=1)
+    assert outcome(events).recommendation == stays
+    assert not [each for each in fold(events).warnings if "stands in" in each]
 
 
 async def test_guidance_that_comes_while_a_decision_is_approved_reaches_the_next_one(tmp_path: Path) -> None:

@@ -119,6 +119,9 @@ async def test_an_evaluation_of_a_round_that_keeps_to_no_form_is_its_summary(
     gateway.alter = lambda asked, text: said if asked.step == "round/1/evaluate" else text
     state = fold(await held(tmp_path, gateway, moderated_spec(max_rounds=1)))
     assert "Zebras settle it." in render_report(state, moderated.V1)
+    assert "\n> point 1: Quick" in render_report(state, moderated.V1), (
+        "a debater's own point has no name before it"
+    )
 
 
 async def test_of_a_decision_in_prose_nothing_is_said_that_the_moderator_did_not_say(tmp_path: Path) -> None:

@@ -45,7 +45,9 @@ class ReportPage:
         return inline(self.names.of(agent))
 
     def name_issue(self, made: Contribution, critic: str, number: int) -> str:
-        """Return what people call the issue that a contribution means; empty if there is none."""
+        """Return what people call the issue that a contribution means, or a point of its own; empty if it means neither."""
+        if self.debate.spec.HasField("moderated"):
+            return f"point {number}" if critic == made.work.agent_id else ""
         issue = self.issues.of(made, critic, number)
         return f"issue {issue.number}" if issue is not None else ""
 

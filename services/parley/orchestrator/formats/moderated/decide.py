@@ -81,7 +81,8 @@ async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
         guidance = guidance_of(discussion.guidance)
         prompt = (*material, *guidance, *refused)
         try:
-            outcome = await _write_decision(discussion, ended, key, prompt, asked)
+            before = outcome.moderated.recommendation
+            outcome = await _write_decision(discussion, ended, key, prompt, asked, before)
         except DebateFailedError as failed:
             outcome = _let_stand_in(discussion, key, failed, asked.positions)
         if not discussion.settings.checkpoints:
@@ -137,7 +138,9 @@ async def _write_decision(
     key: str,
     material: Prompt,
     asked: AnswerQuestions,
+    before: str,
 ) -> Outcome:
+    """Have the decision written. `before`: the one that a person refused, by which the moderator may stand; empty for none."""
     debate, judge = discussion.debate, discussion.debate.judge
     assessed = discussion.rounds_with_arguments[-1].assessment
     most = max_confidence(ended.reason, assessed.verdict if assessed is not None else None)
@@ -146,9 +149,8 @@ async def _write_decision(
     letters = [debate.letter(each) for each in discussion.viewpoints]
     prompt = (*material, user_part(_TASK.format(cap=cap) + asked.to_task()))
     shape = decision_shape(letters, asked)
-    check = create_check(
-        debate.spec.question, prompt, [each.text for each in _last_stands(discussion)], shape.json_schema
-    )
+    works = [*filter(None, [before]), *(each.text for each in _last_stands(discussion))]
+    check = create_check(debate.spec.question, prompt, works, shape.json_schema)
 
     async def ask(key: str, again: Prompt) -> DecisionAnswer | StepFailed:
         task = Task(DECISION.create_work(judge.id), (*prompt, *again), is_answer=True, check=check)
