@@ -24,6 +24,8 @@ _STOP_LOOKS: Final = 30
 """How often CancelCall looks whether another replica has stopped a call, and the seconds between."""
 _LAST_WORD_SECONDS: Final = 0.25
 """How much longer than its time a call is listened to, so that it can say itself what happened."""
+_RELEASE_SECONDS: Final = 1.0
+"""How long a stopping replica tries to give its calls up: if the store is away, their leases end by themselves."""
 _KEEP_SECONDS: Final = 0.5
 _SWEEP_SECONDS: Final = 600.0
 _STORE: Final = "the store of calls"
@@ -127,7 +129,10 @@ class CallRegistry:
         running = [asyncio.create_task(call.wait_until_over()) for call in self._named.values()]
         if running:
             await asyncio.wait(running, timeout=seconds)
-        await asyncio.gather(*(call.stop() for call in list(self._named.values())), *running)
+        stops = {asyncio.create_task(call.stop()) for call in self._named.values()}
+        self._stopping |= stops
+        if stops:
+            await asyncio.wait({*stops, *running}, timeout=_RELEASE_SECONDS)
 
     async def _find_running(self, key: str) -> RunningCall | None:
         """Return the call of that name that goes on here; one that is just being stopped is waited out."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from parley.gateway.calls import registry
 from parley.gateway.calls.registry import CallRegistry
 from parley.gateway.calls.store import CallState, CallStore, StoredCall, call_key
 from parley.gateway.calls.stream import CallFailed, RunningCall
@@ -432,6 +433,27 @@ async def test_closing_lets_running_calls_finish_and_gives_up_the_others_to_whoe
         async with asyncio.timeout(LEASE / 2):  # nobody waits for a lease
             assert (await completed(two.ask(slow, other))).text == "yes"
     assert (quick.asked, slow.asked, slow.stopped) == (1, 2, 1)
+
+
+async def test_closing_waits_for_no_store_that_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_RELEASE_SECONDS", 0.05)
+    is_back = asyncio.Event()
+    async with replicas(tmp_path) as (one,):
+        writes = one.store.end
+
+        async def end(*given: Any) -> bool:
+            await is_back.wait()
+            return await writes(*given)
+
+        monkeypatch.setattr(one.store, "end", end)
+        async with aclosing(one.ask(Model())) as events:  # type: ignore[type-var]
+            await anext(events)
+        async with asyncio.timeout(20):
+            await one.calls.close(0)
+        assert one.calls.find(KEY) is not None, "it could not be given up"
+        is_back.set()
 
 
 async def test_an_answer_is_kept_for_a_day(tmp_path: Path) -> None:
