@@ -46,6 +46,7 @@ from parley.v1.moderated_pb2 import ModeratedSettings
 from parley.v1.panel_pb2 import PanelSettings
 from tests.support.access import methods
 from tests.support.kept_logs import KEPT, kept_log
+from tests.support.parsed_modules import parse_folder
 from tests.support.right_requests import RIGHT_REQUESTS
 
 METHODS = methods()
@@ -106,10 +107,10 @@ CALLED_BY_NO_CODE_OF_OURS = {
 
 def attributes_in(*folders: Path) -> set[str]:
     """The names of the attributes that the code of these folders reads."""
-    trees = [ast.parse(each.read_text("utf-8")) for folder in folders for each in folder.rglob("*.py")]
     return {
         each.attr
-        for tree in trees
+        for folder in folders
+        for tree in parse_folder(folder)
         for each in ast.walk(tree)
         if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load)
     }
@@ -196,14 +197,14 @@ def _own_fields(trees: Sequence[ast.Module]) -> set[tuple[str, str]]:
 
 def _settings_read_in(folder: Path) -> set[str]:
     """Name what is read of an object that is none of our own: a field of ours may have a setting's name, and says nothing of it."""
-    trees = [ast.parse(each.read_text("utf-8")) for each in folder.rglob("*.py")]
+    trees = parse_folder(folder)
     own = _own_fields(trees)
     return {
         each.attr
         for tree in trees
         for each in ast.walk(tree)
         if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load)
-        if (ast.unparse(each.value), each.attr) not in own
+        if not (isinstance(each.value, ast.Name) and (each.value.id, each.attr) in own)
     }
 
 
@@ -283,7 +284,7 @@ def test_every_message_of_an_event_is_a_kind_of_event() -> None:
 
 
 def test_a_kind_of_event_is_recorded_by_some_code() -> None:
-    trees = [ast.parse(each.read_text("utf-8")) for each in (PARLEY / "orchestrator").rglob("*.py")]
+    trees = parse_folder(PARLEY / "orchestrator")
     calls = [each.func for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Call)]
     created = {each.id if isinstance(each, ast.Name) else getattr(each, "attr", "") for each in calls}
     assert KINDS.keys() <= created, "no code of services/parley/orchestrator creates one"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import parley
+from tests.support.parsed_modules import parse_module
 
 ROOT = Path(parley.__file__).parent
 
@@ -82,17 +83,19 @@ def _is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 def participles(file: Path, source: str | None = None) -> list[str]:
     """Return the async functions and the methods of a module that are named by a participle."""
-    module = ".".join(("parley", *file.relative_to(ROOT).with_suffix("").parts))
+    tree = parse_module(file) if source is None else ast.parse(source)
     return [
         name
-        for name, function, in_class in _functions(
-            ast.parse(source if source is not None else file.read_text("utf-8")), module, in_class=False
-        )
+        for name, function, in_class in _functions(tree, _name_module(file), in_class=False)
         if (in_class or isinstance(function, ast.AsyncFunctionDef))
         and not _is_property(function)
         and is_participle(function.name)
         and name not in EXCEPTIONS
     ]
+
+
+def _name_module(file: Path) -> str:
+    return ".".join(("parley", *file.relative_to(ROOT).with_suffix("").parts))
 
 
 def _modules(room: str) -> list[Path]:
@@ -114,11 +117,7 @@ def test_every_exception_is_a_function_that_is_there() -> None:
         name
         for file in ROOT.rglob("*.py")
         if not file.name.endswith(("_pb2.py", "_pb2_grpc.py"))
-        for name, _, _ in _functions(
-            ast.parse(file.read_text("utf-8")),
-            ".".join(("parley", *file.relative_to(ROOT).with_suffix("").parts)),
-            in_class=False,
-        )
+        for name, _, _ in _functions(parse_module(file), _name_module(file), in_class=False)
     }
     assert not set(EXCEPTIONS) - names
 
