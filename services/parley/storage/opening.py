@@ -123,8 +123,8 @@ async def open_store(
             await stored.documents.prepare(DATA_KEYS)
             await keys.require_all()
             if stored.exclusive and not keys.is_on:
-                # Nothing in it is sealed, and nobody seals anything meanwhile.
-                yield stored
+                # Nothing in it is sealed, and nobody seals anything meanwhile. The log still has room to seal that no caller may fill.
+                yield Store(stored.documents, EncryptedLog(stored.log, keys), stored.exclusive)
                 return
         documents = EncryptedDocuments(stored.documents, keys, SystemClock())
         yield Store(documents, EncryptedLog(stored.log, keys), stored.exclusive)
