@@ -14,11 +14,12 @@ AUDIENCE = "parley"
 
 
 class TokenIssuer:
-    """Attributes: `asked`, how often its keys were asked for; `away`, whether it answers with an error instead."""
+    """Attributes: `asked`, how often its keys were asked for; `away`, whether it answers with an error instead; `tells_private_keys`, whether it publishes what it signs with."""
 
     def __init__(self) -> None:
         self.asked = 0
         self.away = False
+        self.tells_private_keys = False
         self.url = ""
         self._keys: dict[str, Any] = {}
         self.add_key("first")
@@ -90,8 +91,9 @@ class TokenIssuer:
         algorithms = jwt.get_algorithm_by_name
         told = [
             {
-                **json.loads(algorithms(kind).to_jwk(key.public_key())),
+                **json.loads(algorithms(kind).to_jwk(key if self.tells_private_keys else key.public_key())),
                 "kid": key_id,
+                "key_ops": ["verify"],
                 "use": "sig",
                 "alg": kind,
             }

@@ -19,6 +19,7 @@ from joserfc.jws import JWSRegistry
 
 from parley.runtime.errors import ParleyError, unauthenticated, unavailable
 from parley.runtime.logs import get_logger
+from parley.runtime.unpacking import ACCEPT_GZIP, truncate, unpack
 
 _ALGORITHMS: Final = (
     "RS256",
@@ -34,6 +35,8 @@ _ALGORITHMS: Final = (
 )
 """Never one with a secret, and never `none`, whatever the provider offers."""
 _SECONDS: Final = 10.0
+_MAX_BYTES: Final = 256 * 1024
+"""Of an answer, unpacked. What is cut off after them cannot be read."""
 _FRESH_SECONDS: Final = 3600.0
 """How long the provider's description of itself counts."""
 _LEEWAY_SECONDS: Final = 30
@@ -151,7 +154,9 @@ class Provider:
             found = await client.request("GET", description["jwks_uri"], withhold_token=True)
             found.raise_for_status()
         try:
-            token = jwt.decode(answer["id_token"], KeySet.import_key_set(found.json()), registry=registry)
+            # A private key proves nothing once it is published, and reading one may take minutes.
+            keys = [each for each in found.json()["keys"] if "d" not in each]
+            token = jwt.decode(answer["id_token"], KeySet.import_key_set({"keys": keys}), registry=registry)
             claims = CodeIDToken(
                 token.claims,
                 token.header,
@@ -197,6 +202,8 @@ class Provider:
             chosen.client_secret or None,
             scope=chosen.scopes,
             timeout=_SECONDS,
+            headers=ACCEPT_GZIP,
+            event_hooks={"response": [_bound]},
             **arguments,
         )
         try:
@@ -209,6 +216,11 @@ class Provider:
             raise unavailable(
                 "PROVIDER_UNAVAILABLE", "the sign-in provider does not answer; try again", retry_after=5.0
             ) from None
+
+
+async def _bound(answer: httpx2.Response) -> None:
+    await unpack(answer)
+    truncate(answer, _MAX_BYTES)
 
 
 def _refuse(why: str) -> ParleyError:

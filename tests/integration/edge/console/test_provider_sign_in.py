@@ -201,7 +201,16 @@ async def test_an_id_token_that_is_not_for_this_sign_in_is_refused(
     assert await visitor.list_debates() == 401
 
 
-async def test_people_read_why_they_are_not_signed_in(visitor: Visitor, provider: OpenIdProvider) -> None:
+async def test_people_read_why_they_are_not_signed_in(
+    visitor: Visitor, provider: OpenIdProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = {**provider.description(), "more": "x" * 300_000}
+    monkeypatch.setattr(provider, "description", lambda: large)
+    assert "the sign-in provider does not answer" in (await visitor.sign_in())[2]
+    monkeypatch.undo()
+    provider.tells_private_keys = True
+    assert "ID token is not valid" in (await visitor.sign_in())[2]
+    provider.tells_private_keys = False
     provider.refuses = "access_denied"
     assert "the sign-in provider refused: access_denied" in (await visitor.sign_in())[2]
     provider.refuses = "<script>"
