@@ -43,7 +43,7 @@ async def run_edge(settings: EdgeSettings, *, connect: Connect = channel) -> Asy
         app = create_app(settings, calls, mcp, is_ready)
         async with (
             _serve_health(settings, is_ready),
-            mcp.served(),
+            mcp.serve(),
             serve_http(app, settings) as address,
         ):
             try:

@@ -50,7 +50,7 @@ class McpEndpoint:
             await to_response(error)(scope, receive, send)
 
     @asynccontextmanager
-    async def served(self) -> AsyncIterator[None]:
+    async def serve(self) -> AsyncIterator[None]:
         """Serve requests in the block."""
         started, ended = asyncio.Event(), asyncio.Event()
 

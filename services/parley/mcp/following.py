@@ -65,7 +65,7 @@ class Progress:
         await self._send()
 
     @asynccontextmanager
-    async def kept_alive(self) -> AsyncIterator[None]:
+    async def keep_alive(self) -> AsyncIterator[None]:
         """Send the last text again while nothing happens in the block."""
         task = asyncio.create_task(self._repeat())
         try:
@@ -92,7 +92,7 @@ class Progress:
 async def follow_debate(parley: ParleyClient, debate_id: str, after: int, progress: Progress) -> Stop:
     """Follow the debate from the event after `after` until it ends, pauses or asks a person. Raise ParleyError."""
     last = after
-    async with progress.kept_alive(), aclosing(parley.watch(debate_id, after)) as events:
+    async with progress.keep_alive(), aclosing(parley.watch(debate_id, after)) as events:
         async for event in events:
             assert isinstance(event, Event)
             last = event.sequence

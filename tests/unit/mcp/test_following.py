@@ -19,7 +19,7 @@ async def test_while_nothing_happens_the_last_text_is_sent_again_with_a_larger_n
 
     progress = Progress(report, silent_seconds=0.01)
     await progress.send("round 1/2")
-    async with asyncio.timeout(10), progress.kept_alive():
+    async with asyncio.timeout(10), progress.keep_alive():
         await enough.wait()
     assert [number for number, _ in sent] == list(range(1, len(sent) + 1))
     assert {text for _, text in sent} == {"round 1/2"}
