@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from structlog.testing import capture_logs
@@ -11,7 +12,7 @@ from structlog.testing import capture_logs
 from parley.memory.settings import MemorySettings
 from parley.runtime.errors import ConfigurationError
 from parley.storage.opening import open_vectors
-from parley.storage.ports import StorageError, StoreUnavailableError, VectorCollection
+from parley.storage.ports import Point, StorageError, StoreUnavailableError, VectorCollection
 from tests.support.certificates import Authority
 
 _KEY = "0123456789abcdef"
@@ -52,6 +53,13 @@ async def test_another_authority_or_key_is_refused_and_the_error_says_which_sett
             async with open_vectors(url, api_key=_KEY, ca=ca) as vectors:
                 with pytest.raises(StoreUnavailableError, match="CERTIFICATE_VERIFY_FAILED"):
                     await vectors.ping()
+
+
+async def test_an_answer_that_the_client_does_not_know_is_a_failure_of_the_store(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    async with run_qdrant(authority) as url, open_vectors(url, api_key=_KEY, ca=authority.file) as vectors:
+        with pytest.raises(StoreUnavailableError, match="answered what this client does not know"):
+            await vectors.upsert(_COLLECTION, [Point(uuid4(), (1.0, 0.0, 0.0), {})])
 
 
 @pytest.mark.parametrize("apart", [0, 1, 2])

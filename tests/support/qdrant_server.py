@@ -1,4 +1,4 @@
-"""A Qdrant server that knows the calls that open a collection. A test imports it when it runs: its library takes seconds to load."""
+"""A Qdrant server that knows the calls that open a collection, and answers one that writes with a status of its own. A test imports it when it runs: its library takes seconds to load."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from tests.support.certificates import Authority
 __all__ = ["run_qdrant"]
 
 
-class _Qdrant(qdrant.QdrantServicer, qdrant.CollectionsServicer):
+class _Qdrant(qdrant.QdrantServicer, qdrant.CollectionsServicer, qdrant.PointsServicer):
     """Answers who shows the key. It has one collection."""
 
     def __init__(self, key: str, collection: VectorCollection, server_version: str) -> None:
@@ -48,6 +48,11 @@ class _Qdrant(qdrant.QdrantServicer, qdrant.CollectionsServicer):
             result=qdrant.CollectionInfo(status=qdrant.CollectionStatus.Green, config=config)
         )
 
+    async def Upsert(self, _: Any, context: Any) -> Any:  # noqa: N802
+        await self._require_key(context)
+        result = qdrant.UpdateResult(status=99)  # type: ignore[arg-type]
+        return qdrant.PointsOperationResponse(result=result)
+
     async def _require_key(self, context: Any) -> None:
         if ("api-key", self._key) not in [tuple(each) for each in context.invocation_metadata()]:
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, "Must provide an API key")
@@ -64,6 +69,7 @@ async def run_qdrant(
     servicer = _Qdrant(key, collection, server_version)
     qdrant.add_QdrantServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
     qdrant.add_CollectionsServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
+    qdrant.add_PointsServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
     port = server.add_secure_port("127.0.0.1:0", credentials)
     await server.start()
     try:

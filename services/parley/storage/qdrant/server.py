@@ -180,6 +180,10 @@ async def _call(call: Awaitable[T]) -> T:
         raise StoreUnavailableError(f"the Qdrant server failed: {error.details()}{hint}") from error
     except (grpc.RpcError, ApiException, OSError) as error:
         raise StoreUnavailableError(f"the Qdrant server failed: {error}") from error
+    except ValueError as error:  # a server of another version may know more than its client
+        raise StoreUnavailableError(
+            f"the Qdrant server answered what this client does not know: {error}"
+        ) from error
 
 
 def _only_vector(vector: Any) -> Sequence[float]:
