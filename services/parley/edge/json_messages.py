@@ -12,6 +12,7 @@ from google.protobuf.json_format import MessageToJson, Parse
 from google.protobuf.message import Message
 
 from parley.runtime.large_texts import in_thread_if_large
+from parley.runtime.message_limits import MAX_FIELDS, is_crowded_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ async def write_answer(request: Request, answer: Message) -> Answer:
 
 
 def _parse(request: UnreadJson) -> Message:
+    if is_crowded_json(request.content):
+        raise ValueError(f"the body has more than {MAX_FIELDS:,} values; send fewer")
     try:
         return Parse(bytes(request.content), request.kind())
     except Exception as error:

@@ -1,5 +1,6 @@
 """How large a message may be, and how many entries its lists may have: the event loop checks each entry, and all callers share it."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
@@ -20,6 +21,7 @@ __all__ = [
     "find_crowded_field",
     "find_crowded_field_in_bytes",
     "has_more_fields",
+    "is_crowded_json",
     "max_request_bytes",
 ]
 
@@ -32,6 +34,7 @@ MAX_FIELDS: Final = 4 * MAX_ENTRIES
 """The maximum number of fields in a large request, counted before it is decoded."""
 _SMALL_BYTES: Final = 1024 * 1024
 """A request up to this size decodes fast, whatever it holds."""
+_JSON_TEXT: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _VARINT, _EIGHT_BYTES, _SIZED, _FOUR_BYTES = 0, 1, 2, 5
 _COUNTED_TYPES: Final = frozenset(
     {FieldDescriptor.CPPTYPE_MESSAGE, FieldDescriptor.CPPTYPE_STRING, FieldDescriptor.CPPTYPE_ENUM}
@@ -45,7 +48,7 @@ def max_request_bytes(method: str) -> int:
     return declared or _SMALL_BYTES
 
 
-def find_crowded_field_in_bytes(given: bytes, descriptor: Descriptor) -> str | None:
+def find_crowded_field_in_bytes(given: bytes | bytearray, descriptor: Descriptor) -> str | None:
     """Return the field with which a large message exceeds MAX_FIELDS, or None. 16 MiB can hold eight million fields, which take half a second to decode.
 
     Bytes that are no message are reported by the decoder.
@@ -60,6 +63,24 @@ def find_crowded_field_in_bytes(given: bytes, descriptor: Descriptor) -> str | N
     return known[number].name if number in known else kind.name
 
 
+def is_crowded_json(given: bytes | bytearray) -> bool:
+    """Return whether a large message as JSON has more than MAX_FIELDS values: 15 MiB of `{}` take hundreds of megabytes once they are read."""
+    if len(given) <= _SMALL_BYTES or _count_marks(given, 0, len(given)) <= MAX_FIELDS:
+        return False
+    marks, at = 0, 0
+    for text in _JSON_TEXT.finditer(given):
+        marks += _count_marks(given, at, text.start())
+        at = text.end()
+        if marks > MAX_FIELDS:
+            return True
+    return marks + _count_marks(given, at, len(given)) > MAX_FIELDS
+
+
+def _count_marks(given: bytes | bytearray, start: int, end: int) -> int:
+    """Return how many values begin or follow another between two places that are in no text."""
+    return sum(given.count(mark, start, end) for mark in (b",", b"{", b"["))
+
+
 def has_more_fields(messages: Iterable[bytes], descriptor: Descriptor, most: int) -> bool:
     """Return whether messages of one kind have more than `most` fields together, those of the messages within them too.
 
@@ -69,7 +90,7 @@ def has_more_fields(messages: Iterable[bytes], descriptor: Descriptor, most: int
     return next(islice(fields, most, None), None) is not None
 
 
-def _list_fields(given: bytes, descriptor: Descriptor) -> Iterator[tuple[Descriptor, int]]:
+def _list_fields(given: bytes | bytearray, descriptor: Descriptor) -> Iterator[tuple[Descriptor, int]]:
     """Yield each field of a message and of those within it: the kind of message that it is in, and its number. End where the bytes are no message."""
     left = [(descriptor, 0, len(given))]
     with suppress(IndexError):
@@ -99,7 +120,7 @@ def _fields_by_number(kind: Descriptor) -> Mapping[int, FieldDescriptor]:
     return dict(kind.fields_by_number)
 
 
-def _read_varint(given: bytes, at: int) -> tuple[int, int]:
+def _read_varint(given: bytes | bytearray, at: int) -> tuple[int, int]:
     """Return a number of variable length and the position after it. Raise IndexError if the bytes end before."""
     byte = given[at]
     if byte < 0x80:

@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 
 from parley.edge import event_texts, json_messages
 from parley.v1 import debate_pb2
+from parley.v1.orchestrator_pb2 import CreateDebateRequest
 from tests.integration.edge.conftest import SERVICE, Edge
 from tests.support.orchestration import WITHIN
 from tests.support.scripted_gateway import ScriptedGateway
@@ -104,3 +105,29 @@ async def test_deep_nesting_is_refused(edge: Edge) -> None:
     url, headers = f"{edge.url}{SERVICE}/CreateDebate", {"Content-Type": "application/json"}
     async with edge.session.post(url, data=b"[" * 500_000, headers=headers) as answer:
         assert answer.status == 400
+
+
+async def test_a_body_of_very_many_values_is_refused_before_it_is_read(
+    edge: Edge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_anyway(*_: object) -> Message:
+        raise AssertionError("it was read")
+
+    monkeypatch.setattr(json_messages, "Parse", read_anyway)
+    one = debate_pb2.DebateSpec(context=[debate_pb2.ContextDocument()])
+    bodies = {
+        "json": b'{"spec":{"context":[' + b"{}," * 400_000 + b"{}]}}",
+        "proto": CreateDebateRequest(spec=one).SerializeToString() * 300_000,
+    }
+    for kind, body in bodies.items():
+        url, headers = f"{edge.url}{SERVICE}/CreateDebate", {"Content-Type": f"application/{kind}"}
+        async with edge.session.post(url, data=body, headers=headers) as answer:
+            found = await answer.json()
+        assert (answer.status, found["code"]) == (400, "invalid_argument")
+        assert "20,000" in found["message"], "the orchestrator would say it in other words"
+
+
+async def test_marks_within_a_text_are_no_values(edge: Edge) -> None:
+    document = {"path": "notes.md", "text": '{"a": [1, 2], "b": "\\"}, ' * 60_000}
+    status, answer = await edge.post("EstimateDebate", {"spec": {**LARGE["spec"], "context": [document]}})
+    assert status == 200, answer
