@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Iterator
-from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -17,10 +16,9 @@ _ROOMS: Final = ("orchestrator", "runtime", "v1")
 """The packages of which prompts, and what is read of answers, are made."""
 
 
-@cache
 def name_running_code() -> str:
     """Return a name that differs wherever code differs that makes prompts: of another release, and of a file that was edited."""
-    return name_code(Path(parley.__file__).parent)
+    return _RUNNING
 
 
 def name_code(package: Path) -> str:
@@ -39,3 +37,7 @@ def _list_files(folder: Path) -> Iterator[tuple[str, int, int]]:
             else:
                 state = entry.stat()
                 yield f"{folder.name}/{entry.name}", state.st_size, state.st_mtime_ns
+
+
+_RUNNING: Final = name_code(Path(parley.__file__).parent)
+"""Of the files as they are at the start: an edit that comes later is not what runs. And no debate has to wait for the file system."""
