@@ -272,7 +272,7 @@ def verdict(debate: Debate) -> Verdict:
     names = join_words(list(perspectives.values()))
     between = f" between {names}" if names else ""
     confidence = CONFIDENCE_NAMES[moderated.confidence].capitalize()
-    said = "by the moderator" if _is_told(debate) else "since the moderator did not say how sure it is"
+    said = "by the moderator" if _says_how_sure(debate) else "since the moderator did not say how sure it is"
     return Verdict(
         answer=moderated.recommendation,
         decision=f"Recommended by the moderator after {rounds}{between}; {_describe_approval(debate)}.",
@@ -287,15 +287,15 @@ def verdict(debate: Debate) -> Verdict:
     )
 
 
-def _is_told(debate: Debate) -> bool:
-    """Return whether the moderator said of its decision what it was asked for, how sure it is for one: a decision in prose does not."""
+def _says_how_sure(debate: Debate) -> bool:
     effect = debate.outcome.effect
     return not debate.outcome.HasField("effect") or bool(effect.confidence.judge_word)
 
 
 def _describe_no_dissent(debate: Debate) -> str:
-    """Return what is said where the moderator names no perspective that disagrees."""
-    if _is_told(debate):
+    """Return what is said where the moderator names no perspective that disagrees. A decision in prose has none of what is asked for."""
+    moderated = debate.outcome.moderated
+    if _says_how_sure(debate) or moderated.agreements or moderated.caveats:
         return "No perspective strongly disagrees."
     return "Whether a perspective disagrees is not known: the moderator did not say it."
 

@@ -5,7 +5,7 @@ from parley.orchestrator.formats.moderated import V1
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Debate, DebateSpec, Outcome, Participant
 from parley.v1.effect_pb2 import DebateEffect, TakenPosition
-from parley.v1.moderated_pb2 import ModeratedOutcome
+from parley.v1.moderated_pb2 import CONFIDENCE_LOW, ModeratedOutcome
 from parley.v1.panel_pb2 import Objection
 
 
@@ -30,4 +30,13 @@ def test_who_takes_another_position_is_named_next_to_whom_the_moderator_names() 
     assert lines == [
         "**Dissent:** bo disagrees: It fades.",
         "**Dissent:** Cy still prefers “Blue”.",
+    ]
+
+
+def test_a_moderator_that_only_leaves_out_how_sure_it_is_has_said_that_nobody_disagrees() -> None:
+    decision = ModeratedOutcome(recommendation="Red.", confidence=CONFIDENCE_LOW, caveats=["It fades."])
+    lines = verdict_lines(Debate(outcome=Outcome(moderated=decision, effect=DebateEffect())), V1)
+    assert lines[1:] == [
+        "**Confidence:** Low, since the moderator did not say how sure it is.",
+        "**Dissent:** No perspective strongly disagrees.",
     ]
