@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _SAME_FROM: Final = 0.7
 _APART_UP_TO: Final = 0.3
-_EMPHASIS: Final = re.compile(r"(?<![\w*`])[*`]+|[*`]+(?![\w*`])")
-"""Markdown around words; between two it may be a product or a power."""
+_EMPHASIS: Final = re.compile(r"(?<![\w*`])[*`]+|(?<![*`])[*`]+(?![\w*`])")
+"""Markdown around words; between two it may be a product or a power. Each run of marks is looked at once, however long it is."""
 _UNIT: Final = re.compile(r"\d\s?([^\W\d_]{1,3})(?!\w)")
 """What a number counts: `mW` is not `MW`."""
 _WORD: Final = re.compile(r"\w+")

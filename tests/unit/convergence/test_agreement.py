@@ -1,4 +1,5 @@
 import asyncio
+import time
 
 import pytest
 
@@ -59,6 +60,12 @@ def test_two_of_which_one_word_stands_in_the_place_of_another_are_never_believed
 )
 async def test_signs_that_change_a_number_or_a_value_make_other_words(one: str, other: str) -> None:
     assert await Agreements(None, cache=8).probabilities([(one, other)]) == [None]
+
+
+async def test_a_long_run_of_marks_in_a_word_takes_no_time() -> None:
+    before = time.process_time()
+    assert await Agreements(None, cache=8).probabilities([(f"a{'*' * 20_000}b", "ab")]) == [None]
+    assert time.process_time() - before < 2
 
 
 async def test_the_same_words_are_the_same_answer_and_no_model_is_asked() -> None:
