@@ -20,6 +20,18 @@ _COLLECTED: Final = "tests.support.collected"
 
 
 class _RunCollected:
+    def __init__(self) -> None:
+        self._has_failed = False
+
+    def pytest_internalerror(self) -> None:
+        self._has_failed = True
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Let the run fail if a process did, which xdist goes on without, and without the tests that were its own."""
+        if self._has_failed:
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_getremotemodule(self) -> str:
         return f"import {_COLLECTED} as collected; collected.run(channel)"

@@ -76,7 +76,7 @@ def run(channel: execnet.Channel) -> None:
     session.exitstatus = pytest.ExitCode.OK
     try:
         config.hook.pytest_runtestloop(session=session)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, pytest.exit.Exception):
         session.exitstatus = pytest.ExitCode.INTERRUPTED
     except BaseException:  # noqa: BLE001 (the process that started this one says what went wrong)
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR

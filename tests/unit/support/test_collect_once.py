@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 
 PASSES = """
@@ -21,6 +23,18 @@ import os
 def test_it_fails():
     os.system("echo in a child")
     assert [os.getppid(), 1] == [os.getppid(), 2]
+"""
+EXITS = """
+import pytest
+
+def pytest_runtest_call():
+    pytest.exit("enough")
+"""
+BREAKS = """
+import os
+
+def pytest_runtest_logstart():
+    assert "PYTEST_XDIST_WORKER" not in os.environ, "a mistake in a hook"
 """
 
 
@@ -51,3 +65,20 @@ def test_what_passes_fails_and_cannot_be_collected_is_reported_as_by_processes_t
     assert done.stdout.count("in a child") == 1 + FAILS.count("in a child")
     assert done.stdout.splitlines()[-1].strip("= ").startswith("1 failed, 3 passed, 1 error in ")
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("hooks", "said", "code"),
+    [
+        pytest.param(EXITS, "Interrupted: ", 2, id="a-test-ends-it"),
+        pytest.param(BREAKS, "a mistake in a hook", 3, id="a-hook-raises"),
+    ],
+)
+def test_a_run_whose_processes_end_before_their_tests_does_not_pass(
+    tmp_path: Path, hooks: str, said: str, code: int
+) -> None:
+    (tmp_path / "conftest.py").write_text(hooks, encoding="utf-8")
+    (tmp_path / "test_passes.py").write_text(PASSES, encoding="utf-8")
+    done = run(tmp_path)
+    assert said in done.stdout, done.stderr
+    assert done.returncode == code
