@@ -13,7 +13,8 @@ from parley.memory.memories import Memories
 from parley.memory.retention import Retention
 from parley.memory.tiers import CAPACITIES, TIERS, Standing, Tiers, read_standings
 from parley.memory.tombstones import Tombstones
-from parley.runtime.clock import Clock, ClockWatch
+from parley.runtime.clock import Clock
+from parley.runtime.clock_watch import ClockWatch
 from parley.runtime.errors import ParleyError
 from parley.runtime.logs import get_logger
 from parley.storage.ports import Above, Below, Document, Documents, Order, StorageError, Where

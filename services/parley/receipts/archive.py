@@ -4,6 +4,7 @@ Archives are ZIP files without compression: the same debate gives the same bytes
 it is.
 """
 
+import errno
 import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -154,12 +155,18 @@ def read_archive(path: Path) -> Archive:
     try:
         with zipfile.ZipFile(path) as archive:
             names = _check_members(archive)
+            if damaged := archive.testzip():
+                raise VerificationError(f"{damaged!r:.80} in it is damaged")
             folders = sorted({each.partition("/")[0] for each in names})
             signed = [each for each in folders if f"{each}/{RECEIPT}" in names]
             unsigned = sorted({*folders}.difference(signed))
             return Archive([_read_debate(archive, each) for each in signed], unsigned)
     except (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError, RuntimeError) as error:
         raise VerificationError(f"it is no archive that can be read: {error}") from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise VerificationError("it is no archive that can be read: a file begins outside of it") from None
 
 
 def _check_members(archive: zipfile.ZipFile) -> set[str]:
@@ -178,6 +185,10 @@ def _check_members(archive: zipfile.ZipFile) -> set[str]:
         folder, _, name = each.filename.partition("/")
         if not DEBATE_ID.fullmatch(folder) or not name or ".." in name.split("/"):
             raise VerificationError(f"{each.filename!r:.80} is in no folder of a debate")
+        if each.comment or each.extra:  # a wrong length of them hides the files that are listed after it
+            raise VerificationError(
+                f"{each.filename!r:.80} has a comment, and nothing in an archive of Parley has one"
+            )
         if each.filename in names:
             raise VerificationError(f"{each.filename!r:.80} is in it twice")
         names.add(each.filename)

@@ -3,7 +3,8 @@ from datetime import timedelta
 
 import pytest
 
-from parley.runtime.clock import Clock, ClockWatch, SystemClock
+from parley.runtime.clock import Clock, SystemClock
+from parley.runtime.clock_watch import ClockWatch
 from tests.support.manual_clock import ManualClock
 
 

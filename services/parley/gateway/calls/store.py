@@ -17,7 +17,8 @@ from typing import Any, Final
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from parley.gateway.failures import FAILURE_KINDS, SERVER_ERROR, Failure
-from parley.runtime.clock import Clock, ClockWatch
+from parley.runtime.clock import Clock
+from parley.runtime.clock_watch import ClockWatch
 from parley.storage.ports import Below, Collection, Documents, DuplicateError, Fields, Index
 from parley.v1.agent_pb2 import Usage
 from parley.v1.gateway_pb2 import CallId, GenerateCompleted

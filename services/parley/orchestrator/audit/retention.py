@@ -5,7 +5,8 @@ from typing import Final
 
 from parley.orchestrator.audit.parts import AuditLogs, LogHead
 from parley.orchestrator.log.events import CorruptEventError
-from parley.runtime.clock import Clock, ClockWatch
+from parley.runtime.clock import Clock
+from parley.runtime.clock_watch import ClockWatch
 from parley.runtime.logs import get_logger
 from parley.storage.ports import StorageError, StoreUnavailableError
 

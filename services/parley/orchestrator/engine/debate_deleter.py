@@ -21,7 +21,8 @@ from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
 from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.peers.services import Services
-from parley.runtime.clock import Clock, ClockWatch
+from parley.runtime.clock import Clock
+from parley.runtime.clock_watch import ClockWatch
 from parley.runtime.errors import ParleyError, failed_precondition, not_found
 from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
-from parley.runtime.clock import Clock, ClockWatch
+from parley.runtime.clock import Clock
+from parley.runtime.clock_watch import ClockWatch
 from parley.runtime.unreadable import report_unreadable
 from parley.storage.checks import check_document
 from parley.storage.encryption.data_keys import DataKeys
