@@ -636,7 +636,8 @@ async def recorded_now(kept: KeptDebate) -> Sequence[Envelope]:
 def main() -> None:
     """Record the logs that are missing, and those of a format anew."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--again", metavar="FORMAT", help="record those of this format anew too")
+    formats = sorted({each.format for each in KEPT.values()})
+    parser.add_argument("--again", choices=formats, help="record those of this format anew too")
     again = parser.parse_args().again
     FOLDER.mkdir(parents=True, exist_ok=True)
     for each in KEPT.values():
