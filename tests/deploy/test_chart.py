@@ -376,6 +376,15 @@ def test_a_route_whose_gateway_is_not_let_in_is_refused() -> None:
         render(values)
 
 
+def test_proxies_of_a_gateway_in_the_same_namespace_are_let_in_by_their_labels() -> None:
+    values = changed("route", {"enabled": True, "parentRefs": [{"name": "eg"}]}, "minimal")
+    proxies = {"podSelector": {"matchLabels": {"gateway.networking.k8s.io/gateway-name": "eg"}}}
+    values["networkPolicy"] = {"clients": [proxies], "edgeClients": [proxies]}
+    values["edge"] = {**values.get("edge", {}), "hosts": ["a.example.org"], "route": values["route"]}
+    text = render(values).text
+    assert text.count("gateway-name: eg") == 2
+
+
 def test_objects_of_ones_own_are_made_with_the_names_of_the_release() -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-mine"}}
     values = changed("extraObjects", [config, "apiVersion: v1\nkind: Secret\nmetadata: {name: other}\n"])
