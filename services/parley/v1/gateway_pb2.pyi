@@ -233,8 +233,9 @@ class GenerateRequest(_message.Message):
     than such a bound allows is cut off. 0: none.
     """
     affordable_input_tokens: _builtins.int
-    """Tokens read by all requests of the call together that the caller's budget has room for, and no part of what the call is either.
-    Tools are offered no more once two further requests would take more. 0: no bound.
+    """Tokens that the caller's budget has room for in all requests of the call together, and no part of what the call is either. What is
+    written before the answer, to call tools, counts with what is read. Tools are offered no more once two further requests would
+    take more. 0: no bound.
     """
     @_builtins.property
     def call_id(self) -> Global___CallId:

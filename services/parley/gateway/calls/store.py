@@ -184,7 +184,7 @@ class CallStore:
         return heartbeats if isinstance(heartbeats, int) else 0
 
     async def sweep(self) -> int:
-        """Forget what was last touched a day ago; how many documents that was. None, if the clock was set just now."""
+        """Forget what was last touched a day ago, but nothing if the clock was set just now; how many documents that was."""
         if not self._watch.is_steady():
             return 0
         before = self._now() - int(KEPT.total_seconds() * 1000)
