@@ -161,9 +161,9 @@ class Round:
         return kept
 
     def _keep_steps(self, kept: KeptRound) -> None:
-        self._proposals = {each: _done(made) for each, made in kept.proposals.items()}
-        self._critiques = {each: _done(made) for each, made in kept.critiques.items()}
-        self._refinements = {each: _done(made) for each, made in kept.refinements.items()}
+        self._proposals = {each: _create_ended_step(made) for each, made in kept.proposals.items()}
+        self._critiques = {each: _create_ended_step(made) for each, made in kept.critiques.items()}
+        self._refinements = {each: _create_ended_step(made) for each, made in kept.refinements.items()}
 
     async def collect_all(self) -> tuple[Contribution, ...]:
         """Return all contributions of the round, once it is complete."""
@@ -387,8 +387,7 @@ def _instruction_tokens(debate: Debate, agent: Agent) -> int:
     return max(upper_tokens(debate.instructions(agent)[each]) for each in sections) + _TASK_TOKENS
 
 
-def _done(made: Made) -> _Step:
-    """Return a step that has ended with this."""
+def _create_ended_step(made: Made) -> _Step:
     step: _Step = asyncio.get_running_loop().create_future()
     step.set_result(made)
     return step
