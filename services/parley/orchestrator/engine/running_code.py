@@ -31,9 +31,10 @@ def name_code(package: Path) -> str:
 def _list_files(folder: Path) -> Iterator[tuple[str, int, int]]:
     with os.scandir(folder) as entries:
         for entry in entries:
+            if entry.name == "__pycache__" or entry.name.startswith("."):
+                continue
             if entry.is_dir():
-                if entry.name != "__pycache__":
-                    yield from _list_files(Path(entry))
+                yield from _list_files(Path(entry))
             else:
                 state = entry.stat()
                 yield f"{folder.name}/{entry.name}", state.st_size, state.st_mtime_ns

@@ -10,13 +10,16 @@ from parley.orchestrator.engine import running_code
 from parley.orchestrator.engine.running_code import name_code, name_running_code
 
 
-def test_an_edited_file_makes_it_other_code_and_what_python_keeps_of_files_does_not(tmp_path: Path) -> None:
+def test_an_edited_file_makes_it_other_code_and_what_python_and_editors_keep_of_files_does_not(
+    tmp_path: Path,
+) -> None:
     for room in ("orchestrator/phases", "runtime/__pycache__", "v1"):
         (tmp_path / room).mkdir(parents=True)
     phase = tmp_path / "orchestrator" / "phases" / "critique.py"
     phase.write_text("_TASK = 'Name each issue.'")
     first = name_code(tmp_path)
     (tmp_path / "runtime" / "__pycache__" / "labels.pyc").write_bytes(b"compiled")
+    phase.with_name(".#critique.py").symlink_to("somebody@host")  # Emacs marks so what is not saved
     assert name_code(tmp_path) == first
     phase.write_text("_TASK = 'Name every issue.'")
     assert name_code(tmp_path) != first
