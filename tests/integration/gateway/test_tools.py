@@ -249,7 +249,10 @@ async def test_a_context_overflow_that_speaks_of_tools_is_no_refusal_of_them() -
         assert len((await gateway.ask(asking())).answer.tool_calls) == 1
 
 
-async def test_results_that_overflow_the_context_are_taken_back() -> None:
+@pytest.mark.parametrize("affordable", [0, 1])
+async def test_results_that_overflow_the_context_are_taken_back_whether_or_not_more_can_be_afforded(
+    affordable: int,
+) -> None:
     overflow = error(400, "the prompt exceeds the available context size")
     rules = [
         Rule(Match(tool_results=0), answer=READ),
@@ -257,7 +260,8 @@ async def test_results_that_overflow_the_context_are_taken_back() -> None:
         Rule(answer="I could not look."),
     ]
     async with gateway_for(rules) as (server, gateway):
-        assert (await gateway.ask(asking())).answer.text == "I could not look."
+        heard = await gateway.ask(asking(affordable_input_tokens=affordable))
+        assert heard.answer.text == "I could not look."
         last = server.ledger.calls[-1]
     assert last.tool_results == ("There is no room left for results. Answer with what you have.",)
     assert last.body["tool_choice"] == "none"

@@ -76,6 +76,7 @@ class Toolbox:
         self._labels = labels
         self._trace_content = trace_content
         self._ended = False
+        self._took_back = False
         self._asked = 0
 
     @property
@@ -101,8 +102,9 @@ class Toolbox:
 
     def take_back(self) -> bool:
         """Withdraw the last results, which were too much for the endpoint, and offers no more; whether it could."""
-        if self._ended or not self.turns:
+        if self._took_back or not self.turns:
             return False
+        self._took_back = True
         last = self.turns[-1]
         self.turns[-1] = replace(last, results=tuple(_NO_TOKENS for _ in last.results))
         self.end()
