@@ -68,7 +68,8 @@ class Traces:
 def judge_importance(debate: PastDebate) -> float:
     """Return how important a decision is, 0 to 1: by its strength, its confidence and its sources."""
     strength = _STRENGTHS.get(debate.strength, _UNKNOWN)
-    confidence = debate.confidence.percent / 100 if debate.HasField("confidence") else _UNKNOWN
+    sure = debate.confidence
+    confidence = sure.percent / 100 if sure.HasField("percent") else _UNKNOWN
     sources = min(len(debate.evidence) / _MANY_SOURCES, 1.0)
     return 0.6 * strength + 0.3 * confidence + 0.1 * sources
 

@@ -10,6 +10,7 @@ from parley.memory.ranking import Candidate, rank
 from parley.memory.traces import Trace, judge_importance
 from parley.memory.words import list_words
 from parley.v1 import voting_pb2 as voting
+from parley.v1.effect_pb2 import DecisionConfidence
 from parley.v1.memory_pb2 import PastDebate
 from tests.support.labelled_recall import measure
 
@@ -91,6 +92,8 @@ def test_a_decision_is_important_by_its_strength_its_confidence_and_its_sources(
     weak = PastDebate(strength=voting.VOTE_STRENGTH_WEAK)
     strong = PastDebate(strength=voting.VOTE_STRENGTH_UNANIMOUS)
     assert judge_importance(weak) < judge_importance(PastDebate()) < judge_importance(strong)
+    of_open_question = PastDebate(confidence=DecisionConfidence(votes=2, votes_cast=3))
+    assert judge_importance(of_open_question) == judge_importance(PastDebate())
     strong.confidence.percent = 100
     for _ in range(5):
         strong.evidence.add(text="It is so.", source="a.md")
