@@ -70,7 +70,7 @@ def describe_confidence(confidence: DecisionConfidence, cast: str = "") -> str:
         return f"For it: {cast}. {_describe_no_percentage(confidence)}"
     votes = describe_votes(confidence)
     if confidence.HasField("judge_agrees") and not confidence.judge_agrees:
-        votes += ", but not the judge"
+        votes += ", but not the judge" if confidence.votes else ", nor the judge"
     if confidence.HasField("percent"):
         return f"The decision is right with a probability of {_describe_percent(confidence.percent)}; for it: {votes}."
     if not confidence.votes_cast:

@@ -150,6 +150,8 @@ def test_a_percentage_stands_with_the_votes_that_it_follows_from() -> None:
     assert describe_confidence(effect.confidence).endswith("two of three first drafts, but not the judge.")
     effect.confidence.votes, effect.confidence.judge_agrees = 0, True
     assert describe_votes(effect.confidence) == "the judge and none of three first drafts"
+    effect.confidence.judge_agrees = False
+    assert describe_confidence(effect.confidence).endswith("none of three first drafts, nor the judge.")
 
 
 @pytest.mark.parametrize(
