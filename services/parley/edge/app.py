@@ -20,6 +20,7 @@ from parley.edge.calls import ORCHESTRATOR, OrchestratorCalls
 from parley.edge.chat.catalogue import Catalogue, Model, format_models
 from parley.edge.chat.debates import ChatDebates
 from parley.edge.chat.endpoint import chat_routes
+from parley.edge.chat.errors import to_error_response
 from parley.edge.chat.teams import load_teams
 from parley.edge.connect import RpcApplication
 from parley.edge.console.routes import create_routes
@@ -32,7 +33,9 @@ from parley.edge.receipts import Receipts
 from parley.edge.reports import Reports
 from parley.edge.settings import EdgeSettings
 from parley.edge.shared_watches import SharedWatches
+from parley.edge.statuses import to_response
 from parley.runtime.comma_lists import split_list
+from parley.runtime.errors import ParleyError
 
 IsReady = Callable[[], Awaitable[bool]]
 """Says whether the orchestrator answers."""
@@ -84,9 +87,15 @@ def create_app(
                 RequestBounds,
                 send_seconds=settings.edge_send_seconds,
                 check_caller=calls.check_reader,
+                to_answer=to_answer,
             ),
         ],
     )
+
+
+def to_answer(path: str, error: ParleyError) -> Response:
+    """Return an error as clients of a path expect it."""
+    return to_error_response(error) if path.startswith("/v1/chat/") else to_response(error)
 
 
 def create_health_app(is_ready: IsReady) -> Starlette:

@@ -5,15 +5,16 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
 from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from parley.edge.statuses import to_response
 from parley.runtime.byte_budget import ByteBudget, Share
 from parley.runtime.errors import ParleyError
 
 CheckCaller = Callable[[Mapping[str, str]], Awaitable[None]]
 """Asks the orchestrator whether it knows who sends these headers. Raises ParleyError if not."""
+ToAnswer = Callable[[str, ParleyError], Response]
+"""Returns an error as clients of a path expect it."""
 
 BODY_SECONDS: Final = 30.0
 """A body that has not come by then is refused."""
@@ -54,10 +55,12 @@ class RequestBounds:
         app: ASGIApp,
         send_seconds: float,
         check_caller: CheckCaller,
+        to_answer: ToAnswer,
         body_seconds: float = BODY_SECONDS,
     ) -> None:
         self._app = app
         self._check_caller = check_caller
+        self._to_answer = to_answer
         self._send_seconds = send_seconds
         self._body_seconds = body_seconds
         self._budget = ByteBudget(_TOTAL_BYTES, _TOTAL_BYTES)
@@ -77,7 +80,7 @@ class RequestBounds:
             try:
                 await self._check_caller(headers)
             except ParleyError as error:
-                await to_response(error)(scope, receive, send)
+                await self._to_answer(scope["path"], error)(scope, receive, send)
                 return
         try:
             async with asyncio.timeout(self._body_seconds):

@@ -1,14 +1,16 @@
 """What strangers and pages of other sites cannot do at the edge."""
 
 import asyncio
+import json
 import struct
 from typing import Any
 
 import pytest
 
+from parley.edge.app import to_answer
 from parley.edge.bounds import RequestBounds
 from parley.edge.settings import EdgeSettings
-from parley.runtime.errors import ConfigurationError
+from parley.runtime.errors import ConfigurationError, unauthenticated
 from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import SERVICE, Edge
 from tests.support.orchestration import until
@@ -110,6 +112,32 @@ async def know(_headers: object) -> None:
     """Know every caller."""
 
 
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/v1/chat/completions", {"error"}),
+        ("/parley.v1.OrchestratorService/CreateDebate", {"code", "message"}),
+    ],
+)
+async def test_who_is_not_known_hears_so_in_the_form_of_the_path(path: str, form: set[str]) -> None:
+    answered = []
+
+    async def refuse(_headers: object) -> None:
+        raise unauthenticated("NO_CREDENTIALS", "show a key")
+
+    async def read(*_given: object) -> Any:
+        raise AssertionError("the body was asked for")
+
+    async def send(message: Any) -> None:
+        answered.append(message)
+
+    scope = {"type": "http", "method": "POST", "headers": [(b"content-length", b"99999")], "path": path}
+    await RequestBounds(read, send_seconds=30, check_caller=refuse, to_answer=to_answer)(scope, read, send)
+    start, body = answered
+    assert start["status"] == 401
+    assert form <= json.loads(body["body"]).keys()
+
+
 async def test_a_body_that_does_not_come_is_not_waited_for_for_ever() -> None:
     answered = []
 
@@ -123,7 +151,9 @@ async def test_a_body_that_does_not_come_is_not_waited_for_for_ever() -> None:
         await receive()
 
     scope = {"type": "http", "method": "POST", "headers": [(b"content-length", b"9")], "path": "/"}
-    await RequestBounds(read, send_seconds=30, check_caller=know, body_seconds=0.01)(scope, receive, send)
+    await RequestBounds(read, send_seconds=30, check_caller=know, to_answer=to_answer, body_seconds=0.01)(
+        scope, receive, send
+    )
     assert answered[0]["status"] == 408
 
 
@@ -144,7 +174,9 @@ async def test_a_client_that_does_not_read_is_cut_off() -> None:
             raise
 
     scope = {"type": "http", "method": "GET", "headers": [], "path": "/"}
-    await RequestBounds(write, send_seconds=0.01, check_caller=know)(scope, receive, send)
+    await RequestBounds(write, send_seconds=0.01, check_caller=know, to_answer=to_answer)(
+        scope, receive, send
+    )
     assert cut == [True]
 
 
