@@ -85,8 +85,10 @@ def cost_text(micros: int) -> str:
 
 
 def calls_text(debate: Debate) -> str:
-    """Return `16 of at most 42 calls`; `16 calls` if no more were expected, or it is not known how many."""
+    """Return `16 of at most 42 calls`, or `44 calls, 42 expected`; `16 calls` if just these were expected, or it is not known how many."""
     calls, most = debate.calls, debate.estimate.max_calls
+    if 0 < most < calls:
+        return f"{calls} calls, {most} expected"
     if debate.status == DEBATE_STATUS_COMPLETED and calls < most:
         return f"{calls} of at most {most} calls"
     return "1 call" if calls == 1 else f"{calls} calls"
