@@ -11,7 +11,8 @@ from parley.runtime.validation import AGENT_ID
 
 FOLDER: Final = "roles"
 _SYSTEM: Final = "system"
-_OTHER_NAMES: Final[Mapping[str, str]] = {
+# The shipped roles are files of the orchestrator, which are not read here.
+OTHER_NAMES: Final[Mapping[str, str]] = {
     "kiss": "simplicity",
     "datamodeling": "data-modeling",
     "data_modeling": "data-modeling",
@@ -45,7 +46,7 @@ class RoleProblem:
 def canonical_role(name: str) -> str:
     """Return the role's own name, or a name not known here in lower case."""
     lower = name.strip().lower()
-    return _OTHER_NAMES.get(lower, lower)
+    return OTHER_NAMES.get(lower, lower)
 
 
 def read_file_roles(section: Mapping[str, Any], folder: Path, name: str) -> Iterator[OwnRole | RoleProblem]:

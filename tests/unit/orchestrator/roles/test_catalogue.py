@@ -3,6 +3,7 @@
 import pytest
 
 from parley.config.default import DEFAULT
+from parley.config.roles import OTHER_NAMES
 from parley.gateway.plan import roster
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.formats.shipped import all_formats
@@ -35,7 +36,7 @@ DEBATERS = {
 
 
 def test_the_roles_of_a_panel_are_known() -> None:
-    assert {*DEBATERS, "judge"} <= set(ROLES.names())
+    assert {*DEBATERS, "judge", "evaluator"} == set(ROLES.names())
     assert list(ROLES.names()) == sorted(ROLES.names())
     ROLES.check(
         [duty for each in all_formats().all() for duty in (each.debater_sections, each.judge_sections)]
@@ -46,6 +47,10 @@ def test_the_roles_of_a_panel_are_known() -> None:
 def test_a_role_is_found_by_its_other_name(alias: str, name: str) -> None:
     assert ROLES.get(alias) is ROLES.get(name)
     assert ROLES.get(alias).name == name
+
+
+def test_the_configuration_knows_the_other_names_of_all_roles() -> None:
+    assert {alias: each.name for each in ROLES.all() for alias in each.aliases} == OTHER_NAMES
 
 
 def test_an_unknown_role_is_refused_with_the_known_ones() -> None:
