@@ -38,6 +38,9 @@ _PERMANENT_KINDS: Final = frozenset(
 )
 """Kinds of events whose line stays on a terminal, if they have one."""
 
+_DEBATER_KINDS: Final = frozenset({"debate_created", "team_selected", "participant_joined"})
+"""Events after which others debate."""
+
 
 @dataclass(frozen=True, slots=True)
 class DisplayState:
@@ -55,12 +58,25 @@ class DisplayState:
 
     def after(self, event: Event) -> "DisplayState":
         """Return the state after an event."""
-        progress, agents = advance(self.progress, event), apply_event(self.agents, event)
-        if not event.HasField("debate_created"):
-            return replace(self, progress=progress, agents=agents)
-        spec = event.debate_created.spec
-        numbered = "point" if spec.HasField("moderated") else "issue"
-        return DisplayState(progress, agents, spec.question, numbered)
+        agents = apply_event(self.agents, event)
+        question = event.debate_created.spec.question if event.HasField("debate_created") else self.question
+        return DisplayState(
+            advance(self.progress, event), agents, question, _name_numbered(event, self.numbered)
+        )
+
+    def after_in_lines(self, event: Event) -> "DisplayState":
+        """Return the state after an event for a display of lines, which keeps no texts: of the agents, who debates."""
+        progress = advance(self.progress, event)
+        if event_kind(event) not in _DEBATER_KINDS:
+            return replace(self, progress=progress)
+        agents = apply_event(self.agents, event)
+        return replace(self, progress=progress, agents=agents, numbered=_name_numbered(event, self.numbered))
+
+
+def _name_numbered(event: Event, before: str) -> str:
+    if not event.HasField("debate_created"):
+        return before
+    return "point" if event.debate_created.spec.HasField("moderated") else "issue"
 
 
 class Display(Protocol):
@@ -112,7 +128,7 @@ class _LineDisplay:
 
     def show(self, event: Event, *, quiet: bool = False) -> None:
         line = None if quiet or not self._tells else progress_line(self.state.progress, event)
-        self.state = self.state.after(event)
+        self.state = self.state.after_in_lines(event)
         if line is not None:
             say(self.state.names.put_in(line))
 

@@ -1,15 +1,15 @@
 """A round: arguments in parallel, rebuttals in sequence, the moderator's evaluation, and what follows from it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from parley.orchestrator.formats.moderated.argue import argue, argument_key
 from parley.orchestrator.formats.moderated.discussion import Discussion, Round
-from parley.orchestrator.formats.moderated.ends import AGREEMENT, CLEAR_WINNER, ENDS, STAGNATION
-from parley.orchestrator.formats.moderated.evaluate import Evaluation, evaluate, plain_summary
+from parley.orchestrator.formats.moderated.ends import CLEAR_WINNER, ENDS
+from parley.orchestrator.formats.moderated.evaluate import Decision, Evaluation, evaluate, plain_summary
 from parley.orchestrator.formats.moderated.flags import flag_round, measures
 from parley.orchestrator.formats.moderated.perspectives import opposing_pairs
 from parley.orchestrator.formats.moderated.points import Speech
@@ -25,15 +25,19 @@ from parley.orchestrator.phases.past import past_prompt
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import direction, length_limit
 from parley.v1.agent_pb2 import Agent
-from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CONVERGED, CONVERGENCE_VERDICT_STABLE_DISAGREEMENT
+from parley.v1.convergence_pb2 import (
+    CONVERGENCE_VERDICT_CONVERGED,
+    CONVERGENCE_VERDICT_STABLE_DISAGREEMENT,
+    ConvergenceVerdict,
+)
 from parley.v1.critique_pb2 import Critique
 from parley.v1.event_pb2 import RoundAssessed, RoundsEnded, StepFailed
 
 _AGREEMENT: Final = 90
 """Percent of agreement from which a round has converged."""
-_DECISION_BY_VERDICT: Final = {
-    CONVERGENCE_VERDICT_CONVERGED: AGREEMENT.name,
-    CONVERGENCE_VERDICT_STABLE_DISAGREEMENT: STAGNATION.name,
+_DECISION_BY_VERDICT: Final[Mapping[ConvergenceVerdict.ValueType, Decision]] = {
+    CONVERGENCE_VERDICT_CONVERGED: "agreement",
+    CONVERGENCE_VERDICT_STABLE_DISAGREEMENT: "stagnation",
 }
 """What an assessment comes to if the moderator says nothing."""
 _REPLY: Final = "Answer it in a few sentences, to the point."
@@ -188,13 +192,12 @@ def _evaluate_by_measures(
         f"the moderator did not evaluate round {current.number}; what was measured decides: {failed.message}",
     )
     measured = current.assessment.verdict if current.assessment is not None else None
-    return Evaluation.model_validate(
-        {
-            "summary": plain_summary(discussion, current),
-            "off_topic": [discussion.debate.letter(each) for each in sorted(astray)],
-            "decision": _DECISION_BY_VERDICT.get(measured, "go_on") if measured is not None else "go_on",
-            "reason": "by what was measured" if measured in _DECISION_BY_VERDICT else "",
-        }
+    # It is no answer that was read, and may say nothing: a limit may have ended the round before anybody spoke.
+    return Evaluation.model_construct(
+        summary=plain_summary(discussion, current),
+        off_topic=[discussion.debate.letter(each) for each in sorted(astray)],
+        decision=_DECISION_BY_VERDICT.get(measured, "go_on") if measured is not None else "go_on",
+        reason="by what was measured" if measured in _DECISION_BY_VERDICT else "",
     )
 
 
