@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from unittest.mock import patch
 
-from parley.orchestrator.engine import debate as engine
+from parley.orchestrator.engine import kept_steps
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.engine.running_code import name_running_code
 from parley.orchestrator.formats.shipped import all_formats
@@ -80,7 +80,7 @@ class Play:
         `code` names what it runs: if that is other code, it asks all again that is recorded.
         """
         gateway = self.gateway()
-        with patch.object(engine, "name_running_code", lambda: code):
+        with patch.object(kept_steps, "name_running_code", lambda: code):
             return await self._go_on(gateway, left, debate)
 
     async def _go_on(self, gateway: ScriptedGateway, left: "Left", debate: str) -> list[Envelope]:

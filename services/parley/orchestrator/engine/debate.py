@@ -22,10 +22,10 @@ from parley.orchestrator.engine.budget import answer_reserve, budget_balances, e
 from parley.orchestrator.engine.call_admission import Gate, Slot
 from parley.orchestrator.engine.checkpoints import CheckpointRequest, Checkpoints, NotifyStatus
 from parley.orchestrator.engine.documents import Documents
+from parley.orchestrator.engine.kept_steps import KeptSteps
 from parley.orchestrator.engine.limiter import Budget, Limiter
 from parley.orchestrator.engine.prompt_digests import PromptDigests
-from parley.orchestrator.engine.running_code import name_running_code
-from parley.orchestrator.engine.step_runner import StepRunner, may_be_retried
+from parley.orchestrator.engine.step_runner import StepRunner
 from parley.orchestrator.engine.steps import (
     StepAttempt,
     StepRequest,
@@ -112,6 +112,7 @@ class Debate:
         self.checkpoints = Checkpoints(journal, clock, self.slot, notify_status)
         self._journal = journal
         self._recorded = journal.recorded
+        self.kept_steps = KeptSteps(journal.recorded)
         self._caller = AgentCaller(agents, journal.tenant, journal.debate)
         self._digests = PromptDigests()
         self._clock = clock
@@ -230,22 +231,6 @@ class Debate:
             ReplayError: the key was already used in this run, or its recorded step asked something else.
         """
         return (await self._ask(key, agent, task, None))[1]
-
-    def keeps_round(self, number: int) -> bool:
-        """Return whether a round is over, and only the code that runs here has run the debate: it would ask the same again."""
-        recorded = self._recorded
-        return f"round/{number}/finished" in recorded.notes and recorded.codes == {name_running_code()}
-
-    def find_kept_reply(self, key: str) -> Reply | StepFailed:
-        """Return an agent's recorded reply, or its failure. Use it for a step of a round that is kept.
-
-        Raises:
-            LookupError: there is none, or the step is to be asked again.
-        """
-        number, outcome = self._recorded.outcomes[key]
-        if key in self._recorded.retried or may_be_retried(number, outcome):
-            raise LookupError(key)
-        return outcome if isinstance(outcome, StepFailed) else outcome.reply
 
     async def ask_structured(
         self, key: str, agent: Agent, task: Task, shape: AnswerShape[M]

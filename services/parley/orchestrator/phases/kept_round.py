@@ -42,39 +42,28 @@ def find_kept_round(
 
     `carried` are proposals that came from the round before; `works` is the last work of each agent before the round.
     """
-    if not debate.keeps_round(number):
+    if not debate.kept_steps.has_round(number):
         return None
     try:
-        return _read(debate, number, agents, edges, carried, works)
+        proposals: dict[str, Made] = {
+            each: carried.get(each) or _proposal(debate, number, each) for each in agents
+        }
+        critiques = {
+            (critic, target): _critique(debate, number, critic, target)
+            if isinstance(proposals[target], Contribution)
+            else None
+            for critic, target in edges
+        }
+        asked = {target for _, target in edges}
+        heard = {target for (_, target), made in critiques.items() if isinstance(made, Contribution)}
+        refinements = {
+            each: _refinement(debate, number, each)
+            if isinstance(proposals[each], Contribution) and (each in heard or each not in asked)
+            else None
+            for each in agents
+        }
     except LookupError:
         return None
-
-
-def _read(
-    debate: Debate,
-    number: int,
-    agents: Sequence[str],
-    edges: Sequence[Edge],
-    carried: Mapping[str, Contribution],
-    works: Mapping[str, Contribution],
-) -> KeptRound:
-    proposals: dict[str, Made] = {
-        each: carried.get(each) or _proposal(debate, number, each) for each in agents
-    }
-    critiques = {
-        (critic, target): _critique(debate, number, critic, target)
-        if isinstance(proposals[target], Contribution)
-        else None
-        for critic, target in edges
-    }
-    asked = {target for _, target in edges}
-    heard = {target for (_, target), made in critiques.items() if isinstance(made, Contribution)}
-    refinements = {
-        each: _refinement(debate, number, each)
-        if isinstance(proposals[each], Contribution) and (each in heard or each not in asked)
-        else None
-        for each in agents
-    }
     made = {
         **proposals,
         **{agent: each for agent, each in refinements.items() if isinstance(each, Contribution)},
@@ -84,17 +73,17 @@ def _read(
 
 
 def _proposal(debate: Debate, number: int, agent: str) -> Made:
-    reply = debate.find_kept_reply(propose_key(number, agent))
+    reply = debate.kept_steps.find_reply(propose_key(number, agent))
     return create_proposal(agent, number, reply) if isinstance(reply, Reply) else reply
 
 
 def _critique(debate: Debate, number: int, critic: str, target: str) -> Made:
-    reply = debate.find_kept_reply(critique_key(number, critic, target))
+    reply = debate.kept_steps.find_reply(critique_key(number, critic, target))
     if isinstance(reply, StepFailed):
         return reply
     return create_critique(critic, number, target, reply.critique, reply.rendered)
 
 
 def _refinement(debate: Debate, number: int, agent: str) -> Made:
-    reply = debate.find_kept_reply(refine_key(number, agent))
+    reply = debate.kept_steps.find_reply(refine_key(number, agent))
     return create_refinement(agent, number, reply) if isinstance(reply, Reply) else reply
