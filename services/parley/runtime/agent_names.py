@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from parley.v1.agent_pb2 import Agent
+from parley.v1.debate_pb2 import DebateSpec
 
 _ONE: Final = r"[A-Z]{1,2}(?![\w.]*\d)\b"
 _BETWEEN: Final = r"(?:[ \t]*,[ \t]*(?:(?:and|or|&)[ \t]+)?|[ \t]+(?:and|or|&)[ \t]+)"
@@ -35,6 +36,11 @@ def letter_of(agents: Sequence[str], agent: str) -> str:
     """Return the letter by which an agent's peers know it: names invite herd behaviour."""
     place = agents.index(agent)
     return chr(ord("A") + place % 26) * (1 + place // 26)
+
+
+def name_numbered(spec: DebateSpec) -> str:
+    """Return what agents number in what they write: those of a moderated debate make points, and raise no issues."""
+    return "point" if spec.HasField("moderated") else "issue"
 
 
 class Names:

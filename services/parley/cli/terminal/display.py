@@ -17,11 +17,10 @@ from parley.cli.terminal.progress import (
     advance,
     apply_event,
     apply_text,
-    name_agents,
 )
 from parley.client import Event, TextPiece, event_kind
-from parley.runtime.agent_names import Names
 from parley.runtime.clock import Clock, SystemClock
+from parley.runtime.debaters import Debaters
 
 _PERMANENT_KINDS: Final = frozenset(
     {
@@ -38,45 +37,15 @@ _PERMANENT_KINDS: Final = frozenset(
 )
 """Kinds of events whose line stays on a terminal, if they have one."""
 
-_DEBATER_KINDS: Final = frozenset({"debate_created", "team_selected", "participant_joined"})
-"""Events after which others debate."""
-
 
 @dataclass(frozen=True, slots=True)
 class DisplayState:
-    """The state of a debate that a display shows; `numbered`: what agents number in what they write."""
+    """The state of a debate that a display shows; `agents` and `question` stay empty in one that does not show them."""
 
     progress: DebateProgress = field(default_factory=DebateProgress)
     agents: AgentsProgress = field(default_factory=dict)
     question: str = ""
-    numbered: str = "issue"
-
-    @property
-    def names(self) -> Names:
-        """The names for the letters by which agents know each other."""
-        return name_agents(self.agents, self.numbered)
-
-    def after(self, event: Event) -> "DisplayState":
-        """Return the state after an event."""
-        agents = apply_event(self.agents, event)
-        question = event.debate_created.spec.question if event.HasField("debate_created") else self.question
-        return DisplayState(
-            advance(self.progress, event), agents, question, _name_numbered(event, self.numbered)
-        )
-
-    def after_in_lines(self, event: Event) -> "DisplayState":
-        """Return the state after an event for a display of lines, which keeps no texts: of the agents, who debates."""
-        progress = advance(self.progress, event)
-        if event_kind(event) not in _DEBATER_KINDS:
-            return replace(self, progress=progress)
-        agents = apply_event(self.agents, event)
-        return replace(self, progress=progress, agents=agents, numbered=_name_numbered(event, self.numbered))
-
-
-def _name_numbered(event: Event, before: str) -> str:
-    if not event.HasField("debate_created"):
-        return before
-    return "point" if event.debate_created.spec.HasField("moderated") else "issue"
+    debaters: Debaters = field(default_factory=Debaters)
 
 
 class Display(Protocol):
@@ -128,9 +97,10 @@ class _LineDisplay:
 
     def show(self, event: Event, *, quiet: bool = False) -> None:
         line = None if quiet or not self._tells else progress_line(self.state.progress, event)
-        self.state = self.state.after_in_lines(event)
+        state = self.state
+        self.state = DisplayState(advance(state.progress, event), debaters=state.debaters.after(event))
         if line is not None:
-            say(self.state.names.put_in(line))
+            say(self.state.debaters.names.put_in(line))
 
     def show_text(self, piece: TextPiece) -> None:
         pass
@@ -156,15 +126,20 @@ class _LiveDisplay:
                 self.state.agents,
                 width,
                 height,
-                self.state.names,
+                self.state.debaters.names,
             )
         )
 
     def show(self, event: Event, *, quiet: bool = False) -> None:
         line = None if quiet else progress_line(self.state.progress, event)
-        self.state = self.state.after(event)
+        self.state = DisplayState(
+            advance(self.state.progress, event),
+            apply_event(self.state.agents, event),
+            event.debate_created.spec.question if event.HasField("debate_created") else self.state.question,
+            self.state.debaters.after(event),
+        )
         if line is not None and event_kind(event) in _PERMANENT_KINDS:
-            self.say(self.state.names.put_in(line))
+            self.say(self.state.debaters.names.put_in(line))
 
     def show_text(self, piece: TextPiece) -> None:
         self.state = replace(self.state, agents=apply_text(self.state.agents, piece))

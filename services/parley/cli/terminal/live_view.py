@@ -11,10 +11,10 @@ from parley.cli.terminal.progress import (
     AgentsProgress,
     DebateProgress,
     PhaseProgress,
-    name_agents,
 )
 from parley.runtime.agent_names import Names
 from parley.runtime.clock import Clock
+from parley.runtime.debaters import Debaters
 from parley.runtime.printable import picture_text
 from parley.runtime.work_words import work_text
 
@@ -62,7 +62,7 @@ class LiveView:
         self._clock = clock
         self._began = clock.monotonic()
         self._spinner = Spinner("dots")
-        self._names = name_agents({})
+        self._names = Debaters().names
 
     def render(
         self,
@@ -71,15 +71,15 @@ class LiveView:
         agents: AgentsProgress,
         width: int,
         height: int,
-        names: Names | None = None,
+        names: Names,
     ) -> "RenderableType":
         """Return the picture for a terminal of this width and height, which leaves the last line free.
 
-        `question` is what is debated; empty before the first event. `names` are those of the agents; None: they number issues.
+        `question` is what is debated; empty before the first event. `names` are those of the agents.
         """
         from rich.console import Group
 
-        self._names = names or name_agents(agents)
+        self._names = names
         lines: list[RenderableType] = [*self._header(question, progress, height)]
         room = height - 1 - len(lines)
         now, others = _split_by_phase(progress, agents)

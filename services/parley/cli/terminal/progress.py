@@ -9,8 +9,7 @@ from google.protobuf.message import Message
 from parley.cli.terminal.checkpoints import Checkpoint
 from parley.cli.terminal.words import work_phase_text
 from parley.client import Event, TextPiece, event_payload
-from parley.runtime.agent_names import Names
-from parley.v1.agent_pb2 import Agent, Usage
+from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import DebateSpec, Reply, Work
 from parley.v1.event_pb2 import (
     CheckpointClosed,
@@ -238,12 +237,6 @@ class AgentProgress:
 
 AgentsProgress = Mapping[str, AgentProgress]
 """Agents by id: those that debate, in their order, then others that did a step."""
-
-
-def name_agents(agents: AgentsProgress, numbered: str = "issue") -> Names:
-    """Return the names for the letters by which the agents know each other; `numbered`: what `B.2` is one of."""
-    debaters = [Agent(id=each.id) for each in agents.values() if each.debates]
-    return Names(debaters, Agent(), numbered)
 
 
 def apply_event(agents: AgentsProgress, event: Event) -> AgentsProgress:  # noqa: PLR0911 (a case a kind)

@@ -4,18 +4,15 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from parley.runtime.agent_names import Names
+from parley.runtime.debaters import Debaters
 from parley.runtime.printable import printable, printable_line
 from parley.runtime.work_words import NO_PERSON_ANSWERED, TRYING_AGAIN, limit_text, trickster_text, wait_text
-from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import (
     CheckpointExpired,
     CheckpointOpened,
-    DebateCreated,
     Event,
     LimitReached,
-    ParticipantJoined,
     Paused,
     PhaseStarted,
     Resumed,
@@ -25,7 +22,6 @@ from parley.v1.event_pb2 import (
     StepFailed,
     StepStarted,
     StepSucceeded,
-    TeamSelected,
     TricksterChecked,
     WaitFinished,
     WaitStarted,
@@ -43,8 +39,7 @@ class Progress:
 
     def __init__(self) -> None:
         self._answers: set[str] = set()
-        self._debaters: list[str] = []
-        self._numbered = "issue"
+        self._debaters = Debaters()
 
     def tell(self, event: Event) -> str:
         """Return paragraphs of Markdown on an event; empty for one that is of no interest. The answer itself is not among them."""
@@ -55,23 +50,9 @@ class Progress:
             return f"{_name_work(payload.work)} begins\n\n"
         if event.key in self._answers and isinstance(payload, StepSucceeded):
             return ""
-        self._learn_debaters(payload)
-        text = self._names.put_in(_to_text(payload))
+        self._debaters = self._debaters.after(event)
+        text = self._debaters.names.put_in(_to_text(payload))
         return f"{text}\n\n" if text else ""
-
-    @property
-    def _names(self) -> Names:
-        return Names([Agent(id=each) for each in self._debaters], Agent(), self._numbered)
-
-    def _learn_debaters(self, payload: Message | None) -> None:
-        match payload:
-            case DebateCreated(spec=spec):
-                self._debaters = [each.agent.id or each.agent_id for each in spec.agents]
-                self._numbered = "point" if spec.HasField("moderated") else "issue"
-            case TeamSelected(agent_ids=team):
-                self._debaters = [each for each in self._debaters if each in team]
-            case ParticipantJoined(agent=joined):
-                self._debaters.append(joined.id)
 
 
 def _to_text(payload: Message | None) -> str:  # noqa: C901, PLR0911, PLR0912 (a case a kind)

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from parley.cli.terminal.live_view import LiveView, PanelGrid, arrange_panels
 from parley.cli.terminal.progress import AgentProgress, DebateProgress, PhaseProgress, StepProgress
+from parley.runtime.debaters import Debaters
 from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import StepStarted
 from tests.support.manual_clock import ManualClock
@@ -48,7 +49,8 @@ def draw(
         file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=color_system
     )
     by_id = {each.id: each for each in agents}
-    shown = LiveView(ManualClock()).render(question, progress, by_id, width, height)
+    names = Debaters(tuple(each.id for each in agents if each.debates)).names
+    shown = LiveView(ManualClock()).render(question, progress, by_id, width, height, names)
     with console.capture() as caught:
         console.print(shown)
     return caught.get()
