@@ -134,9 +134,8 @@ def _read_keys(found: Mapping[str, Any]) -> Mapping[str, PyJWK]:
     keys = {}
     for entry in entries:
         try:
-            if (
-                "d" in entry
-            ):  # a private key proves nothing once it is published, and reading one may take minutes
+            # A private key proves nothing once it is published, and reading one may take minutes.
+            if "d" in entry:
                 continue
             key = PyJWK(entry)
         except Exception:  # noqa: BLE001, S112 (whatever it is, it is no key)
