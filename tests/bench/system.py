@@ -112,7 +112,7 @@ def _step_of(prompt: str) -> str:
     """Return the key of the step that a prompt of the panel is for."""
     for key, told in {
         "requirements": "list what an answer has to meet",
-        "synthesis": "Write the answer.",
+        "synthesis": "Score the work of",
     }.items():
         if told in prompt:
             return key
