@@ -4,16 +4,13 @@ import hashlib
 import re
 from collections.abc import AsyncGenerator
 from dataclasses import astuple
-from datetime import datetime
 from typing import Final
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from parley.orchestrator.api.page_tokens import page_token, place_of
+from parley.orchestrator.api.requests import read_time
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.audit.parts import AuditLogs
 from parley.orchestrator.audit.reading import AuditFilter, Place, list_page, read_stored
-from parley.orchestrator.model.times import time_of
 from parley.runtime.identity.identity import current_tenant
 from parley.runtime.validation import DEBATE_ID, Violations
 from parley.v1 import audit_pb2, orchestrator_pb2_grpc
@@ -86,23 +83,12 @@ def _read_filter(violations: Violations, request: audit_pb2.ListAuditEntriesRequ
         otherwise=f"must be at most {_MAX_ACTS} known acts",
     )
     return AuditFilter(
-        since=_time(violations, request, "recorded_from"),
-        before=_time(violations, request, "recorded_before"),
+        since=read_time(violations, request, "recorded_from"),
+        before=read_time(violations, request, "recorded_before"),
         subject=request.subject,
         debate_id=request.debate_id,
         acts=frozenset(request.acts),
     )
-
-
-def _time(violations: Violations, request: audit_pb2.ListAuditEntriesRequest, field: str) -> datetime | None:
-    if not request.HasField(field):  # type: ignore[arg-type]
-        return None
-    given: Timestamp = getattr(request, field)
-    try:
-        return time_of(given)
-    except (ValueError, OverflowError):
-        violations.add(field, "is not a time")
-        return None
 
 
 def _fingerprint(wanted: AuditFilter) -> str:

@@ -3,13 +3,13 @@
 from datetime import datetime
 from typing import Final
 
-from parley.orchestrator.api.requests import check_request_id
+from parley.orchestrator.api.requests import check_debate_id, check_request_id
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.feedback import Feedback
 from parley.orchestrator.model.spec import participants_of
 from parley.orchestrator.model.times import timestamp
 from parley.runtime.errors import failed_precondition
-from parley.runtime.validation import DEBATE_ID, Violations
+from parley.runtime.validation import Violations
 from parley.v1 import debate_pb2, orchestrator_pb2
 
 _MAX_MESSAGE_BYTES: Final = 8 * 1024
@@ -19,11 +19,7 @@ def check_feedback(request: orchestrator_pb2.SubmitFeedbackRequest) -> None:
     """Refuse a request with bad fields. Raise ParleyError: INVALID_ARGUMENT with every bad field."""
     violations = Violations()
     check_request_id(violations, request.request_id)
-    violations.check(
-        that=bool(DEBATE_ID.fullmatch(request.debate_id)),
-        field="debate_id",
-        otherwise=f"{request.debate_id[:80]!r} is not a debate id",
-    )
+    check_debate_id(violations, request.debate_id)
     violations.check(that=request.value in (1, -1), field="value", otherwise="must be 1 or -1")
     fits = len(request.message.encode()) <= _MAX_MESSAGE_BYTES and "\0" not in request.message
     violations.check(that=fits, field="message", otherwise="must be at most 8 KiB, without a NUL character")

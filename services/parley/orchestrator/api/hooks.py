@@ -2,21 +2,18 @@
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
 from operator import attrgetter
 from typing import Final
 from urllib.parse import urlsplit
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
-from parley.orchestrator.api.page_tokens import cut_page, place_of
-from parley.orchestrator.api.requests import check_request_id
+from parley.orchestrator.api.page_tokens import cut_page, place_form, place_of
+from parley.orchestrator.api.requests import check_name, check_request_id
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.delivery.channels.channels import Channels
 from parley.orchestrator.delivery.deliveries import DEAD, DELIVERED, PENDING, StoredDelivery
 from parley.orchestrator.delivery.tenant_hooks import TenantHooks
 from parley.orchestrator.links.tokens import LinkTokens
-from parley.orchestrator.model.times import timestamp
+from parley.orchestrator.model.times import stored_time, timestamp
 from parley.orchestrator.outgoing.signing import is_secret
 from parley.runtime import audit
 from parley.runtime.identity.identity import current_identity, current_tenant
@@ -34,10 +31,8 @@ from parley.v1.hook_pb2 import (
 
 HOOK_ID: Final = re.compile(r"hook-[0-9a-f]{12}")
 _DELIVERY_ID: Final = re.compile(r"dlv-[0-9a-f]{32}")
-_TIME: Final = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00"
-_HOOK_PLACE: Final = re.compile(rf"{_TIME}/{HOOK_ID.pattern}", re.ASCII)
-_DELIVERY_PLACE: Final = re.compile(rf"{_TIME}/{_DELIVERY_ID.pattern}", re.ASCII)
-_MAX_NAME: Final = 64
+_HOOK_PLACE: Final = place_form(HOOK_ID)
+_DELIVERY_PLACE: Final = place_form(_DELIVERY_ID)
 _MAX_EVENTS: Final = 16
 _MAX_NAMED: Final = 8
 _STATES: Final = {
@@ -180,12 +175,7 @@ def _check_create_request(
 ) -> None:
     violations = Violations()
     check_request_id(violations, request.request_id)
-    name = request.name
-    violations.check(
-        that=bool(name.strip()) and len(name) <= _MAX_NAME and name.isprintable(),
-        field="name",
-        otherwise=f"must be 1 to {_MAX_NAME} printable characters",
-    )
+    check_name(violations, request.name)
     kind = request.target.WhichOneof("target")
     if kind is None:
         violations.add("target", "must be a webhook, a chat, a file, stdout or mail")
@@ -254,12 +244,8 @@ def _to_proto(delivery: StoredDelivery) -> hook_pb2.Delivery:
         sequence=delivery.sequence,
         state=_STATES[delivery.state],
         tries=delivery.tries,
-        create_time=_stamp(delivery.made.partition("/")[0]),
-        next_try_time=_stamp(delivery.due),
+        create_time=stored_time(delivery.made.partition("/")[0]),
+        next_try_time=stored_time(delivery.due),
         last_error=delivery.error,
-        end_time=_stamp(delivery.ended),
+        end_time=stored_time(delivery.ended),
     )
-
-
-def _stamp(time: str | None) -> Timestamp | None:
-    return timestamp(datetime.fromisoformat(time)) if time else None

@@ -1,8 +1,8 @@
 """Requests to intervene, checked once at the edge."""
 
-from parley.orchestrator.api.requests import check_request_id
+from parley.orchestrator.api.requests import check_debate_id, check_request_id
 from parley.orchestrator.engine.checkpoints import CLOSING_ACTS
-from parley.runtime.validation import CHECKPOINT_KEY, DEBATE_ID, Violations
+from parley.runtime.validation import CHECKPOINT_KEY, Violations
 from parley.v1 import debate_pb2, orchestrator_pb2
 from parley.v1.event_pb2 import Intervened
 
@@ -19,11 +19,7 @@ def intervention_event(request: orchestrator_pb2.InterveneRequest, intervened_by
     """
     violations, intervention = Violations(), request.intervention
     check_request_id(violations, request.request_id)
-    violations.check(
-        that=bool(DEBATE_ID.fullmatch(request.debate_id)),
-        field="debate_id",
-        otherwise=f"{request.debate_id[:80]!r} is not a debate id",
-    )
+    check_debate_id(violations, request.debate_id)
     act = intervention.WhichOneof("act")
     if act is None:
         violations.add("intervention", "must be set")

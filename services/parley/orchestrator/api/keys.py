@@ -7,12 +7,12 @@ from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from parley.orchestrator.api.page_tokens import cut_page, place_of
-from parley.orchestrator.api.requests import check_request_id
+from parley.orchestrator.api.page_tokens import cut_page, place_form, place_of
+from parley.orchestrator.api.requests import check_name, check_request_id
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.keys.store import ApiKey
 from parley.orchestrator.keys.tenant_keys import TenantKeys
-from parley.orchestrator.model.times import time_of, timestamp
+from parley.orchestrator.model.times import stored_time, time_of
 from parley.runtime import audit
 from parley.runtime.identity.identity import current_identity, current_tenant
 from parley.runtime.identity.roles import CLIENT_ROLES
@@ -20,11 +20,10 @@ from parley.runtime.validation import Violations
 from parley.v1 import key_pb2, orchestrator_pb2_grpc
 from parley.v1.access_pb2 import ACCESS_ROLE_UNSPECIFIED
 
-_MAX_NAME: Final = 64
 _MAX_BUDGET: Final = 10**15
 _MAX_ROLES: Final = 8
 _KEY_ID: Final = re.compile(r"[0-9a-f]{12}")
-_PLACE: Final = re.compile(rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00/{_KEY_ID.pattern}", re.ASCII)
+_PLACE: Final = place_form(_KEY_ID)
 
 
 class KeyServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
@@ -82,12 +81,7 @@ class KeyServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
 def _check_create_request(request: key_pb2.CreateKeyRequest, now: datetime) -> None:
     violations = Violations()
     check_request_id(violations, request.request_id)
-    name = request.name
-    violations.check(
-        that=bool(name.strip()) and len(name) <= _MAX_NAME and name.isprintable(),
-        field="name",
-        otherwise=f"must be 1 to {_MAX_NAME} printable characters",
-    )
+    check_name(violations, request.name)
     violations.check(
         that=1 <= len(request.roles) <= _MAX_ROLES,
         field="roles",
@@ -123,19 +117,14 @@ def _is_after(stamp: Timestamp, now: datetime) -> bool:
 
 
 def _to_proto(key: ApiKey) -> key_pb2.ApiKey:
-    created = datetime.fromisoformat(key.created.partition("/")[0])
     return key_pb2.ApiKey(
         id=key.id,
         name=key.name,
         roles=sorted(key.roles),
-        create_time=timestamp(created),
-        revoke_time=_stamp(key.revoked),
+        create_time=stored_time(key.created.partition("/")[0]),
+        revoke_time=stored_time(key.revoked),
         creator=key.creator,
-        last_use_time=_stamp(key.last_used),
-        expire_time=_stamp(key.expires),
+        last_use_time=stored_time(key.last_used),
+        expire_time=stored_time(key.expires),
         budget=key.budget,
     )
-
-
-def _stamp(time: str) -> Timestamp | None:
-    return timestamp(datetime.fromisoformat(time)) if time else None

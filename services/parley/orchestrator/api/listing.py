@@ -1,25 +1,23 @@
 """Lists of debates: their filter, their order, and the start of a page."""
 
 import hashlib
-import re
 from dataclasses import astuple, dataclass, replace
 from typing import Final
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from parley.orchestrator.api.conversion import status_from_proto
-from parley.orchestrator.api.page_tokens import place_of
+from parley.orchestrator.api.page_tokens import place_form, place_of
+from parley.orchestrator.api.requests import read_time
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.log.debate_filter import DebateFilter
 from parley.orchestrator.model.labels import check_labels, label_texts
-from parley.orchestrator.model.times import time_of
+from parley.orchestrator.model.times import time_text
 from parley.runtime.validation import DEBATE_ID, Violations
 from parley.v1 import orchestrator_pb2
 
 _MAX_FORMAT: Final = 64
 _ORDERS: Final = ("create_time desc", "create_time")
 _OLDEST_FIRST: Final = {"": False, "create_time desc": False, "create_time": True}
-_PLACE: Final = re.compile(rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00/{DEBATE_ID.pattern}", re.ASCII)
+_PLACE: Final = place_form(DEBATE_ID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +87,5 @@ def _formats(name: str, formats: Formats) -> tuple[str, ...]:
 
 def _time(violations: Violations, request: orchestrator_pb2.ListDebatesRequest, field: str) -> str:
     """Return a time in the index's form; empty if it is not set."""
-    if not request.HasField(field):  # type: ignore[arg-type]
-        return ""
-    given: Timestamp = getattr(request, field)
-    try:
-        return time_of(given).isoformat(timespec="microseconds")
-    except (ValueError, OverflowError):
-        violations.add(field, "is not a time")
-        return ""
+    time = read_time(violations, request, field)
+    return time_text(time) if time else ""

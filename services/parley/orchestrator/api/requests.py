@@ -1,10 +1,12 @@
 """Requests are checked once and completely on arrival: the result is a specification that can run, or every bad field."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from google.protobuf.json_format import SerializeToJsonError
+from google.protobuf.message import Message
 
 from parley.orchestrator.api.judge_route import set_judge_route, set_model_families
 from parley.orchestrator.api.participants import ParticipantResolver, ValidationContext
@@ -17,6 +19,7 @@ from parley.orchestrator.model.spec import (
     with_default_limits,
     without_sections,
 )
+from parley.orchestrator.model.times import time_of
 from parley.orchestrator.outgoing.web_address import refuse_address
 from parley.runtime.contract_settings import check_settings, default_of, with_defaults
 from parley.runtime.errors import FieldViolation, invalid_argument
@@ -35,6 +38,7 @@ from parley.v1.agent_pb2 import Agent
 if TYPE_CHECKING:  # imported on use: most orchestrators read no page
     from parley.orchestrator.research.sources import WebSources
 
+_MAX_NAME = 64
 _MAX_QUESTION_BYTES = 256 * 1024
 _MAX_DOCUMENTS = 2000
 _MAX_CONTEXT_BYTES = 4 * 1024 * 1024
@@ -46,8 +50,12 @@ _SETTINGS_OF_FORMATS = frozenset(
 def check_id(field: str, debate_id: str) -> str:
     """Return a well-formed debate id. Raises ParleyError for any other."""
     if not DEBATE_ID.fullmatch(debate_id):
-        raise invalid_argument([FieldViolation(field, f"{debate_id[:80]!r} is not a debate id")])
+        raise invalid_argument([FieldViolation(field, _not_debate_id(debate_id))])
     return debate_id
+
+
+def _not_debate_id(text: str) -> str:
+    return f"{text[:80]!r} is not a debate id"
 
 
 def check_request_id(violations: Violations, request_id: str) -> None:
@@ -57,6 +65,28 @@ def check_request_id(violations: Violations, request_id: str) -> None:
         field="request_id",
         otherwise="must be 1 to 128 characters of A-Z a-z 0-9 . _ -",
     )
+
+
+def check_debate_id(violations: Violations, debate_id: str) -> None:
+    """Note a `debate_id` that has the wrong form."""
+    if not DEBATE_ID.fullmatch(debate_id):
+        violations.add("debate_id", _not_debate_id(debate_id))
+
+
+def check_name(violations: Violations, name: str) -> None:
+    """Note a name of something that people create, if it is blank, too long or not printable."""
+    fine = bool(name.strip()) and len(name) <= _MAX_NAME and name.isprintable()
+    violations.check(that=fine, field="name", otherwise=f"must be 1 to {_MAX_NAME} printable characters")
+
+
+def read_time(violations: Violations, message: Message, field: str) -> datetime | None:
+    """Return the time in a field, None if it is not set; note one that is none."""
+    if message.HasField(field):
+        try:
+            return time_of(getattr(message, field))
+        except (ValueError, OverflowError):
+            violations.add(field, "is not a time")
+    return None
 
 
 def resolve_request(

@@ -36,6 +36,11 @@ def seconds_of(span: Duration) -> float:
     return float(span.ToMilliseconds() / 1000)
 
 
+def stored_time(text: str | None) -> Timestamp | None:
+    """Return a time that `time_text` wrote as the contract has it; None if there is none."""
+    return timestamp(datetime.fromisoformat(text)) if text else None
+
+
 def time_text(time: datetime) -> str:
     """Return a time as documents store it, so that texts are ordered as times are (ISO 8601, UTC, microseconds)."""
     return time.isoformat(timespec="microseconds")
