@@ -80,7 +80,6 @@ _ALL_ADDRESSES = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not bound to
 _IMPORTED_AT_START = (
     "cloudevents.core.formats.json",
     "cloudevents.core.v1.event",
-    "parley.orchestrator.api.analysis",
     "parley.orchestrator.api.decision",
     "parley.orchestrator.api.report",
     "parley.orchestrator.outgoing.guard",

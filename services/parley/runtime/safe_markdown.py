@@ -70,17 +70,8 @@ def list_item(text: str) -> str:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table whose cells hold no markup."""
-    return "\n".join([*table_head(head), *map(table_row, rows)])
-
-
-def table_head(head: Sequence[str]) -> list[str]:
-    """Return the lines that a table begins with."""
-    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head))]
-
-
-def table_row(cells: Sequence[str]) -> str:
-    """Return a line of a table whose cells hold no markup."""
-    return f"| {' | '.join(map(inline, cells))} |"
+    lines = (head, ["---"] * len(head), *([*map(inline, row)] for row in rows))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def folded(title: str, blocks: Iterable[str]) -> Iterator[str]:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from parley.orchestrator.api.analysis import analysis_of
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
+from parley.orchestrator.api.report_analysis import analysis_of
 from parley.orchestrator.formats import panel
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope

@@ -1,14 +1,16 @@
-"""What the answer of a debate rests on, where its agents disagree, and what changed minds: as a section of its report."""
+"""What the answer of a debate rests on, where its agents disagree, and what changed minds: by itself, and as a section of the report."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from parley.orchestrator.api.report_page import ReportPage
+from parley.orchestrator.engine.format import Format
 from parley.orchestrator.model.critiques import STATUS_WORDS
 from parley.orchestrator.model.disagreement import list_failed_patterns, list_insights, report_disagreement
 from parley.orchestrator.model.short_text import to_line
 from parley.orchestrator.model.sources import describe_source
-from parley.runtime.safe_markdown import inline, list_item, table_head, table_row
+from parley.runtime.errors import failed_precondition
+from parley.runtime.safe_markdown import inline, list_item, table
 from parley.v1.analysis_pb2 import (
     CLAIM_GROUNDING_OPPOSED,
     CLAIM_GROUNDING_SUPPORTED,
@@ -25,7 +27,7 @@ from parley.v1.analysis_pb2 import (
     Ground,
     Insight,
 )
-from parley.v1.debate_pb2 import Contribution
+from parley.v1.debate_pb2 import Contribution, Debate
 from parley.v1.orchestrator_pb2 import GetAnalysisResponse
 
 _MAX_TEXT: Final = 240
@@ -44,15 +46,23 @@ _FORMAL_WORDS: Final = {
 _HEAD: Final = ("No.", "Claim", "What was said about it", "Score, 0 to 100", "For it", "Against it")
 
 
+def analysis_of(debate: Debate, debate_format: Format | None) -> GetAnalysisResponse:
+    """Return what is known about a completed debate. Raise ParleyError while its answer is still to be analysed."""
+    if debate.spec.analysis and not debate.HasField("analysis"):
+        message = f"the answer of debate {debate.id} is not analysed yet; a system that runs debates does it, within minutes"
+        raise failed_precondition("ANALYSIS_PENDING", message)
+    return _collect_analysis(ReportPage(debate, debate_format))
+
+
 def analysis_section(page: ReportPage) -> Iterator[str]:
     """Yield the section of a debate whose answer was analysed, or should have been."""
     if page.debate.HasField("analysis"):
         yield "## Analysis"
-        yield collect_analysis(page).markdown
+        yield _collect_analysis(page).markdown
 
 
-def collect_analysis(page: ReportPage) -> GetAnalysisResponse:
-    """Return what is known about a completed debate besides its answer, as data and as text."""
+def _collect_analysis(page: ReportPage) -> GetAnalysisResponse:
+    """Return what is known about a completed debate, as data and as text."""
     debate = page.debate
     found = GetAnalysisResponse(
         analysis=debate.analysis if debate.HasField("analysis") else None,
@@ -82,7 +92,7 @@ def _grounds(page: ReportPage) -> Iterator[str]:
         return
     yield inline(_summarize(page, analysis))
     rows = (_cells(page, number, each) for number, each in enumerate(analysis.claims, start=1))
-    yield "\n".join([*table_head(_HEAD), *map(table_row, rows)])
+    yield table(_HEAD, rows)
     if analysis.verdict:
         yield from _cruxes(analysis)
 

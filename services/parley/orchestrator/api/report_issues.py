@@ -7,7 +7,7 @@ from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.model.critiques import STATUS_WORDS
 from parley.orchestrator.model.issue_table import TrackedIssue
 from parley.orchestrator.model.short_text import to_line
-from parley.runtime.safe_markdown import list_item, table_head, table_row
+from parley.runtime.safe_markdown import list_item, table
 from parley.v1.critique_pb2 import IssueAnswer
 from parley.v1.debate_pb2 import Contribution
 
@@ -25,7 +25,7 @@ def issues_section(page: ReportPage) -> Iterator[str]:
         f"{taken} of {len(page.issues.issues)} issues were taken up. Those that were not come first. Severity is from 0 to 10:"
         " with 10 the proposal must not be used, 1 is a matter of taste."
     )
-    yield "\n".join([*table_head(_HEAD), *(table_row(_cells(page, each)) for each in _sort(page))])
+    yield table(_HEAD, (_cells(page, each) for each in _sort(page)))
 
 
 def _sort(page: ReportPage) -> list[TrackedIssue]:

@@ -343,7 +343,7 @@ class OrchestratorServicer(
         debate_id = check_id("debate_id", request.debate_id)
         found, size = await self.debates.get_with_size(current_tenant(), debate_id)
         debate = require_completed(found, "has an analysis")
-        from parley.orchestrator.api.analysis import analysis_of
+        from parley.orchestrator.api.report_analysis import analysis_of
 
         return await in_thread_if_large(size, partial(analysis_of, debate, self._format_of(debate)))
 
