@@ -49,7 +49,6 @@ from parley.orchestrator.log.imported_receipts import IMPORTED_RECEIPTS, Importe
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.model.times import duration
 from parley.orchestrator.peers.agents import Agents
-from parley.orchestrator.peers.for_clients import ClientGateway, ClientMemory, ClientRatings
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
 from parley.orchestrator.phases.follow_up import follow_up
 from parley.orchestrator.roles.catalogue import RoleFileError, Roles, load_shipped_roles
@@ -74,6 +73,9 @@ from parley.storage.opening import Store, lock_store, open_store, refuse_unusabl
 from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.debate_pb2 import DebateLimits
+from parley.v1.gateway_pb2_grpc import GatewayServiceStub
+from parley.v1.memory_pb2_grpc import MemoryServiceStub
+from parley.v1.ratings_pb2_grpc import RatingsServiceStub
 
 NAME = "orchestrator"
 _ALL_ADDRESSES = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not bound to
@@ -211,9 +213,9 @@ async def build(
             channels=channels_of_hooks,
             links=links.tokens,
             link_uses=LinkUses(store.documents),
-            agents=ClientGateway(gateway),
-            memory=ClientMemory(memory),
-            ratings=ClientRatings(ratings),
+            agents=GatewayServiceStub(gateway),
+            memory=MemoryServiceStub(memory),
+            ratings=RatingsServiceStub(ratings),
             receipt_keys=settings.receipt_key_source(own_folder),
             importer=DebateImporter(log, index, imported_receipts, deletion_store, clock),
             reader_seconds=settings.reader_seconds,

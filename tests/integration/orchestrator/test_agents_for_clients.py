@@ -8,12 +8,13 @@ import pytest
 
 from parley.client import ParleyClient, ParleyError
 from parley.orchestrator.api.agents import AgentServicer
-from parley.orchestrator.peers.for_clients import ClientGateway, ClientRatings
 from parley.runtime.identity.identity import Identity, Role, set_identity
 from parley.runtime.server import RunningServer
 from parley.v1 import gateway_pb2, orchestrator_pb2, ratings_pb2, ratings_pb2_grpc
 from parley.v1.access_pb2 import ACCESS_ROLE_ADMIN, ACCESS_ROLE_SERVICE
 from parley.v1.agent_pb2 import Agent, OwnRole, PromptText
+from parley.v1.gateway_pb2_grpc import GatewayServiceStub
+from parley.v1.ratings_pb2_grpc import RatingsServiceStub
 from tests.integration.orchestrator.around import Around
 from tests.support.orchestration import WITHIN
 from tests.support.real_services import ratings_at
@@ -74,15 +75,15 @@ def gateway() -> ScriptedGateway:
 class Agents(AgentServicer):
     """The RPCs about agents, without the rest of an orchestrator."""
 
-    agents: ClientGateway
-    ratings: ClientRatings
+    agents: GatewayServiceStub
+    ratings: RatingsServiceStub
 
 
 async def list_as(role: Role, gateway: RunningServer) -> orchestrator_pb2.ListAvailableAgentsResponse:
     """Return what a caller with a role is shown."""
     set_identity(Identity("acme", roles=frozenset({role})))
     async with grpc.aio.insecure_channel(gateway.address) as channel:
-        servicer = Agents(ClientGateway(channel), ClientRatings(channel))  # type: ignore[abstract]
+        servicer = Agents(GatewayServiceStub(channel), RatingsServiceStub(channel))  # type: ignore[abstract]
         return await servicer.ListAvailableAgents(orchestrator_pb2.ListAvailableAgentsRequest(), None)
 
 

@@ -2,14 +2,20 @@
 
 from collections.abc import Collection, Iterator
 from itertools import chain
+from typing import Final
 
-from parley.orchestrator.peers.for_clients import ClientGateway, ClientRatings
+from parley.orchestrator.peers.for_clients import SECONDS, pass_on_errors
 from parley.runtime.identity.identity import current_identity
 from parley.runtime.identity.roles import allows
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc, ratings_pb2
 from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE
 from parley.v1.agent_pb2 import Agent, PromptText
-from parley.v1.gateway_pb2 import ListRoutesResponse, RouteStatus
+from parley.v1.gateway_pb2 import ListAgentsRequest, ListRoutesRequest, ListRoutesResponse, RouteStatus
+from parley.v1.gateway_pb2_grpc import GatewayServiceStub
+from parley.v1.ratings_pb2_grpc import RatingsServiceStub
+
+_MAX_NAMES: Final = 256
+"""Names of routes that the gateway takes in a request."""
 
 
 class AgentServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
@@ -17,16 +23,18 @@ class AgentServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
 
     __slots__ = ()
 
-    agents: ClientGateway
-    ratings: ClientRatings
+    agents: GatewayServiceStub
+    ratings: RatingsServiceStub
 
     async def ListAvailableAgents(  # noqa: N802
         self, _request: orchestrator_pb2.ListAvailableAgentsRequest, _context: object
     ) -> orchestrator_pb2.ListAvailableAgentsResponse:
         """Return the configured agents and their routes."""
-        listed = await self.agents.list_agents()
-        named = [*chain.from_iterable(each.routes for each in listed.agents)]
-        routes = await self.agents.list_routes(named)
+        with pass_on_errors("gateway"):
+            listed = await self.agents.ListAgents(ListAgentsRequest(), timeout=SECONDS)
+            named = [*dict.fromkeys(chain.from_iterable(each.routes for each in listed.agents))]
+            asked = ListRoutesRequest(names=named[:_MAX_NAMES])
+            routes = await self.agents.ListRoutes(asked, timeout=SECONDS)
         if not allows(current_identity().roles, ACCESS_ROLE_SERVICE):
             shown = [*_hide_other_tenants(routes, {*named, *routes.default_routes})]
         else:
@@ -44,25 +52,29 @@ class AgentServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self, request: ratings_pb2.ListRatingsRequest, _context: object
     ) -> ratings_pb2.ListRatingsResponse:
         """Return a page of ratings."""
-        return await self.ratings.list_ratings(request)
+        with pass_on_errors("ratings"):
+            return await self.ratings.ListRatings(request, timeout=SECONDS)
 
     async def ListAgentMatches(  # noqa: N802
         self, request: ratings_pb2.ListMatchesRequest, _context: object
     ) -> ratings_pb2.ListMatchesResponse:
         """Return a page of matches."""
-        return await self.ratings.list_matches(request)
+        with pass_on_errors("ratings"):
+            return await self.ratings.ListMatches(request, timeout=SECONDS)
 
     async def GetAgentPersona(  # noqa: N802
         self, request: ratings_pb2.GetPersonaRequest, _context: object
     ) -> ratings_pb2.GetPersonaResponse:
         """Return an agent's strengths."""
-        return await self.ratings.get_persona(request)
+        with pass_on_errors("ratings"):
+            return await self.ratings.GetPersona(request, timeout=SECONDS)
 
     async def ListAgentRelationships(  # noqa: N802
         self, request: ratings_pb2.ListRelationshipsRequest, _context: object
     ) -> ratings_pb2.ListRelationshipsResponse:
         """Return a page of an agent's relationships."""
-        return await self.ratings.list_relationships(request)
+        with pass_on_errors("ratings"):
+            return await self.ratings.ListRelationships(request, timeout=SECONDS)
 
 
 def _without_prompts(agent: Agent) -> Agent:

@@ -4,10 +4,11 @@ from collections.abc import AsyncGenerator
 from typing import Final
 
 from parley.orchestrator.api.requests import check_id
-from parley.orchestrator.peers.for_clients import ClientMemory
+from parley.orchestrator.peers.for_clients import SECONDS, pass_on_errors
 from parley.runtime import audit
 from parley.runtime.validation import Violations
 from parley.v1 import memory_pb2, orchestrator_pb2, orchestrator_pb2_grpc
+from parley.v1.memory_pb2_grpc import MemoryServiceStub
 
 _DEFAULT_LIMIT: Final = 10
 _MAX_LIMIT: Final = 100
@@ -20,7 +21,7 @@ class MemoryServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
 
     __slots__ = ()
 
-    memory: ClientMemory
+    memory: MemoryServiceStub
 
     async def SearchMemory(  # noqa: N802
         self, request: orchestrator_pb2.SearchMemoryRequest, _context: object
@@ -30,22 +31,25 @@ class MemoryServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         recall = memory_pb2.RecallRequest(
             text=request.text, limit=request.limit or _DEFAULT_LIMIT, domain=request.domain
         )
-        async for debate in self.memory.search(recall):
-            yield orchestrator_pb2.SearchMemoryResponse(debate=debate)
+        with pass_on_errors("memory"):
+            async for found in self.memory.Recall(recall, timeout=SECONDS):
+                yield orchestrator_pb2.SearchMemoryResponse(debate=found.debate)
 
     async def GetMemory(  # noqa: N802
         self, request: memory_pb2.GetRecordRequest, _context: object
     ) -> memory_pb2.GetRecordResponse:
         """Return all that is remembered of a debate."""
         check_id("debate_id", request.debate_id)
-        return await self.memory.get(request)
+        with pass_on_errors("memory"):
+            return await self.memory.GetRecord(request, timeout=SECONDS)
 
     async def ForgetMemory(  # noqa: N802
         self, request: memory_pb2.ForgetDebateRequest, _context: object
     ) -> memory_pb2.ForgetDebateResponse:
         """Forget a debate, which stays itself."""
         debate = check_id("debate_id", request.debate_id)
-        forgotten = await self.memory.forget(request)
+        with pass_on_errors("memory"):
+            forgotten = await self.memory.ForgetDebate(request, timeout=SECONDS)
         audit.report_act(f"memory of debate {debate}")
         return forgotten
 
@@ -53,19 +57,22 @@ class MemoryServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self, request: memory_pb2.ListPatternsRequest, _context: object
     ) -> memory_pb2.ListPatternsResponse:
         """Return a page of critique patterns."""
-        return await self.memory.list_patterns(request)
+        with pass_on_errors("memory"):
+            return await self.memory.ListPatterns(request, timeout=SECONDS)
 
     async def ListMemoryPositions(  # noqa: N802
         self, request: memory_pb2.ListPositionsRequest, _context: object
     ) -> memory_pb2.ListPositionsResponse:
         """Return a page of the position ledger."""
-        return await self.memory.list_positions(request)
+        with pass_on_errors("memory"):
+            return await self.memory.ListPositions(request, timeout=SECONDS)
 
     async def ListMemoryMoments(  # noqa: N802
         self, request: memory_pb2.ListMomentsRequest, _context: object
     ) -> memory_pb2.ListMomentsResponse:
         """Return a page of moments."""
-        return await self.memory.list_moments(request)
+        with pass_on_errors("memory"):
+            return await self.memory.ListMoments(request, timeout=SECONDS)
 
 
 def _check_search(request: orchestrator_pb2.SearchMemoryRequest) -> None:

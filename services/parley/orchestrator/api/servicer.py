@@ -56,7 +56,6 @@ from parley.orchestrator.log.feedback import FeedbackStore
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.peers import roster
-from parley.orchestrator.peers.for_clients import ClientGateway, ClientMemory, ClientRatings
 from parley.orchestrator.roles.catalogue import Roles
 from parley.orchestrator.watch.deltas import OWNER_KEY
 from parley.orchestrator.watch.watcher import DebateWatcher, WatchItem, slow_reader_error
@@ -79,6 +78,9 @@ from parley.runtime.validation import REQUEST_ID
 from parley.storage.ports import Log
 from parley.v1 import event_pb2, orchestrator_pb2
 from parley.v1.debate_pb2 import Debate, DebateSpec
+from parley.v1.gateway_pb2_grpc import GatewayServiceStub
+from parley.v1.memory_pb2_grpc import MemoryServiceStub
+from parley.v1.ratings_pb2_grpc import RatingsServiceStub
 
 if TYPE_CHECKING:  # imported on use: most orchestrators read no page
     from parley.orchestrator.research.sources import WebSources
@@ -130,9 +132,9 @@ class OrchestratorServicer(
     channels: Channels
     links: LinkTokens | None
     link_uses: LinkUses
-    agents: ClientGateway
-    memory: ClientMemory
-    ratings: ClientRatings
+    agents: GatewayServiceStub
+    memory: MemoryServiceStub
+    ratings: RatingsServiceStub
     receipt_keys: ReceiptKeys
     importer: DebateImporter
     draining: Draining
