@@ -17,11 +17,11 @@ _MAY_NAME_AGENTS: Final = re.compile(r"gents?[ \t]+[A-Z]")
 """Found much faster, and in few lines."""
 _LETTER: Final = re.compile(r"\b[A-Z]{1,2}\b")
 _ISSUE: Final = re.compile(
-    r"(?:\b(?:([IiPp])(?:ssues?|oints?)|[Aa]gent)[ \t]+)?(?<![\w.\-/])([A-Z]{1,2})\.(\d{1,2})(?![\w\-/]|\.\d)"
+    r"(?=[A-Zaip])(?:\b(?:([IiPp])(?:ssues?|oints?)|[Aa]gent)[ \t]+)?(?<![\w.\-/])([A-Z]{1,2})\.(\d{1,2})(?![\w\-/]|\.\d)"
 )
-"""`B.2`, also after the word *issue* or *point*."""
-_MAY_NAME_ISSUE: Final = re.compile(r"[A-Z]\.\d")
-"""Found much faster, and in few lines."""
+"""`B.2`, also after the word *issue* or *point*. What it begins with is looked at first: most characters are none of these."""
+_MAY_NAME_ISSUE: Final = re.compile(r"\.(?<=[A-Z]\.)\d")
+"""Found much faster, since the dot comes first, and in few lines."""
 
 NameIssue = Callable[[str, int], str]
 """Return what people call the issue of a critic with this number in its critique; empty if there is none."""
@@ -57,6 +57,7 @@ class Names:
         }
         ids = [each.id for each in participants]
         self._agents = {letter_of(ids, each): each for each in ids}
+        self._twice = [(f"{name} ({name})", name) for name in self._names.values()]
 
     def of(self, agent: str) -> str:
         """Return the name of an agent; its id if it is not known."""
@@ -75,8 +76,8 @@ class Names:
         """Return a text of an agent with names in place of letters: `agent B` becomes its name, `B.2` its issue."""
         named = _replace_in_lines(_AGENTS, _MAY_NAME_AGENTS, self._name_agents, text)
         if " (" in named:
-            for name in self._names.values():  # as in `agent B (Security Advocate)`
-                named = named.replace(f"{name} ({name})", name)
+            for twice, name in self._twice:  # as in `agent B (Security Advocate)`
+                named = named.replace(twice, name)
         return _replace_in_lines(_ISSUE, _MAY_NAME_ISSUE, partial(self._name_issue, name_issue), named)
 
     def _name_agents(self, found: re.Match[str]) -> str:
@@ -97,7 +98,13 @@ def _replace_in_lines(
     pattern: re.Pattern[str], may_match: re.Pattern[str], replace: Callable[[re.Match[str]], str], text: str
 ) -> str:
     """Replace what a pattern finds, which is within a line, in those lines that it may find something in."""
-    if not may_match.search(text):
-        return text
-    lines = text.split("\n")
-    return "\n".join(pattern.sub(replace, line) if may_match.search(line) else line for line in lines)
+    pieces: list[str] = []
+    end = 0
+    for found in may_match.finditer(text):
+        if found.start() >= end:
+            begin = text.rfind("\n", end, found.start()) + 1
+            pieces.append(text[end:begin])
+            end = text.find("\n", found.end())
+            end = len(text) if end < 0 else end
+            pieces.append(pattern.sub(replace, text[begin:end]))
+    return "".join([*pieces, text[end:]]) if pieces else text

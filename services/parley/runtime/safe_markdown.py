@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>|#~&])")
+_SPECIAL: Final = re.compile(r"[\\`*_{}\[\]<>|#~&]")
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _HEADING: Final = re.compile(r"^([\s>*+\-\d.)]*)(#{1,6}(?:\s|$))")
 _UNDERLINE: Final = re.compile(r"^([ \t>]*)((?:=+|-+)[ \t]*)$")
@@ -34,8 +34,9 @@ _FENCE: Final = re.compile(r"^(?:(`{3,})[^`]*|(~{3,}).*)$")
 _FENCE_WITHIN: Final = re.compile(r"^[\s>*+\-\d.)]+(?:`{3}|~{3})")
 _MAX_BACKTICKS: Final = 100
 """Of a line that is looked at for pairs: each run of another length is looked for in all of the rest, which holds the loop."""
-_MAY_REACH_OUT: Final = re.compile(r"[<\[\]`~#\r]|^[\s>]*(?:=+|-+)[ \t]*$", re.MULTILINE)
-"""What a text without it holds is harmless, as most texts are: no tag, image, link, heading, fence, code, or line below a heading."""
+_MAY_REACH_OUT: Final = ("<", "[", "]", "`", "~", "#", "\r")
+_MAY_UNDERLINE: Final = re.compile(r"\n[ \t>]*(?:=+|-+)[ \t]*$", re.MULTILINE)
+"""A text without these is harmless, as most texts are: it has no tag, image, link, heading, fence, code, or line below a heading."""
 _MAX_NAME: Final = 40
 """Characters of a short text, such as a name or a word of a table, which a page holds again and again."""
 _PAIRED_OTHERWISE: Final = frozenset("[|\\")
@@ -48,7 +49,7 @@ def inline(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return _SPECIAL.sub(lambda found: f"\\{found[0]}", " ".join(text.split()))
 
 
 _inline_name = lru_cache(2048)(_inline)
@@ -106,9 +107,10 @@ def to_safe_page(text: str) -> str:
 
 def to_safe_markdown(text: str, *, keeps_headings: bool = False) -> str:
     """Return a text without the markup that would reach out of its place; blank lines around it are left out."""
-    if not _MAY_REACH_OUT.search(text):
-        return text.strip()
-    lines = _LINE_END.split(text.strip())
+    text = text.strip()
+    if not _MAY_UNDERLINE.search(text) and not any(each in text for each in _MAY_REACH_OUT):
+        return text
+    lines = _LINE_END.split(text)
     fenced = _find_fences(lines)
     prose = [line for line, is_fenced in zip(lines, fenced, strict=True) if not is_fenced]
     markup = _MARKUP_OR_CODE if all(map(_pairs_its_backticks, prose)) else _MARKUP

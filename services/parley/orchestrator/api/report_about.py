@@ -154,7 +154,7 @@ def _agents(page: ReportPage) -> Iterator[str]:
         head.append("Clarification prompt")
     models: dict[str, dict[str, None]] = {}
     for made in debate.contributions:
-        models.setdefault(made.work.agent_id, {})[answering_model(made)] = None
+        models.setdefault(made.work.agent_id, {})[answering_model(made.reply)] = None
     yield table(
         head, [_agent_cells(each, [*filter(None, models.get(each.id, ()))])[: len(head)] for each in agents]
     )

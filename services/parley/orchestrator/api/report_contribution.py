@@ -11,7 +11,7 @@ from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.api.report_rhetoric import marks_of
 from parley.runtime.safe_markdown import inline, list_item, quote, span
 from parley.v1.agent_pb2 import ToolCall
-from parley.v1.debate_pb2 import Contribution
+from parley.v1.debate_pb2 import Contribution, Reply
 
 _MAX_LOOKUP_WIDTH: Final = 80
 
@@ -44,9 +44,9 @@ def facts(made: Contribution) -> Iterator[str]:
         yield f"Looked up: {', '.join(map(_describe_tool_call, made.reply.tool_calls))}"
 
 
-def answering_model(made: Contribution) -> str:
+def answering_model(reply: Reply) -> str:
     """Return the model that answered, with its route if that shows more."""
-    model, route = made.reply.model, made.reply.route
+    model, route = reply.model, reply.route
     return f"{model} ({route})" if model and route and route != model else model or route
 
 
@@ -64,15 +64,16 @@ def _describe_tool_call(call: ToolCall) -> str:
 
 
 def _measures(made: Contribution) -> str:
-    reply = made.reply
+    reply, work = made.reply, made.work
+    usage = reply.usage
     measured = [
-        inline(answering_model(made)),
+        inline(answering_model(reply)),
         span(reply.latency.ToTimedelta()),
-        f"{reply.usage.input_tokens:,} tokens in, {reply.usage.output_tokens:,} out",
+        f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out",
         f"attempt {made.attempt}" if made.attempt > 1 else "",
         "cut off at its length limit" if reply.truncated else "",
-        f"stands for {made.work.summarized_characters:,} characters with {len(reply.text):,}, {made.work.summary_method}"
-        if made.work.summary_method
+        f"stands for {work.summarized_characters:,} characters with {len(reply.text):,}, {work.summary_method}"
+        if work.summary_method
         else "",
         f"{reply.characters_cut:,} characters too long, and cut" if reply.characters_cut else "",
         f"{reply.prompt_characters_left_out:,} characters of its prompt left out"

@@ -40,13 +40,17 @@ class ReportPage:
     def _contributions(self) -> dict[str, Contribution]:
         return {made.key: made for made in self.debate.contributions}
 
+    @cached_property
+    def _is_moderated(self) -> bool:
+        return self.debate.spec.HasField("moderated")
+
     def name_of(self, agent: str) -> str:
         """Return the name of an agent as text that is no markup."""
         return inline(self.names.of(agent))
 
     def name_issue(self, made: Contribution, critic: str, number: int) -> str:
         """Return what people call the issue that a contribution means, or a point of its own; empty if it means neither."""
-        if self.debate.spec.HasField("moderated"):
+        if self._is_moderated:
             return f"point {number}" if critic == made.work.agent_id else ""
         issue = self.issues.of(made, critic, number)
         return f"issue {issue.number}" if issue is not None else ""

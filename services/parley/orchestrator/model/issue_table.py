@@ -39,9 +39,9 @@ class IssueTable:
         """Find the issues of a debate and the answers to them, in its contributions in the order of the log."""
         answers = _list_answers(contributions)
         raised = (
-            (made, issue)
-            for made in contributions
-            if made.work.target_agent_id
+            (made, work, issue)
+            for made, work in ((made, made.work) for made in contributions)
+            if work.target_agent_id
             for issue in made.reply.critique.issues
         )
         self.issues = tuple(
@@ -51,11 +51,11 @@ class IssueTable:
                 number,
                 made.key,
                 made.sequence,
-                made.work.round,
-                made.work.agent_id,
-                made.work.target_agent_id,
+                work.round,
+                work.agent_id,
+                work.target_agent_id,
             )
-            for number, (made, issue) in enumerate(raised, start=1)
+            for number, (made, work, issue) in enumerate(raised, start=1)
         )
         self._by_target: dict[tuple[str, int, str], list[TrackedIssue]] = {}
         self._by_critique: dict[tuple[str, int, str], list[TrackedIssue]] = {}
@@ -101,9 +101,12 @@ def _list_answers(contributions: Sequence[Contribution]) -> _Answers:
     """Return the answers to issues with the sequences of their events, by author, critic and number."""
     answers: _Answers = {}
     for made in contributions:
-        for answer in made.reply.issue_answers:
-            name = (made.work.agent_id, answer.critic_agent_id, answer.number)
-            answers.setdefault(name, []).append((made.sequence, answer))
+        given = made.reply.issue_answers
+        if not given:
+            continue
+        author, sequence = made.work.agent_id, made.sequence
+        for answer in given:
+            answers.setdefault((author, answer.critic_agent_id, answer.number), []).append((sequence, answer))
     return answers
 
 

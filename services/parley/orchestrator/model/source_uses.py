@@ -57,4 +57,5 @@ def _is_the_answer(made: Contribution) -> bool:
 def _text_of(made: Contribution) -> str:
     """Return what a contribution says, with the reasons that it gives for taking issues up or not."""
     reply = made.reply
-    return "\n".join([reply.rendered or reply.text, *(each.reason for each in reply.issue_answers)])
+    text = reply.rendered or reply.text
+    return "\n".join([text, *[each.reason for each in reply.issue_answers]])

@@ -41,8 +41,11 @@ def describe_source(sources: Iterable[Source], number: int) -> str:
 
 def count_citations(text: str) -> dict[int, int]:
     """Return how often a text cites each number, in the order in which it cites them first."""
+    groups = _CITATION.findall(text)
+    if not groups:
+        return {}
     found: Counter[int] = Counter()
-    for group in _CITATION.findall(text):
+    for group in groups:
         for number in map(int, _NUMBER.findall(group)):
             if number in found or len(found) < _MOST:
                 found[number] += 1
