@@ -6,62 +6,25 @@ text, of which so much is read at most.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
 from typing import Final
 
 from parley.orchestrator.model.rhetoric_table import FALLACIES, PATTERNS, SIGNS
+from parley.v1.rhetoric_pb2 import RhetoricalMark
 
 MAX_CHARACTERS: Final = 20_000
 """Of a text, so much is read at most."""
 _MAX_QUOTE: Final = 160
+_WORD: Final = re.compile(r"[^\W\d_]+")
 _ENGLISH: Final = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "of",
-        "and",
-        "to",
-        "in",
-        "is",
-        "are",
-        "that",
-        "it",
-        "for",
-        "not",
-        "on",
-        "with",
-        "as",
-        "be",
-        "this",
-        "by",
-        "or",
-        "from",
-        "at",
-        "which",
-        "we",
-        "i",
-        "if",
-        "but",
-        "would",
-        "its",
-        "one",
-        "has",
-        "have",
-        "can",
-        "should",
-        "than",
-        "they",
-        "their",
-        "was",
-        "were",
-    ]
+    _WORD.findall(
+        """the a an of and to in is are that it for not on with as be this by or from at which we i if but would its one has have can
+    should than they their was were"""
+    )
 )
 _MIN_ENGLISH_SHARE: Final = 0.18
 """The share of these words from which on a text counts as English: English prose has 0.25 to 0.5 of them, other languages less
 than 0.1."""
-_WORD: Final = re.compile(r"[^\W\d_]+")
 _FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)")
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|\n")
 _DENIED: Final = re.compile(
@@ -72,34 +35,20 @@ _DENIAL_REACH: Final = 60
 _LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A pattern or fallacy that a text shows.
-
-    Attributes:
-        count: How often, at least once.
-        quote: The sentence in which it stands first, shortened.
-    """
-
-    name: str
-    count: int
-    quote: str
-
-
 def is_english(text: str) -> bool:
     """Return whether a text is English, by its most common words."""
     words = [each.lower() for each in _WORD.findall(text[:MAX_CHARACTERS])]
     return bool(words) and sum(each in _ENGLISH for each in words) >= _MIN_ENGLISH_SHARE * len(words)
 
 
-def patterns_in(text: str) -> list[Mark]:
+def patterns_in(text: str) -> list[RhetoricalMark]:
     """Return the patterns of a text, in the order of the table; those of words only if it is English."""
     plain = _without_quotations(text)
     by_words = _find_marks(plain, _lower_ascii(plain), _PATTERNS) if is_english(plain) else []
     return [*by_words, *_find_marks(plain, plain, _SIGNS)]
 
 
-def fallacies_in(text: str) -> list[Mark]:
+def fallacies_in(text: str) -> list[RhetoricalMark]:
     """Return the fallacies of an English text, in the order of the table; none that is denied or quoted."""
     plain = _without_quotations(text)
     return _find_marks(plain, _lower_ascii(plain), _FALLACIES, _is_asserted) if is_english(plain) else []
@@ -162,13 +111,14 @@ def _find_marks(
     searched: str,
     known: Mapping[str, re.Pattern[str]],
     is_meant: Callable[[str, int], bool] = lambda _text, _place: True,
-) -> list[Mark]:
+) -> list[RhetoricalMark]:
     """Return what is found in `searched`, each with its sentence in `text`, in which the places are the same."""
     marks = []
     for name, pattern in known.items():
         places = [found.start() for found in pattern.finditer(searched) if is_meant(text, found.start())]
         if places:
-            marks.append(Mark(name, len(places), _sentence(text, places[0])))
+            quote = _sentence(text, places[0])
+            marks.append(RhetoricalMark(name=name, count=len(places), quote=quote))
     return marks
 
 

@@ -1,11 +1,10 @@
 """The observer: rhetorical patterns and fallacies of a contribution, marked for those who follow it."""
 
 import asyncio
-from collections.abc import Sequence
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.rhetoric import Mark, fallacies_in, patterns_in
+from parley.orchestrator.model.rhetoric import fallacies_in, patterns_in
 from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import ContributionObserved
 from parley.v1.rhetoric_pb2 import RhetoricalMark
@@ -24,8 +23,4 @@ async def observe(debate: Debate, made: Contribution) -> None:
 
 
 def _find_marks(text: str) -> tuple[list[RhetoricalMark], list[RhetoricalMark]]:
-    return _marks_to_proto(patterns_in(text)), _marks_to_proto(fallacies_in(text))
-
-
-def _marks_to_proto(marks: Sequence[Mark]) -> list[RhetoricalMark]:
-    return [RhetoricalMark(name=each.name, count=each.count, quote=each.quote) for each in marks]
+    return patterns_in(text), fallacies_in(text)
