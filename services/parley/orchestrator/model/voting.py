@@ -10,6 +10,16 @@ from enum import Enum
 from fractions import Fraction
 from typing import Final
 
+from parley.v1.voting_pb2 import (
+    VOTE_STRENGTH_CONTESTED,
+    VOTE_STRENGTH_MODERATE,
+    VOTE_STRENGTH_SPLIT,
+    VOTE_STRENGTH_STRONG,
+    VOTE_STRENGTH_UNANIMOUS,
+    VOTE_STRENGTH_WEAK,
+    VoteStrength,
+)
+
 Group = tuple[str, ...]
 """Options that a vote counts as one, ordered."""
 
@@ -22,30 +32,19 @@ class Rule(Enum):
     UNANIMOUS = "unanimous"
 
 
-class Strength(Enum):
-    """How clear a vote was, by the share of the first option; no majority is `SPLIT`, with open critiques `CONTESTED`."""
-
-    UNANIMOUS = "unanimous"
-    STRONG = "strong"
-    MODERATE = "moderate"
-    WEAK = "weak"
-    SPLIT = "split"
-    CONTESTED = "contested"
-
-
 _HALF: Final = Fraction(1, 2)
 _MIN_SHARES: Mapping[Rule, Fraction] = {Rule.SUPERMAJORITY: Fraction(2, 3), Rule.UNANIMOUS: Fraction(1)}
 """The share that is enough; a majority is more than half."""
 _STRENGTHS = (
-    (Fraction(8, 10), Strength.STRONG),
-    (Fraction(6, 10), Strength.MODERATE),
-    (_HALF, Strength.WEAK),
+    (Fraction(8, 10), VOTE_STRENGTH_STRONG),
+    (Fraction(6, 10), VOTE_STRENGTH_MODERATE),
+    (_HALF, VOTE_STRENGTH_WEAK),
 )
 """The share above which a vote is so clear."""
-_ONE_STEP_WEAKER: Mapping[Strength, Strength] = {
-    Strength.UNANIMOUS: Strength.STRONG,
-    Strength.STRONG: Strength.MODERATE,
-    Strength.MODERATE: Strength.WEAK,
+_ONE_STEP_WEAKER: Mapping[VoteStrength.ValueType, VoteStrength.ValueType] = {
+    VOTE_STRENGTH_UNANIMOUS: VOTE_STRENGTH_STRONG,
+    VOTE_STRENGTH_STRONG: VOTE_STRENGTH_MODERATE,
+    VOTE_STRENGTH_MODERATE: VOTE_STRENGTH_WEAK,
 }
 
 
@@ -70,7 +69,7 @@ class VoteCount:
     """
 
     winner: str | None
-    strength: Strength
+    strength: VoteStrength.ValueType
     leaders: tuple[str, ...]
     shares: Mapping[str, Fraction]
     group_shares: Mapping[Group, Fraction]
@@ -154,7 +153,7 @@ def most_confident_option(found: VoteCount, confidences: Iterable[tuple[str, flo
     return min(found.leaders, key=lambda leader: (-sure[leader], leader))
 
 
-def discount_strength(strength: Strength) -> Strength:
+def discount_strength(strength: VoteStrength.ValueType) -> VoteStrength.ValueType:
     """Return how clear a vote is whose voters share one model family: one step weaker; a weak vote stays weak.
 
     Models of one family make the same mistakes, so that their agreement shows less than that of different ones.
@@ -190,7 +189,7 @@ def is_decided(
     least, most = prospects.min_share(leader), prospects.max_share(leader)
     if not prospects.stays_leading(now.leaders[0], leader):
         return False
-    if now.strength in (Strength.SPLIT, Strength.CONTESTED):
+    if now.strength in (VOTE_STRENGTH_SPLIT, VOTE_STRENGTH_CONTESTED):
         others = [group for group in joined if group != leader]
         return all(prospects.max_share(group) <= _HALF for group in joined) and all(
             prospects.stays_behind(group, leader) for group in others
@@ -294,11 +293,11 @@ def _is_enough(share: Fraction, rule: Rule) -> bool:
     return share > _HALF if rule is Rule.MAJORITY else share >= _MIN_SHARES[rule]
 
 
-def strength_of(share: Fraction, *, has_open_critiques: bool = False) -> Strength:
-    """Return how clear a decision is that has this share of the votes."""
+def strength_of(share: Fraction, *, has_open_critiques: bool = False) -> VoteStrength.ValueType:
+    """Return how clear a decision is that has this share of the votes: without a majority split, with open critiques contested."""
     if share == 1:
-        return Strength.UNANIMOUS
+        return VOTE_STRENGTH_UNANIMOUS
     for above, strength in _STRENGTHS:
         if share > above:
             return strength
-    return Strength.CONTESTED if has_open_critiques else Strength.SPLIT
+    return VOTE_STRENGTH_CONTESTED if has_open_critiques else VOTE_STRENGTH_SPLIT

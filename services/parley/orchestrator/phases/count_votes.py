@@ -137,7 +137,7 @@ class Electorate:
         cast = {each.agent_id for each in ballots}
         vote = Vote(
             winner_agent_id=found.winner or "",
-            strength=strength_to_proto(strength),
+            strength=strength,
             options=self._options(ballots, found),
             ballots=ballots,
             abstained_agent_ids=sorted(set(self.voters).difference(cast, left_out)),
@@ -188,11 +188,9 @@ class Electorate:
             quorum=voting.quorum(len(self.voters)),
             self_votes_allowed=terms.self_votes,
             groups=sorted(joined, key=lambda each: (-each.share, each.agent_ids[0])),
-            strength_by_ballots=strength_to_proto(by_ballots) if is_weighted else VOTE_STRENGTH_UNSPECIFIED,
+            strength_by_ballots=by_ballots if is_weighted else VOTE_STRENGTH_UNSPECIFIED,
             shared_family=terms.shared_family,
-            undiscounted_strength=strength_to_proto(found.strength)
-            if terms.shared_family
-            else VOTE_STRENGTH_UNSPECIFIED,
+            undiscounted_strength=found.strength if terms.shared_family else VOTE_STRENGTH_UNSPECIFIED,
         )
 
 
@@ -220,11 +218,6 @@ def tied_option(vote: Vote, chosen: str) -> str:
     groups = {agent: tuple(each.agent_ids) for each in vote.groups for agent in each.agent_ids}
     alike = groups.get(chosen, (chosen,))
     return next((each for each in vote.tied_agent_ids if each in alike), "")
-
-
-def strength_to_proto(strength: voting.Strength) -> VoteStrength.ValueType:
-    """Return a strength as the contract names it."""
-    return VoteStrength.Value(f"VOTE_STRENGTH_{strength.name}")
 
 
 def strength_name(vote: Vote) -> str:

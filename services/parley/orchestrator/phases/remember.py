@@ -16,7 +16,6 @@ from parley.orchestrator.model.sources import count_citations, describe_place, n
 from parley.orchestrator.model.times import timestamp
 from parley.orchestrator.model.voting import strength_of
 from parley.orchestrator.peers.services import truncate_conclusion
-from parley.orchestrator.phases.count_votes import strength_to_proto
 from parley.runtime.agent_names import Names
 from parley.v1.critique_pb2 import Issue
 from parley.v1.debate_pb2 import Contribution, DebateSpec, Outcome
@@ -73,7 +72,7 @@ def decision_strength(outcome: Outcome) -> VoteStrength.ValueType:
     sure = outcome.effect.confidence
     if not sure.votes_cast:
         return VOTE_STRENGTH_UNSPECIFIED
-    return strength_to_proto(strength_of(Fraction(sure.votes, sure.votes_cast)))
+    return strength_of(Fraction(sure.votes, sure.votes_cast))
 
 
 def list_final_stands(outcome: Outcome, replies: Sequence[StepSucceeded], names: Names) -> list[FinalStand]:

@@ -11,7 +11,6 @@ from parley.orchestrator.model.voting import (
     Ballot,
     Group,
     Rule,
-    Strength,
     VoteCount,
     count_votes,
     discount_strength,
@@ -19,6 +18,15 @@ from parley.orchestrator.model.voting import (
     is_decided,
     most_confident_option,
     quorum,
+)
+from parley.v1.voting_pb2 import (
+    VOTE_STRENGTH_CONTESTED,
+    VOTE_STRENGTH_MODERATE,
+    VOTE_STRENGTH_SPLIT,
+    VOTE_STRENGTH_STRONG,
+    VOTE_STRENGTH_UNANIMOUS,
+    VOTE_STRENGTH_WEAK,
+    VoteStrength,
 )
 
 OPTIONS = ("a", "b", "c")
@@ -68,12 +76,12 @@ def test_who_wins_has_more_than_half_and_is_alone_in_front(cast: list[Ballot], r
 
 
 ORDER = (
-    Strength.CONTESTED,
-    Strength.SPLIT,
-    Strength.WEAK,
-    Strength.MODERATE,
-    Strength.STRONG,
-    Strength.UNANIMOUS,
+    VOTE_STRENGTH_CONTESTED,
+    VOTE_STRENGTH_SPLIT,
+    VOTE_STRENGTH_WEAK,
+    VOTE_STRENGTH_MODERATE,
+    VOTE_STRENGTH_STRONG,
+    VOTE_STRENGTH_UNANIMOUS,
 )
 
 
@@ -92,23 +100,26 @@ def test_strength_never_falls_as_the_share_of_the_first_grows(
 @pytest.mark.parametrize(
     ("shares", "strength"),
     [
-        ((5,), Strength.UNANIMOUS),
-        ((9, 1), Strength.STRONG),
-        ((8, 2), Strength.MODERATE),
-        ((6, 4), Strength.WEAK),
-        ((5, 5), Strength.SPLIT),
-        ((4, 3, 3), Strength.SPLIT),
+        ((5,), VOTE_STRENGTH_UNANIMOUS),
+        ((9, 1), VOTE_STRENGTH_STRONG),
+        ((8, 2), VOTE_STRENGTH_MODERATE),
+        ((6, 4), VOTE_STRENGTH_WEAK),
+        ((5, 5), VOTE_STRENGTH_SPLIT),
+        ((4, 3, 3), VOTE_STRENGTH_SPLIT),
     ],
 )
-def test_how_clear_a_vote_was(shares: tuple[int, ...], strength: Strength) -> None:
+def test_how_clear_a_vote_was(shares: tuple[int, ...], strength: VoteStrength.ValueType) -> None:
     cast = [Ballot(f"{place}-{each}", OPTIONS[place]) for place, n in enumerate(shares) for each in range(n)]
     assert count_votes(cast, len(cast)).strength is strength
 
 
 def test_a_vote_without_majority_is_contested_while_serious_critiques_are_open() -> None:
     cast = [Ballot("x", "a"), Ballot("y", "b")]
-    assert count_votes(cast, 2, has_open_critiques=True).strength is Strength.CONTESTED
-    assert count_votes([cast[0], Ballot("y", "a")], 2, has_open_critiques=True).strength is Strength.UNANIMOUS
+    assert count_votes(cast, 2, has_open_critiques=True).strength == VOTE_STRENGTH_CONTESTED
+    assert (
+        count_votes([cast[0], Ballot("y", "a")], 2, has_open_critiques=True).strength
+        == VOTE_STRENGTH_UNANIMOUS
+    )
 
 
 @pytest.mark.parametrize(
@@ -227,7 +238,7 @@ def test_a_majority_that_nobody_can_undo_is_not_waited_for(first: int, missing: 
 
 def test_a_front_that_others_can_still_join_is_waited_for_where_nobody_wins() -> None:
     cast = [Ballot(f"{option}{each}", option) for option in "abcd" for each in range(2)]
-    assert count_votes(cast, 9).strength is Strength.SPLIT
+    assert count_votes(cast, 9).strength == VOTE_STRENGTH_SPLIT
     assert not is_decided(cast, {"m": 1.0}, "abcd", 9)  # it would be alone in front
     ahead = [*cast, Ballot("x", "a"), Ballot("y", "a")]
     assert is_decided(ahead, {"m": 1.0}, "abcd", 11)
@@ -298,7 +309,7 @@ def test_alike_options_win_together_and_the_one_with_the_most_of_them_stands() -
     alone = count_votes(cast, 8)
     assert (alone.winner, alone.leaders) == (None, ("b", "c"))
     together = count_votes(cast, 8, groups=[("a", "b")])
-    assert (together.winner, together.strength) == ("b", Strength.MODERATE)
+    assert (together.winner, together.strength) == ("b", VOTE_STRENGTH_MODERATE)
     assert together.group_shares[("a", "b")] == Fraction(5, 8)
     assert together.shares["b"] == Fraction(3, 8)
 
@@ -331,12 +342,12 @@ def test_a_group_with_two_that_are_apart_falls_apart_and_no_option_is_in_two() -
 
 def test_votes_of_one_model_family_show_a_step_less() -> None:
     assert [discount_strength(each) for each in reversed(ORDER)] == [
-        Strength.STRONG,
-        Strength.MODERATE,
-        Strength.WEAK,
-        Strength.WEAK,
-        Strength.SPLIT,
-        Strength.CONTESTED,
+        VOTE_STRENGTH_STRONG,
+        VOTE_STRENGTH_MODERATE,
+        VOTE_STRENGTH_WEAK,
+        VOTE_STRENGTH_WEAK,
+        VOTE_STRENGTH_SPLIT,
+        VOTE_STRENGTH_CONTESTED,
     ]
 
 
