@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from importlib.metadata import version
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import metrics, trace
 from opentelemetry._logs import set_logger_provider
@@ -14,9 +15,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from parley.runtime.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk._logs.export import LogRecordExporter
-    from opentelemetry.sdk.metrics.export import MetricExporter, MetricReader
-    from opentelemetry.sdk.trace.export import SpanExporter
+    from opentelemetry.sdk.metrics.export import MetricReader
 
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _GRPC: Final = "grpc"
@@ -24,6 +23,11 @@ _PROTOCOLS: Final = (_GRPC, "http/protobuf")
 _OTLP: Final = "otlp"
 _PROMETHEUS: Final = "prometheus"
 _NONE: Final = "none"
+_EXPORTERS: Final = {
+    "TRACES": ("trace_exporter", "OTLPSpanExporter"),
+    "METRICS": ("metric_exporter", "OTLPMetricExporter"),
+    "LOGS": ("_log_exporter", "OTLPLogExporter"),
+}
 _EXPORT_SECONDS: Final = 5
 """The longest time of one export, and so of the last one at shutdown."""
 
@@ -135,7 +139,7 @@ def _start(service_name: str) -> list[Callable[[], None]]:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
         tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
-        tracers.add_span_processor(BatchSpanProcessor(_span_exporter(traces)))
+        tracers.add_span_processor(BatchSpanProcessor(_exporter("TRACES", traces)))
         trace.set_tracer_provider(tracers)
         stops.append(tracers.shutdown)
     if metric or scraped:
@@ -150,7 +154,7 @@ def _start(service_name: str) -> list[Callable[[], None]]:
             readers.append(reader)
             stops.append(stop_serving)
         if metric:
-            readers.append(PeriodicExportingMetricReader(_metric_exporter(metric)))
+            readers.append(PeriodicExportingMetricReader(_exporter("METRICS", metric)))
         meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
         metrics.set_meter_provider(meters)
         stops.append(meters.shutdown)
@@ -159,42 +163,18 @@ def _start(service_name: str) -> list[Callable[[], None]]:
         from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 
         loggers = LoggerProvider(resource, shutdown_on_exit=False)
-        loggers.add_log_record_processor(BatchLogRecordProcessor(_log_exporter(logs)))
+        loggers.add_log_record_processor(BatchLogRecordProcessor(_exporter("LOGS", logs)))
         set_logger_provider(loggers)
         stops.append(loggers.shutdown)
     return stops
 
 
-def _span_exporter(protocol: str) -> "SpanExporter":
-    if protocol == _GRPC:
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-
-        return OTLPSpanExporter(timeout=_EXPORT_SECONDS)
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpSpanExporter
-
-    return HttpSpanExporter(timeout=_EXPORT_SECONDS)
-
-
-def _metric_exporter(protocol: str) -> "MetricExporter":
-    if protocol == _GRPC:
-        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
-
-        return OTLPMetricExporter(timeout=_EXPORT_SECONDS)
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import (
-        OTLPMetricExporter as HttpMetricExporter,
-    )
-
-    return HttpMetricExporter(timeout=_EXPORT_SECONDS)
-
-
-def _log_exporter(protocol: str) -> "LogRecordExporter":
-    if protocol == _GRPC:
-        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
-
-        return OTLPLogExporter(timeout=_EXPORT_SECONDS)
-    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter as HttpLogExporter
-
-    return HttpLogExporter(timeout=_EXPORT_SECONDS)
+def _exporter(signal: str, protocol: str) -> Any:
+    """Return the exporter of a signal. Each is in a package of its own that only its protocol needs."""
+    package = "grpc" if protocol == _GRPC else "http"
+    module, name = _EXPORTERS[signal]
+    exporter = getattr(import_module(f"opentelemetry.exporter.otlp.proto.{package}.{module}"), name)
+    return exporter(timeout=_EXPORT_SECONDS)
 
 
 def _protocol(signal: str) -> str | None:
