@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from pathlib import Path
-from typing import Final
 
 from parley.cli.commands.connection import Connection, connect, open_client, report_shared_system
 from parley.cli.errors import CommandError
@@ -20,8 +19,7 @@ from parley.mcp.server import create_server
 from parley.mcp.specification import Wish
 from parley.runtime.entry import tune_gc_and_threads
 from parley.runtime.errors import invalid_argument
-
-_REACH_SECONDS: Final = 5.0
+from parley.runtime.unreachable import explain_unconnected
 
 
 async def serve_mcp(server: str | None, config_path: Path | None) -> None:
@@ -71,24 +69,16 @@ class _System:
 
     async def find_client(self) -> ParleyClient:
         """Return a client of the system. If it was another command's and that has ended, there is another one first."""
-        if self._link is not None and self._link.shared and not await _is_reachable(self._link.orchestrator):
+        if (
+            self._link is not None
+            and self._link.shared
+            and await explain_unconnected(self._link.orchestrator)
+        ):
             self._is_there.clear()
             self._is_lost.set()
         await self._is_there.wait()
         assert self._parley is not None
         return self._parley
-
-
-async def _is_reachable(address: str) -> bool:
-    """Return whether a system of this machine listens at `HOST:PORT`."""
-    host, _, port = address.rpartition(":")
-    try:
-        async with asyncio.timeout(_REACH_SECONDS):
-            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
-    except OSError:
-        return False
-    writer.close()
-    return True
 
 
 def _create_spec(wish: Wish, found: ConfigFile | None) -> DebateSpec:
