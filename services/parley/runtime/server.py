@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -74,20 +74,13 @@ class ServerSettings:
     host: str = "127.0.0.1"
     port: int = 0
     grace_seconds: float = 30.0
-    """From the stop signal until running calls are cut; the `on_drain` callbacks and the calls share it."""
+    """From the stop signal until running calls are cut."""
     health_port: int | None = None
     """A second port for health checks only, without authentication and in plaintext; None: no such port."""
-    max_message_bytes: int = MAX_MESSAGE_BYTES
-    max_concurrent_streams: int = 1024
-    """Concurrent calls on one connection; further ones wait at the client."""
     handshake_seconds: float = 10.0
     """A connection without a gRPC handshake by then is closed."""
     max_connection_idle_seconds: float = 300.0
     """A connection without a call for this long is closed; a channel opens another when it needs one."""
-    max_connection_age_seconds: float = 600.0
-    """A connection is closed after this long, so that clients find new replicas."""
-    max_connection_age_grace_seconds: float = 900.0
-    """How long calls on an aged connection may still run: longer than any model call."""
     guard: Guard = OPEN
     """Authenticates callers and checks their roles."""
     tls: ServerTls | None = None
@@ -122,33 +115,28 @@ class RunningServer:
         self.draining = draining
         self.direct = direct
 
-    async def drain(
-        self,
-        on_drain: Sequence[Callable[[], Awaitable[None]]] = (),
-        *,
-        at_once: asyncio.Event | None = None,
-    ) -> None:
-        """Set health to NOT_SERVING, set `draining`, run `on_drain`, let running calls end, and stop the server.
+    async def drain(self, *, at_once: asyncio.Event | None = None) -> None:
+        """Set health to NOT_SERVING, set `draining`, let running calls end, and stop the server.
 
         Takes `grace_seconds` at most in all, or ends as soon as `at_once` is set. A second call
         waits for the first one's end.
         """
         if self._drain_task is None:
-            self._drain_task = asyncio.create_task(self._drain(on_drain, at_once or asyncio.Event()))
+            self._drain_task = asyncio.create_task(self._drain(at_once or asyncio.Event()))
         await asyncio.shield(self._drain_task)
 
-    async def _drain(self, on_drain: Sequence[Callable[[], Awaitable[None]]], at_once: asyncio.Event) -> None:
-        loop = asyncio.get_running_loop()
-        ends = loop.time() + self._grace_seconds
+    async def _drain(self, at_once: asyncio.Event) -> None:
         await self._checks.stop_serving()
         self.draining.set()
+        stopping = asyncio.create_task(self._stop(self._grace_seconds))
+        hurry = asyncio.create_task(at_once.wait())
         try:
-            await _wait_bounded(_run_callbacks(on_drain), at_once, self._grace_seconds)
-        finally:
-            stopping = asyncio.create_task(self._stop(max(ends - loop.time(), 0.0)))
-            if not await _wait_bounded(asyncio.shield(stopping), at_once, None):
+            await asyncio.wait({stopping, hurry}, return_when=asyncio.FIRST_COMPLETED)
+            if not stopping.done():
                 await self._stop(None)
             await stopping
+        finally:
+            hurry.cancel()
             await stop_task(self._health_task)
             for each in self._health_servers:
                 await each.stop(None)
@@ -173,17 +161,11 @@ async def start_server(
 
 
 async def serve(
-    services: Iterable[Service],
-    settings: ServerSettings | None = None,
-    *,
-    on_drain: Sequence[Callable[[], Awaitable[None]]] = (),
-    draining: Draining | None = None,
-    on_ready: Callable[[RunningServer], None] | None = None,
+    services: Iterable[Service], settings: ServerSettings | None = None, *, draining: Draining | None = None
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then drain, running `on_drain` first; a second signal stops at once.
+    """Serve until SIGTERM or SIGINT, then drain; a second signal stops at once.
 
-    `on_ready` is called with the server when it listens. Raise ConfigurationError if the address
-    cannot be used, and what an `on_drain` raised after the server has stopped.
+    Raise ConfigurationError if the address cannot be used.
     """
     stop, at_once = asyncio.Event(), asyncio.Event()
 
@@ -197,11 +179,9 @@ async def serve(
     try:
         async with start_server(services, settings, draining=draining) as running:
             _logger.info("serving", address=running.address)
-            if on_ready is not None:
-                on_ready(running)
             await stop.wait()
             _logger.info("draining", address=running.address)
-            await running.drain(on_drain, at_once=at_once)
+            await running.drain(at_once=at_once)
     finally:
         for number in signals:
             loop.remove_signal_handler(number)
@@ -237,16 +217,16 @@ async def _start(services: Sequence[Service], settings: ServerSettings, draining
 def _options(settings: ServerSettings) -> list[tuple[str, int]]:
     return [
         ("grpc.so_reuseport", 0),  # else two processes share a port silently
-        ("grpc.max_receive_message_length", settings.max_message_bytes),
-        ("grpc.max_send_message_length", settings.max_message_bytes),
-        ("grpc.max_concurrent_streams", settings.max_concurrent_streams),
+        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_concurrent_streams", 1024),  # of one connection; further calls wait at the client
         # A request that is not read yet takes at most the window of its stream, 64 KiB. By its own measurements gRPC would enlarge it.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.compression_enabled_algorithms_bitset", _NO_COMPRESSION),
         ("grpc.server_handshake_timeout_ms", _milliseconds(settings.handshake_seconds)),
         ("grpc.max_connection_idle_ms", _milliseconds(settings.max_connection_idle_seconds)),
-        ("grpc.max_connection_age_ms", _milliseconds(settings.max_connection_age_seconds)),
-        ("grpc.max_connection_age_grace_ms", _milliseconds(settings.max_connection_age_grace_seconds)),
+        ("grpc.max_connection_age_ms", 600_000),  # so that clients find new replicas
+        ("grpc.max_connection_age_grace_ms", 900_000),  # longer than any model call
         # Our clients ping every 20 s, between calls too, and gRPC pings for its own measurements. A process that
         # was blocked finds several at once; counting them would cut off a client that did nothing wrong.
         ("grpc.keepalive_permit_without_calls", 1),
@@ -297,32 +277,6 @@ def _probe(host: str, port: int) -> None:
     with socket.socket(family, kind, protocol) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(address)
-
-
-async def _run_callbacks(on_drain: Sequence[Callable[[], Awaitable[None]]]) -> None:
-    async with asyncio.TaskGroup() as group:
-        for callback in on_drain:
-            group.create_task(_run_callback(callback))
-
-
-async def _run_callback(callback: Callable[[], Awaitable[None]]) -> None:
-    await callback()
-
-
-async def _wait_bounded(work: Awaitable[None], at_once: asyncio.Event, seconds: float | None) -> bool:
-    """Wait for `work`, at most `seconds` and not beyond `at_once`; return whether it ended."""
-    working, hurry = asyncio.ensure_future(work), asyncio.create_task(at_once.wait())
-    try:
-        await asyncio.wait({working, hurry}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            await working
-            return True
-        return False
-    finally:
-        hurry.cancel()
-        if not working.done():
-            working.cancel()
-            await asyncio.wait({working})
 
 
 def _milliseconds(seconds: float) -> int:

@@ -3,6 +3,8 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -15,7 +17,7 @@ from parley.runtime import errors
 from parley.runtime.channel import ChannelSettings, channel
 from parley.runtime.draining import Draining
 from parley.runtime.errors import from_rpc_error
-from parley.runtime.server import RunningServer, ServerSettings, serve, start_server
+from parley.runtime.server import ServerSettings, serve, start_server
 from parley.v1 import orchestrator_pb2
 from tests.integration.runtime.wire import make_service, method, stream_method
 
@@ -141,60 +143,43 @@ async def test_a_call_that_outlasts_the_grace_is_cut() -> None:
     assert errors.is_transport(caught.value)
 
 
-async def test_a_signal_runs_the_handover_before_the_server_stops() -> None:
-    ready: asyncio.Future[RunningServer] = asyncio.get_running_loop().create_future()
-    seen: list[bytes] = []
-
-    async def hand_over() -> None:
-        running = await ready
-        async with channel(running.address) as there:  # it still answers while work is handed over
-            seen.append(await method(there, "Echo")(b"handed over"))
-
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
-        group.create_task(serve([make_service(Echo=echo)], on_drain=[hand_over], on_ready=ready.set_result))
-        running = await ready
-        assert running.port > 0
+async def test_a_signal_lets_a_running_call_end() -> None:
+    async with calling_while_served(ServerSettings()) as (working, release, draining):
         os.kill(os.getpid(), signal.SIGTERM)
-    assert seen == [b"handed over"]
+        await draining.wait()
+        release.set()
+        assert await working == b"done"
 
 
 async def test_a_second_signal_does_not_wait_for_the_grace() -> None:
-    ready: asyncio.Future[RunningServer] = asyncio.get_running_loop().create_future()
-    handing = asyncio.Event()
+    async with calling_while_served(ServerSettings(grace_seconds=600)) as (working, _, draining):
+        os.kill(os.getpid(), signal.SIGINT)
+        await draining.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(grpc.aio.AioRpcError):
+            await working
 
-    async def stuck() -> None:
-        handing.set()
-        await asyncio.Event().wait()
 
-    settings = ServerSettings(grace_seconds=600)
+@asynccontextmanager
+async def calling_while_served(
+    settings: ServerSettings,
+) -> AsyncIterator[tuple[asyncio.Future[bytes], asyncio.Event, Draining]]:
+    """Yield a call that runs until the event is set, and what is set when its server stops; it has stopped at the end."""
+    began, release, draining = asyncio.Event(), asyncio.Event(), Draining()
+    listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def work(_request: bytes, _context: object) -> bytes:
+        began.set()
+        await release.wait()
+        return b"done"
+
+    service = replace(make_service(Work=work), on_listening=listening.set_result)
     async with asyncio.timeout(30), asyncio.TaskGroup() as group:
-        group.create_task(
-            serve([make_service(Echo=echo)], settings, on_drain=[stuck], on_ready=ready.set_result)
-        )
-        await ready
-        os.kill(os.getpid(), signal.SIGINT)
-        await handing.wait()
-        os.kill(os.getpid(), signal.SIGINT)
-
-
-async def test_a_failed_handover_is_told_after_the_server_stopped() -> None:
-    ready: asyncio.Future[RunningServer] = asyncio.get_running_loop().create_future()
-
-    async def failing() -> None:
-        raise RuntimeError("not handed over")
-
-    async def signal_when_ready() -> None:
-        await ready
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    async with asyncio.timeout(30):
-        sender = asyncio.create_task(signal_when_ready())
-        with pytest.raises(ExceptionGroup) as caught:
-            await serve([make_service(Echo=echo)], on_drain=[failing], on_ready=ready.set_result)
-        await sender
-    assert caught.group_contains(RuntimeError, match="not handed over")
-    with pytest.raises(OSError):
-        await asyncio.open_connection("127.0.0.1", (await ready).port)
+        group.create_task(serve([service], settings, draining=draining))
+        async with channel(await listening) as there:
+            working = asyncio.ensure_future(method(there, "Work")(b""))
+            await began.wait()
+            yield working, release, draining
 
 
 async def test_a_taken_port_is_one_line_that_names_address_and_settings() -> None:
