@@ -9,7 +9,7 @@ from typing import Final
 from parley.client.connection import OrchestratorConnection
 from parley.client.times import to_timestamp
 from parley.receipts.chain import GENESIS, follows
-from parley.runtime.watching import SILENCE_SECONDS, Stream, read_with_reconnects
+from parley.runtime.watching import Stream, read_with_reconnects
 from parley.v1 import audit_pb2
 
 _PAGE: Final = 200
@@ -69,7 +69,7 @@ class AuditClient(OrchestratorConnection):
             request = audit_pb2.ReadAuditLogRequest(after_sequence=last)
             return self._stub.ReadAuditLog(request, metadata=self._metadata)
 
-        return read_with_reconnects(open_stream, _LogReader(), self._patience, SILENCE_SECONDS)
+        return read_with_reconnects(open_stream, _LogReader(), self._patience)
 
     async def verify_audit_log(self, noted_hash: bytes = b"") -> VerifiedAuditLog:
         """Read the whole audit log, and return whether each entry follows from the one before it.

@@ -43,16 +43,14 @@ class EndpointEmbedder:
     _OVERLAP: Final = 800
     _BATCH: Final = 32
 
-    def __init__(
-        self, base_url: str, api_key: str | Callable[[], str], model: str, timeout_seconds: float = 30.0
-    ) -> None:
+    def __init__(self, base_url: str, api_key: str | Callable[[], str], model: str) -> None:
         """Use a model at a base URL. A key that may change is a callable, which is called before each request."""
         self.name: Final = model
         self._key = api_key if callable(api_key) else lambda: api_key
         self._client = openai.AsyncOpenAI(
             base_url=base_url,
             api_key="none",  # each request sets its own
-            timeout=timeout_seconds,
+            timeout=30.0,
             max_retries=2,
             default_headers=ACCEPT_GZIP,
             http_client=openai.DefaultAioHttpClient(

@@ -53,15 +53,17 @@ def group_by_length(lengths: Sequence[int], most: int) -> list[list[int]]:
     return groups
 
 
-def windows(length: int, size: int, overlap: int, maximum: int = MAX_WINDOWS) -> list[tuple[int, int]]:
+def windows(length: int, size: int, overlap: int) -> list[tuple[int, int]]:
     """Cut `length` units into windows of `size` that overlap by `overlap`, each a start and an end.
 
-    The last window ends with the text and is as long as the others. Of more than `maximum`, that many are kept, evenly
+    The last window ends with the text and is as long as the others. Of more than `MAX_WINDOWS`, that many are kept, evenly
     spread, the first and the last among them.
     """
     if length <= size:
         return [(0, length)]
     starts = [*range(0, length - size, size - overlap), length - size]
-    if len(starts) > maximum:
-        starts = [starts[round(place * (len(starts) - 1) / (maximum - 1))] for place in range(maximum)]
+    if len(starts) > MAX_WINDOWS:
+        starts = [
+            starts[round(place * (len(starts) - 1) / (MAX_WINDOWS - 1))] for place in range(MAX_WINDOWS)
+        ]
     return [(start, start + size) for start in starts]

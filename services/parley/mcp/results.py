@@ -25,9 +25,9 @@ def cut_text(text: str, characters: int = _TEXT_CHARACTERS) -> str:
     return shown if len(shown) <= characters else f"{shown[: characters - 1]}…"
 
 
-def cut_line(text: str, characters: int = _LINE_CHARACTERS) -> str:
+def cut_line(text: str) -> str:
     """Return the text on one line, cut to its bound."""
-    return cut_text(printable_line(text), characters)
+    return cut_text(printable_line(text), _LINE_CHARACTERS)
 
 
 def _cut_list(items: Iterable[Any]) -> list[Any]:

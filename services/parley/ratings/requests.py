@@ -85,10 +85,10 @@ def check_relationship_list(violations: Violations, request: pb.ListRelationship
     return violations.page_size(request.page_size)
 
 
-def check_agent(violations: Violations, agent_id: str, field: str = "agent_id") -> None:
-    """Add a field that is no agent id."""
+def check_agent(violations: Violations, agent_id: str) -> None:
+    """Add an `agent_id` that is none."""
     violations.check(
-        that=bool(AGENT_ID.fullmatch(agent_id)), field=field, otherwise=f"must match {AGENT_ID.pattern}"
+        that=bool(AGENT_ID.fullmatch(agent_id)), field="agent_id", otherwise=f"must match {AGENT_ID.pattern}"
     )
 
 

@@ -26,14 +26,8 @@ _Multi = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class ChannelSettings:
-    """Settings of a channel; durations are in seconds."""
+    """Settings of a channel."""
 
-    max_message_bytes: int = MAX_MESSAGE_BYTES
-    keepalive_seconds: float = 20.0
-    """A connection without traffic for this long is pinged, and closed if there is no answer."""
-    keepalive_timeout_seconds: float = 10.0
-    max_reconnect_seconds: float = 5.0
-    """The longest pause between two attempts to connect."""
     tls: ClientTls | None = None
     """The authorities that the client trusts; None: plaintext."""
     tls_name: str = ""
@@ -87,11 +81,11 @@ def _options(settings: ChannelSettings) -> list[tuple[str, int | str]]:
         ("grpc.dns_min_time_between_resolutions_ms", 1_000),
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.min_reconnect_backoff_ms", 1_000),
-        ("grpc.max_reconnect_backoff_ms", round(settings.max_reconnect_seconds * 1000)),
-        ("grpc.max_receive_message_length", settings.max_message_bytes),
-        ("grpc.max_send_message_length", settings.max_message_bytes),
-        ("grpc.keepalive_time_ms", round(settings.keepalive_seconds * 1000)),
-        ("grpc.keepalive_timeout_ms", round(settings.keepalive_timeout_seconds * 1000)),
+        ("grpc.max_reconnect_backoff_ms", 5_000),
+        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.keepalive_time_ms", 20_000),  # without traffic for so long, the other side is pinged
+        ("grpc.keepalive_timeout_ms", 10_000),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
         *(

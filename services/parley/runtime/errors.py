@@ -106,15 +106,9 @@ def failed_precondition(reason: str, message: str, metadata: Mapping[str, str] |
     return ParleyError(grpc.StatusCode.FAILED_PRECONDITION, reason, message, metadata or {})
 
 
-def unavailable(
-    reason: str,
-    message: str,
-    *,
-    retry_after: float | None = None,
-    metadata: Mapping[str, str] | None = None,
-) -> ParleyError:
+def unavailable(reason: str, message: str, *, retry_after: float | None = None) -> ParleyError:
     """Return the error of a temporary failure, which may end after `retry_after` seconds if given."""
-    return ParleyError(grpc.StatusCode.UNAVAILABLE, reason, message, metadata or {}, retry_after=retry_after)
+    return ParleyError(grpc.StatusCode.UNAVAILABLE, reason, message, retry_after=retry_after)
 
 
 def permission_denied(reason: str, message: str, metadata: Mapping[str, str] | None = None) -> ParleyError:

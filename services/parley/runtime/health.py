@@ -47,11 +47,11 @@ class Health:
         """Set every name to NOT_SERVING for good."""
         await self._servicer.enter_graceful_shutdown()
 
-    async def check_forever(self, seconds: float = _CHECK_SECONDS) -> None:
-        """Check every `seconds`, until cancelled."""
+    async def check_forever(self) -> None:
+        """Check every 5 seconds, until cancelled."""
         while True:
-            await asyncio.sleep(seconds)
-            await self.check(seconds)
+            await asyncio.sleep(_CHECK_SECONDS)
+            await self.check()
 
     async def check(self, seconds: float = _CHECK_SECONDS) -> None:
         """Check each service once, for at most `seconds`, and set its status."""

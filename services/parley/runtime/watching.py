@@ -14,7 +14,7 @@ from parley.v1 import event_pb2, orchestrator_pb2
 
 RECONNECTION: Final = Backoff(first=0.1, maximum=5.0, jitter=0.5)
 """Pauses before a broken connection is used again."""
-SILENCE_SECONDS: Final = 45.0
+_SILENCE_SECONDS: Final = 45.0
 """Heartbeats come every 15 s; a stream that misses three of them is broken."""
 _RETRIED: Final = frozenset({"STORE_UNAVAILABLE", "SLOW_READER"})
 
@@ -65,21 +65,21 @@ class TextPiece:
 
 
 def watch_events(
-    open_after: Callable[[int], WatchStream], after: int, patience: float, silence: float = SILENCE_SECONDS
+    open_after: Callable[[int], WatchStream], after: int, patience: float
 ) -> AsyncGenerator[event_pb2.Event | TextPiece, None]:
     """Yield the events of the streams that `open_after(sequence)` opens, each once and in order.
 
     A broken stream is opened again. Raise ParleyError if that brings no message for `patience` seconds, or
     when the service refuses.
     """
-    return read_with_reconnects(open_after, _WatchReader(after), patience, silence)
+    return read_with_reconnects(open_after, _WatchReader(after), patience)
 
 
 def read_stored_events(
     open_after: Callable[[int], LogStream], after: int, patience: float
 ) -> AsyncGenerator[bytes, None]:
     """Yield the stored bytes of every event after a sequence; otherwise as `watch_events`."""
-    return read_with_reconnects(open_after, _LogReader(after), patience, SILENCE_SECONDS)
+    return read_with_reconnects(open_after, _LogReader(after), patience)
 
 
 class _WatchReader:
@@ -114,20 +114,17 @@ class _LogReader:
 
 
 async def read_with_reconnects(
-    open_after: Callable[[int], Stream[Response]],
-    reader: Reader[Response, Item],
-    patience: float,
-    silence: float,
+    open_after: Callable[[int], Stream[Response]], reader: Reader[Response, Item], patience: float
 ) -> AsyncGenerator[Item, None]:
     """Yield the reader's items from the streams that `open_after(sequence)` opens.
 
-    A stream that breaks, or is silent for `silence` seconds, is opened again. Raise ParleyError if that brings no
+    A stream that breaks, or is silent for 45 seconds, is opened again. Raise ParleyError if that brings no
     message for `patience` seconds, or when the service refuses.
     """
     pauses = _ReconnectPauses(patience)
     while True:
         try:
-            async with aclosing(_read_until_silent(open_after(reader.last), silence)) as stream:
+            async with aclosing(_read_until_silent(open_after(reader.last))) as stream:
                 async for response in stream:
                     pauses.reset()
                     for item in reader.read(response):
@@ -167,11 +164,11 @@ class _ReconnectPauses:
         return True
 
 
-async def _read_until_silent(stream: Stream[Response], seconds: float) -> AsyncGenerator[Response, None]:
+async def _read_until_silent(stream: Stream[Response]) -> AsyncGenerator[Response, None]:
     messages = aiter(stream)
     try:
         while True:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(_SILENCE_SECONDS):
                 response = await anext(messages, None)
             if response is None:
                 return

@@ -14,7 +14,7 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
 from parley.orchestrator.delivery.deliveries import DEAD, DELIVERED, PENDING
-from parley.orchestrator.delivery.dispatcher import Bounds
+from parley.orchestrator.delivery.dispatcher import OF_HOOK, OF_TENANT
 from parley.orchestrator.delivery.hooks import HOOKS
 from parley.orchestrator.delivery.message import DeliveryError, Message
 from parley.orchestrator.engine.inbox import Inbox
@@ -333,7 +333,7 @@ async def test_a_receiver_that_stalls_holds_up_nobody_else(stage: HookStage, clo
         clock.advance(15)  # as long as hooks are remembered
         await stage.add_debate("last", concluded())
         await stage.got_by(quick, 1)
-    assert len(stalled) == Bounds().hook
+    assert len(stalled) == OF_HOOK
 
 
 async def test_many_receivers_that_stall_hold_up_no_other_of_their_tenant(
@@ -349,14 +349,14 @@ async def test_many_receivers_that_stall_hold_up_no_other_of_their_tenant(
         finally:
             given_up.append(message)
 
-    for _ in range(Bounds().tenant // Bounds().hook):
+    for _ in range(OF_TENANT // OF_HOOK):
         await stage.add_hook(behave=stall)
     async with stage.running():
-        for number in range(Bounds().hook):
+        for number in range(OF_HOOK):
             await stage.add_debate(f"debate-{number}", concluded())
 
         async def are_stalled() -> bool:
-            return len(stalled) == Bounds().tenant
+            return len(stalled) == OF_TENANT
 
         await until(are_stalled, "as much is being sent as may be of a tenant")
         quick = await stage.add_hook()

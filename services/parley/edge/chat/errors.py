@@ -24,9 +24,9 @@ _FIELDS: Final = {
 """What a field of the debate comes from."""
 
 
-def refuse(param: str, description: str, *, reason: str = "INVALID_ARGUMENT") -> ParleyError:
+def refuse(param: str, description: str) -> ParleyError:
     """Return the error of a request that names a parameter of it."""
-    return invalid_argument([FieldViolation(param, description)], reason=reason)
+    return invalid_argument([FieldViolation(param, description)])
 
 
 def to_error_object(error: ParleyError) -> dict[str, Any]:

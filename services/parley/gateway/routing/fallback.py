@@ -44,10 +44,10 @@ _logger = get_logger(__name__)
 class Fallback:
     """Makes calls over the routes of a table."""
 
-    def __init__(self, table: RouteTable, timeouts: Timeouts, seed: int | None = None) -> None:
+    def __init__(self, table: RouteTable, timeouts: Timeouts) -> None:
         self._table = table
         self._timeouts = timeouts
-        self._random = random.Random(seed)  # noqa: S311 (jitter)
+        self._random = random.Random()  # noqa: S311 (jitter)
 
     async def answer(
         self, call: Call, ends: float, meter: UsageMeter, progress: Progress

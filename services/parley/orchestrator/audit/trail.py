@@ -2,7 +2,6 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -58,11 +57,10 @@ def _describe(method: str) -> _Method:
 class AuditTrail:
     """Records the calls of a service in the audit logs of their tenants."""
 
-    def __init__(self, writer: AuditWriter, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, writer: AuditWriter) -> None:
         self._writer = writer
-        self._now = now
         self._reads: OrderedDict[tuple[str, ...], float] = OrderedDict()
-        self._refusals = audit.PeerLines(now)
+        self._refusals = audit.PeerLines()
 
     def record_call(self, method: str) -> "_Call":
         """Return the act of a call, as the server's interceptor takes it."""
@@ -70,7 +68,7 @@ class AuditTrail:
 
     def is_repeated(self, *read: str) -> bool:
         """Return whether the same was read by the same caller within the last minute, and note that it is read now otherwise."""
-        now = self._now()
+        now = time.monotonic()
         if now - self._reads.get(read, -_REPEAT_SECONDS) < _REPEAT_SECONDS:
             return True
         self._reads[read] = now

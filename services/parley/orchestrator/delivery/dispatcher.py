@@ -6,7 +6,6 @@ A delivery that a replica has taken is due again when its lease ends: the end of
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
@@ -45,19 +44,11 @@ _MAX_ERROR: Final = 300
 _logger = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Deliveries that a replica sends at a time: to one hook, of one tenant, in all.
-
-    A hook to which nothing is sent may have one beyond its tenant's, so that slow receivers hold up none of the tenant's others.
-    """
-
-    hook: int = 8
-    tenant: int = 32
-    total: int = 256
-
-
-_BOUNDS: Final = Bounds()
+OF_HOOK: Final = 8
+"""Deliveries to one hook that a replica sends at a time."""
+OF_TENANT: Final = 32
+"""The same of one tenant. A hook to which nothing is sent may have one more, so that slow receivers hold up none of the tenant's others."""
+_OF_ALL: Final = 256
 
 
 class Dispatcher:
@@ -71,7 +62,6 @@ class Dispatcher:
         news: NewsWriter,
         sender: Sender,
         clock: Clock,
-        bounds: Bounds = _BOUNDS,
     ) -> None:
         """Send nothing yet: see `run`."""
         self._deliveries = deliveries
@@ -80,7 +70,6 @@ class Dispatcher:
         self._news = news
         self._sender = sender
         self._clock = clock
-        self._bounds = bounds
         self._wake = asyncio.Event()
         self._lanes: set[str] = set()
         self._sending: Counter[str] = Counter()
@@ -137,20 +126,16 @@ class Dispatcher:
         if len(found) < _PAGE:
             return
         for hook in list(self._subscribers.hook_ids()):
-            free = self._bounds.hook - self._sending[hook]
-            for each in (
-                await self._deliveries.list_due_of(hook, now, 2 * self._bounds.hook) if free > 0 else ()
-            ):
+            free = OF_HOOK - self._sending[hook]
+            for each in await self._deliveries.list_due_of(hook, now, 2 * OF_HOOK) if free > 0 else ():
                 yield each
 
     def _has_room(self, delivery: StoredDelivery) -> bool:
         return (
             delivery.lane not in self._lanes
-            and self._sending[delivery.hook] < self._bounds.hook
-            and (
-                self._sending[_of_tenant(delivery)] < self._bounds.tenant or not self._sending[delivery.hook]
-            )
-            and len(self._lanes) < self._bounds.total
+            and self._sending[delivery.hook] < OF_HOOK
+            and (self._sending[_of_tenant(delivery)] < OF_TENANT or not self._sending[delivery.hook])
+            and len(self._lanes) < _OF_ALL
         )
 
     def _count(self, delivery: StoredDelivery, number: int) -> None:

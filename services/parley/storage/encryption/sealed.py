@@ -19,8 +19,6 @@ MARK: Final = b"\x00\xb1\xe9\x9cPS\xd7\x01"
 KEY_BYTES: Final = 32
 _ID_END: Final = len(MARK) + 8
 _NONCE_END: Final = _ID_END + 12
-OVERHEAD: Final = _NONCE_END + 16
-"""Bytes by which sealed bytes are longer than plain ones."""
 
 
 def is_sealed(stored: bytes) -> bool:
