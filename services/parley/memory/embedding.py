@@ -2,21 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
-from typing import Final
 
 import grpc
 
-from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, from_rpc_error, is_transport, unavailable
 from parley.v1 import convergence_pb2 as pb
 from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
-
-_PREPARE_SECONDS: Final = 1.0
-"""From the first text that is expected to the load of the model: a debate that begins has sent its first requests by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +54,9 @@ class EmbeddingClient:
         """Say that a text will be embedded soon, such as the record of a debate that begins."""
         self._expected.set()
 
-    async def prepare(self, clock: Clock) -> None:
-        """Let the model be loaded once a text is expected, while agents write: who waits for the end of a debate waits less."""
+    async def wait_until_expected(self) -> None:
+        """Wait until a text will be embedded soon."""
         await self._expected.wait()
-        await clock.sleep(_PREPARE_SECONDS)
-        with suppress(ParleyError):  # then it is loaded when it is needed
-            await self.embed("a text")
 
     async def embed(self, *texts: str) -> list[Embedding]:
         """Return the embeddings of texts, in their order.

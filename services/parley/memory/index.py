@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -20,6 +21,7 @@ from parley.memory.debate import (
 )
 from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.runtime.backoff import Backoff
+from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError
 from parley.runtime.logs import get_logger
 from parley.runtime.unreadable import skip_unreadable
@@ -42,6 +44,8 @@ from parley.v1.memory_pb2 import RecordDebateRequest
 
 T = TypeVar("T")
 
+_PREPARE_SECONDS: Final = 0.25
+"""From the first text that is expected until the index is prepared: a debate that begins has sent its first requests by then."""
 _MAX_WAIT_SECONDS: Final = 2.0
 """Seconds from its first use on that searches wait for an index under construction; then they use what is there."""
 _RETRY_BACKOFF: Final = Backoff(first=1.0, maximum=60.0, jitter=0.2)
@@ -79,10 +83,19 @@ class DebateIndex:
     def __init__(self, documents: Documents, vectors: Vectors, meanings: EmbeddingClient) -> None:
         self._documents = documents
         self._vectors = vectors
+        self._meanings = meanings
         self._filler = Filler(documents, vectors, meanings)
         self._indexes: dict[str, _Index] = {}
         self._preparing = asyncio.Lock()
         self._to_fill: asyncio.Queue[_Index] = asyncio.Queue()
+
+    async def prepare(self, clock: Clock) -> None:
+        """Load the model and open its index once a text is expected, while agents write: who waits for the end of a debate waits less."""
+        await self._meanings.wait_until_expected()
+        await clock.sleep(_PREPARE_SECONDS)
+        with suppress(ParleyError, StorageError):  # then that is done when it is needed
+            (meaning,) = await self._meanings.embed("a text")
+            await self._get_index(meaning)
 
     async def run(self) -> None:
         """Fill one index after the other; retry while a service or a store does not answer."""
