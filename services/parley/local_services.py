@@ -6,6 +6,8 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:  # services are imported when they start: a command that start
     from parley.config.file import ConfigFile
     from parley.orchestrator.settings import OrchestratorSettings
     from parley.runtime.channel import ChannelSettings, Connect
+    from parley.runtime.direct.late_server import LateServer
     from parley.runtime.direct.server import DirectServer
     from parley.runtime.draining import Draining
     from parley.runtime.identity.guard import Guard
@@ -68,6 +71,7 @@ class LocalOptions:
         read_config: Reads the file at `config_path`, at the start and after each change. None: it is read whatever it says.
         advertise: HOST:PORT at which other orchestrators reach ours. None: PARLEY_ADVERTISE, or its own address.
         adopt: Whether debates of an earlier process continue by themselves.
+        begins_debate: Whether a debate begins at once: what its first call does not need starts when it is needed.
         purpose: Only the services that it needs are started, so that a command that only reads loads no model.
         evaluators: Whether the file at `config_path` may also list evaluators alone.
         context_tokens: Of routes for which the file does not say it. None: PARLEY_CONTEXT_TOKENS, or what is known of them.
@@ -78,6 +82,7 @@ class LocalOptions:
     read_config: Callable[[], "ConfigFile"] | None = None
     ports: Ports = FREE_PORTS
     adopt: bool = False
+    begins_debate: bool = False
     advertise: str | None = None
     purpose: Purpose = "debates"
     evaluators: bool = False
@@ -112,6 +117,8 @@ class LocalServices:
         self._token = LocalToken()
         self._servers: dict[str, DirectServer] = {}
         """By address, those that answer services of this process."""
+        self._late: dict[str, LateServer] = {}
+        """By name, those that start once they are called."""
         self._shared: dict[str, Any] = {
             "service_secret": None,
             "service_secret_file": None,
@@ -155,6 +162,8 @@ class LocalServices:
     @asynccontextmanager
     async def run_orchestrator(self, settings: "OrchestratorSettings") -> AsyncIterator[str]:
         """Run the orchestrator; yield its address."""
+        # In a thread: the gateway asks providers about their models meanwhile.
+        await asyncio.to_thread(import_module, "parley.orchestrator.__main__")
         from parley.orchestrator.__main__ import build
         from parley.runtime.draining import Draining
 
@@ -201,12 +210,41 @@ class LocalServices:
 
     @asynccontextmanager
     async def _run_all(self) -> AsyncIterator[ServiceAddresses]:
+        if self._options.begins_debate:
+            async with (
+                enter_together(self._run_gateway(), self._run_ratings()) as (gateway, ratings),
+                self._run_once_called("convergence", self._run_convergence()) as convergence,
+                self._run_once_called("memory", self._run_memory(convergence)) as memory,
+            ):
+                yield ServiceAddresses(gateway, convergence, ratings, memory)
+            return
         starts = self._run_convergence(), self._run_gateway(), self._run_ratings()
         async with (
             enter_together(*starts) as (convergence, gateway, ratings),
             self._run_memory(convergence) as memory,
         ):
             yield ServiceAddresses(gateway, convergence, ratings, memory)
+
+    @asynccontextmanager
+    async def _run_once_called(
+        self, name: str, start: AbstractAsyncContextManager[str]
+    ) -> AsyncIterator[str]:
+        """Start a service when it is first called, and run it until the block is left; yield what callers have for its address."""
+        from parley.runtime.direct.late_server import LateServer
+
+        late = self._late[name] = LateServer()
+
+        @asynccontextmanager
+        async def start_when_called() -> AsyncIterator[str]:
+            await late.called.wait()
+            # In a thread: the loop sends the first calls to models meanwhile.
+            await asyncio.to_thread(import_module, f"parley.{name}.__main__")
+            async with start as address:
+                late.start(self._servers[address])
+                yield address
+
+        async with enter_together(start_when_called(), waits=False):
+            yield name
 
     @asynccontextmanager
     async def _run_gateway(self) -> AsyncIterator[str]:
@@ -227,6 +265,7 @@ class LocalServices:
             draining=draining,
             alone=alone,
             reading=self._read_only,
+            expects_debate=options.begins_debate,
             evaluators=options.evaluators,
             read_config=options.read_config,
         )
@@ -282,7 +321,7 @@ class LocalServices:
         from parley.runtime.direct.channel import direct_channel, identify_service
 
         def connect(target: str, settings: "ChannelSettings") -> "grpc.aio.Channel":
-            server = self._servers.get(target)
+            server = self._late.get(target) or self._servers.get(target)
             return (
                 channel(target, settings)
                 if server is None
@@ -321,8 +360,13 @@ class LocalServices:
 
 
 @asynccontextmanager
-async def enter_together(*starts: AbstractAsyncContextManager[str]) -> AsyncIterator[list[str]]:
-    """Enter several contexts concurrently, each in a task of its own; leave all of them together, or as soon as one fails."""
+async def enter_together(
+    *starts: AbstractAsyncContextManager[str], waits: bool = True
+) -> AsyncIterator[list[str]]:
+    """Enter several contexts concurrently, each in a task of its own; leave all of them together, or as soon as one fails.
+
+    Unless it `waits`, the block begins before they are entered, and gets nothing.
+    """
     from parley.runtime.tasks import cancellable_block
 
     leave = asyncio.Event()
@@ -332,8 +376,11 @@ async def enter_together(*starts: AbstractAsyncContextManager[str]) -> AsyncIter
             asyncio.create_task(_hold_open(start, each, leave, stop))
             for start, each in zip(starts, ready, strict=True)
         ]
+        if not waits:
+            for each in ready:
+                each.add_done_callback(partial(_stop_if_failed, stop))
         try:
-            yield await asyncio.gather(*ready)
+            yield await asyncio.gather(*ready) if waits else []
         finally:
             leave.set()
             for task, each in zip(tasks, ready, strict=True):
@@ -343,6 +390,12 @@ async def enter_together(*starts: AbstractAsyncContextManager[str]) -> AsyncIter
         for error in ended:
             if isinstance(error, Exception):
                 raise error
+
+
+def _stop_if_failed(stop: Callable[[Exception], None], ready: asyncio.Future[str]) -> None:
+    error = ready.exception()
+    if isinstance(error, Exception):
+        stop(error)
 
 
 async def _hold_open(

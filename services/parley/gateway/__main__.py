@@ -62,6 +62,7 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
     hangup: asyncio.Event | None = None,
     alone: bool = False,
     reading: bool = False,
+    expects_debate: bool = False,
     kinds: Mapping[str, ProviderKind] = KINDS,
     evaluators: bool = False,
     read_config: Callable[[], ConfigFile] | None = None,
@@ -70,7 +71,8 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
     """Yield the gateway, wired and ready to be served; the local model runs as long as the block lasts.
 
     `environment` holds the keys that the agents file names, by default this process's variables; the file is read
-    again when it changes, and whenever `hangup` is set. `alone`: no other process uses the store; `reading`: nor does this one ask any model. `kinds` are the kinds
+    again when it changes, and whenever `hangup` is set. `alone`: no other process uses the store; `reading`: nor does this one ask any model. `expects_debate`: a debate
+    begins at once, so what it will ask of the providers first is asked while other services start. `kinds` are the kinds
     of providers that the file may name, `usual_servers` what is looked for where nothing is configured. `evaluators`: the file may
     also list evaluators alone. `read_config` reads the file in place of that. Raise ConfigurationError if the settings, the file or a missing key do not allow a start.
     """
@@ -101,6 +103,10 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
             DocumentCache(settings.document_cache_bytes),
             found,
         )
+
+        if expects_debate:
+            learning = table.learn_used(servicer.roster.agents.values())
+            await stack.enter_async_context(background_task("learning about models", learning))
 
         key_files = _key_files(config)
 

@@ -121,9 +121,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
     ) -> gateway_pb2.ListRoutesResponse:
         """List the routes with their breaker states, ordered by name."""
         named = [live for name in check_route_names(request) if (live := self.table.get(name)) is not None]
-        await self.table.learn_prices(named)
-        await self.table.learn_contexts(named)
-        await self.table.learn_defaults()
+        await self.table.learn(named)
         return gateway_pb2.ListRoutesResponse(
             routes=[live.status() for live in self.table.all_routes()],
             default_routes=self.table.default_names(),

@@ -9,7 +9,7 @@ from math import isfinite
 
 import grpc
 
-from parley.runtime.errors import ParleyError, from_rpc_error, is_transport, unavailable
+from parley.runtime.errors import from_rpc_error, is_transport, unavailable
 from parley.v1 import convergence_pb2 as pb
 from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
 

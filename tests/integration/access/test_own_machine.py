@@ -110,8 +110,9 @@ async def test_the_system_of_a_command_has_no_edge() -> None:
         assert system.edge_address is None
 
 
+@pytest.mark.parametrize("begins_debate", [False, True])
 async def test_services_of_one_process_and_its_own_client_call_without_a_socket(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, *, begins_debate: bool
 ) -> None:
     opened: list[str] = []
     open_channel = grpc.aio.insecure_channel
@@ -121,7 +122,7 @@ async def test_services_of_one_process_and_its_own_client_call_without_a_socket(
         return open_channel(target, **options)
 
     monkeypatch.setattr(grpc.aio, "insecure_channel", record)
-    async with local_system(LocalOptions(ports=Ports(edge=0))) as system:
+    async with local_system(LocalOptions(ports=Ports(edge=0), begins_debate=begins_debate)) as system:
         assert system.channel is not None
         parley = ParleyClient.over(system.channel, (), patience=0)
         await parley.list_agents()

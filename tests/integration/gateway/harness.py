@@ -162,6 +162,7 @@ async def running(
     policy: BreakerPolicy | None = None,
     kinds: Mapping[str, ProviderKind] = KINDS,
     usual_servers: Sequence[UsualServer] = (),
+    expects_debate: bool = False,
 ) -> AsyncIterator[Gateway]:
     draining = Draining()
     given: dict[str, Any] = {} if policy is None else {"policy": policy}
@@ -177,6 +178,7 @@ async def running(
                 timeouts=timeouts,
                 kinds=kinds,
                 usual_servers=usual_servers,
+                expects_debate=expects_debate,
                 **given,
             ) as service,
             start_server(

@@ -7,7 +7,7 @@ import pytest
 
 from parley.gateway.routing import model_lists
 from parley.v1 import gateway_pb2
-from tests.integration.gateway.harness import Gateway, one_server, request, routes_file, running
+from tests.integration.gateway.harness import Gateway, one_server, request, routes_file, running, settings_for
 from tests.integration.gateway.scenarios import KEYS
 from tests.support.manual_clock import ManualClock
 from tests.support.model_server import Fault, FaultKind, Match, ModelServer, Rule, error
@@ -39,6 +39,17 @@ async def test_a_model_of_a_maker_is_known_behind_a_server_that_lists_no_context
         one_server(server) as gateway,
     ):
         assert await context_of(gateway, "openai/gpt-4o-mini") == 4096, "what its server lists counts"
+
+
+async def test_a_gateway_that_expects_a_debate_asks_its_provider_at_its_start_and_not_again() -> None:
+    async with ModelServer(models=("m-1",), model_entry={"max_model_len": 4096}) as server:
+        async with running(settings_for(server)) as gateway:
+            await gateway.stub.ListAgents(gateway_pb2.ListAgentsRequest())
+            assert not server.ledger.to(MODELS), "nobody has a debate yet"
+        async with running(settings_for(server), expects_debate=True) as gateway:
+            await server.ledger.wait_for(lambda ledger: bool(ledger.to(MODELS)), 30)
+            assert await context_of(gateway, "openai/m-1") == 4096
+            assert len(server.ledger.to(MODELS)) == 1
 
 
 async def test_a_prompt_is_fitted_to_the_context_that_is_listed() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from parley.runtime import errors
 from parley.runtime.direct.channel import direct_channel
+from parley.runtime.direct.late_server import LateServer
 from parley.runtime.identity.guard import OPEN, Guard
 from parley.runtime.identity.identity import current_identity
 from parley.runtime.identity.service_tokens import ServiceSigner, ServiceTokens
@@ -63,6 +64,28 @@ async def test_who_passes_calls_on_in_one_process_shows_the_credentials_of_their
         told = await ask(b"", metadata=signed)
     assert errors.from_rpc_error(caught.value).reason == "NO_CREDENTIALS"
     assert told.startswith(b"('acme', 'service elsewhere', ")
+
+
+async def test_calls_before_there_is_a_server_wait_for_it_and_their_timeouts_begin_with_it() -> None:
+    late, answered = LateServer(), list[bytes]()
+
+    async def answer(request: bytes, _context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+        answered.append(request)
+        return request
+
+    service = make_service(GATEWAY, ListAgents=answer)
+    async with start_server([service], ServerSettings()) as server, direct_channel(late) as there:
+        ask = method(there, "ListAgents", GATEWAY)
+        assert not late.called.is_set()
+        call, left = ask(b"waits", timeout=30), ask(b"is left", timeout=30)
+        assert late.called.is_set()
+        assert call.time_remaining() is None
+        left.cancel()
+        late.start(server.direct)
+        assert call.time_remaining() is not None
+        assert await call == b"waits"
+        assert await ask(b"comes later") == b"comes later"
+    assert answered == [b"waits", b"comes later"]
 
 
 async def test_where_every_caller_is_let_in_a_service_is_one_of_them(reach: Reach) -> None:

@@ -21,7 +21,7 @@ import asyncio, json
 from parley.local import LocalOptions, local_system
 
 async def run():
-    async with local_system(LocalOptions()):
+    async with local_system(LocalOptions(begins_debate=True)):
         stages["parley debate, alone"] = loaded()
 
 asyncio.run(run())
@@ -71,9 +71,12 @@ _NOT_LOADED = {
         "openai.types.chat",
         "openai.types.responses",
         "parley.config.entries",
+        "parley.convergence.__main__",
+        "parley.memory.__main__",
         "parley.orchestrator.api.report",
         "parley.orchestrator.formats.arena",
         "parley.orchestrator.formats.moderated",
+        "qdrant_edge",
         "rich",
         "safetensors",
         "tokenizers",

@@ -7,8 +7,18 @@ from contextlib import asynccontextmanager
 import pytest
 
 from parley.local_services import enter_together
-from parley.runtime.errors import PartFailedError
+from parley.runtime.errors import ConfigurationError, PartFailedError
 from parley.runtime.tasks import background_task
+
+
+async def fail_to_open() -> None:
+    raise ConfigurationError("PARLEY_STORE: is broken")
+
+
+@asynccontextmanager
+async def ratings_that_cannot_start() -> AsyncIterator[str]:
+    await fail_to_open()
+    yield "ratings"
 
 
 async def test_a_service_whose_part_fails_stops_the_others_and_the_process() -> None:
@@ -37,3 +47,23 @@ async def test_a_service_whose_part_fails_stops_the_others_and_the_process() -> 
     with pytest.raises(PartFailedError, match="keeping the calls failed: KeyError"):
         await system()
     assert left.is_set()
+
+
+async def test_a_service_that_starts_later_and_cannot_stops_the_process() -> None:
+    async def system() -> None:
+        async with asyncio.timeout(30), enter_together(ratings_that_cannot_start(), waits=False):
+            await asyncio.Event().wait()
+
+    with pytest.raises(ConfigurationError, match="is broken"):
+        await system()
+
+
+async def test_a_service_that_has_not_started_keeps_nobody_from_leaving() -> None:
+    @asynccontextmanager
+    async def ratings() -> AsyncIterator[str]:
+        await asyncio.Event().wait()
+        yield "ratings"
+
+    async with asyncio.timeout(30), enter_together(ratings(), waits=False) as addresses:
+        await asyncio.sleep(0)
+    assert addresses == []

@@ -59,11 +59,12 @@ async def connect(
     evaluators: bool = False,
     context_tokens: int | None = None,
     adopt: bool = False,
+    begins_debate: bool = False,
 ) -> AsyncIterator[Connection]:
     """Yield the system to talk to; if it runs in this process, it stops at the end of the block.
 
     With `evaluators`, the configuration file may list evaluators and no agents. `context_tokens` are those of models asked from here. With `adopt`, a system of this process goes on with debates that an
-    earlier process left. Raise CommandError if `server` is another service or does not answer.
+    earlier process left; with `begins_debate`, it starts at first only what a debate's first call needs. Raise CommandError if `server` is another service or does not answer.
     """
     if server is not None:
         await _check_reachable(server)
@@ -82,6 +83,7 @@ async def connect(
                 evaluators=evaluators,
                 context_tokens=context_tokens,
                 adopt=adopt,
+                begins_debate=begins_debate,
             )
             system = await stack.enter_async_context(local_system(options))
         yield Connection(

@@ -232,6 +232,7 @@ class DebateCommand:
             config_path,
             evaluators=self.evaluators,
             context_tokens=self._options.context_tokens,
+            begins_debate=True,
         ) as link:
             if interrupts.first.is_set():
                 raise PausedError

@@ -1,7 +1,7 @@
 """Routes: which there are, how each does, and which serve an agent that names none."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +17,7 @@ from parley.gateway.routing.successors import likely_successor
 from parley.gateway.wire.endpoint import Endpoint, ListedModel
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
+from parley.v1.agent_pb2 import Agent
 
 _logger = get_logger(__name__)
 
@@ -146,6 +147,17 @@ class RouteTable:
             _logger.error("route needs attention", route=gone[0], what=UNKNOWN_MODEL.name, said=said)
         return tuple(live for live in found.values() if live is not None)
 
+    async def learn(self, routes: Sequence[LiveRoute]) -> None:
+        """Find out what is not known yet of these routes and of the default ones: prices, contexts, and models."""
+        await self.learn_prices(routes)
+        await self._learn_contexts(routes)
+        await self._learn_defaults()
+
+    async def learn_used(self, agents: Iterable[Agent]) -> None:
+        """Find it out for the routes that a debate of these agents takes, as far as they are known."""
+        names = {name for each in agents for name in each.routes or self.default_names()}
+        await self.learn([live for name in sorted(names) if (live := self.get(name)) is not None])
+
     async def learn_prices(self, routes: Sequence[LiveRoute]) -> None:
         """Look published prices and contexts up if one of these routes may have one that is not known yet."""
         prices = self._offer.prices
@@ -157,7 +169,7 @@ class RouteTable:
         await prices.load_published()
         self._complete_all()
 
-    async def learn_contexts(self, routes: Sequence[LiveRoute]) -> None:
+    async def _learn_contexts(self, routes: Sequence[LiveRoute]) -> None:
         """Ask the endpoints of those routes for it whose context is neither set nor published by their seller."""
         prices = self._offer.prices
         unknown = [
@@ -170,7 +182,7 @@ class RouteTable:
             await self._lists.ask(unknown)
             self._complete_all()
 
-    async def learn_defaults(self) -> None:
+    async def _learn_defaults(self) -> None:
         """Ask the providers of default routes without a model, or with their seller's usual one, which models they have."""
         unnamed = [
             each.provider

@@ -11,6 +11,7 @@ import grpc
 from parley.runtime.client_interceptors import ContextChannel
 from parley.runtime.direct.calls import DirectCall, DirectStreamCall, DirectUnaryCall, Requests
 from parley.runtime.direct.exchange import Exchange, to_metadata
+from parley.runtime.direct.late_server import LateServer
 from parley.runtime.direct.server import DirectServer
 from parley.runtime.identity.identity import DEFAULT_TENANT, Identity
 from parley.runtime.identity.service_tokens import service_identity
@@ -21,7 +22,9 @@ _Deserialize = Callable[[bytes], Any] | None
 _Given = Iterable[tuple[str, str | bytes]] | None
 
 
-def direct_channel(server: DirectServer, caller: Callable[[], Identity] | None = None) -> grpc.aio.Channel:
+def direct_channel(
+    server: DirectServer | LateServer, caller: Callable[[], Identity] | None = None
+) -> grpc.aio.Channel:
     """Open a channel to a server of this process, as `channel()` does to any other.
 
     `caller` returns who calls, at each call, which needs no credentials then. None: calls are passed on for others, with theirs.
@@ -37,7 +40,7 @@ def identify_service(name: str) -> Callable[[], Identity]:
 class DirectChannel(grpc.aio.Channel):
     """Calls a server's methods without a socket."""
 
-    def __init__(self, server: DirectServer, caller: Callable[[], Identity] | None) -> None:
+    def __init__(self, server: DirectServer | LateServer, caller: Callable[[], Identity] | None) -> None:
         """Call `server` as whom `caller` returns; None: as whom each call's metadata prove."""
         self._server = server
         self._caller = caller
