@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 from uuid import UUID
 
 from google.protobuf.message import DecodeError
@@ -20,7 +20,6 @@ from parley.storage.ports import (
     Documents,
     Fields,
     Log,
-    Order,
     Point,
     Record,
     VectorCollection,
@@ -121,10 +120,8 @@ class CrashingDocuments:
         await self._documents.insert(collection, key, fields)
         self._point.reached("after", names)
 
-    async def find(
-        self, collection: Collection, where: Where, *, order: Sequence[Order] = (), limit: int = 1000
-    ) -> Sequence[Document]:
-        return await self._documents.find(collection, where, order=order, limit=limit)
+    async def find(self, *given: Any, **named: Any) -> Sequence[Document]:
+        return await self._documents.find(*given, **named)
 
     async def update(
         self, collection: Collection, key: str, changes: Fields, where: Where | None = None

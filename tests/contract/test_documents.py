@@ -268,6 +268,26 @@ async def test_find_orders_by_fields_and_then_by_key(books: Documents) -> None:
     assert await keys(books, {"shelf": "x"}, by_number, limit=2) == ["c", "a"]
 
 
+async def test_a_search_returns_some_fields_alone_if_it_names_them(books: Documents) -> None:
+    await fill(
+        books,
+        a={"shelf": "x", "number": 1, "lent": True, "pages": ["ü", {"of": 2.5}], "title": "A"},
+        b={"shelf": "x", "number": 2, "lent": False, "pages": 7},
+    )
+    by_number = [Order("number", descending=True)]
+    found = await books.find(BOOKS, {"shelf": "x"}, order=by_number, fields=["lent", "pages", "title"])
+    assert found == [
+        Document("b", {"lent": False, "pages": 7, "title": None}),
+        Document("a", {"lent": True, "pages": ["ü", {"of": 2.5}], "title": "A"}),
+    ]
+    assert await books.find(BOOKS, {}, fields=["lent"]) == [
+        Document("a", {"lent": True}),
+        Document("b", {"lent": False}),
+    ]
+    with pytest.raises(ValueError):
+        await books.find(BOOKS, {}, fields=["$where"])
+
+
 async def test_text_is_ordered_by_code_points(books: Documents) -> None:
     titles = ["", "B", "a", "ab", "b", "é", "\ufb01", "🦜"]
     for number, title in enumerate(reversed(titles)):

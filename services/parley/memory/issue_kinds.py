@@ -30,7 +30,7 @@ def shorten(text: str) -> str:
     return text[:MAX_CHARACTERS]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     """A known pattern: its id, and the vector of the issue that stands for it."""
 
@@ -40,12 +40,13 @@ class Kind:
 
 def assign_kinds(vectors: Sequence[Sequence[float]], known: Sequence[Kind]) -> Iterator[str]:
     """Yield the pattern of each issue: the nearest one of its kind, or a new one that the next issues may join."""
-    kinds = list(known)
-    for each in vectors:
-        vector = to_vector(each)
-        likeness = find_likeness(vector, [kind.vector for kind in kinds])
-        if kinds and likeness.max() >= SAME_KIND:
-            yield kinds[int(likeness.argmax())].pattern
+    kinds, issues = list(known), [to_vector(each) for each in vectors]
+    likeness_to_known = find_likeness(issues, [kind.vector for kind in known])
+    for vector, to_known in zip(issues, likeness_to_known, strict=True):
+        to_new = find_likeness([vector], [kind.vector for kind in kinds[len(known) :]])[0]
+        likeness = [*to_known, *to_new]
+        if likeness and max(likeness) >= SAME_KIND:
+            yield kinds[likeness.index(max(likeness))].pattern
         else:
             kinds.append(Kind(uuid4().hex, vector))
             yield kinds[-1].pattern
@@ -91,7 +92,7 @@ def add_part(fields: Fields, debate: str, part: Mapping[str, Any]) -> dict[str, 
 
 
 def start_pattern(tenant: str, domain: str, debate: str, part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a new pattern that a debate's issue stands for, without its count and version."""
+    """Return a new pattern that a debate's issue stands for, without its count, key and version."""
     return {
         "tenant": tenant,
         "domain": domain,
@@ -127,7 +128,7 @@ def join_twins(patterns: Sequence[tuple[Kind, Fields]]) -> list[tuple[Kind, Fiel
     """
     joined: list[tuple[Kind, Fields]] = []
     for kind, fields in patterns:
-        likeness = find_likeness(kind.vector, [first.vector for first, _ in joined])
+        (likeness,) = find_likeness([kind.vector], [first.vector for first, _ in joined])
         if joined and likeness.max() >= SAME_KIND:
             place = int(likeness.argmax())
             first, its = joined[place]

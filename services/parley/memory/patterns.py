@@ -7,30 +7,27 @@ under the debate's id. So the same debate again changes nothing, and a forgotten
 import asyncio
 import hashlib
 import secrets
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
-from parley.memory.debate import debate_of, document_key, storage_key
+from parley.memory.debate import debate_of, storage_key
 from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.issue_kinds import (
     MAX_ISSUES,
-    Kind,
     add_part,
-    join_twins,
     list_parts,
     oldest_debates,
     remove_part,
     shorten,
     stand_for,
     start_pattern,
-    to_pattern,
 )
-from parley.memory.stored_vectors import decode_vector, find_likeness, to_vector
+from parley.memory.known_patterns import PATTERNS, KnownPattern, KnownPatterns
+from parley.memory.stored_vectors import find_likeness, to_vector
 from parley.memory.writing import write_together
 from parley.runtime.page_tokens import Place
-from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
     Below,
     Collection,
@@ -43,18 +40,16 @@ from parley.storage.ports import (
     StoreUnavailableError,
     Where,
 )
-from parley.v1.memory_pb2 import CritiquePattern, RecordDebateRequest, RecordedIssue
+from parley.v1.memory_pb2 import CritiquePattern, PastDebate, RecordDebateRequest
 
 CONTRIBUTIONS: Final = Collection(
     "pattern_contributions", (Index(("concluded",)),), private=("digest", "parts")
 )
 """What each debate contributes, under its key."""
-PATTERNS: Final = Collection("patterns", (Index(("tenant",)),), private=("examples", "vector"), key_parts=1)
 MAX_PATTERNS: Final = 500
 """Of a tenant. A new one beyond takes the place of the one that the fewest debates raised, the oldest of these first."""
 _MAX_TRIES: Final = 100
 _BUSY: Final = "a critique pattern is changed by others again and again"
-_KIND: Final = "critique pattern"
 
 
 class Patterns:
@@ -63,24 +58,21 @@ class Patterns:
     def __init__(self, documents: Documents, meanings: EmbeddingClient) -> None:
         self._documents = documents
         self._meanings = meanings
+        self._known = KnownPatterns(documents)
+        self._applying = WeakValueDictionary[str, asyncio.Lock]()
 
     async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
         """Count a debate's issues in the patterns of its domain."""
         if not record.issues:
             return
-        debate = record.debate
-        known = await self._list(tenant)
-        seen = {each.key: each for each in known}
-        parts = await self._contribute(tenant, record, known)
-        counted = {_pattern_key(tenant, each["pattern"]): each for each in parts}
-        await write_together(
-            *(
-                self._add(key, tenant, debate.domain, debate.debate_id, each, seen.get(key))
-                for key, each in counted.items()
-            )
-        )
-        if len(seen.keys() | counted.keys()) > MAX_PATTERNS:
-            await self._make_room(tenant)
+        parts = await self._find_parts(tenant, record)
+        issues = record.issues[:MAX_ISSUES]
+        meanings = () if parts else await self._meanings.embed(*(shorten(each.issue.text) for each in issues))
+        # One after the other, so that two debates of this process do not both start the same kind.
+        async with self._applying.setdefault(tenant, asyncio.Lock()):
+            known = await self._known.load(tenant)
+            parts = parts or await self._contribute(tenant, record, meanings, known)
+            await self._count(tenant, record.debate, parts, {each.key for each in known})
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Take a debate's issues out of all patterns; one that no other debate raised is deleted."""
@@ -114,53 +106,65 @@ class Patterns:
         With a text, those most like it come first, and none whose likeness is below `floor` percent; otherwise those that were raised
         most often.
         """
-        documents = await self._list(tenant)
+        known = await self._known.load_kinds(tenant)
         # A memory without patterns loads no model.
-        meaning = (await self._meanings.embed(text))[0] if text and documents else None
-        found = await asyncio.to_thread(_read_all, documents, meaning)
-        wanted = sorted(
+        meaning = (await self._meanings.embed(text))[0] if text and known else None
+        listed = sorted(
             (
                 each
-                for each in found
+                for each in _list(known, meaning)
                 if domain in ("", each.domain)
                 and (_is_successful(each) or not only_successful)
                 and each.similarity_percent >= floor
             ),
             key=_place,
         )
-        left = [each for each in wanted if after is None or _place(each) > after]
+        left = [each for each in listed if after is None or _place(each) > after]
         return left[:size], _place(left[size - 1]) if len(left) > size else None
 
-    async def _list(self, tenant: str) -> Sequence[Document]:
-        return await self._documents.find(PATTERNS, {"tenant": tenant})
+    async def _find_parts(self, tenant: str, record: RecordDebateRequest) -> Sequence[Mapping[str, Any]]:
+        """Return what was written of a debate's issues; nothing if that is still to be done."""
+        known = await self._documents.get(CONTRIBUTIONS, storage_key(tenant, record.debate.debate_id))
+        if known is None or known.fields["digest"] == _digest(record):
+            return _parts(known) if known else ()
+        await self.remove(tenant, record)  # the debate was forgotten, and recorded anew with other issues
+        return ()
 
     async def _contribute(
-        self, tenant: str, record: RecordDebateRequest, patterns: Sequence[Document]
+        self,
+        tenant: str,
+        record: RecordDebateRequest,
+        meanings: Sequence[Embedding],
+        known: Sequence[KnownPattern],
     ) -> Sequence[Mapping[str, Any]]:
-        """Return what a debate contributes to these patterns or to new ones, a part for each: what was written at first, or else it is written now."""
-        key, digest = storage_key(tenant, record.debate.debate_id), _digest(record)
+        """Write what a debate contributes to these patterns or to new ones. Return what is written then, a part for each."""
+        key, concluded = storage_key(tenant, record.debate.debate_id), record.debate.concluded_at.seconds
         while True:
-            known = await self._documents.get(CONTRIBUTIONS, key)
-            if known is not None and known.fields["digest"] == digest:
-                return _parts(known)
-            if known is not None:  # the debate was forgotten, and recorded anew with other issues
-                await self.remove(tenant, record)
-            parts = await self._make_parts(record, patterns)
-            concluded = record.debate.concluded_at.seconds
+            parts = await asyncio.to_thread(_assign, record, meanings, known)
             try:
                 await self._documents.insert(
-                    CONTRIBUTIONS, key, {"digest": digest, "parts": parts, "concluded": concluded}
+                    CONTRIBUTIONS, key, {"digest": _digest(record), "parts": parts, "concluded": concluded}
                 )
             except DuplicateError:  # another replica was faster, and may have chosen other patterns
-                continue
-            return parts
+                if written := await self._find_parts(tenant, record):
+                    return written
+            else:
+                return parts
 
-    async def _make_parts(
-        self, record: RecordDebateRequest, patterns: Sequence[Document]
-    ) -> list[dict[str, Any]]:
-        issues = record.issues[:MAX_ISSUES]
-        meanings = await self._meanings.embed(*(shorten(each.issue.text) for each in issues))
-        return await asyncio.to_thread(_assign, record, issues, meanings, patterns)
+    async def _count(
+        self, tenant: str, debate: PastDebate, parts: Sequence[Mapping[str, Any]], known: set[str]
+    ) -> None:
+        """Count a debate in its patterns; `known` are the keys of those that are there."""
+        counted = {_pattern_key(tenant, each["pattern"]): each for each in parts}
+        seen = {each.key: each for each in await self._known.read(tenant, known & counted.keys())}
+        await write_together(
+            *(
+                self._add(key, tenant, debate.domain, debate.debate_id, each, seen.get(key))
+                for key, each in counted.items()
+            )
+        )
+        if len(known | counted.keys()) > MAX_PATTERNS:
+            await self._make_room(tenant)
 
     async def _add(
         self,
@@ -178,8 +182,10 @@ class Patterns:
                     return
             else:
                 fields = add_part(start_pattern(tenant, domain, debate, part), debate, part)
+                started = Document(key, _with_new_version(key, fields))
                 with suppress(DuplicateError):  # another replica was faster
-                    await self._documents.insert(PATTERNS, key, _with_new_version(fields))
+                    await self._documents.insert(PATTERNS, key, started.fields)
+                    self._known.put(tenant, started)
                     return
             seen = await self._documents.get(PATTERNS, key)
         raise StoreUnavailableError(_BUSY)
@@ -215,16 +221,20 @@ class Patterns:
 
     async def _replace(self, known: Document, fields: Fields) -> bool:
         """Write a pattern unless another replica has changed it since it was read; return whether it was written."""
-        if fields == known.fields:
+        changes = {name: value for name, value in fields.items() if known.fields.get(name) != value}
+        if not changes:
             return True
-        changes = _with_new_version(fields)
-        return await self._documents.update(PATTERNS, known.key, changes, _if_unchanged(known))
+        changes = _with_new_version(known.key, changes)
+        is_written = await self._documents.update(PATTERNS, known.key, changes, _if_unchanged(known))
+        if is_written:
+            self._known.put(str(fields["tenant"]), Document(known.key, {**known.fields, **changes}))
+        return is_written
 
     async def _make_room(self, tenant: str) -> None:
         """Delete the patterns that are too many: those that the fewest debates raised, the oldest of these first."""
-        found = await self._list(tenant)
-        for each in sorted(found, key=_weight)[: max(0, len(found) - MAX_PATTERNS)]:
-            await self._documents.delete(PATTERNS, each.key, _if_unchanged(each))
+        known = await self._known.load(tenant)
+        for each in sorted(known, key=_weight)[: max(0, len(known) - MAX_PATTERNS)]:
+            await self._documents.delete(PATTERNS, each.key, {"version": each.version})
 
 
 def _digest(record: RecordDebateRequest) -> str:
@@ -243,9 +253,9 @@ def _pattern_key(tenant: str, pattern: str) -> str:
     return f"{tenant}/{pattern}"
 
 
-def _with_new_version(fields: Fields) -> Fields:
-    """Return a pattern with a version that no other state of it has, not even one that was deleted and created anew."""
-    return {**fields, "version": secrets.token_hex(8)}
+def _with_new_version(key: str, fields: Fields) -> dict[str, Any]:
+    """Return fields of a pattern with a version that no other state of it has, not even one that was deleted and created anew."""
+    return {**fields, "key": key, "version": secrets.token_hex(8)}
 
 
 def _if_unchanged(known: Document) -> Where:
@@ -253,55 +263,31 @@ def _if_unchanged(known: Document) -> Where:
     return {"version": version}
 
 
-def _weight(document: Document) -> tuple[int, int, str]:
-    fields: Any = document.fields
-    return len(fields["tallies"]), fields["started"], document.key
-
-
-def _read_kind(document: Document) -> Kind:
-    return Kind(document.key.rpartition("/")[2], decode_vector(document.fields["vector"]))
+def _weight(known: KnownPattern) -> tuple[int, int, str]:
+    return known.listed.debates, known.started, known.key
 
 
 def _assign(
-    record: RecordDebateRequest,
-    issues: Sequence[RecordedIssue],
-    meanings: Sequence[Embedding],
-    known: Sequence[Document],
+    record: RecordDebateRequest, meanings: Sequence[Embedding], known: Sequence[KnownPattern]
 ) -> list[dict[str, Any]]:
-    same = (record.debate.domain, meanings[0].model)
-    alike = [each for each in known if (each.fields["domain"], each.fields["model"]) == same]
-    kinds = list(skip_unreadable(alike, _read_kind, _KIND, document_key))
-    return list_parts(issues, meanings, kinds, record.debate.concluded_at.seconds)
+    group = (record.debate.domain, meanings[0].model)
+    kinds = [each.kind for each in known if each.group == group]
+    return list_parts(record.issues[:MAX_ISSUES], meanings, kinds, record.debate.concluded_at.seconds)
 
 
-def _read_all(documents: Sequence[Document], meaning: Embedding | None) -> list[CritiquePattern]:
-    """Return all patterns that can be read, those that are one kind together; with how like they are to a meaning."""
-    alike = defaultdict[tuple[str, str], list[tuple[Kind, Fields]]](list)
-    for kind, fields in skip_unreadable(sorted(documents, key=_age), _read, _KIND, document_key):
-        alike[str(fields["domain"]), str(fields["model"])].append((kind, fields))
-    found = [
-        (kind, to_pattern(kind.pattern, fields), model)
-        for (_, model), patterns in alike.items()
-        for kind, fields in join_twins(patterns)
-    ]
-    if meaning is not None:
-        vector = to_vector(meaning.vector)
-        likeness = find_likeness(vector, [kind.vector for kind, _, _ in found])
-        for (_, pattern, model), like in zip(found, likeness, strict=True):
-            is_comparable = model == meaning.model
-            pattern.similarity_percent = 100 * min(max(float(like), 0.0), 1.0) if is_comparable else 0.0
-    return [pattern for _, pattern, _ in found]
-
-
-def _read(document: Document) -> tuple[Kind, Fields]:
-    """Return a pattern, all of which can be read."""
-    kind = _read_kind(document)
-    to_pattern(kind.pattern, document.fields)
-    return kind, document.fields
-
-
-def _age(document: Document) -> tuple[Any, str]:
-    return document.fields["started"], document.key
+def _list(known: Sequence[KnownPattern], meaning: Embedding | None) -> list[CritiquePattern]:
+    """Return patterns as they are listed, with how like they are to a meaning."""
+    if meaning is None:
+        return [each.listed for each in known]
+    (likeness,) = find_likeness([to_vector(meaning.vector)], [each.kind.vector for each in known])
+    found = []
+    for each, like in zip(known, likeness, strict=True):
+        is_comparable = each.group[1] == meaning.model
+        percent = 100 * min(max(float(like), 0.0), 1.0) if is_comparable else 0.0
+        pattern = CritiquePattern(similarity_percent=percent)
+        pattern.MergeFrom(each.listed)
+        found.append(pattern)
+    return found
 
 
 def lowest_of_related(floor: float) -> float:

@@ -102,7 +102,7 @@ class Stand:
             return Matter.SAME
         if self.model != earlier.model:
             return Matter.OTHER
-        (likeness,) = find_likeness(self.vector, [earlier.vector])
+        ((likeness,),) = find_likeness([self.vector], [earlier.vector])
         if likeness >= SAME_FROM:
             return Matter.SAME
         return Matter.MAYBE if likeness >= MAYBE_FROM else Matter.OTHER

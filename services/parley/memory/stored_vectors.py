@@ -39,6 +39,19 @@ def decode_vector(text: object) -> Matrix:
     return vector
 
 
-def find_likeness(vector: Matrix, others: Sequence[Matrix]) -> Matrix:
-    """Return the cosine of a vector with each other one; -1 with those of another length."""
-    return to_vector([float(other @ vector) if len(other) == len(vector) else -1.0 for other in others])
+def find_likeness(vectors: Sequence[Matrix], others: Sequence[Matrix]) -> Matrix:
+    """Return the cosine of each vector with each other one, in a row for each vector; -1 for two of different lengths."""
+    import numpy as np
+
+    likeness = np.full((len(vectors), len(others)), -1.0, np.float32)
+    for size in {len(each) for each in vectors}:
+        rows = [place for place, each in enumerate(vectors) if len(each) == size]
+        columns = [place for place, each in enumerate(others) if len(each) == size]
+        if columns:
+            ours, theirs = (
+                np.stack([vectors[row] for row in rows]),
+                np.stack([others[each] for each in columns]),
+            )
+            # `@` would wake the threads of the library for linear algebra.
+            likeness[np.ix_(rows, columns)] = np.einsum("ik,jk->ij", ours, theirs)
+    return likeness

@@ -60,11 +60,15 @@ def _values(condition: object) -> Sequence[object]:
             return (condition,)
 
 
-def check_search(collection: Collection, where: Where, order: Iterable[Order], limit: int) -> None:
-    """Raise ValueError unless an index of the collection serves every field that is searched or ordered by."""
+def check_search(
+    collection: Collection, where: Where, order: Iterable[Order], limit: int, fields: Iterable[str]
+) -> None:
+    """Raise ValueError unless an index of the collection serves every field that is searched or ordered by, and `fields` may be names."""
     if limit < 1:
         raise ValueError(f"limit is {limit}; it must be at least 1")
     check_where(collection, where)
+    for name in fields:
+        _check_name(name)
     indexed = {field for index in collection.indexes for field in index.fields}
     if unknown := {*where, *(by.field for by in order)} - indexed:
         raise ValueError(f"{collection.name} has no index on {', '.join(sorted(unknown))}")

@@ -190,11 +190,18 @@ class Documents(Protocol):
         """
 
     async def find(
-        self, collection: Collection, where: Where, *, order: Sequence[Order] = (), limit: int = 1000
+        self,
+        collection: Collection,
+        where: Where,
+        *,
+        order: Sequence[Order] = (),
+        limit: int = 1000,
+        fields: Sequence[str] = (),
     ) -> Sequence[Document]:
         """Return at most `limit` documents that satisfy `where`, in `order`, or by key if no order is given.
 
-        Both name fields of the collection's indexes only; another field is a ValueError.
+        Both name fields of the collection's indexes only; another field is a ValueError. With `fields`, documents come with these alone,
+        None for each that a document does not have.
         """
 
     async def update(

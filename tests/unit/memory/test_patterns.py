@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from parley.memory import issue_kinds
+from parley.memory import issue_kinds, known_patterns
 from parley.memory import patterns as patterns_module
-from parley.memory.patterns import CONTRIBUTIONS, PATTERNS, Patterns
+from parley.memory.known_patterns import PATTERNS
+from parley.memory.patterns import CONTRIBUTIONS, Patterns
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
 from parley.storage.ports import Document, Documents
@@ -151,6 +152,64 @@ async def test_all_patterns_of_a_debate_are_written_in_few_commits(
     commits = count_commits(monkeypatch)
     await patterns.apply("acme", record("deb-2", *issues))
     assert commits == [1, 12], "the contribution, then its patterns"
+
+
+async def list_all(patterns: Patterns, tenant: str = "acme") -> list[tuple[str, int]]:
+    found, _ = await patterns.page(tenant, text="", domain="", only_successful=False, after=None, size=200)
+    return [(each.examples[0], each.debates) for each in found]
+
+
+async def test_only_patterns_that_another_process_changed_are_read_again(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patterns, other = kept.patterns, kept.patterns
+    await patterns.apply("acme", record("deb-1", issue("Cost."), issue("Rollback."), issue("Secret.")))
+    find, read = kept.documents.find, list[str]()
+
+    async def count_whole(*given: Any, fields: Sequence[str] = (), **named: Any) -> Sequence[Document]:
+        found = await find(*given, fields=fields, **named)
+        read.extend(str(each.fields["examples"]) for each in found if not fields)
+        return found
+
+    monkeypatch.setattr(kept.documents, "find", count_whole)
+    assert len(await list_all(patterns)) == 3
+    assert read == [], "this process has written them"
+    await other.apply("acme", record("deb-2", issue("Cost?"), at=2000))
+    read.clear()
+    assert ("Cost?", 2) in await list_all(patterns)
+    assert len(read) == 1
+    assert "Cost?" in read[0]
+    await other.remove("acme", record("deb-1"))
+    assert await list_all(patterns) == [("Cost?", 1)]
+
+
+async def test_patterns_of_too_many_tenants_are_read_again(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_patterns, "_MAX_KNOWN", 3)
+    patterns = kept.patterns
+    for tenant in ("acme", "bolt"):
+        await patterns.apply(tenant, record("deb-1", issue("Cost."), issue("Rollback.")))
+    for tenant in ("acme", "bolt", "acme"):
+        assert sorted(await list_all(patterns, tenant)) == [("Cost.", 1), ("Rollback.", 1)]
+    assert len(patterns._known._tenants) == 1
+
+
+async def test_a_pattern_of_an_earlier_version_counts_on(kept: Kept) -> None:
+    await kept.patterns.apply("acme", record("deb-1", issue("Cost.")))
+    (pattern,) = await kept.documents.find(PATTERNS, {})
+    await kept.documents.delete(PATTERNS, pattern.key)
+    earlier = {name: value for name, value in pattern.fields.items() if name != "key"}
+    await kept.documents.insert(PATTERNS, pattern.key, earlier)
+    await kept.patterns.apply("acme", record("deb-2", issue("Cost?"), at=2000))
+    assert await kept.counts() == [("Cost?", 2, 2, 2)]
+
+
+async def test_debates_that_a_process_records_at_once_start_a_kind_once(kept: Kept) -> None:
+    patterns = kept.patterns
+    records = [record(f"deb-{number}", issue("Rollback.")) for number in range(5)]
+    await asyncio.gather(*(patterns.apply("acme", each) for each in records))
+    assert len(await kept.documents.find(PATTERNS, {})) == 1
 
 
 async def test_another_tenant_sees_none_and_counts_by_itself(kept: Kept) -> None:

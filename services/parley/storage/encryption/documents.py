@@ -68,12 +68,18 @@ class EncryptedDocuments:
         await self._documents.insert(collection, key, await self._seal(collection, key, fields))
 
     async def find(
-        self, collection: Collection, where: Where, *, order: Sequence[Order] = (), limit: int = 1000
+        self,
+        collection: Collection,
+        where: Where,
+        *,
+        order: Sequence[Order] = (),
+        limit: int = 1000,
+        fields: Sequence[str] = (),
     ) -> Sequence[Document]:
         """See `Documents.find`. A private field that cannot be opened stays sealed: one document hides no others."""
-        found, ids, keys = await self._find(collection, where, order, limit)
+        found, ids, keys = await self._find(collection, where, order, limit, fields)
         if not ids <= keys.keys():  # some were deleted since, and their keys
-            found, _, keys = await self._find(collection, where, order, limit)
+            found, _, keys = await self._find(collection, where, order, limit, fields)
         found.reverse()
         # One after the other, so that texts of megabytes are not there twice.
         return [_open_if_whole(collection, found.pop(), keys) for _ in range(len(found))]
@@ -98,10 +104,15 @@ class EncryptedDocuments:
         return await self._documents.delete(collection, key, where)
 
     async def _find(
-        self, collection: Collection, where: Where, order: Sequence[Order], limit: int
+        self,
+        collection: Collection,
+        where: Where,
+        order: Sequence[Order],
+        limit: int,
+        fields: Sequence[str],
     ) -> tuple[list[Document], set[bytes], Mapping[bytes, DataKey]]:
         """Return documents as they are stored, the ids of their data keys, and those of these keys that are there."""
-        found = await self._documents.find(collection, where, order=order, limit=limit)
+        found = await self._documents.find(collection, where, order=order, limit=limit, fields=fields)
         # The store's own list, if it is one: a copy would keep all of it while it is opened.
         found = found if isinstance(found, list) else list(found)
         ids = {id_ for each in found for id_ in _list_keys(_find_sealed(collection, each))}

@@ -55,13 +55,22 @@ class MongodbDocuments:
             raise _duplicate(collection, key) from error
 
     async def find(
-        self, collection: Collection, where: Where, *, order: Sequence[Order] = (), limit: int = 1000
+        self,
+        collection: Collection,
+        where: Where,
+        *,
+        order: Sequence[Order] = (),
+        limit: int = 1000,
+        fields: Sequence[str] = (),
     ) -> Sequence[Document]:
         """See `Documents.find`."""
-        check_search(collection, where, order, limit)
+        check_search(collection, where, order, limit, fields)
         with map_errors():
-            found = self._collection(collection).find(_filter(where), sort=_ordering(order), limit=limit)
-            return [_document(one) async for one in found]
+            found = self._collection(collection).find(
+                _filter(where), fields or None, sort=_ordering(order), limit=limit
+            )
+            absent = dict.fromkeys(fields)
+            return [_document({**absent, **one}) async for one in found]
 
     async def update(
         self, collection: Collection, key: str, changes: Fields, where: Where | None = None

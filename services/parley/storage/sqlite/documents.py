@@ -49,14 +49,21 @@ class SqliteDocuments:
         await self._database.write(lambda connection: _insert(connection, collection, key, body))
 
     async def find(
-        self, collection: Collection, where: Where, *, order: Sequence[Order] = (), limit: int = 1000
+        self,
+        collection: Collection,
+        where: Where,
+        *,
+        order: Sequence[Order] = (),
+        limit: int = 1000,
+        fields: Sequence[str] = (),
     ) -> Sequence[Document]:
         """See `Documents.find`."""
-        check_search(collection, where, order, limit)
+        check_search(collection, where, order, limit, fields)
         condition, values = _conditions(where)
         return await self._rows(
-            f"SELECT key, body FROM {_table(collection)} WHERE {condition} ORDER BY {_ordering(order)} LIMIT ?",
+            f"SELECT key, {_content(fields)} FROM {_table(collection)} WHERE {condition} ORDER BY {_ordering(order)} LIMIT ?",
             [*values, limit],
+            fields,
         )
 
     async def update(
@@ -81,12 +88,16 @@ class SqliteDocuments:
             erases=bool(collection.private),
         )
 
-    async def _rows(self, query: str, values: Sequence[Any]) -> list[Document]:
-        return await self._database.read(lambda connection: _read_rows(connection, query, values))
+    async def _rows(self, query: str, values: Sequence[Any], fields: Sequence[str] = ()) -> list[Document]:
+        return await self._database.read(lambda connection: _read_rows(connection, query, values, fields))
 
 
-def _read_rows(connection: Connection, query: str, values: Sequence[Any]) -> list[Document]:
-    return [Document(key, json.loads(body)) for key, body in connection.execute(query, values)]
+def _read_rows(
+    connection: Connection, query: str, values: Sequence[Any], fields: Sequence[str]
+) -> list[Document]:
+    rows = ((key, json.loads(content)) for key, content in connection.execute(query, values))
+    # The list has a value more than there are fields.
+    return [Document(key, dict(zip(fields, read, strict=False)) if fields else read) for key, read in rows]
 
 
 def _prepare(connection: Connection, collections: Sequence[Collection]) -> None:
@@ -198,6 +209,15 @@ def _ordering(order: Sequence[Order]) -> str:
 
 def _table(collection: Collection) -> str:
     return f'"documents_{collection.name}"'
+
+
+def _content(fields: Sequence[str]) -> str:
+    """Return what selects the whole document, or a list of the values of some fields."""
+    if not fields:
+        return "body"
+    # The first one twice: of one path alone SQLite returns its own value, where true is 1.
+    paths = ", ".join(f"'$.{each}'" for each in (*fields, fields[0]))
+    return f"json_extract(body, {paths})"
 
 
 def _extract(field: str) -> str:
