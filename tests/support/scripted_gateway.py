@@ -52,15 +52,17 @@ _CODES = {
     "PROVIDER_UNAVAILABLE": grpc.StatusCode.UNAVAILABLE,
     "PROVIDER_UNREACHABLE": grpc.StatusCode.UNAVAILABLE,
     "NO_ROUTE_AVAILABLE": grpc.StatusCode.UNAVAILABLE,
+    "UNKNOWN_ROUTE": grpc.StatusCode.NOT_FOUND,
     "CALL_TIMEOUT": grpc.StatusCode.DEADLINE_EXCEEDED,
     "CALL_CANCELLED": grpc.StatusCode.CANCELLED,
     "ENCRYPTION_KEY_MISSING": grpc.StatusCode.FAILED_PRECONDITION,
+    "BAD_REQUEST": grpc.StatusCode.FAILED_PRECONDITION,
     "CONTEXT_OVERFLOW": grpc.StatusCode.FAILED_PRECONDITION,
     "INVALID_STRUCTURED_ANSWER": grpc.StatusCode.FAILED_PRECONDITION,
 }
 
 
-def refusal(reason: str = "PROVIDER_AUTH", message: str = "the provider said no") -> ParleyError:
+def refusal(reason: str = "BAD_REQUEST", message: str = "the provider said no") -> ParleyError:
     """A failure that is an answer of the gateway, and so an outcome of the step."""
     metadata = {
         "route": "p/m",

@@ -177,15 +177,15 @@ async def test_one_evaluator_is_enough_and_those_that_failed_are_named(
 ) -> None:
     debate = await judged(orchestrator)
     gateway.fail("evaluation/ada")
-    gateway.fail("evaluation/cy", refusal("PROVIDER_QUOTA", "no money left"))
+    gateway.fail("evaluation/cy", refusal("CONTEXT_OVERFLOW", "too long"))
     evaluation = await evaluated(orchestrator, debate.id)
     outcome = evaluation.outcome.evaluation
     assert [each.agent_id for each in outcome.evaluators] == ["bo"]
     assert [(each.agent_id, each.reason) for each in outcome.failed] == [
-        ("ada", "PROVIDER_AUTH"),
-        ("cy", "PROVIDER_QUOTA"),
+        ("ada", "BAD_REQUEST"),
+        ("cy", "CONTEXT_OVERFLOW"),
     ]
-    assert "evaluator cy gave no score: PROVIDER_QUOTA: no money left" in evaluation.warnings
+    assert "evaluator cy gave no score: CONTEXT_OVERFLOW: too long" in evaluation.warnings
 
 
 async def test_an_answer_that_holds_no_score_is_a_failure_of_its_evaluator(
@@ -209,7 +209,7 @@ async def test_an_evaluation_that_nobody_held_fails_and_is_resumed(
     gateway.fail("evaluation/*")
     response = await asked(orchestrator, debate.id)
     failed = await orchestrator.status(response.debate_id, DEBATE_STATUS_FAILED)
-    assert (failed.failure.reason, failed.failure.agent_id) == ("PROVIDER_AUTH", "ada")
+    assert (failed.failure.reason, failed.failure.agent_id) == ("BAD_REQUEST", "ada")
     assert failed.failure.phase == "evaluation"
     assert list(failed.failure.steps) == ["evaluation/ada", "evaluation/bo", "evaluation/cy"]
     gateway.mend()

@@ -394,7 +394,7 @@ async def test_failures_that_do_not_pass_by_themselves_are_not_waited_for(
 async def test_of_failures_of_both_kinds_only_those_that_pass_are_tried_again(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
-    stage.gateway.fail("round/1/propose/bo", refusal("PROVIDER_AUTH"))
+    stage.gateway.fail("round/1/propose/bo")
     stage.gateway.fail("round/1/propose/cy", refusal("CALL_TIMEOUT"), attempt=1)
     debate = await replica.create(limited())
     await stage.has(debate, "wait_started")

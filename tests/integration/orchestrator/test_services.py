@@ -33,7 +33,7 @@ from tests.integration.orchestrator.around import AGREE, TWO, Around, create, fo
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import WITHIN, Orchestrator, kind_of
 from tests.support.real_services import convergence_at, free_address, memory_at, ratings_at
-from tests.support.scripted_gateway import ScriptedGateway, judgement, refusal
+from tests.support.scripted_gateway import ScriptedGateway, judgement
 
 
 async def test_a_debate_goes_on_to_its_fixed_rounds_without_convergence_and_says_so(
@@ -257,7 +257,7 @@ async def test_a_debate_of_one_agent_is_no_match_and_is_remembered(
 async def test_an_agent_without_any_work_is_neither_scored_nor_rated(
     orchestrator: Orchestrator, gateway: ScriptedGateway, around: Around
 ) -> None:
-    gateway.fail("round/1/propose/cy", refusal("PROVIDER_AUTH"))
+    gateway.fail("round/1/propose/cy")
     debate = await held(orchestrator, await create(orchestrator, agents=[*TWO, Participant(agent_id="cy")]))
     assert [each.agent_id for each in debate.outcome.scores] == ["ada", "bo"]
     judged = gateway.asked("synthesis")

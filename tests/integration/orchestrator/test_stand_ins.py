@@ -55,7 +55,7 @@ async def test_what_an_arena_decided_for_stands_in_for_its_answer(tmp_path: Path
     state = fold(await held(tmp_path, gateway, arena_spec()))
     made, core = state.outcome.stand_in, state.outcome.arena.decision.core_agent_id
     assert (made.agent_id, made.choice) == (core, "it was decided for")
-    assert (made.writer_agent_id, made.reason) == ("judge", "PROVIDER_AUTH")
+    assert (made.writer_agent_id, made.reason) == ("judge", "BAD_REQUEST")
     assert state.outcome.description.startswith(f"{core} answers")
     assert len(state.outcome.arena.consenting_agent_ids) == 3, "they were asked about it all the same"
     line = f"Stand-in: Judge wrote no answer (the provider said no): the last work of {core.title()} stands in for it"

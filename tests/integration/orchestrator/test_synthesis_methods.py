@@ -124,7 +124,7 @@ async def test_where_too_few_vote_the_work_that_most_critics_agree_with_stands_i
     came_to = outcome(events)
     assert came_to.description.startswith("bo answers round/1/refine/bo")
     made = came_to.stand_in
-    assert (made.agent_id, made.writer_agent_id, made.reason) == ("bo", "", "PROVIDER_AUTH")
+    assert (made.agent_id, made.writer_agent_id, made.reason) == ("bo", "", "BAD_REQUEST")
     assert made.choice == "2 of 2 critics agree with it"
     line = "Stand-in: no answer was made (the provider said no): the last work of Bo stands in for it, since 2 of 2"
     assert answer_markdown(fold(events), V1).startswith(f"*{line}")

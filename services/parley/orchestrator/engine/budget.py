@@ -20,6 +20,7 @@ UNREACHABLE = "PROVIDER_UNREACHABLE"
 """No process of the gateway that says so had an answer from there before."""
 _SHORT_LIVED = frozenset({"PROVIDER_UNAVAILABLE", "PROVIDER_RATE_LIMIT", "NO_ROUTE_AVAILABLE"})
 _TRANSIENT = _SHORT_LIVED | {"CALL_TIMEOUT", UNREACHABLE}
+_REFUSALS = frozenset({"PROVIDER_AUTH", "PROVIDER_QUOTA", "UNKNOWN_ROUTE", UNREACHABLE})
 _FIRST_WAIT_SECONDS = 5.0
 _MAX_WAIT_SECONDS = 60.0
 _MIN_OUTPUT_TOKENS = 1000
@@ -42,6 +43,11 @@ def is_transient(reason: str) -> bool:
 def is_short_lived(reason: str) -> bool:
     """Return whether a step that failed at once for this reason is worth another try some seconds later."""
     return reason in _SHORT_LIVED
+
+
+def is_refusal(reason: str) -> bool:
+    """Return whether a step failed because none of its agent's routes lets anyone in until a person mends something."""
+    return reason in _REFUSALS
 
 
 def next_wait(waited: float, limit: float) -> float:

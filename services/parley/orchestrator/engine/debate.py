@@ -25,6 +25,7 @@ from parley.orchestrator.engine.documents import Documents
 from parley.orchestrator.engine.kept_steps import KeptSteps
 from parley.orchestrator.engine.limiter import Budget, Limiter
 from parley.orchestrator.engine.prompt_digests import PromptDigests
+from parley.orchestrator.engine.refusals import check_not_all_refused
 from parley.orchestrator.engine.step_runner import StepRunner
 from parley.orchestrator.engine.steps import (
     StepAttempt,
@@ -394,10 +395,15 @@ class Debate:
             documents=self.documents.digests,
             scopes=_scopes.get(),
         )
+        _, before = self._recorded.outcomes.get(key, (0, None))
         outcome = await self._steps.run(step, partial(self._caller.call, step, agent, task, seconds))
         if task.is_answer:
             self.limiter.count_answer_call()
         if isinstance(outcome, StepFailed):
+            if (
+                outcome is not before
+            ):  # one that is replayed has not stopped the debate, or is to be tried again
+                check_not_all_refused(self._recorded, agent, outcome, self.participants or self.agents)
             return step, outcome
         if not outcome.HasField("reply"):
             raise ReplayError(

@@ -16,6 +16,7 @@ from parley.orchestrator.engine.budget import UNREACHABLE, next_wait
 from parley.orchestrator.engine.checkpoints import NotifyStatus
 from parley.orchestrator.engine.debate import Debate, given_up_key
 from parley.orchestrator.engine.format import Format
+from parley.orchestrator.engine.refusals import find_refused_steps
 from parley.orchestrator.log.debate_record import RUNNING, WAITING
 from parley.orchestrator.log.envelope import UnrecordableError, create_event
 from parley.orchestrator.log.journal import Journal
@@ -125,12 +126,14 @@ class Execution:
             await self._journal.append(create_event(given_up_key(failed.phase), Warned(message=message)))
             return True
         if wait is None:
+            await self._journal.wait_until_written()  # more steps may have been refused meanwhile
+            steps = dict.fromkeys((*failed.steps, *find_refused_steps(self._recorded)))
             failure = DebateFailure(
                 reason=failed.reason,
                 message=str(failed),
                 agent_id=failed.agent,
                 phase=failed.phase,
-                steps=failed.steps,
+                steps=steps,
             )
             await self._record_end(
                 create_event("failed", DebateFailed(failure=failure), self._recorded.attempt)

@@ -55,7 +55,7 @@ class TestOfAPanel:
         gateway.fail("round/1/propose/bo")
         debate = await edge.create()
         await page.goto(f"/debates/{debate}")
-        await expect(page.get_by_role("article", name="Bo: proposal")).to_contain_text("PROVIDER_AUTH")
+        await expect(page.get_by_role("article", name="Bo: proposal")).to_contain_text("BAD_REQUEST")
 
 
 class TestOfCheckpoints:

@@ -221,14 +221,14 @@ async def test_an_agents_step_cannot_become_a_services(stage: Backstage) -> None
 
 
 async def test_an_agents_failure_is_an_outcome_and_is_not_asked_again(stage: Backstage) -> None:
-    stage.gateway.fail("a", refusal("PROVIDER_QUOTA", "no money"))
+    stage.gateway.fail("a", refusal("CONTEXT_OVERFLOW", "too long"))
     async with owned(stage) as (debate, _):
         failed = await ask(debate)
     stage.gateway.mend()
     async with owned(stage) as (debate, _):
         assert await ask(debate) == failed
     assert isinstance(failed, StepFailed)
-    assert (failed.reason, failed.message) == ("PROVIDER_QUOTA", "no money")
+    assert (failed.reason, failed.message) == ("CONTEXT_OVERFLOW", "too long")
     assert (failed.usage.input_tokens, failed.usage.requests) == (3, 2)
     assert len(stage.gateway.calls) == 1
 

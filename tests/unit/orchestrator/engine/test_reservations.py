@@ -69,7 +69,7 @@ class Models:
         self.spent.append((read + wrote, cost))
         usage = Usage(input_tokens=read, output_tokens=wrote, cost_micros=round(cost), requests=1)
         if self.fails:
-            raise StepError("PROVIDER_AUTH", "the provider said no", usage)
+            raise StepError("BAD_REQUEST", "the provider said no", usage)
         kept = min(wrote, 2 * bound) if bound else wrote
         self.written += kept
         self.longest[request.agent.id] = max(self.longest.get(request.agent.id, 0), kept)
@@ -249,7 +249,7 @@ async def test_a_failed_call_counts_and_tells_whether_a_bound_is_kept() -> None:
     models = Models({"a0": Writer(20_000, keeps_bound=False, price=FREE)}, fails=True)
     replies, _ = await spend(models, make_limits(max_tokens=60_000), [[0] * 4], 400)
     reasons = [each.reason for each in replies if isinstance(each, StepFailed)]
-    assert reasons == ["PROVIDER_AUTH", "PROVIDER_AUTH", "TOKEN_BUDGET", "TOKEN_BUDGET"]
+    assert reasons == ["BAD_REQUEST", "BAD_REQUEST", "TOKEN_BUDGET", "TOKEN_BUDGET"]
 
 
 async def test_without_a_budget_nothing_is_bounded() -> None:

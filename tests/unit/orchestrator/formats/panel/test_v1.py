@@ -211,12 +211,14 @@ async def test_a_failed_agent_is_left_out_and_the_others_go_on(stage: Backstage,
 async def test_below_quorum_the_debate_fails_and_names_agent_and_phase_and_resuming_retries_what_failed(
     stage: Backstage, replica: Replica
 ) -> None:
-    stage.gateway.fail("round/1/propose/bo", refusal("PROVIDER_AUTH", "401 from the provider"), attempt=1)
+    stage.gateway.fail(
+        "round/1/propose/bo", refusal("CONTEXT_OVERFLOW", "too long for the provider"), attempt=1
+    )
     stage.gateway.fail("round/1/propose/cy", attempt=1)
     debate = await replica.create(make_debate(3, 1))
     events = await stage.comes_to(debate, "FAILED")
     failed = ended(events).failure
-    assert (failed.reason, failed.message) == ("PROVIDER_AUTH", "401 from the provider")
+    assert (failed.reason, failed.message) == ("CONTEXT_OVERFLOW", "too long for the provider")
     assert (failed.agent_id, failed.phase) == ("bo", "round 1 proposal")
     assert failed.steps == ["round/1/propose/bo", "round/1/propose/cy"]
     before = len(stage.gateway.calls)
@@ -227,7 +229,7 @@ async def test_below_quorum_the_debate_fails_and_names_agent_and_phase_and_resum
     assert ("round/1/propose/bo", 2) in again
     assert ("round/1/propose/cy", 2) in again
     assert not {("round/1/propose/ada", 1), ("round/1/propose/ada", 2)} & set(again)
-    assert outcomes(events)["round/1/propose/bo", 1] == "failed: PROVIDER_AUTH"
+    assert outcomes(events)["round/1/propose/bo", 1] == "failed: CONTEXT_OVERFLOW"
 
 
 @pytest.mark.parametrize("reason", ["INVALID_STRUCTURED_ANSWER", "PROVIDER_AUTH"])
