@@ -118,6 +118,14 @@ async def test_a_provider_that_is_not_there_is_named_with_its_address() -> None:
     assert "\n" not in failure.message
 
 
+async def test_a_web_page_in_place_of_an_api_is_nothing_to_wait_for() -> None:
+    page = error(200, "Welcome", shape=ErrorShape.HTML)
+    async with ModelServer(rules=[Rule(fault=page)]) as server, one_server(server) as gateway:
+        failure = await failure_of(gateway)
+    assert failure.reason == "PROVIDER_UNREACHABLE"
+    assert failure.message == "openai/m-1: a web page answers, and no JSON"
+
+
 async def test_one_that_answered_before_is_away_and_may_come_back() -> None:
     server = ModelServer()
     await server.start()
@@ -159,6 +167,17 @@ async def test_a_refused_key_names_the_route_and_never_the_key() -> None:
         assert key not in failure.message
         assert key not in (await gateway.routes())["openai/m-1"].last_failure
         assert len(server.ledger.calls) == 1
+
+
+async def test_where_one_route_may_come_back_the_call_failed_for_what_passes(tmp_path: Path) -> None:
+    async with (
+        ModelServer(rules=[Rule(fault=error(500))]) as first,
+        ModelServer(rules=[Rule(fault=error(401))]) as second,
+        two(tmp_path, first, second) as gateway,
+    ):
+        failure = await failure_of(gateway)
+    assert failure.reason == "PROVIDER_UNAVAILABLE"
+    assert "p2/m: 401" in failure.message
 
 
 async def test_three_failures_in_a_row_open_the_breaker_and_no_more_calls_reach_the_route(

@@ -98,7 +98,8 @@ class Fault:
     size: int = 4_000_000
 
     def __post_init__(self) -> None:
-        if self.kind is FaultKind.ERROR and not 400 <= self.status <= 599:
+        is_page = self.shape is ErrorShape.HTML and self.status == 200
+        if self.kind is FaultKind.ERROR and not (is_page or 400 <= self.status <= 599):
             raise ValueError(f"an error's status is between 400 and 599, not {self.status}")
 
     @property

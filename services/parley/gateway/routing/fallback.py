@@ -321,7 +321,10 @@ class _RoutedCall:
 
     def _final_failure(self) -> Failure:
         if self.failures:
-            return _add_history(list(self.failures.values())[-1], self.failures)
+            failures = list(self.failures.values())
+            # What may pass goes before what lasts: then a later call may have an answer.
+            named = next((each for each in reversed(failures) if each.kind.again), failures[-1])
+            return _add_history(named, self.failures)
         waits = [self._seconds_until_free(live) for live in self._routes]
         shown = "; ".join(self._explain(live) for live in self._routes)
         kinds = [live.last_failure for live in self._routes]

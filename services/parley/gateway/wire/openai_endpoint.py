@@ -170,11 +170,13 @@ class OpenAIEndpoint:
         """Return the models that the endpoint lists and that write text, at least one. Raise Failure."""
         try:
             response = await self._requests.send("GET", "/models", silence_seconds=self._limits.idle_seconds)
-            self._has_answered = True
             try:
                 found = text_models(await read_whole(response))
             finally:
                 await response.aclose()
+            self._has_answered = True
+        except Failure as failure:
+            raise self._judge(failure, {NO_SUCH_ENDPOINT}) from None
         except APIStatusError as error:
             raise self._failure(error) from None
         except TRANSPORT_ERRORS as error:
@@ -257,18 +259,20 @@ class OpenAIEndpoint:
         try:
             response = await send()
             self.capabilities.api.record_request_taken(api)
-            self._has_answered = True
             incoming = IncomingText(monitor, request.max_characters, self._secret)
             try:
                 if is_event_stream(response):
+                    self._has_answered = True
                     await read_events(response, reading, incoming, monitor)
                 else:
-                    incoming.feed(reading.read_whole(await read_whole(response)))
+                    whole = await read_whole(response)
+                    self._has_answered = True
+                    incoming.feed(reading.read_whole(whole))
                     monitor.follow(reading.reply)
             finally:
                 await response.aclose()
         except Failure as failure:
-            raise self._redact(failure) from None
+            raise self._redact(self._judge(failure, {NO_SUCH_ENDPOINT})) from None
         except APIStatusError:
             reading.reply.refused = True
             raise

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import httpx2
 
-from parley.gateway.failures import TIMEOUT, UNREADABLE_ANSWER, Failure
+from parley.gateway.failures import NO_SUCH_ENDPOINT, TIMEOUT, UNREADABLE_ANSWER, Failure
 from parley.gateway.prompt.reasoning import ReasoningFilter
 from parley.gateway.prompt.sanitizer import MAX_CHARACTERS, TextSanitizer
 from parley.gateway.wire.api import ModelReply, Reader
@@ -258,6 +258,8 @@ async def read_whole(response: httpx2.Response) -> dict[str, Any]:
     try:
         answer = read_json(received.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
+        if received.lstrip().startswith(b"<"):
+            raise Failure(NO_SUCH_ENDPOINT, "a web page answers, and no JSON") from None
         raise Failure(UNREADABLE_ANSWER, "the answer is not JSON") from None
     if not isinstance(answer, dict):
         raise Failure(UNREADABLE_ANSWER, "the answer is not a JSON object")
