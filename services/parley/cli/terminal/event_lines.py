@@ -209,7 +209,7 @@ def resumed_text(progress: DebateProgress) -> str:
         return "no round is recorded; beginning with the first"
     whole = f"{rounds_text(progress.completed_rounds)} {'is' if progress.completed_rounds == 1 else 'are'} recorded"
     if progress.completed_rounds < progress.round:
-        phases = ", ".join(f"{each.name} {each.done}/{each.expected}" for each in progress.phases)
+        phases = ", ".join(f"{each.name} {each.count}" for each in progress.phases)
         place = f"going on in round {progress.round}{f' ({phases})' if phases else ''}"
         return f"{whole}; {place}" if progress.completed_rounds else f"no round is complete; {place}"
     if progress.completed_rounds >= progress.rounds or progress.rounds_ended_by:
@@ -227,9 +227,7 @@ def progress_line(before: DebateProgress, event: Event) -> str | None:  # noqa: 
             return f"  {title or activity}: {expected} to come"
         case PhaseFinished(activity=activity, title=title, round=number):
             phase = next((each for each in before.phases if each.is_of(activity, number)), None)
-            return (
-                f"  {phase.name}: {phase.done}/{phase.expected}" if phase else f"  {title or activity}: done"
-            )
+            return f"  {phase.name}: {phase.count}" if phase else f"  {title or activity}: done"
         case StepStarted(is_answer=is_answer, work=work) if is_answer or _is_outside_phases(before, work):
             return work_text(work)
         case StepSucceeded(reply=reply) if (

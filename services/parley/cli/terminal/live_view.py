@@ -93,7 +93,7 @@ class LiveView:
 
     def _header(self, question: str, progress: DebateProgress, height: int) -> "Sequence[Text]":
         status = _cut(status_line(progress, self._clock.monotonic() - self._began), "bold")
-        parts = [f"{each.name} {each.done}/{each.expected}" for each in _latest_first(progress)]
+        parts = [f"{each.name} {each.count}" for each in _latest_first(progress)]
         # Work of no agent has no panel.
         parts += [work_text(each.work) for each in progress.working.values() if not each.work.agent_id]
         lines = (status, _cut(f"  {' · '.join(parts)}")) if parts else (status,)

@@ -44,6 +44,7 @@ class PhaseProgress:
     Attributes:
         activity: What its steps are for, a word for programs.
         title: The same for people; empty if `activity` is enough.
+        failed: Steps that failed, of those that ended, `done`.
     """
 
     activity: str
@@ -51,11 +52,19 @@ class PhaseProgress:
     expected: int
     done: int = 0
     title: str = ""
+    failed: int = 0
 
     @property
     def name(self) -> str:
         """What people call it."""
         return self.title or self.activity
+
+    @property
+    def count(self) -> str:
+        """What became of its steps: `2/3`, or `1 of 3 answered, 1 failed`."""
+        if not self.failed:
+            return f"{self.done}/{self.expected}"
+        return f"{self.done - self.failed} of {self.expected} answered, {self.failed} failed"
 
     def is_of(self, activity: str, number: int) -> bool:
         """Return whether steps of this activity in this round are part of it."""
@@ -109,7 +118,7 @@ def advance(progress: DebateProgress, event: Event) -> DebateProgress:
             return replace(ended, cut_routes=ended.cut_routes | {succeeded.reply.route}) if is_cut else ended
         case StepFailed(work=work, reason=reason, message=message, usage=usage):
             failures = progress.failures | {(work_phase_text(work), reason, message)}
-            ended = _finish_step(progress, event.key, work, usage if work.agent_id else None)
+            ended = _finish_step(progress, event.key, work, usage if work.agent_id else None, failed=1)
             return replace(ended, failures=failures)
         case CheckpointOpened() as opened:
             return replace(progress, state="waiting", checkpoint=Checkpoint(event.key, opened))
@@ -162,9 +171,13 @@ def _remove_phase(phases: tuple[PhaseProgress, ...], activity: str, number: int)
     return tuple(each for each in phases if not each.is_of(activity, number))
 
 
-def _finish_step(progress: DebateProgress, key: str, work: Work, usage: Usage | None) -> DebateProgress:
+def _finish_step(
+    progress: DebateProgress, key: str, work: Work, usage: Usage | None, failed: int = 0
+) -> DebateProgress:
     phases = tuple(
-        replace(each, done=each.done + 1) if each.is_of(work.activity, work.round) else each
+        replace(each, done=each.done + 1, failed=each.failed + failed)
+        if each.is_of(work.activity, work.round)
+        else each
         for each in progress.phases
     )
     working = {other: each for other, each in progress.working.items() if other != key}

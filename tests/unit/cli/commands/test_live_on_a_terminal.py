@@ -81,7 +81,9 @@ def test_agents_are_watched_in_panels_that_are_gone_when_the_result_comes(
     arguments: list[str], held: Held, tmp_path: Path
 ) -> None:
     with Terminal(arguments, tmp_path, XTERM) as terminal:
-        terminal.wait_for("─ ada ", "proposes", "│ Use one, since it is", "Round 1/1", "proposal 1/2")
+        terminal.wait_for(
+            "─ ada ", "proposes", "│ Use one, since it is", "Round 1/1", "proposal 0 of 2 answered, 1 failed"
+        )
         assert terminal.screen.cursor.hidden
         held.go_on.set()
         assert terminal.end() == 0
@@ -210,7 +212,7 @@ def test_progress_is_shown_as_it_was_asked_for(
     with Terminal([*arguments, *asked], tmp_path, XTERM) as terminal:
         assert terminal.end() == 0
         terminal.assert_sane()
-        assert ("\n  proposal: 2/2" in terminal.written) == told
+        assert ("\n  proposal: 1 of 2 answered, 1 failed" in terminal.written) == told
         assert ("warning: it is late" in terminal.written) == told
         assert not any(sign in terminal.written for sign in ("╭", "│"))
         assert "Use a monolith." in terminal.text

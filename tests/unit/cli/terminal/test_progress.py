@@ -97,6 +97,16 @@ def test_whoever_ended_is_not_at_work(steps: list[tuple[str, bool]]) -> None:
     assert set(progress.working) == open_steps
 
 
+def test_steps_that_failed_are_not_counted_as_answers() -> None:
+    phase = DebateProgress(phases=(PhaseProgress("proposal", 1, 2),))
+    failed = StepFailed(work=ADA, reason="PROVIDER_AUTH", message="401")
+    ended = advance(phase, made_event(failed, "a"))
+    finished = made_event(PhaseFinished(activity="proposal", round=1))
+    assert progress_line(ended, finished) == "  proposal: 0 of 2 answered, 1 failed"
+    ended = advance(ended, made_event(succeeded(ADA), "b"))
+    assert progress_line(ended, finished) == "  proposal: 1 of 2 answered, 1 failed"
+
+
 def test_plain_lines_tell_rounds_phases_failures_and_warnings() -> None:
     def told(payload: Message | None, before: DebateProgress | None = None) -> str | None:
         return progress_line(before or DebateProgress(), made_event(payload))

@@ -153,7 +153,7 @@ class DebateView {
     replace(
       this.phases,
       phases.map(({ stage, phase }) => {
-        const done = stage.cards.filter((each) => each.activity === phase.activity && each.state !== "writing").length;
+        const done = stage.cards.filter((each) => each.activity === phase.activity && each.state === "done").length;
         const state = phase.finished ? "done" : "now";
         const count = phase.expected ? ` ${Math.min(done, phase.expected)}/${phase.expected}` : "";
         return h(
