@@ -121,7 +121,8 @@ def test_a_key_that_is_refused_is_exit_3_with_agent_and_phase(tmp_path: Path) ->
         ended = debate(tmp_path, url, "Which?", "--agents", "architect", "--rounds", "1").end()
     assert (ended.code, ended.out) == (3, "")
     assert re.fullmatch(
-        r"parley: architect in round 1 proposal: PROVIDER_AUTH: .*; check OPENAI_API_KEY", ended.err[-1]
+        r"parley: judge in list of requirements: PROVIDER_AUTH: .*; the key is that of OPENAI_API_KEY: set the right one",
+        ended.err[-1],
     )
     assert ended.err[-2].endswith(f"parley debate --resume {debate_id(ended)}")
 

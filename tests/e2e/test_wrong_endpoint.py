@@ -86,19 +86,31 @@ def test_an_address_without_an_api(path: str, cause: str, tmp_path: Path) -> Non
     assert cause in ended.err[-1]
 
 
-def test_a_key_that_is_wrong(tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", [{}, {"PARLEY_MODEL": "m"}], ids=["no model", "a model"])
+def test_a_web_page(model: dict[str, str], tmp_path: Path) -> None:
+    with answering(200, "<!doctype html><title>Welcome</title>") as (url, _):
+        ended = debate(tmp_path, f"{url}/v1", **model)
+    assert "a web page answers, and no JSON" in ended.err[-1]
+
+
+@pytest.mark.parametrize("model", [{}, {"PARLEY_MODEL": "m"}], ids=["no model", "a model"])
+def test_a_key_that_is_wrong(model: dict[str, str], tmp_path: Path) -> None:
     said = {
         "error": {
-            "message": "Incorrect API key provided",
+            "message": "Incorrect API key provided.",
             "type": "invalid_request_error",
             "code": "invalid_api_key",
         }
     }
     with answering(401, said) as (url, asked):
-        ended = debate(tmp_path, f"{url}/v1", PARLEY_MODEL="m")
+        ended = debate(tmp_path, f"{url}/v1", **model)
     assert "PROVIDER_AUTH" in ended.err[-1]
-    assert ended.err[-1].endswith("; check OPENAI_API_KEY")
-    assert len(asked) <= 2 * (MANY.count(",") + 1), "it is not asked again and again"
+    assert ended.err[-1].endswith("; the key is that of OPENAI_API_KEY: set the right one")
+    assert ".;" not in ended.err[-1]
+    assert len([line for line in ended.err if "failed" in line]) == 1, "the first refusal ends the debate"
+    assert len(asked) <= 1 + len(MANY.split(",")) + 1, (
+        "the list of models, and what begins at once: each agent, and the judge"
+    )
 
 
 def test_a_model_that_ollama_does_not_have(tmp_path: Path) -> None:

@@ -166,7 +166,6 @@ class DebateCommand:
         self._request = request
         self._notices = notices
         self._debate_id = options.resume
-        self._default_routes: tuple[str, ...] = ()
         self._reported: set[str] = set()
         self._was_overdue = False
         self._log: Path | None = None
@@ -317,7 +316,6 @@ class DebateCommand:
     async def _report_models(self, link: Connection, spec: DebateSpec) -> None:
         if link.gateway is not None:
             routes = await report_models(link.gateway, spec, own=link.own, patience=_PATIENCE)
-            self._default_routes = tuple(routes.default_routes)
             self._wants_a_key = link.own and answers_for_want_of_a_key(spec, routes)
 
     async def _write_report(self, parley: ParleyClient, debate_id: str) -> None:
@@ -358,7 +356,7 @@ class DebateCommand:
                 show_markdown(state.process)
         if state.status == DEBATE_STATUS_FAILED:
             say(f"Saved debate {state.id}; go on with: {self._suggest_resuming(state.id)}")
-            raise debate_failure(state, self._config, self._default_routes, self._log, own=self._own)
+            raise debate_failure(state, self._config, self._log, own=self._own)
         show = suggest(f"show {state.id}", self._options.server)
         say(f"Saved debate {state.id}; {show}")
         if state.status == DEBATE_STATUS_CANCELLED:

@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from parley.cli.errors import GENERAL, PROVIDER_FAILED, CommandError
-from parley.cli.terminal.words import debating_agents, work_phase_text
+from parley.cli.terminal.words import work_phase_text
 from parley.cli.translate_errors import is_provider_failure
 from parley.client import Debate
 from parley.config.default import DEFAULT
@@ -18,26 +18,23 @@ from parley.v1.debate_pb2 import DebateFailure
 _AUTH = "PROVIDER_AUTH"
 
 
-def debate_failure(
-    state: Debate, found: ConfigFile | None, default_routes: Sequence[str], log: Path | None, *, own: bool
-) -> CommandError:
+def debate_failure(state: Debate, found: ConfigFile | None, log: Path | None, *, own: bool) -> CommandError:
     """Return the error of a failed debate: which agents failed in which phase, why, and what may help.
 
     `own` says that the system runs in this process, so that its settings are known here.
     """
-    failure = state.failure
-    agents = _failed_agents(state)
-    where = " in ".join(part for part in (", ".join(agents), failure.phase) if part)
+    failure, known = state.failure, found or DEFAULT
+    where = " in ".join(part for part in (", ".join(_failed_agents(state)), failure.phase) if part)
     message = f"{failure.reason}: {failure.message}"
     if where:
         message = f"{where}: {message}"
     if failure.reason == "INTERNAL" and log is not None:
         message = f"{message} ({log})"
-    if own:
-        message += explain_provider_failure((found or DEFAULT).providers, failure.message)
+    hints = explain_provider_failure(known.providers, failure.message) if own else ""
     if failure.reason == _AUTH:
-        variables = _key_variables(state, agents, found, default_routes)
-        message += f"; check {' and '.join(variables)}" if variables else ""
+        hints += _explain_refused_key(known, failure.message, own=own)
+    if hints:
+        message = f"{message.rstrip('.')}{hints}"
     return CommandError(message, PROVIDER_FAILED if _is_provider_failure(state, failure) else GENERAL)
 
 
@@ -55,20 +52,23 @@ def _failed_agents(state: Debate) -> tuple[str, ...]:
     return tuple(dict.fromkeys((failure.agent_id, *alike)))
 
 
-def _key_variables(
-    state: Debate, agents: Sequence[str], found: ConfigFile | None, default_routes: Sequence[str]
-) -> list[str]:
-    """Return the environment variables with the keys of these agents' providers."""
-    known = found or DEFAULT
-    providers = {each.name: each for each in known.providers}
-    of_routes = {each.name: each.provider for each in known.routes}
-    described = [*debating_agents(state), state.spec.judge.agent]
-    routes = [
-        route for agent in described if agent.id in agents for route in (agent.routes or default_routes)
-    ]
-    names = (of_routes.get(route) or route.partition("/")[0] for route in routes)
-    used = [providers[name].api_key_env for name in names if name in providers]
-    return list(dict.fromkeys(variable for variable in used if variable is not None))
+def _explain_refused_key(found: ConfigFile, message: str, *, own: bool) -> str:
+    """Return `; the key is that of OPENAI_API_KEY: set the right one` for each provider whose route the message names."""
+    providers = {each.name: each for each in found.providers}
+    providers |= {each.name: providers[each.provider] for each in found.routes if each.provider in providers}
+    named = [each for name, each in providers.items() if _find_named(name, message)]
+    hints = []
+    for each in named:
+        if own and each.api_key_env and not os.environ.get(each.api_key_env):
+            hints.append(f"; no key is set: export {each.api_key_env}=…")
+        elif source := each.api_key_env or each.api_key_file:
+            hints.append(f"; the key is that of {source}: set the right one")
+    return "".join(dict.fromkeys(hints))
+
+
+def _find_named(name: str, message: str) -> re.Match[str] | None:
+    """Return where a failure's message names this route, or a route of this provider."""
+    return re.search(rf"(^|[\s;(]){re.escape(name)}(?P<model>/\S*)?(:| failed)", message)
 
 
 def _is_provider_failure(state: Debate, failure: DebateFailure) -> bool:
@@ -81,17 +81,33 @@ def _is_provider_failure(state: Debate, failure: DebateFailure) -> bool:
 
 _SPEAKS_HTTP: Final = re.compile(r"WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|wrong version number")
 _SPEAKS_HTTPS: Final = re.compile(r"not proper HTTP|plain HTTP request was sent|HTTP request to an HTTPS")
-_CERTIFICATE: Final = re.compile(r"CERTIFICATE_VERIFY_FAILED|certificate verify failed")
-_NO_LISTENER: Final = re.compile(r"cannot connect to .*connection refused")
-_NO_HOST: Final = re.compile(
-    r"Name or service not known|nodename nor servname|No address associated|name resolution"
-)
-_NO_MODEL: Final = re.compile(
-    r"\bmodels?\b.{0,200}\b(not found|does not exist|not exist|not available)|(unknown|invalid|no such) model",
-    re.IGNORECASE,
+_CAUSES: Final = (
+    (
+        re.compile(r"CERTIFICATE_VERIFY_FAILED|certificate verify failed"),
+        "its certificate is not trusted here; SSL_CERT_FILE names the authorities that are",
+    ),
+    (
+        re.compile(r"Name or service not known|nodename nor servname|No address associated|name resolution"),
+        "there is no such host",
+    ),
+    (
+        re.compile(r"cannot connect to .*connection refused"),
+        "nothing listens there; is the server running, and the port its own?",
+    ),
+    (
+        re.compile(r"was silent for|no answer within"),
+        "it takes requests and does not answer them; does it work, or is its model still loading?",
+    ),
+    (
+        re.compile(
+            r"\bmodels?\b.{0,200}\b(not found|does not exist|not exist|not available)|(unknown|invalid|no such) model",
+            re.IGNORECASE,
+        ),
+        "it has no model of this name; PARLEY_MODEL or --model names one that it has",
+    ),
 )
 _NO_API: Final = "no OpenAI-compatible API"
-_OTHER_API: Final = re.compile(r"\b(404|405)\b|not JSON")
+_OTHER_API: Final = re.compile(r"\b(404|405)\b|no(t)? JSON")
 _SECRET: Final = re.compile(r"(?<=//)[^/@]*@|\?.*")
 """The parts of a URL that may contain a key: user name, password and query."""
 _VERSION: Final = re.compile(r"/v\d|/openai|/api")
@@ -104,7 +120,7 @@ def explain_provider_failure(providers: Sequence[Provider], message: str) -> str
     """
     for provider in providers:
         url = provider.base_url or (os.environ.get("OPENAI_BASE_URL") if provider.kind == "openai" else None)
-        named = re.search(rf"(^|[\s;(]){re.escape(provider.name)}(?P<model>/\S*)?(:| failed)", message)
+        named = _find_named(provider.name, message)
         if url and named:
             shown = _SECRET.sub("", url)
             cause = _likely_cause(shown, message, has_model=named["model"] is not None)
@@ -118,14 +134,9 @@ def _likely_cause(url: str, message: str, *, has_model: bool) -> str:  # noqa: P
         return f"what listens there speaks http, try {_with_scheme(bare, 'http')}"
     if address.scheme == "http" and _SPEAKS_HTTPS.search(message):
         return f"what listens there may speak https, try {_with_scheme(bare, 'https')}"
-    if _CERTIFICATE.search(message):
-        return "its certificate is not trusted here; SSL_CERT_FILE names the authorities that are"
-    if _NO_HOST.search(message):
-        return "there is no such host"
-    if _NO_LISTENER.search(message):
-        return "nothing listens there; is the server running, and the port its own?"
-    if _NO_MODEL.search(message):
-        return "it has no model of this name; PARLEY_MODEL or --model names one that it has"
+    for pattern, cause in _CAUSES:
+        if pattern.search(message):
+            return cause
     if not _OTHER_API.search(message):
         return ""
     if not _VERSION.search(address.path):

@@ -97,10 +97,10 @@ def test_agents_that_failed_alike_are_named_together_with_the_variable_of_their_
     def failing(debate: ScriptedDebate) -> None:
         for agent in ("ada", "bo"):
             work = Work(activity="proposal", agent_id=agent, round=1)
-            failed = StepFailed(work=work, reason="PROVIDER_AUTH", message="401")
+            failed = StepFailed(work=work, reason="PROVIDER_AUTH", message="house/m: 401 No.")
             debate.add(failed, key=f"round/1/propose/{agent}", attempt=1)
-            debate.state.failures.add(work=work, reason="PROVIDER_AUTH", message="401")
-        debate.fail("PROVIDER_AUTH", "401", "ada", "round 1 proposal")
+            debate.state.failures.add(work=work, reason="PROVIDER_AUTH", message="house/m: 401 No.")
+        debate.fail("PROVIDER_AUTH", "house/m: 401 No.", "ada", "round 1 proposal")
 
     orchestrator.script = failing
     (folder / "parley.yaml").write_text(
@@ -109,12 +109,14 @@ def test_agents_that_failed_alike_are_named_together_with_the_variable_of_their_
     )
     assert run(["debate", "Which?", "--server", orchestrator.address]) == 3
     err = capsys.readouterr().err.splitlines()
-    assert "  ada: round 1 proposal failed: PROVIDER_AUTH: 401" in err
+    assert "  ada: round 1 proposal failed: PROVIDER_AUTH: house/m: 401 No." in err
     assert "  bo: round 1 proposal failed in the same way" in err
-    assert err[-1] == "parley: ada, bo in round 1 proposal: PROVIDER_AUTH: 401; check HOUSE_KEY"
+    assert err[-1] == (
+        "parley: ada, bo in round 1 proposal: PROVIDER_AUTH: house/m: 401 No; the key is that of HOUSE_KEY: set the right one"
+    )
     assert run(["show", DEBATE_ID, "--server", orchestrator.address]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert "Failed     ada, bo in round 1 proposal: PROVIDER_AUTH: 401" in shown
+    assert "Failed     ada, bo in round 1 proposal: PROVIDER_AUTH: house/m: 401 No." in shown
     assert shown[-1] == f"Go on      parley debate --resume {DEBATE_ID} --server {orchestrator.address}"
 
 

@@ -31,7 +31,7 @@ LAB = Provider("lab", "openai-compatible", base_url="https://lab:8443/v1")
         ),
         (
             "http://h:1/v1",
-            "no route lets a call through; openai/m failed with: the answer is not JSON",
+            "no route lets a call through; openai/m failed with: a web page answers, and no JSON",
             "no OpenAI-compatible API answers under this address",
         ),
         (
@@ -53,6 +53,11 @@ LAB = Provider("lab", "openai-compatible", base_url="https://lab:8443/v1")
             "http://h:1/v1",
             "openai/m: cannot connect to h:1: Name or service not known",
             "there is no such host",
+        ),
+        (
+            "http://h:1/v1",
+            "openai/m: the endpoint was silent for 30 s",
+            "it takes requests and does not answer them; does it work, or is its model still loading?",
         ),
     ],
 )
