@@ -11,6 +11,7 @@ from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.journal import log_name
+from parley.runtime.entry import tune_gc_and_threads
 from parley.storage.ports import Record
 from tests.bench.figures import main, middle, table
 from tests.support.orchestration import TENANT, Backstage, agent, backstage, left_behind, make_debate
@@ -31,7 +32,8 @@ class _Takeover:
 
 
 async def run(quick: bool) -> None:
-    """Hold the debate once. Then leave its log behind as it was before the answer, and let new owners go on from there."""
+    """Hold the debate once, in a process tuned as that of a service. Then leave its log behind as it was before the answer, and let new owners go on from there."""
+    tune_gc_and_threads()
     events = await _hold(_QUICK_ROUNDS if quick else _ROUNDS)
     steps = sum(each.kind == "step_succeeded" for each in events)
     taken = [await _take_over(events) for _ in range(3 if quick else 5)]

@@ -58,10 +58,9 @@ def list_stands(made: Sequence[Contribution]) -> list[Stand]:
 def _issues_taken_up(made: Contribution, critiques: Mapping[str, Critique]) -> tuple[TakenUpIssue, ...]:
     """Return what an agent took up of the latest critiques of its work, which are by their critics."""
     taken_up = [each for each in made.answers if each.status == ISSUE_STATUS_TAKEN_UP]
+    critics = critiques.keys() & {each.critic_agent_id for each in taken_up}
     severities = {
-        (critic, issue.number): issue.severity
-        for critic, critique in critiques.items()
-        for issue in critique.issues
+        (critic, issue.number): issue.severity for critic in critics for issue in critiques[critic].issues
     }
     taken_up.sort(key=lambda each: -severities.get((each.critic_agent_id, each.number), 0))
     return tuple(TakenUpIssue(critic_agent_id=each.critic_agent_id, number=each.number) for each in taken_up)

@@ -1,9 +1,12 @@
 """Times and durations, between Python and the contract."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def timestamp(time: datetime) -> Timestamp:
@@ -14,8 +17,17 @@ def timestamp(time: datetime) -> Timestamp:
 
 
 def time_of(stamp: Timestamp) -> datetime:
-    """Return a time of the contract (UTC)."""
-    return stamp.ToDatetime(UTC)
+    """Return a time of the contract (UTC). Raises ValueError if it is none.
+
+    A log has thousands: `ToDatetime` takes three times as long.
+    """
+    nanos = stamp.nanos
+    try:
+        if 0 <= nanos < 1_000_000_000:
+            return _EPOCH + timedelta(seconds=stamp.seconds, microseconds=nanos // 1000)
+    except OverflowError:  # before the year 1, or after 9999
+        pass
+    raise ValueError(f"this is no time: {stamp.seconds} seconds and {nanos} nanoseconds")
 
 
 def describe_day(stamp: Timestamp) -> str:
@@ -33,7 +45,7 @@ def duration(seconds: float) -> Duration:
 
 def seconds_of(span: Duration) -> float:
     """Return a span of time of the contract in seconds, to the millisecond; 0 if it is unset."""
-    return float(span.ToMilliseconds() / 1000)
+    return (span.seconds * 1000 + int(span.nanos / 1_000_000)) / 1000
 
 
 def stored_time(text: str | None) -> Timestamp | None:

@@ -70,6 +70,7 @@ class RoundsResult:
     @property
     def by_round(self) -> list[list[Contribution]]:
         """All contributions, round by round."""
-        return [
-            [each for each in self.contributions if each.round == number + 1] for number in range(self.rounds)
-        ]
+        rounds: dict[int, list[Contribution]] = {number: [] for number in range(1, self.rounds + 1)}
+        for each in self.contributions:
+            rounds[each.round].append(each)
+        return list(rounds.values())
