@@ -21,6 +21,7 @@ from parley.storage.ports import (
     Value,
     Where,
 )
+from parley.storage.scan import scan
 from tests.contract.conftest import OpenAgain
 
 BOOKS = Collection(
@@ -305,6 +306,23 @@ async def test_pages_can_be_read_by_the_last_value_seen(books: Documents) -> Non
         seen += [one.key for one in page]
         last = int(str(page[-1].fields["number"]))
     assert seen == [f"k{number:02}" for number in range(25)]
+
+
+@pytest.mark.parametrize("page", [1, 2, 3, 4, 7])
+async def test_a_scan_yields_each_document_once_in_the_order_of_its_field(
+    books: Documents, page: int
+) -> None:
+    shelves = ("b", "a", "b", "b", "a", "b")
+    for number, shelf in enumerate(shelves):
+        await books.insert(BOOKS, f"{number}", {"title": f"t{9 - number}", "shelf": shelf})
+    all_of_them = [each.key async for each in scan(books, BOOKS, "title", page=page)]
+    assert all_of_them == ["5", "4", "3", "2", "1", "0"]
+    assert [each.key async for each in scan(books, BOOKS, "title", {"shelf": "b"}, page=page)] == [
+        "5",
+        "3",
+        "2",
+        "0",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError
 from parley.runtime.logs import get_logger
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Above, Document, Documents, Order, StorageError
+from parley.storage.ports import Document, Documents, StorageError
+from parley.storage.scan import scan
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
 _SECONDS: Final = 5.0
@@ -92,13 +93,8 @@ class Outbox:
 
     async def _scan_unfinished(self) -> AsyncIterator[Document]:
         for mark in (FORGETTING, RECORDING):
-            after = ""
-            while page := await self._documents.find(
-                DEBATES, {"unfinished": mark, "key": Above(after)}, order=(Order("key"),), limit=_PAGE
-            ):
-                for document in page:
-                    yield document
-                after = str(page[-1].fields["key"])
+            async for document in scan(self._documents, DEBATES, "key", {"unfinished": mark}, page=_PAGE):
+                yield document
 
     async def _apply(self, document: Document) -> None:
         tenant, _ = debate_of(document)

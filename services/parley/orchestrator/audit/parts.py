@@ -15,7 +15,6 @@ from typing import Final
 from parley.orchestrator.audit.entries import create_end, open_entry, recorded_at, seal_entry
 from parley.receipts.chain import GENESIS
 from parley.storage.ports import (
-    Above,
     AppendConflictError,
     AppendGapError,
     Collection,
@@ -24,10 +23,10 @@ from parley.storage.ports import (
     DuplicateError,
     Index,
     Log,
-    Order,
     Record,
     StorageError,
 )
+from parley.storage.scan import scan
 from parley.v1.audit_pb2 import AUDIT_ACT_END_PART, AuditEntry
 
 AUDIT_LOGS: Final = Collection("audit_logs", (Index(("tenant",)),))
@@ -156,15 +155,8 @@ class AuditLogs:
 
     async def list_heads(self) -> AsyncIterator[LogHead]:
         """Yield what is kept of the logs of all tenants."""
-        after = ""
-        while True:
-            order = (Order("tenant"),)
-            page = await self._documents.find(AUDIT_LOGS, {"tenant": Above(after)}, order=order, limit=_PAGE)
-            for each in page:
-                yield _head(each)
-            if len(page) < _PAGE:
-                return
-            after = page[-1].key
+        async for each in scan(self._documents, AUDIT_LOGS, "tenant", page=_PAGE):
+            yield _head(each)
 
     async def remove_before(self, head: LogHead, before: datetime, now: datetime) -> LogHead:
         """Remove the parts of a log whose acts were all recorded before a time. Return what is kept."""

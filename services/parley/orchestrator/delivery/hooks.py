@@ -20,6 +20,7 @@ from parley.storage.ports import (
     StoreDamagedError,
     Where,
 )
+from parley.storage.scan import scan
 from parley.v1.hook_pb2 import Hook
 
 HOOKS: Final = Collection(
@@ -134,15 +135,8 @@ class HookStore:
 
     async def list_subscribers(self) -> AsyncIterator[Subscriber]:
         """Yield the hooks of all tenants, oldest first; also one that cannot be read: its deliveries have to end."""
-        after = ""
-        while True:
-            where: Where = {"made": Above(after)}
-            found = await self._documents.find(HOOKS, where, order=(Order("made"),), limit=_PAGE_SIZE)
-            for each in found:
-                yield Subscriber(each.key, str(each.fields.get("tenant")), _time_of(str(each.fields["made"])))
-            if len(found) < _PAGE_SIZE:
-                return
-            after = str(found[-1].fields["made"])
+        async for each in scan(self._documents, HOOKS, "made"):
+            yield Subscriber(each.key, str(each.fields.get("tenant")), _time_of(str(each.fields["made"])))
 
     async def replace_secret(self, before: StoredHook, after: StoredHook) -> bool:
         """Store the secrets of `after`. Return False if they are not those of `before` any more, or the hook is gone."""

@@ -8,7 +8,6 @@ from typing import Any
 from parley.orchestrator.model.digest import digest
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
-    Above,
     Below,
     Collection,
     Document,
@@ -19,6 +18,7 @@ from parley.storage.ports import (
     Order,
     Where,
 )
+from parley.storage.scan import scan
 from parley.v1.event_pb2 import Intervened
 
 INBOX = Collection(
@@ -124,15 +124,8 @@ class Inbox:
 
     async def list_waiting(self) -> Sequence[InboxEntry]:
         """Return the interventions without a decision, oldest first, except those that only a newer version knows."""
-        entries: list[InboxEntry] = []
-        after = ""
-        while True:
-            where: Where = {"state": WAITING, "made": Above(after)}
-            found = await self._documents.find(INBOX, where, order=(Order("made"),), limit=_PAGE_SIZE)
-            entries += _entries(found)
-            if len(found) < _PAGE_SIZE:
-                return [each for each in entries if each.act]
-            after = str(found[-1].fields["made"])
+        found = scan(self._documents, INBOX, "made", {"state": WAITING}, page=_PAGE_SIZE)
+        return [each for each in _entries([each async for each in found]) if each.act]
 
     async def list_waiting_for(self, debate: str) -> Sequence[InboxEntry]:
         """Return up to 1,000 of one debate, by the key of its record, as `list_waiting` does."""

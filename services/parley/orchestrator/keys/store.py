@@ -13,13 +13,13 @@ from parley.runtime.identity.roles import role_name, roles_by_name
 from parley.runtime.key_budgets import budget_fields
 from parley.runtime.unreadable import find_readable, skip_unreadable
 from parley.storage.ports import Above, Collection, Document, Documents, Fields, Index, Order, Value, Where
+from parley.storage.scan import scan
 from parley.v1.key_pb2 import KeyBudget
 
 KEYS = Collection("api_keys", (Index(("tenant", "made")), Index(("made",))))
 _PREFIX: Final = "parley"
 _ID_BYTES: Final = 6
 _SECRET_BYTES: Final = 32
-_PAGE_SIZE: Final = 1000
 _KIND: Final = "API key"
 
 
@@ -133,14 +133,8 @@ class KeyStore:
 
     async def list_all(self, tenant: str | None = None) -> Sequence[ApiKey]:
         """Return the keys of a tenant, or of all tenants, oldest first. Includes revoked keys."""
-        keys: list[ApiKey] = []
-        after = ""
-        while True:
-            found = await self._find(tenant, after, _PAGE_SIZE)
-            keys += _read_keys(found)
-            if len(found) < _PAGE_SIZE:
-                return keys
-            after = str(found[-1].fields["made"])
+        found = scan(self._documents, KEYS, "made", {"tenant": tenant} if tenant else {})
+        return list(skip_unreadable([each async for each in found], _key, _KIND, _name))
 
     async def list_page(self, tenant: str, after: str, limit: int) -> Sequence[ApiKey]:
         """Return up to `limit` keys of a tenant, oldest first, created after `after` (as `ApiKey.created`; empty: from the first)."""
@@ -150,8 +144,8 @@ class KeyStore:
         """Return whether a tenant has `most` keys. Counts revoked keys."""
         return len(await self._find(tenant, "", most)) == most
 
-    async def _find(self, tenant: str | None, after: str, limit: int) -> Sequence[Document]:
-        where: Where = {"made": Above(after), **({"tenant": tenant} if tenant else {})}
+    async def _find(self, tenant: str, after: str, limit: int) -> Sequence[Document]:
+        where: Where = {"made": Above(after), "tenant": tenant}
         return await self._documents.find(KEYS, where, order=(Order("made"),), limit=limit)
 
     async def revoke(self, key_id: str, now: datetime) -> bool:
@@ -165,10 +159,6 @@ class KeyStore:
 
 def _text_of(time: datetime) -> str:
     return time.isoformat(timespec="microseconds")
-
-
-def _read_keys(found: Sequence[Document]) -> list[ApiKey]:
-    return list(skip_unreadable(found, _key, _KIND, _name))
 
 
 def _name(document: Document) -> str:

@@ -8,20 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from parley.orchestrator.log.debate_record import record_key
-from parley.storage.ports import (
-    Above,
-    Below,
-    Collection,
-    Document,
-    Documents,
-    DuplicateError,
-    Index,
-    Order,
-    Where,
-)
+from parley.storage.ports import Below, Collection, Document, Documents, DuplicateError, Index
+from parley.storage.scan import scan
 
 DELETIONS: Final = Collection("deletions", (Index(("place",)), Index(("begun",))))
-_PAGE_SIZE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +69,12 @@ class DeletionStore:
 
     async def list_started(self, before: str) -> Sequence[Deletion]:
         """Return up to 1,000 debates whose log was started before a time and which may have no record."""
-        found = await self._documents.find(DELETIONS, {"begun": Below(before)}, limit=_PAGE_SIZE)
+        found = await self._documents.find(DELETIONS, {"begun": Below(before)}, limit=1000)
         return [_deletion(each) for each in found]
 
     async def list_all(self) -> Sequence[Deletion]:
         """Return all notes, ordered by key."""
-        found: list[Deletion] = []
-        after = ""
-        while True:
-            where: Where = {"place": Above(after)}
-            page = await self._documents.find(DELETIONS, where, order=(Order("place"),), limit=_PAGE_SIZE)
-            found += map(_deletion, page)
-            if len(page) < _PAGE_SIZE:
-                return found
-            after = page[-1].key
+        return [_deletion(each) async for each in scan(self._documents, DELETIONS, "place")]
 
     async def remove(self, key: str) -> None:
         """Remove the note of a debate, by the key of its record: nothing is left to do."""

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from parley.storage.ports import Above, Collection, Document, Documents, DuplicateError, Index, Order, Where
+from parley.storage.ports import Collection, Document, Documents, DuplicateError, Index, Order, Where
+from parley.storage.scan import scan
 
 FEEDBACK = Collection(
     "feedback",
@@ -104,16 +105,8 @@ class FeedbackStore:
 
     async def list_unreported(self) -> Sequence[Feedback]:
         """Return the feedback that is not reported yet, oldest first."""
-        unreported: list[Feedback] = []
-        while True:
-            where: Where = {
-                "is_reported": False,
-                "given_at": Above(unreported[-1].given_at if unreported else ""),
-            }
-            found = await self._documents.find(FEEDBACK, where, order=(Order("given_at"),), limit=_PAGE_SIZE)
-            unreported += map(_feedback, found)
-            if len(found) < _PAGE_SIZE:
-                return unreported
+        found = scan(self._documents, FEEDBACK, "given_at", {"is_reported": False})
+        return [_feedback(each) async for each in found]
 
     async def mark_rated(self, feedback: Feedback) -> Feedback:
         """Mark feedback as accepted by the ratings. Return it changed."""

@@ -36,6 +36,7 @@ from parley.storage.ports import (
     StoreDamagedError,
     Where,
 )
+from parley.storage.scan import scan
 
 DEBATES = Collection(
     "debates",
@@ -179,15 +180,8 @@ class DebateIndex:
         return [record for where in conditions for record in await self._find_owned(where)]
 
     async def _find_owned(self, which: Where) -> list[DebateRecord]:
-        records: list[DebateRecord] = []
-        after = ""
-        while True:
-            where: Where = {"open": True, **which, "created": Above(after)}
-            found = await self._documents.find(DEBATES, where, order=(Order("created"),), limit=_PAGE_SIZE)
-            records += _records(found)
-            if len(found) < _PAGE_SIZE:
-                return records
-            after = _text(found[-1], "created")
+        found = scan(self._documents, DEBATES, "created", {"open": True, **which}, page=_PAGE_SIZE)
+        return _records([each async for each in found])
 
     async def _find_oldest_of_each_tenant(self, owner: str | None, limit: int) -> list[DebateRecord]:
         """Search tenant by tenant, so that the debates of one do not hide those of another."""

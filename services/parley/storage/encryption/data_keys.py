@@ -26,6 +26,7 @@ from parley.storage.ports import (
     Order,
     StoreDamagedError,
 )
+from parley.storage.scan import scan
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -138,16 +139,13 @@ class DataKeys:
         What they sealed stays as it is. It may be stopped and run again, also while services use the database.
         """
         newest = (await self._wrapping.wrap(bytes(32), "a trial")).by
-        wrapped, unreadable, after = 0, 0, ""
-        order = (Order("id"),)
-        while page := await self._documents.find(DATA_KEYS, {"id": Above(after)}, order=order, limit=_PAGE):
-            for each in page:
-                try:
-                    wrapped += str(each.fields["wrapped_by"]) != newest and await self._rewrap(each)
-                except StoreDamagedError as error:
-                    report_unreadable(_KIND, each.key, error)
-                    unreadable += 1
-            after = page[-1].key
+        wrapped, unreadable = 0, 0
+        async for each in scan(self._documents, DATA_KEYS, "id", page=_PAGE):
+            try:
+                wrapped += str(each.fields["wrapped_by"]) != newest and await self._rewrap(each)
+            except StoreDamagedError as error:
+                report_unreadable(_KIND, each.key, error)
+                unreadable += 1
         return Rewrapping(wrapped, unreadable)
 
     async def _rewrap(self, document: Document) -> bool:

@@ -1,0 +1,28 @@
+"""All documents of a collection, however many there are."""
+
+from collections.abc import AsyncGenerator
+from types import MappingProxyType
+from typing import Final
+
+from parley.storage.ports import Above, Collection, Document, Documents, Order, Where
+
+_ALL: Final[Where] = MappingProxyType({})
+
+
+async def scan(
+    documents: Documents, collection: Collection, field: str, where: Where = _ALL, *, page: int = 1000
+) -> AsyncGenerator[Document, None]:
+    """Yield the documents that satisfy `where`, in the order of a field: a text that is not empty, and that no two have alike.
+
+    They are read by `page` at a time. One that is written meanwhile may be among them or not. Raise StorageError.
+    """
+    after = ""
+    while True:
+        found = await documents.find(
+            collection, {**where, field: Above(after)}, order=(Order(field),), limit=page
+        )
+        for each in found:
+            yield each
+        if len(found) < page:
+            return
+        after = str(found[-1].fields[field])
