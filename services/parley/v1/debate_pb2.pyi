@@ -901,6 +901,7 @@ class DebateEstimate(_message.Message):
     MIN_COST_MICROS_FIELD_NUMBER: _builtins.int
     MAX_COST_MICROS_FIELD_NUMBER: _builtins.int
     PRICED_ROUTES_FIELD_NUMBER: _builtins.int
+    UNPRICED_ROUTES_FIELD_NUMBER: _builtins.int
     min_calls: _builtins.int
     """Calls of agents if the rounds end as early as they may."""
     max_calls: _builtins.int
@@ -917,6 +918,10 @@ class DebateEstimate(_message.Message):
     def priced_routes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The routes by whose prices the cost is computed: of several that an agent has, the dearest counts. Empty: no price is known."""
 
+    @_builtins.property
+    def unpriced_routes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Routes of the debate of which it is not known what tokens cost. With one of them the cost is not known either."""
+
     def __init__(
         self,
         *,
@@ -927,10 +932,11 @@ class DebateEstimate(_message.Message):
         min_cost_micros: _builtins.int | None = ...,
         max_cost_micros: _builtins.int | None = ...,
         priced_routes: _abc.Iterable[_builtins.str] | None = ...,
+        unpriced_routes: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cost_micros", b"_max_cost_micros", "_min_cost_micros", b"_min_cost_micros", "max_cost_micros", b"max_cost_micros", "min_cost_micros", b"min_cost_micros"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost_micros", b"_max_cost_micros", "_min_cost_micros", b"_min_cost_micros", "max_calls", b"max_calls", "max_cost_micros", b"max_cost_micros", "max_tokens", b"max_tokens", "min_calls", b"min_calls", "min_cost_micros", b"min_cost_micros", "min_tokens", b"min_tokens", "priced_routes", b"priced_routes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost_micros", b"_max_cost_micros", "_min_cost_micros", b"_min_cost_micros", "max_calls", b"max_calls", "max_cost_micros", b"max_cost_micros", "max_tokens", b"max_tokens", "min_calls", b"min_calls", "min_cost_micros", b"min_cost_micros", "min_tokens", b"min_tokens", "priced_routes", b"priced_routes", "unpriced_routes", b"unpriced_routes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_cost_micros: _TypeAlias = _typing.Literal["max_cost_micros"]  # noqa: Y015
     _WhichOneofArgType__max_cost_micros: _TypeAlias = _typing.Literal["_max_cost_micros", b"_max_cost_micros"]  # noqa: Y015

@@ -776,6 +776,7 @@ class RouteStatus(_message.Message):
     INPUT_PRICE_MICROS_FIELD_NUMBER: _builtins.int
     OUTPUT_PRICE_MICROS_FIELD_NUMBER: _builtins.int
     STRONGER_FIELD_NUMBER: _builtins.int
+    HOST_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The route's name, `provider/model`."""
     provider: _builtins.str
@@ -808,6 +809,8 @@ class RouteStatus(_message.Message):
     """The same for tokens written."""
     stronger: _builtins.bool
     """Whether the gateway's settings call its model stronger than those of other routes."""
+    host: _builtins.str
+    """Host and port of its endpoint, such as `api.openai.com` or `127.0.0.1:11434`. Empty: it runs in this process."""
     @_builtins.property
     def retry_at(self) -> _timestamp_pb2.Timestamp:
         """When an open breaker lets a trial through. Unset while closed."""
@@ -831,10 +834,11 @@ class RouteStatus(_message.Message):
         input_price_micros: _builtins.int | None = ...,
         output_price_micros: _builtins.int | None = ...,
         stronger: _builtins.bool = ...,
+        host: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_input_price_micros", b"_input_price_micros", "_output_price_micros", b"_output_price_micros", "input_price_micros", b"input_price_micros", "output_price_micros", b"output_price_micros", "retry_at", b"retry_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_input_price_micros", b"_input_price_micros", "_output_price_micros", b"_output_price_micros", "breaker", b"breaker", "context_tokens", b"context_tokens", "demonstration", b"demonstration", "failures_in_a_row", b"failures_in_a_row", "in_flight", b"in_flight", "input_price_micros", b"input_price_micros", "last_failure", b"last_failure", "local", b"local", "model", b"model", "name", b"name", "output_price_micros", b"output_price_micros", "priced", b"priced", "provider", b"provider", "queued", b"queued", "retry_at", b"retry_at", "stronger", b"stronger"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_input_price_micros", b"_input_price_micros", "_output_price_micros", b"_output_price_micros", "breaker", b"breaker", "context_tokens", b"context_tokens", "demonstration", b"demonstration", "failures_in_a_row", b"failures_in_a_row", "host", b"host", "in_flight", b"in_flight", "input_price_micros", b"input_price_micros", "last_failure", b"last_failure", "local", b"local", "model", b"model", "name", b"name", "output_price_micros", b"output_price_micros", "priced", b"priced", "provider", b"provider", "queued", b"queued", "retry_at", b"retry_at", "stronger", b"stronger"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__input_price_micros: _TypeAlias = _typing.Literal["input_price_micros"]  # noqa: Y015
     _WhichOneofArgType__input_price_micros: _TypeAlias = _typing.Literal["_input_price_micros", b"_input_price_micros"]  # noqa: Y015

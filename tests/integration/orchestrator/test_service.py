@@ -171,7 +171,7 @@ async def test_a_cost_is_expected_only_where_every_price_is_known(
     gateway.unpriced = True
     unknown = (await estimate(orchestrator)).estimate
     assert (unknown.HasField("min_cost_micros"), unknown.HasField("max_cost_micros")) == (False, False)
-    assert not unknown.priced_routes
+    assert (list(unknown.priced_routes), list(unknown.unpriced_routes)) == ([], ["p/m"])
     assert unknown.max_calls == 43
 
 

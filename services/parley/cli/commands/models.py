@@ -69,7 +69,7 @@ def _expand_agents(spec: DebateSpec, known: Mapping[str, Agent], team: tuple[str
 
 
 async def report_models(gateway: str, spec: DebateSpec, *, own: bool, patience: float) -> ListRoutesResponse:
-    """Say which models answer if the user has not chosen any, and return the gateway's routes."""
+    """Say which models answer, and where, and return the gateway's routes."""
     async with GatewayClient(gateway, patience=patience) as client:
         listed = await client.list_routes()
     line = models_line(spec, listed, own=own)
@@ -79,11 +79,11 @@ async def report_models(gateway: str, spec: DebateSpec, *, own: bool, patience: 
 
 
 def models_line(spec: DebateSpec, listed: ListRoutesResponse, *, own: bool) -> str | None:
-    """Return a line about the models that answer; None if the user has chosen them.
+    """Return a line about the models that answer; None if they are not known.
 
     `own` says whether the system uses the keys that are set here.
     """
-    used = set(_routes(spec, listed))
+    used = dict.fromkeys(_routes(spec, listed))
     small = [route.model for route in listed.routes if route.demonstration and route.name in used]
     if small and not answers_for_want_of_a_key(spec, listed):
         return (
@@ -100,7 +100,15 @@ def models_line(spec: DebateSpec, listed: ListRoutesResponse, *, own: bool) -> s
     found = [each for each in listed.found_servers if each.provider in providers]
     if found:
         return _found_servers_line(found, listed.default_routes)
-    return next((_unlisted_line(each) for each in listed.unlisted_defaults if each.route in used), None)
+    unlisted = (_unlisted_line(each) for each in listed.unlisted_defaults if each.route in used)
+    return next(unlisted, None) or _asked_line(used, listed)
+
+
+def _asked_line(used: Mapping[str, None], listed: ListRoutesResponse) -> str | None:
+    """Return `Model: openai/gpt-5-mini at api.openai.com`; None if no route is known yet."""
+    hosts = {each.name: each.host for each in listed.routes}
+    asked = [f"{route} at {hosts[route]}" for route in used if hosts.get(route)]
+    return f"Model{'s' if len(asked) > 1 else ''}: {', '.join(asked)}" if asked else None
 
 
 def _unlisted_line(gone: UnlistedModel) -> str:

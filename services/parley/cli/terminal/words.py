@@ -95,11 +95,13 @@ def calls_text(debate: Debate) -> str:
 
 
 def estimate_text(estimate: DebateEstimate) -> str:
-    """Return `at least 14, at most 42 calls; about $0.02 to $0.06 by the prices of openai/gpt-5-mini`; without a price, the calls."""
+    """Return `at least 14, at most 42 calls; about $0.02 to $0.06 by the prices of openai/gpt-5-mini`, or that no price is known."""
     fewest, most = estimate.min_calls, estimate.max_calls
     calls = f"{most} calls" if fewest == most else f"at least {fewest}, at most {most} calls"
     if not estimate.HasField("min_cost_micros"):
-        return calls
+        unpriced = ", ".join(estimate.unpriced_routes)
+        hint = f"; cost unknown: no price for {unpriced}; set input_price and output_price of a route in parley.yaml"
+        return f"{calls}{hint if unpriced else ''}"
     low, high = (f"${micros / 1e6:,.2f}" for micros in (estimate.min_cost_micros, estimate.max_cost_micros))
     if high == "$0.00":
         cost = "less than $0.01"

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from math import ceil
 from typing import Final
+from urllib.parse import urlsplit
 
 from parley.gateway.failures import FailureKind
 from parley.gateway.routing.breaker import BreakerState, Flight, Permit, RouteBreaker
@@ -131,6 +132,7 @@ class LiveRoute:
             priced=route.is_priced,
             demonstration=route.demonstration,
             stronger=route.stronger,
+            host=urlsplit(self.endpoint.provider.base_url).netloc.rpartition("@")[2],
         )
         if route.input_price is not None and route.output_price is not None:
             status.input_price_micros = ceil(route.input_price * 1_000_000)  # of a million tokens

@@ -77,7 +77,7 @@ from parley.runtime.request_reading import request_bytes
 from parley.runtime.validation import REQUEST_ID
 from parley.storage.ports import Log
 from parley.v1 import event_pb2, orchestrator_pb2
-from parley.v1.debate_pb2 import Debate, DebateSpec
+from parley.v1.debate_pb2 import Debate, DebateEstimate, DebateSpec
 from parley.v1.gateway_pb2_grpc import GatewayServiceStub
 from parley.v1.memory_pb2_grpc import MemoryServiceStub
 from parley.v1.ratings_pb2_grpc import RatingsServiceStub
@@ -398,7 +398,8 @@ class OrchestratorServicer(
         if estimate is not None:
             found = most_found_characters(created.spec, self.web)
             created.estimate.CopyFrom(await in_thread_if_large(size, partial(estimate, created, found)))
-            created.estimate.priced_routes.extend(roster.priced_routes_of(*about))
+            priced, unpriced = roster.routes_by_price(*about)
+            created.estimate.MergeFrom(DebateEstimate(priced_routes=priced, unpriced_routes=unpriced))
         return created, subject
 
     async def _apply_subject(self, spec: DebateSpec) -> str | None:

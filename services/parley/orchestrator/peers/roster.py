@@ -108,9 +108,13 @@ def routes_of(spec: DebateSpec, known: Roster) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for agent in agents for name in known.routes_of(agent)))
 
 
-def priced_routes_of(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]) -> tuple[str, ...]:
-    """Return those routes of a debate of which it is known what tokens cost."""
-    return tuple(name for name in routes_of(spec, known) if name in routes and routes[name].price is not None)
+def routes_by_price(
+    spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]
+) -> tuple[list[str], list[str]]:
+    """Return those routes of a debate of which it is known what tokens cost, and the others: a small model of this machine costs nothing."""
+    found = [name for name in routes_of(spec, known) if name in routes]
+    priced = [name for name in found if routes[name].price is not None]
+    return priced, [name for name in found if name not in priced and not routes[name].demonstration]
 
 
 async def fetch_routes(channel: grpc.aio.Channel, names: Sequence[str]) -> Mapping[str, KnownRoute]:

@@ -134,6 +134,10 @@ def test_the_answer_alone_is_on_stdout(
     [
         (DebateEstimate(min_calls=14, max_calls=42), "Expected: at least 14, at most 42 calls"),
         (
+            DebateEstimate(min_calls=5, max_calls=5, unpriced_routes=["openai/m"]),
+            "Expected: 5 calls; cost unknown: no price for openai/m; set input_price and output_price of a route in parley.yaml",
+        ),
+        (
             DebateEstimate(
                 min_calls=14,
                 max_calls=42,
@@ -162,7 +166,7 @@ def test_the_answer_alone_is_on_stdout(
             "Expected: 5 calls; at most about $0.01 by the prices of m",
         ),
     ],
-    ids=["no price", "a price", "next to nothing", "one amount", "next to nothing at least"],
+    ids=["nothing known", "no price", "a price", "next to nothing", "one amount", "next to nothing at least"],
 )
 def test_what_a_debate_is_expected_to_take_is_said_before_its_first_call(
     orchestrator: ScriptedOrchestrator,

@@ -51,11 +51,19 @@ def test_several_servers_are_named_in_the_order_in_which_they_are_asked() -> Non
     assert ": ollama/llama3.2:3b, then vllm/m answers; " in said
 
 
-def test_nothing_is_said_where_somebody_chose() -> None:
-    assert line(default_routes=["openai/gpt-5-mini"]) == ""
+def test_where_somebody_chose_the_routes_are_named_with_their_hosts() -> None:
+    routes = [
+        RouteStatus(name="house/m", host="10.0.0.7:8000"),
+        RouteStatus(name="openai/m", host="api.openai.com"),
+    ]
+    assert line(routes=routes, default_routes=["openai/m", "house/m"]) == (
+        "Models: openai/m at api.openai.com, house/m at 10.0.0.7:8000"
+    )
     team = [Participant(agent=Agent(id="ada", routes=["openai/m"]))]
     chosen = DebateSpec(agents=team, judge=team[0])
-    assert line(chosen, found_servers=[OLLAMA], default_routes=["ollama/llama3.2:3b"]) == ""
+    said = line(chosen, routes=routes, found_servers=[OLLAMA], default_routes=["ollama/llama3.2:3b"])
+    assert said == "Model: openai/m at api.openai.com"
+    assert line(default_routes=["openai/gpt-5-mini"]) == "", "nothing is known of it yet"
 
 
 def test_a_tiny_model_of_ones_own_is_called_a_demonstration_too() -> None:

@@ -201,7 +201,7 @@ function toEstimateText(estimate) {
   const least = estimate.minCalls ?? 0;
   const most = estimate.maxCalls ?? 0;
   const calls = least === most ? `${most} calls` : `${least} to ${most} calls`;
-  if (estimate.minCostMicros === undefined) return `Expected: ${calls}. The price of the models is not known.`;
+  if (estimate.minCostMicros === undefined) return `Expected: ${calls}. No price is known for ${(estimate.unpricedRoutes ?? []).join(", ") || "the models"}.`;
   const [low, high] = [estimate.minCostMicros, estimate.maxCostMicros].map((each) => (Number(each) / 1e6).toFixed(2));
   return `Expected: ${calls}, about $${low} to $${high}.`;
 }
