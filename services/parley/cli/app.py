@@ -263,7 +263,7 @@ def debate(question: str | None, **options: Any) -> int:
 @trust_option
 def evaluate(**options: Any) -> int:
     """Let agents judge the answer of a finished debate."""
-    from parley.cli.commands.debate import run_evaluation
+    from parley.cli.commands.evaluation import run_evaluation
     from parley.cli.input.evaluation_request import EvaluationOptions
 
     return run_evaluation(EvaluationOptions(**options))

@@ -3,18 +3,17 @@
 import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from importlib.metadata import version
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from opentelemetry import metrics, trace
-from opentelemetry._logs import set_logger_provider
+from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from parley.runtime.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from opentelemetry.metrics import Meter
     from opentelemetry.sdk.metrics.export import MetricReader
 
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
@@ -37,8 +36,10 @@ def tracer(name: str) -> trace.Tracer:
     return trace.get_tracer(name)
 
 
-def meter(name: str) -> metrics.Meter:
+def meter(name: str) -> "Meter":
     """Return a meter with the module's name; safe to create at import time."""
+    from opentelemetry import metrics  # with all that finds plugins: a client measures nothing
+
     return metrics.get_meter(name)
 
 
@@ -129,6 +130,8 @@ def _start(service_name: str) -> list[Callable[[], None]]:
     if not (traces or metric or logs or scraped):
         return []
     # Loading the SDK and its exporters takes a tenth of a second that most starts need not pay.
+    from importlib.metadata import version
+
     from opentelemetry.sdk.resources import Resource
 
     name = os.environ.get("OTEL_SERVICE_NAME") or service_name
@@ -143,6 +146,7 @@ def _start(service_name: str) -> list[Callable[[], None]]:
         trace.set_tracer_provider(tracers)
         stops.append(tracers.shutdown)
     if metric or scraped:
+        from opentelemetry import metrics
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
@@ -159,6 +163,7 @@ def _start(service_name: str) -> list[Callable[[], None]]:
         metrics.set_meter_provider(meters)
         stops.append(meters.shutdown)
     if logs:
+        from opentelemetry._logs import set_logger_provider
         from opentelemetry.sdk._logs import LoggerProvider
         from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 

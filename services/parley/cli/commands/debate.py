@@ -1,4 +1,4 @@
-"""The commands that run a debate or an evaluation, from the request to the answer."""
+"""The command that runs a debate, from the request to the answer."""
 
 import asyncio
 import time
@@ -18,7 +18,6 @@ from parley.cli.commands.connection import (
     open_client,
     report_shared_system,
 )
-from parley.cli.commands.debate_failure import debate_failure
 from parley.cli.commands.follow import CheckpointExpiredError, Follower, PausedError, StillWaitingError
 from parley.cli.commands.interrupts import Interrupts
 from parley.cli.commands.models import WITH_A_KEY, answers_for_want_of_a_key, report_models, set_model
@@ -34,13 +33,6 @@ from parley.cli.input.debate_request import (
     config_notices,
     context_tokens_notice,
 )
-from parley.cli.input.evaluation_request import (
-    EvaluationFormat,
-    EvaluationOptions,
-    build_evaluation_request,
-    evaluation_notices,
-    output_format,
-)
 from parley.cli.input.question import read_question
 from parley.cli.input.refusals import locate_refusal
 from parley.cli.printing import Style, say
@@ -49,7 +41,7 @@ from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.display import choose_style
 from parley.cli.terminal.files import check_output_path, report_path
 from parley.cli.terminal.markdown import show_markdown
-from parley.cli.terminal.results import write_answer, write_decision, write_evaluation, write_report
+from parley.cli.terminal.results import write_answer, write_decision, write_report
 from parley.cli.terminal.words import ENDED, estimate_text
 from parley.cli.translate_errors import translate_errors
 from parley.cli.working_folder import load_dotenv
@@ -102,20 +94,6 @@ def run_debate(question: str | None, options: DebateOptions) -> int:
             context_tokens=options.context_tokens,
         )
         return asyncio.run(DebateCommand(run, found, request, notices).run())
-
-
-def run_evaluation(options: EvaluationOptions) -> int:
-    """Run the evaluation and return the exit code. Raise CommandError."""
-    with translate_errors():
-        load_dotenv()
-        if options.output is not None:
-            check_output_path("--output", options.output)
-        found = find_config(options.config, evaluators=True)
-        request = build_evaluation_request(options, found)
-        run = RunOptions(options.server, options.model, options.output, verbose=options.verbose)
-        command = _EvaluationCommand(run, found, request, evaluation_notices(options, found))
-        command.form = output_format(options)
-        return asyncio.run(command.run())
 
 
 def _warn_about_report(path: Path) -> None:
@@ -356,6 +334,8 @@ class DebateCommand:
                 show_markdown(state.process)
         if state.status == DEBATE_STATUS_FAILED:
             say(f"Saved debate {state.id}; go on with: {self._suggest_resuming(state.id)}")
+            from parley.cli.commands.debate_failure import debate_failure
+
             raise debate_failure(state, self._config, self._log, own=self._own)
         show = suggest(f"show {state.id}", self._options.server)
         say(f"Saved debate {state.id}; {show}")
@@ -386,14 +366,3 @@ async def _write_decision(parley: ParleyClient, state: Debate) -> None:
         say(f"warning: the decision was not written: {error.message}")
     else:
         write_decision(decision)
-
-
-class _EvaluationCommand(DebateCommand):
-    evaluators = True
-    form: EvaluationFormat = "markdown"
-
-    async def resolve_spec(self, parley: ParleyClient, spec: DebateSpec) -> None:
-        spec.evaluation.debate_id = await find_debate_id(parley, spec.evaluation.debate_id)
-
-    def write_answer(self, state: Debate) -> None:
-        write_evaluation(state, self.form, self._options.output)

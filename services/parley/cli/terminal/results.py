@@ -18,7 +18,6 @@ from parley.cli.terminal.message_json import json_value, message_to_json, to_jso
 from parley.cli.terminal.words import enum_text
 from parley.client import Debate
 from parley.runtime.printable import printable
-from parley.runtime.safe_markdown import to_safe_page
 from parley.v1.evaluation_pb2 import EvaluationDimension, EvaluationOutcome
 from parley.v1.orchestrator_pb2 import GetDecisionResponse
 
@@ -126,6 +125,10 @@ def _text(evaluation: Debate, form: str) -> str:
 
 def _page(text: str) -> str:
     """Return Markdown for a file, which other programs show: without what the terminal does not show either."""
+    from parley.runtime.safe_markdown import (
+        to_safe_page,
+    )  # with all names of HTML: most debates write no file
+
     return f"{to_safe_page(printable(text))}\n"
 
 

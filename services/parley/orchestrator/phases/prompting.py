@@ -10,7 +10,6 @@ from collections.abc import Collection, Sequence
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.documents import Documents
-from parley.orchestrator.model.citations import claims_to_cite
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tasks import Prompt, system_part, user_part
 from parley.runtime.quotation import quote_in_marks
@@ -146,6 +145,10 @@ def direction(title: str, text: str, give: int = 0) -> PromptPart:
 
 def add_claims_to_cite(debate: Debate, reply: Reply) -> None:
     """Keep with a reply which of its claims need a citation and have none; what the person says needs none."""
+    from parley.orchestrator.model.citations import (
+        claims_to_cite,
+    )  # large patterns, for texts that agents wrote
+
     said = f"{debate.spec.question}\n{environment_text(debate.spec)}\n{debate.briefing}"
     reply.claims_to_cite.extend(claims_to_cite(reply.rendered or reply.text, said))
 
