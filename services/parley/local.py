@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from parley.local_services import FREE_PORTS, NOT_STARTED, LocalOptions, LocalServices, Ports, Purpose
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.private_files import open_private
-from parley.storage.data_folder import in_use_message, sqlite_folder
+from parley.storage.data_folder import DATABASE, in_use_message, sqlite_folder
 from parley.storage.folder_lock import FolderLock, is_shared, read_address
 
 if TYPE_CHECKING:  # services are imported when they start: a command that starts none starts faster
@@ -196,11 +196,8 @@ async def rewrap() -> Iterator[str]:
     store, wrapping = default_store(), read_keys()
     folder = _folder(store)
     with refuse_unusable_store():
-        done = {
-            service: await rewrap_data_keys(store, service, wrapping)
-            for service in STORING
-            if folder is None or (folder / f"{service}.db").exists()
-        }
+        is_there = folder is None or (folder / DATABASE).exists()
+        done = {each: await rewrap_data_keys(store, each, wrapping) for each in STORING if is_there}
     return describe_rewrapping(done)
 
 

@@ -123,30 +123,28 @@ def test_a_folder_that_is_read_only_is_named(folder: Path) -> None:
 
 
 def test_flipped_pages_are_damage_and_not_a_store_that_is_away(folder: Path) -> None:
-    with (folder / "data/orchestrator.db").open("r+b") as file:
+    with (folder / "data/parley.db").open("r+b") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(2 * 4096)
         file.write(os.urandom(size - 2 * 4096))
     ended = Command(["list"], folder).end()
     assert ended.code in {1, 4}, "as it is found: by what is read, or already at the start"
     assert (ended.out, len(ended.err)) == ("", 1)
-    assert "orchestrator.db is damaged" in ended.err[0]
+    assert "parley.db is damaged" in ended.err[0]
     assert ended.err[0].endswith("move it away or restore a backup")
 
 
 def test_an_emptied_file_is_no_new_store(folder: Path) -> None:
-    file = folder / "data/orchestrator.db"
+    file = folder / "data/parley.db"
     os.truncate(file, 0)
     ended = Command(["list"], folder).end()
     assert (ended.code, ended.out, len(ended.err)) == (4, "", 1)
-    assert ended.err[0].endswith(
-        "orchestrator.db is empty; restore a backup, or remove the file to start again"
-    )
+    assert ended.err[0].endswith("parley.db is empty; restore a backup, or remove the file to start again")
     assert file.stat().st_size == 0
 
 
 def test_a_cut_file_is_damaged(folder: Path) -> None:
-    os.truncate(folder / "data/orchestrator.db", 50_000)
+    os.truncate(folder / "data/parley.db", 50_000)
     ended = Command(["list"], folder).end()
     assert (ended.code, len(ended.err)) == (4, 1)
-    assert "orchestrator.db is damaged" in ended.err[0]
+    assert "parley.db is damaged" in ended.err[0]

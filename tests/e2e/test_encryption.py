@@ -33,8 +33,8 @@ def list_files(folder: Path, *texts: str) -> set[str]:
 def test_no_word_of_a_debate_is_on_the_disk_and_its_commands_work(tmp_path: Path, models: str) -> None:
     plain, folder = tmp_path / "plain", tmp_path / "encrypted"
     _, answer = debate(plain, models, "")
-    assert list_files(plain, WORD) >= {"orchestrator.db", "memory.db"}
-    assert list_files(plain, answer) >= {"orchestrator.db", "memory.db", "gateway.db"}
+    assert list_files(plain, WORD) >= {"parley.db"}
+    assert list_files(plain, answer) >= {"parley.db"}
 
     old, new = str(write_key(tmp_path / "old.key")), str(write_key(tmp_path / "new.key"))
     found, answer = debate(folder, models, old)

@@ -27,7 +27,7 @@ def test_debates_are_backed_up_exported_deleted_and_restored(tmp_path: Path, mod
     first, second = listed(tmp_path, models)
 
     ended = run(tmp_path, models, "backup", "kept")
-    assert (ended.code, "orchestrator.db" in ended.out) == (0, True)
+    assert (ended.code, "parley.db" in ended.out) == (0, True)
     ended = run(tmp_path, models, "export", "-o", "all.zip")
     assert (ended.code, ended.out) == (0, "Wrote 2 debates to all.zip.\n")
     check_export(tmp_path / "all.zip", {first: "One process or several?", second: "Tabs or spaces?"})

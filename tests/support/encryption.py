@@ -20,11 +20,11 @@ def write_key(file: Path) -> Path:
     return file
 
 
-def damage_data_key(database: Path, scope: str) -> None:
-    """Change the stored data key of a scope, so that no key of the operator unwraps it."""
+def damage_data_key(database: Path, service: str, scope: str) -> None:
+    """Change the stored data key of a service's scope, so that no key of the operator unwraps it."""
     with closing(sqlite3.connect(database)) as connection, connection:
         changed = connection.execute(
-            "UPDATE documents_data_keys SET body = json_set(body, '$.wrapped', ?) WHERE json_extract(body, '$.scope') = ?",
+            f"UPDATE {service}_documents_data_keys SET body = json_set(body, '$.wrapped', ?) WHERE json_extract(body, '$.scope') = ?",
             (base64.b64encode(bytes(60)).decode(), scope),
         )
         assert changed.rowcount == 1, scope

@@ -32,7 +32,7 @@ from tests.support.scripted_gateway import ScriptedGateway
 
 __all__ = ["Held", "Play", "concluded"]
 
-_FILE = "orchestrator.db"
+_FILE = "parley.db"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from urllib.parse import unquote
 
 from parley.storage.folder_lock import describe_holders, is_shared
 
+DATABASE: Final = "parley.db"
+"""The file of all services in a data folder. Each has tables of its own in it."""
 _SQLITE: Final = "sqlite:///"
 _MONGODB: Final = ("mongodb://", "mongodb+srv://")
 _STORE_HELP: Final = "PARLEY_STORE must be sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]"
@@ -28,9 +30,7 @@ def sqlite_folder(url: str) -> Path | None:
         raise ValueError(f"PARLEY_STORE names no folder in {url!r}; write sqlite:///FOLDER")
     folder = Path(path).expanduser()
     if folder.is_file():
-        raise ValueError(
-            f"PARLEY_STORE names the file {folder}; it must be a folder (it holds one file a service)"
-        )
+        raise ValueError(f"PARLEY_STORE names the file {folder}; it must be a folder")
     return folder
 
 

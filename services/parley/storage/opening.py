@@ -12,16 +12,16 @@ from typing import Final
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.tasks import stop_task
-from parley.storage.data_folder import in_use_message, sqlite_folder
+from parley.storage.data_folder import DATABASE, in_use_message, sqlite_folder
 from parley.storage.encryption.data_keys import DATA_KEYS, DataKeys, Rewrapping
 from parley.storage.encryption.documents import EncryptedDocuments
 from parley.storage.encryption.log import EncryptedLog
 from parley.storage.encryption.wrapping import NO_KEYS, WrappingKeys
 from parley.storage.folder_lock import FolderLock, read_address
 from parley.storage.ports import Documents, KeyMissingError, Log, StorageError, Vectors
-from parley.storage.sqlite.database import open_database
 from parley.storage.sqlite.documents import SqliteDocuments
 from parley.storage.sqlite.log import SqliteLog
+from parley.storage.sqlite.shared import share_database
 
 _PING_LOG = "no-such-log"
 _VECTORS_HELP = "PARLEY_VECTORS must be edge:FOLDER or http://HOST:PORT (Qdrant's gRPC port, 6334 by default)"
@@ -104,8 +104,8 @@ async def open_store(
     """Open the database of one service, creating it if it is missing.
 
     Args:
-        url: `sqlite:///FOLDER` (the database is the file FOLDER/`database`.db) or a MongoDB URL (the database is
-            PREFIX_`database`; PREFIX is the URL's own database, or `parley`).
+        url: `sqlite:///FOLDER` (the tables `database`_… of the file FOLDER/parley.db, which services in one process
+            write in common commits) or a MongoDB URL (the database is PREFIX_`database`; PREFIX is the URL's own database, or `parley`).
         database: The service's name.
         wrapping: The operator's keys. With one, log entries and private fields are encrypted from now on.
         poll_interval: Seconds between two polls of a followed log, for appends without a notification.
@@ -205,9 +205,15 @@ async def open_vectors(
 async def _open_sqlite(
     folder: Path, database: str, poll_interval: float, *, reading: bool
 ) -> AsyncGenerator[Store, None]:
-    async with open_database(folder / f"{database}.db", reading=reading) as opened:
-        log = SqliteLog(opened, poll_interval=poll_interval)
-        yield Store(documents=SqliteDocuments(opened), log=log, exclusive=True)
+    file, earlier = folder / DATABASE, folder / f"{database}.db"
+    if earlier.exists() and not file.exists():
+        raise StorageError(
+            f"{earlier} is of an earlier Parley, which had a file for each service; name another folder in PARLEY_STORE"
+        )
+    async with share_database(file, reading=reading) as opened:
+        log = SqliteLog(opened, database, poll_interval=poll_interval)
+        await log.prepare()
+        yield Store(documents=SqliteDocuments(opened, database), log=log, exclusive=True)
 
 
 @asynccontextmanager

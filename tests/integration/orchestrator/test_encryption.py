@@ -75,7 +75,7 @@ async def test_a_debate_whose_data_key_is_damaged_is_deleted_and_hides_no_other(
     key, folder = write_key(tmp_path / "key"), tmp_path / "data"
     async with orchestrating(folder, gateway_server, encryption_keys=str(key)) as orchestrator:
         kept, debate = [await rested(orchestrator) for _ in range(2)]
-    damage_data_key(folder / "orchestrator.db", f"default/{debate}")
+    damage_data_key(folder / "parley.db", "orchestrator", f"default/{debate}")
     async with orchestrating(folder, gateway_server, encryption_keys=str(key)) as orchestrator:
         assert await deleted(orchestrator, debate)
         listed = await orchestrator.stub.ListDebates(orchestrator_pb2.ListDebatesRequest(), timeout=10)

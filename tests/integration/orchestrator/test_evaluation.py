@@ -322,8 +322,8 @@ async def test_an_evaluation_goes_on_when_the_debate_that_it_judges_is_gone(
         async with asyncio.timeout(30):
             await held.reached.wait()
     held.release()
-    with sqlite3.connect(tmp_path / "orchestrator.db") as store:
-        assert store.execute("DELETE FROM log WHERE log = ?", (f"default/{debate.id}",)).rowcount
+    with sqlite3.connect(tmp_path / "parley.db") as store:
+        assert store.execute("DELETE FROM orchestrator_log WHERE log = ?", (f"default/{debate.id}",)).rowcount
     store.close()
     async with orchestrating(tmp_path, gateway_server) as second:
         assert (await failure_of(second.get(debate.id))).code.name == "NOT_FOUND"

@@ -133,9 +133,9 @@ async def test_a_record_with_a_time_that_cannot_be_read_is_passed_over_in_a_list
         debates = [await orchestrator.create() for _ in range(3)]
         for debate in debates:
             await orchestrator.status(debate, DEBATE_STATUS_COMPLETED)
-        with closing(sqlite3.connect(tmp_path / "listed" / "orchestrator.db")) as store, store:
+        with closing(sqlite3.connect(tmp_path / "listed" / "parley.db")) as store, store:
             changed = store.execute(
-                f"UPDATE documents_debates SET body = json_set(body, '$.{name}', ?) WHERE key LIKE ?",
+                f"UPDATE orchestrator_documents_debates SET body = json_set(body, '$.{name}', ?) WHERE key LIKE ?",
                 [f"2026-13-45/{debates[1]}", f"%{debates[1]}"],
             )
             assert changed.rowcount == 1

@@ -1,3 +1,4 @@
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,8 @@ from structlog.testing import capture_logs
 from parley.runtime.errors import ConfigurationError
 from parley.storage.data_folder import sqlite_folder
 from parley.storage.opening import lock_store, open_store
-from parley.storage.ports import Record, StoreUnavailableError
+from parley.storage.ports import Record, StorageError, StoreUnavailableError
+from tests.support.commits import count_commits
 
 
 @pytest.mark.parametrize(
@@ -53,13 +55,36 @@ def test_paths_are_relative_absolute_or_at_home(monkeypatch: pytest.MonkeyPatch,
     assert sqlite_folder("mongodb://host") is None
 
 
-async def test_each_service_has_a_file_of_its_own(tmp_path: Path) -> None:
+async def test_each_service_has_tables_of_its_own_in_one_file(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/data"
     async with open_store(url, "one") as one, open_store(url, "two") as two:
         assert one.exclusive
         await one.log.append("x", Record(1, "a", (b"entry",)))
         assert await two.log.read("x") == []
-        assert {path.name for path in (tmp_path / "data").glob("*.db")} == {"one.db", "two.db"}
+        assert {path.name for path in (tmp_path / "data").glob("*.db")} == {"parley.db"}
+
+
+async def test_services_of_one_process_write_in_common_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}"
+    async with open_store(url, "one") as one:
+        async with open_store(url, "two") as two:
+            commits = count_commits(monkeypatch)
+            record = Record(1, "a", (b"entry",))
+            await asyncio.gather(one.log.append("x", record), two.log.append("x", record))
+            assert commits == [2]
+        await one.log.append("x", Record(2, "b", (b"after the other one was closed",)))
+    async with open_store(url, "one") as again:
+        assert len(await again.log.read("x")) == 2
+
+
+async def test_a_folder_of_a_parley_with_a_file_for_each_service_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "one.db").touch()
+    with pytest.raises(StorageError, match=r"one\.db is of an earlier Parley"):
+        async with open_store(f"sqlite:///{tmp_path}", "one"):
+            pass
+    assert not (tmp_path / "parley.db").exists()
 
 
 async def test_a_server_that_is_away_and_an_option_that_is_unknown_are_each_a_line() -> None:

@@ -35,18 +35,18 @@ async def test_a_backup_of_a_database_in_use_holds_what_was_acknowledged_and_a_c
         await store.log.append("debate", Record(1, "a", (b"event",)))
         copied = tmp_path / "copied"
         copied.mkdir()
-        (copied / "orchestrator.db").write_bytes((folder / "orchestrator.db").read_bytes())
-        assert back_up(folder, tmp_path / "backup") == ["orchestrator.db"]
+        (copied / "parley.db").write_bytes((folder / "parley.db").read_bytes())
+        assert back_up(folder, tmp_path / "backup") == ["parley.db"]
         await store.log.append("debate", Record(2, "b", (b"later",)))
     restore(tmp_path / "backup", tmp_path / "restored")
     assert await entries(tmp_path / "restored", "orchestrator") == 1
     assert await entries(copied, "orchestrator") == 0, "this is why a file is not copied"
 
 
-async def test_every_service_is_copied_the_orchestrator_first(tmp_path: Path, folder: Path) -> None:
+async def test_every_service_is_copied(tmp_path: Path, folder: Path) -> None:
     for service in ("gateway", "memory", "orchestrator"):
         await written(folder, service, 3)
-    assert back_up(folder, tmp_path / "backup") == ["orchestrator.db", "gateway.db", "memory.db"]
+    assert back_up(folder, tmp_path / "backup") == ["parley.db"]
     restore(tmp_path / "backup", tmp_path / "restored")
     assert [await entries(tmp_path / "restored", each) for each in ("gateway", "memory", "orchestrator")] == [
         3
@@ -68,7 +68,7 @@ async def test_a_backup_that_is_not_whole_is_not_restored(tmp_path: Path, folder
     await written(folder, "orchestrator", 5)
     backup, restored = tmp_path / "backup", tmp_path / "restored"
     back_up(folder, backup)
-    file, manifest = backup / "orchestrator.db", backup / "backup.json"
+    file, manifest = backup / "parley.db", backup / "backup.json"
     whole, told = file.read_bytes(), json.loads(manifest.read_text())
     for broken, why in (
         (lambda: file.write_bytes(whole[:-100]), "not as it was written"),
@@ -84,9 +84,9 @@ async def test_a_backup_that_is_not_whole_is_not_restored(tmp_path: Path, folder
         file.write_bytes(whole)
 
 
-@pytest.mark.parametrize("renamed", range(3))
+@pytest.mark.parametrize("step", ["rename", "rmdir"])
 async def test_a_restore_that_was_killed_can_be_run_again_and_its_folder_is_not_used_before(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, renamed: int
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     for service in ("orchestrator", "ratings"):
         await written(folder, service, 3)
@@ -94,29 +94,20 @@ async def test_a_restore_that_was_killed_can_be_run_again_and_its_folder_is_not_
     back_up(folder, backup)
     process = os.fork()
     if process == 0:
-        kill_after_renames(monkeypatch, renamed)
+        kill_at(monkeypatch, step)
         restore(backup, restored)
         os._exit(0)
     _, status = os.waitpid(process, 0)  # noqa: ASYNC222 - it dies at once
     assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
     with pytest.raises(StorageError, match="run parley restore again"):
         await entries(restored, "orchestrator")
-    assert restore(backup, restored) == ["orchestrator.db", "ratings.db"]
+    assert restore(backup, restored) == ["parley.db"]
     assert [await entries(restored, each) for each in ("orchestrator", "ratings")] == [3, 3]
     assert not [each for each in restored.iterdir() if each.name.startswith(".restoring")]
 
 
-def kill_after_renames(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    rename, left = Path.rename, iter(range(count))
-
-    def rename_or_die(path: Path, target: Path) -> Path:
-        if next(left, None) is None:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return rename(path, target)
-
-    monkeypatch.setattr(Path, "rename", rename_or_die)
-    if count == 2:
-        monkeypatch.setattr(Path, "rmdir", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+def kill_at(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    monkeypatch.setattr(Path, step, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
 
 
 async def test_a_restore_that_fails_leaves_the_folder_empty(
@@ -133,7 +124,7 @@ async def test_a_restore_that_fails_leaves_the_folder_empty(
 
 async def test_a_damaged_database_is_not_taken_for_a_backup(tmp_path: Path, folder: Path) -> None:
     await written(folder, "orchestrator", 500)
-    file = folder / "orchestrator.db"
+    file = folder / "parley.db"
     content = bytearray(file.read_bytes())
     content[4096 * 3 : 4096 * 5] = b"\xff" * 8192
     file.write_bytes(content)

@@ -24,7 +24,7 @@ SECRET = b"a secret plan"
 
 def found(folder: Path) -> int:
     """How often the secret stands in the files."""
-    return sum(each.read_bytes().count(SECRET) for each in folder.glob("orchestrator.db*"))
+    return sum(each.read_bytes().count(SECRET) for each in folder.glob("parley.db*"))
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
@@ -64,8 +64,8 @@ async def test_when_the_store_is_closed_at_once_nothing_is_left(tmp_path: Path) 
     with ExitStack() as others:  # SQLite itself empties the WAL only when the last process closes the file
         async with open_store(f"sqlite:///{tmp_path}", "orchestrator") as store:
             await write(store)
-            other = others.enter_context(closing(sqlite3.connect(tmp_path / "orchestrator.db")))
-            other.execute("SELECT count(*) FROM log").fetchone()
+            other = others.enter_context(closing(sqlite3.connect(tmp_path / "parley.db")))
+            other.execute("SELECT count(*) FROM orchestrator_log").fetchone()
             await store.documents.delete(TEXTS, "one")
             await store.log.delete("debate")
         assert found(tmp_path) == 0
@@ -80,10 +80,10 @@ async def test_what_a_killed_process_deleted_leaves_the_disk_when_the_store_is_o
         await write(store)
         await store.log.delete("debate")
         await store.documents.delete(TEXTS, "one")
-        for each in tmp_path.glob("orchestrator.db*"):
+        for each in tmp_path.glob("parley.db*"):
             (killed / each.name).write_bytes(each.read_bytes())
     assert found(killed)
-    (killed / "orchestrator.db-shm").unlink()
+    (killed / "parley.db-shm").unlink()
     async with open_store(f"sqlite:///{killed}", "orchestrator"):
         await eventually(lambda: found(killed) == 0)
 
@@ -91,9 +91,9 @@ async def test_what_a_killed_process_deleted_leaves_the_disk_when_the_store_is_o
 async def test_a_reader_in_another_process_is_waited_for(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path}", "orchestrator") as store:
         await write(store)
-        with closing(sqlite3.connect(tmp_path / "orchestrator.db", isolation_level=None)) as other:
+        with closing(sqlite3.connect(tmp_path / "parley.db", isolation_level=None)) as other:
             other.execute("BEGIN")
-            other.execute("SELECT count(*) FROM log").fetchone()
+            other.execute("SELECT count(*) FROM orchestrator_log").fetchone()
             await store.documents.delete(TEXTS, "one")
             await store.log.delete("debate")
             await store.log.append(
@@ -123,7 +123,8 @@ async def test_a_long_log_is_deleted_in_steps_between_which_others_write(
     monkeypatch.setattr(sqlite_log, "_DELETED_AT_ONCE", 1)
     steps: list[int] = []
     async with open_database(tmp_path / "some.db") as database:
-        log = sqlite_log.SqliteLog(database)
+        log = sqlite_log.SqliteLog(database, "some")
+        await log.prepare()
         for number in range(1, 6):
             await log.append("debate", Record(number, "a", (SECRET,)))
         write = database.write
@@ -145,5 +146,5 @@ async def test_of_a_file_that_is_too_large_to_be_written_anew_the_wal_is_emptied
         await write(store)
         await store.documents.delete(TEXTS, "one")
         await store.log.delete("debate")
-        await eventually(lambda: (tmp_path / "orchestrator.db-wal").stat().st_size == 0)
+        await eventually(lambda: (tmp_path / "parley.db-wal").stat().st_size == 0)
         assert found(tmp_path) == 0

@@ -23,7 +23,8 @@ async def test_nothing_grows_slow_with_what_is_stored(
     monkeypatch.setattr(sqlite_database, "_READERS", 1)
     statements: list[str] = []
     async with open_database(tmp_path / "some.db") as database:
-        documents, log = SqliteDocuments(database), SqliteLog(database)
+        documents, log = SqliteDocuments(database, "some"), SqliteLog(database, "some")
+        await log.prepare()
         await documents.prepare(ITEMS)
         for run in (database.write, database.read):
             await run(lambda connection: connection.set_trace_callback(statements.append))

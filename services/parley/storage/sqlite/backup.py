@@ -21,8 +21,6 @@ from parley.storage.sqlite.database import RESTORING
 
 _MANIFEST: Final = "backup.json"
 _FORMAT: Final = 1
-_FIRST: Final = "orchestrator.db"
-"""Copied first: the other databases may know more than it, because they get the same data again; they must not know less."""
 _SUFFIX: Final = ".db"
 
 
@@ -33,9 +31,7 @@ def back_up(folder: Path, target: Path) -> Sequence[str]:
         StorageError: there is no database, the target exists, or a database cannot be read.
         OSError: the target cannot be written.
     """
-    names = sorted(
-        (each.name for each in folder.glob(f"*{_SUFFIX}")), key=lambda name: (name != _FIRST, name)
-    )
+    names = sorted(each.name for each in folder.glob(f"*{_SUFFIX}"))
     if not names:
         raise StorageError(f"{folder} holds no database")
     _require_new(target)

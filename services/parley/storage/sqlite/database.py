@@ -37,16 +37,8 @@ _LOCK_WAIT = 5.0  # seconds to wait for a writer in another process
 _LOCK_PAUSE = 0.01  # seconds between two attempts, if SQLite itself does not wait
 _MAX_GROUP = 1000  # no more is taken from the queue once a transaction has as many writes
 _ERASE_SECONDS = 2.0  # from a deletion to the erasure of all that was deleted meanwhile
-_READERS = 2
-_MIGRATIONS: Sequence[Sequence[str]] = (
-    (
-        """CREATE TABLE log (
-            log TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, append_id TEXT NOT NULL,
-            entries BLOB NOT NULL, PRIMARY KEY (log, first)
-        )""",
-        "CREATE UNIQUE INDEX log_by_last ON log (log, last)",
-    ),
-)
+_READERS = 4
+_VERSION = 1
 _UNAVAILABLE = {
     sqlite3.SQLITE_BUSY: "{path} is locked by another process; try again when it has finished",
     sqlite3.SQLITE_LOCKED: "{path} is locked by another process; try again when it has finished",
@@ -327,8 +319,8 @@ def _set_up(connection: Connection) -> None:
     # Deleted data is overwritten, on every build of SQLite.
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA journal_size_limit = 67108864")
-    if _query_number(connection, "PRAGMA user_version") < len(
-        _MIGRATIONS
+    if (
+        _query_number(connection, "PRAGMA user_version") < _VERSION
     ):  # else nothing is written: the disk may be full
         _migrate(connection)
 
@@ -364,11 +356,8 @@ def _is_busy(error: BaseException) -> bool:
 
 def _migrate(connection: Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")  # only one of several processes migrates
-    for statements in _MIGRATIONS[_query_number(connection, "PRAGMA user_version") :]:
-        for statement in statements:
-            connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
     connection.execute("COMMIT")
 
 
@@ -382,7 +371,7 @@ def _require_ours(connection: Connection, path: Path) -> None:
     connection.execute("COMMIT")
     if owner != _APPLICATION_ID and (owner or version or tables):
         raise StorageError(f"{path} belongs to another program; choose another folder in PARLEY_STORE")
-    if version > len(_MIGRATIONS):
+    if version > _VERSION:
         raise StorageError(
             f"{path} was written by a newer Parley; upgrade, or choose another folder in PARLEY_STORE"
         )

@@ -1,5 +1,5 @@
-"""The Documents port on SQLite: a table for each collection, a JSON text for each document, an index on searched fields."""
-# ruff: noqa: S608 - names of collections and fields match [a-z][a-z0-9_]*; values are always parameters
+"""The Documents port on SQLite: a table for each collection of a service, a JSON text for each document, an index on searched fields."""
+# ruff: noqa: S608 - names of services, collections and fields match [a-z][a-z0-9_]*; values are always parameters
 
 import json
 import sqlite3
@@ -28,25 +28,26 @@ _Clause = tuple[str, list[Any]]
 
 
 class SqliteDocuments:
-    """Documents in one SQLite file."""
+    """The documents of one service in a SQLite file."""
 
-    def __init__(self, database: SqliteDatabase) -> None:
+    def __init__(self, database: SqliteDatabase, service: str) -> None:
         self._database = database
+        self._service = service
 
     async def prepare(self, *collections: Collection) -> None:
         """See `Documents.prepare`."""
-        await self._database.write(lambda connection: _prepare(connection, collections))
+        await self._database.write(lambda connection: _prepare(connection, self._service, collections))
 
     async def get(self, collection: Collection, key: str) -> Document | None:
         """See `Documents.get`."""
-        rows = await self._rows(f"SELECT key, body FROM {_table(collection)} WHERE key = ?", [key])
+        rows = await self._rows(f"SELECT key, body FROM {self._table(collection)} WHERE key = ?", [key])
         return rows[0] if rows else None
 
     async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
         """See `Documents.insert`."""
         check_document(collection, key, fields)
-        body = _json(fields)
-        await self._database.write(lambda connection: _insert(connection, collection, key, body))
+        table, body = self._table(collection), _json(fields)
+        await self._database.write(lambda connection: _insert(connection, table, collection, key, body))
 
     async def find(
         self,
@@ -61,7 +62,7 @@ class SqliteDocuments:
         check_search(collection, where, order, limit, fields)
         condition, values = _conditions(where)
         return await self._rows(
-            f"SELECT key, {_content(fields)} FROM {_table(collection)} WHERE {condition} ORDER BY {_ordering(order)} LIMIT ?",
+            f"SELECT key, {_content(fields)} FROM {self._table(collection)} WHERE {condition} ORDER BY {_ordering(order)} LIMIT ?",
             [*values, limit],
             fields,
         )
@@ -74,19 +75,23 @@ class SqliteDocuments:
             raise ValueError("an update needs at least one field to change")
         check_changes(collection, changes)
         check_where(collection, where or {})
+        table = self._table(collection)
         return await self._database.write(
-            lambda connection: _update(connection, collection, key, changes, where or {})
+            lambda connection: _update(connection, table, collection, key, changes, where or {})
         )
 
     async def delete(self, collection: Collection, key: str, where: Where | None = None) -> bool:
         """See `Documents.delete`."""
         check_where(collection, where or {})
         condition, values = _conditions(where or {})
-        statement = f"DELETE FROM {_table(collection)} WHERE key = ? AND {condition}"
+        statement = f"DELETE FROM {self._table(collection)} WHERE key = ? AND {condition}"
         return await self._database.write(
             lambda connection: connection.execute(statement, [key, *values]).rowcount == 1,
             erases=bool(collection.private),
         )
+
+    def _table(self, collection: Collection) -> str:
+        return _table(self._service, collection)
 
     async def _rows(self, query: str, values: Sequence[Any], fields: Sequence[str] = ()) -> list[Document]:
         return await self._database.read(lambda connection: _read_rows(connection, query, values, fields))
@@ -100,35 +105,36 @@ def _read_rows(
     return [Document(key, dict(zip(fields, read, strict=False)) if fields else read) for key, read in rows]
 
 
-def _prepare(connection: Connection, collections: Sequence[Collection]) -> None:
+def _prepare(connection: Connection, service: str, collections: Sequence[Collection]) -> None:
     for collection in collections:
-        table = _table(collection)
+        table = _table(service, collection)
         connection.execute(
             f"CREATE TABLE IF NOT EXISTS {table} (key TEXT PRIMARY KEY NOT NULL, body TEXT NOT NULL)"
         )
         for index in collection.indexes:
-            connection.execute(_index(collection, index))
+            connection.execute(_index(service, collection, index))
 
 
-def _index(collection: Collection, index: Index) -> str:
+def _index(service: str, collection: Collection, index: Index) -> str:
     unique = "UNIQUE" if index.unique else ""
-    name = "__".join([collection.name, *index.fields, *(["unique"] if index.unique else [])])
+    name = "__".join([service, collection.name, *index.fields, *(["unique"] if index.unique else [])])
     columns = [_extract(field) for field in index.fields]
     if not index.unique:
         columns.append("key")  # so that an ordered search reads in index order
-    return f'CREATE {unique} INDEX IF NOT EXISTS "{name}" ON {_table(collection)} ({", ".join(columns)})'
+    return f'CREATE {unique} INDEX IF NOT EXISTS "{name}" ON {_table(service, collection)} ({", ".join(columns)})'
 
 
-def _insert(connection: Connection, collection: Collection, key: str, body: str) -> None:
+def _insert(connection: Connection, table: str, collection: Collection, key: str, body: str) -> None:
     try:
-        connection.execute(f"INSERT INTO {_table(collection)} (key, body) VALUES (?, ?)", (key, body))
+        connection.execute(f"INSERT INTO {table} (key, body) VALUES (?, ?)", (key, body))
     except sqlite3.IntegrityError as error:
         raise _duplicate(collection, key) from error
 
 
-def _update(connection: Connection, collection: Collection, key: str, changes: Fields, where: Where) -> bool:
+def _update(
+    connection: Connection, table: str, collection: Collection, key: str, changes: Fields, where: Where
+) -> bool:
     condition, values = _conditions(where)
-    table = _table(collection)
     row = connection.execute(
         f"SELECT body FROM {table} WHERE key = ? AND {condition}", [key, *values]
     ).fetchone()
@@ -207,8 +213,8 @@ def _ordering(order: Sequence[Order]) -> str:
     return ", ".join([*columns, f"key {'DESC' if last else 'ASC'}"])
 
 
-def _table(collection: Collection) -> str:
-    return f'"documents_{collection.name}"'
+def _table(service: str, collection: Collection) -> str:
+    return f'"{service}_documents_{collection.name}"'
 
 
 def _content(fields: Sequence[str]) -> str:

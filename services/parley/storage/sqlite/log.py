@@ -1,4 +1,5 @@
 """The Log port on SQLite."""
+# ruff: noqa: S608 - names of services match [a-z][a-z0-9_]*; values are always parameters
 
 from collections.abc import AsyncGenerator, Sequence
 from sqlite3 import Connection
@@ -13,24 +14,33 @@ _DELETED_AT_ONCE = 4 * 1024 * 1024  # bytes
 
 
 class SqliteLog:
-    """Append-only logs in one SQLite file."""
+    """The append-only logs of one service in a SQLite file."""
 
-    def __init__(self, database: SqliteDatabase, *, poll_interval: float = 0.5) -> None:
-        """Followers get this process's appends at once, and another's within `poll_interval` seconds."""
+    def __init__(self, database: SqliteDatabase, service: str, *, poll_interval: float = 0.5) -> None:
+        """Use the table of a service. Followers get this process's appends at once, and another's within `poll_interval` seconds."""
         self._database = database
+        self._table = f"{service}_log"
         self._tails = Tails(self.read, poll_interval)
+
+    async def prepare(self) -> None:
+        """Create the table if it is missing. Else nothing is written: the disk may be full."""
+        if not await self._database.read(self._has_table):
+            await self._database.write(lambda connection: _create(connection, self._table))
+
+    def _has_table(self, connection: Connection) -> bool:
+        return bool(connection.execute(f"PRAGMA table_info({self._table})").fetchone())
 
     async def append(self, log: str, record: Record) -> None:
         """See `Log.append`."""
         check_append(log, record, room=SEALING_ROOM)
-        await self._database.write(lambda connection: _append(connection, log, record))
+        await self._database.write(lambda connection: _append(connection, self._table, log, record))
         self._tails.offer(log, record)
 
     async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
         """See `Log.read`."""
         if limit < 1:
             raise ValueError(f"limit is {limit}; it must be at least 1")
-        return await self._database.read(lambda connection: _read(connection, log, after, limit))
+        return await self._database.read(lambda connection: _read(connection, self._table, log, after, limit))
 
     def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
         """See `Log.follow`."""
@@ -38,49 +48,63 @@ class SqliteLog:
 
     async def delete(self, log: str) -> None:
         """See `Log.delete`."""
-        while await self._database.write(lambda connection: _delete_some(connection, log), erases=True):
+        while await self._database.write(
+            lambda connection: _delete_some(connection, self._table, log), erases=True
+        ):
             pass
         self._tails.forget(log)
 
 
-def _read(connection: Connection, log: str, after: int, limit: int) -> list[Record]:
+def _create(connection: Connection, table: str) -> None:
+    connection.execute(
+        f"""CREATE TABLE IF NOT EXISTS {table} (
+            log TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, append_id TEXT NOT NULL,
+            entries BLOB NOT NULL, PRIMARY KEY (log, first)
+        )"""
+    )
+    connection.execute(f"CREATE UNIQUE INDEX IF NOT EXISTS {table}_by_last ON {table} (log, last)")
+
+
+def _read(connection: Connection, table: str, log: str, after: int, limit: int) -> list[Record]:
     rows = connection.execute(
-        "SELECT first, append_id, entries FROM log WHERE log = ? AND last > ? ORDER BY last LIMIT ?",
+        f"SELECT first, append_id, entries FROM {table} WHERE log = ? AND last > ? ORDER BY last LIMIT ?",
         (log, after, limit),
     )
     return [Record(first, append_id, _unframe(entries)) for first, append_id, entries in rows]
 
 
-def _append(connection: Connection, log: str, record: Record) -> None:
+def _append(connection: Connection, table: str, log: str, record: Record) -> None:
     """Append inside a write transaction, in which earlier reads still hold at the write."""
-    last = connection.execute("SELECT max(last) FROM log WHERE log = ?", (log,)).fetchone()[0] or 0
+    last = connection.execute(f"SELECT max(last) FROM {table} WHERE log = ?", (log,)).fetchone()[0] or 0
     if record.first <= last:
-        _require_the_same(connection, log, record)
+        _require_the_same(connection, table, log, record)
     elif record.first > last + 1:
         raise AppendGapError(f"log {log} ends at {last}; a record at {record.first} would leave a gap")
     else:
         connection.execute(
-            "INSERT INTO log (log, first, last, append_id, entries) VALUES (?, ?, ?, ?, ?)",
+            f"INSERT INTO {table} (log, first, last, append_id, entries) VALUES (?, ?, ?, ?, ?)",
             (log, record.first, record.last, record.append_id, _frame(record.entries)),
         )
 
 
-def _delete_some(connection: Connection, log: str) -> bool:
+def _delete_some(connection: Connection, table: str, log: str) -> bool:
     """Delete the next records of a log, so that other writes get their turn between them; return whether there were any."""
-    sizes = connection.execute("SELECT first, length(entries) FROM log WHERE log = ? ORDER BY first", (log,))
+    sizes = connection.execute(
+        f"SELECT first, length(entries) FROM {table} WHERE log = ? ORDER BY first", (log,)
+    )
     last, size = 0, 0
     for first, length in sizes:
         last, size = first, size + length
         if size >= _DELETED_AT_ONCE:
             break
     sizes.close()
-    connection.execute("DELETE FROM log WHERE log = ? AND first <= ?", (log, last))
+    connection.execute(f"DELETE FROM {table} WHERE log = ? AND first <= ?", (log, last))
     return last > 0
 
 
-def _require_the_same(connection: Connection, log: str, record: Record) -> None:
+def _require_the_same(connection: Connection, table: str, log: str, record: Record) -> None:
     there = connection.execute(
-        "SELECT append_id FROM log WHERE log = ? AND first = ?", (log, record.first)
+        f"SELECT append_id FROM {table} WHERE log = ? AND first = ?", (log, record.first)
     ).fetchone()
     if there != (record.append_id,):
         raise AppendConflictError(f"log {log} has another record at {record.first}")

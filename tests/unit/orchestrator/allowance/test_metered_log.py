@@ -67,7 +67,7 @@ async def test_a_log_whose_data_key_is_damaged_is_deleted(tmp_path: Path) -> Non
     keys, entries = create_keys(), tuple(each.entry for each in log(CREATED))
     async with open_store(f"sqlite:///{tmp_path}", "orchestrator", wrapping=keys) as store:
         await store.log.append("acme/deb-1", Record(1, "first", entries))
-    damage_data_key(tmp_path / "orchestrator.db", "acme/deb-1")
+    damage_data_key(tmp_path / "parley.db", "orchestrator", "acme/deb-1")
     async with open_store(f"sqlite:///{tmp_path}", "orchestrator", wrapping=keys) as store:
         await store.documents.prepare(TENANT_USE)
         await MeteredLog(store.log, TenantUsage(store.documents, ManualClock(), "one")).delete("acme/deb-1")

@@ -33,7 +33,7 @@ async def test_damaged_ones_are_counted_and_the_others_are_wrapped(tmp_path: Pat
     async with open_store(store, "ratings", wrapping=WrappingKeys((FileKey.read(old),))) as opened:
         for tenant in ("acme", "beta"):
             await opened.log.append(f"matches/{tenant}", Record(1, "a", (b"x",)))
-    damage_data_key(tmp_path / "data" / "ratings.db", "matches/acme")
+    damage_data_key(tmp_path / "data" / "parley.db", "ratings", "matches/acme")
     done = rewrap(store, "ratings", f"{new},{old}")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "ratings: 1 key wrapped anew"), done.stderr
     last = done.stderr.splitlines()[-1]

@@ -30,7 +30,7 @@ DAY: Final = 24 * 3600
 @asynccontextmanager
 async def open_documents(folder: Path, clock: ManualClock) -> AsyncIterator[EncryptedDocuments]:
     async with open_database(folder / "tested.db") as database:
-        stored = SqliteDocuments(database)
+        stored = SqliteDocuments(database, "some")
         await stored.prepare(DATA_KEYS, CALLS, HOOKS, PATTERNS, NOTES, OWNERS)
         yield EncryptedDocuments(stored, DataKeys(stored, create_keys()), clock)
 

@@ -40,7 +40,7 @@ PLACE: Final = "acme/deb-1"
 
 
 def database(folder: Path) -> Path:
-    return folder / "tested.db"
+    return folder / "parley.db"
 
 
 def store_of(folder: Path, wrapping: WrappingKeys, *, reading: bool = False) -> Any:
@@ -141,7 +141,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, WrappingKey
 
 def stored_entries(folder: Path) -> bytes:
     with change(folder) as connection:
-        (stored,) = connection.execute("SELECT entries FROM log WHERE first = 4").fetchone()
+        (stored,) = connection.execute("SELECT entries FROM tested_log WHERE first = 4").fetchone()
     return bytes(stored)
 
 
@@ -155,13 +155,13 @@ def test_any_changed_byte_of_an_entry_is_refused(
     changed = bytearray(stored)
     changed[data.draw(st.integers(4, len(stored) - 1))] ^= 1 << bit  # before it is its length
     with change(folder) as connection:
-        connection.execute("UPDATE log SET entries = ? WHERE first = 4", (bytes(changed),))
+        connection.execute("UPDATE tested_log SET entries = ? WHERE first = 4", (bytes(changed),))
     try:
         with pytest.raises(StoreDamagedError, match="entry 4 of log acme/deb-1"):
             asyncio.run(read_log(folder, keys))
     finally:
         with change(folder) as connection:
-            connection.execute("UPDATE log SET entries = ? WHERE first = 4", (stored,))
+            connection.execute("UPDATE tested_log SET entries = ? WHERE first = 4", (stored,))
 
 
 @settings(max_examples=60, deadline=None)
@@ -171,7 +171,7 @@ def test_any_changed_character_of_a_field_is_refused(
 ) -> None:
     folder, keys = written
     with change(folder) as connection:
-        (body,) = connection.execute("SELECT body FROM documents_notes").fetchone()
+        (body,) = connection.execute("SELECT body FROM tested_documents_notes").fetchone()
     value = json.dumps(json.loads(body)["text"])
     at = data.draw(st.integers(2, len(value) - 3).filter(lambda at: value[at] not in '": ' + put))
     changed = body.replace(value.replace(": ", ":"), (value[:at] + put + value[at + 1 :]).replace(": ", ":"))
@@ -181,11 +181,11 @@ def test_any_changed_character_of_a_field_is_refused(
         return  # no document any more
     try:
         with change(folder) as connection:
-            connection.execute("UPDATE documents_notes SET body = ?", (changed,))
+            connection.execute("UPDATE tested_documents_notes SET body = ?", (changed,))
         asyncio.run(_refuse_note(folder, keys))
     finally:
         with change(folder) as connection:
-            connection.execute("UPDATE documents_notes SET body = ?", (body,))
+            connection.execute("UPDATE tested_documents_notes SET body = ?", (body,))
 
 
 @pytest.mark.parametrize("text", ["a", "ab", "abc"])
@@ -195,13 +195,13 @@ async def test_bits_of_base64_that_mean_nothing_are_refused_too(tmp_path: Path, 
         await store.documents.prepare(NOTES)
         await store.documents.insert(NOTES, f"{PLACE}/1", {"text": text})
     with change(tmp_path) as connection:
-        (body,) = connection.execute("SELECT body FROM documents_notes").fetchone()
+        (body,) = connection.execute("SELECT body FROM tested_documents_notes").fetchone()
         ((name, sealed),) = json.loads(body)["text"].items()
         plain = sealed.rstrip("=")
         digits = ascii_uppercase + ascii_lowercase + "0123456789+/"
         last = digits[digits.index(plain[-1]) ^ 1]
         changed = {"text": {name: plain[:-1] + last + sealed[len(plain) :]}}
-        connection.execute("UPDATE documents_notes SET body = ?", (json.dumps(changed),))
+        connection.execute("UPDATE tested_documents_notes SET body = ?", (json.dumps(changed),))
     await _refuse_note(tmp_path, keys)
 
 
@@ -235,11 +235,11 @@ def test_two_entries_that_were_swapped_are_refused(four: tuple[Path, WrappingKey
     def swap() -> None:
         with change(folder) as connection:
             one, other = (
-                connection.execute("SELECT entries FROM log WHERE rowid = ?", (row,)).fetchone()[0]
+                connection.execute("SELECT entries FROM tested_log WHERE rowid = ?", (row,)).fetchone()[0]
                 for row in pair
             )
-            connection.execute("UPDATE log SET entries = ? WHERE rowid = ?", (other, pair[0]))
-            connection.execute("UPDATE log SET entries = ? WHERE rowid = ?", (one, pair[1]))
+            connection.execute("UPDATE tested_log SET entries = ? WHERE rowid = ?", (other, pair[0]))
+            connection.execute("UPDATE tested_log SET entries = ? WHERE rowid = ?", (one, pair[1]))
 
     swap()
     try:
@@ -256,11 +256,11 @@ async def test_fields_that_were_moved_are_refused(tmp_path: Path) -> None:
         await store.documents.prepare(NOTES)
         await store.documents.insert(NOTES, f"{PLACE}/1", {"text": "one", "more": "other"})
     with change(tmp_path) as connection:
-        (body,) = connection.execute("SELECT body FROM documents_notes").fetchone()
+        (body,) = connection.execute("SELECT body FROM tested_documents_notes").fetchone()
         fields = json.loads(body)
         swapped = {"text": fields["more"], "more": fields["text"]}
-        connection.execute("UPDATE documents_notes SET body = ?", (json.dumps(swapped),))
-        connection.execute("INSERT INTO documents_notes VALUES (?, ?)", (f"{PLACE}/2", body))
+        connection.execute("UPDATE tested_documents_notes SET body = ?", (json.dumps(swapped),))
+        connection.execute("INSERT INTO tested_documents_notes VALUES (?, ?)", (f"{PLACE}/2", body))
     async with store_of(tmp_path, keys) as store:
         for key in (f"{PLACE}/1", f"{PLACE}/2"):
             with pytest.raises(StoreDamagedError, match=key):
@@ -286,8 +286,8 @@ async def test_rotation_wraps_data_keys_anew_and_touches_no_payload(tmp_path: Pa
 def _payloads(folder: Path) -> list[Any]:
     with change(folder) as connection:
         return [
-            *connection.execute("SELECT * FROM log ORDER BY first"),
-            *connection.execute("SELECT * FROM documents_notes"),
+            *connection.execute("SELECT * FROM tested_log ORDER BY first"),
+            *connection.execute("SELECT * FROM tested_documents_notes"),
         ]
 
 
@@ -301,7 +301,7 @@ async def test_rotation_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
         await store.log.append("acme/new", Record(1, "a", (b"x",)))
     with change(tmp_path) as connection:
         connection.execute(
-            "CREATE TRIGGER stop BEFORE UPDATE ON documents_data_keys WHEN (SELECT count(*) FROM documents_data_keys WHERE json_extract(body, '$.wrapped_by') = '"
+            "CREATE TRIGGER stop BEFORE UPDATE ON tested_documents_data_keys WHEN (SELECT count(*) FROM tested_documents_data_keys WHERE json_extract(body, '$.wrapped_by') = '"
             + _id(new)
             + "') = 3 BEGIN SELECT RAISE(ABORT, 'stopped'); END"
         )
@@ -322,9 +322,9 @@ async def test_with_a_log_its_data_key_goes_so_that_remains_of_it_are_unreadable
         await store.log.delete(PLACE)
         assert await store.log.read(PLACE) == []
     with change(tmp_path) as connection:
-        assert connection.execute("SELECT count(*) FROM documents_data_keys").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM tested_documents_data_keys").fetchone() == (0,)
         connection.execute(
-            "INSERT INTO log VALUES (?, ?, ?, ?, ?)", rows[0]
+            "INSERT INTO tested_log VALUES (?, ?, ?, ?, ?)", rows[0]
         )  # as from an old copy of the disk
     with pytest.raises(StoreDamagedError, match=r"data key [0-9a-f]{16} is gone"):
         await read_log(tmp_path, keys)
@@ -352,7 +352,7 @@ async def write_two_scopes(folder: Path, keys: WrappingKeys) -> None:
         for number in (1, 2):
             await store.documents.insert(NOTES, f"acme/deb-{number}/1", {"number": number, "text": WORD})
             await store.log.append(f"acme/deb-{number}", Record(1, "a", (b"x",)))
-    damage_data_key(database(folder), PLACE)
+    damage_data_key(database(folder), "tested", PLACE)
 
 
 async def test_a_damaged_data_key_hides_nothing_that_others_seal(tmp_path: Path) -> None:
