@@ -3,15 +3,20 @@
 import asyncio
 import sys
 
-from parley.storage.opening import open_store
-from parley.storage.ports import Log, Record
+from parley.storage.opening import Store, open_store
+from parley.storage.ports import Collection, Record
+
+EARLIER = Collection("earlier")
 
 
-async def write(to: Log, log: str) -> None:
+async def write(group: asyncio.TaskGroup, store: Store, log: str) -> None:
     position = 1
     while True:
+        # Nobody waits for it: it is acknowledged by the append behind it.
+        group.create_task(store.documents.insert(EARLIER, f"{log} {position}", {}, patience=60.0))
+        await asyncio.sleep(0)
         entries = tuple(f"{log} {position + offset}".encode() for offset in range(position % 3 + 1))
-        await to.append(log, Record(position, f"{log}-{position}", entries))
+        await store.log.append(log, Record(position, f"{log}-{position}", entries))
         position += len(entries)
         sys.stdout.write(f"{log} {position - 1}\n")
         sys.stdout.flush()
@@ -19,8 +24,10 @@ async def write(to: Log, log: str) -> None:
 
 async def main(url: str, logs: int) -> None:
     async with open_store(url, "durability") as store, asyncio.TaskGroup() as group:
+        await store.documents.prepare(EARLIER)
         for number in range(logs):
-            group.create_task(write(store.log, f"log{number}"))
+            group.create_task(write(group, store, f"log{number}"))
 
 
-asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from parley.storage.opening import open_store
+from tests.contract.sqlite_writer import EARLIER
 
 LOGS = 8
 
@@ -33,5 +34,7 @@ async def test_a_killed_writer_loses_nothing_that_was_acknowledged(tmp_path: Pat
             assert entries == [f"{log} {sequence}".encode() for sequence in range(1, len(entries) + 1)]
             assert len(entries) >= last
             assert len(records) <= len(entries)
+            for record in records:
+                assert await store.documents.get(EARLIER, f"{log} {record.first}"), "it was asked for before"
             follow_up = records[-1].last + 1
             assert follow_up == len(entries) + 1

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from parley.orchestrator.engine import kept_steps
@@ -203,8 +204,8 @@ class _CopiedDocuments:
         self.prepare, self.get, self.find = documents.prepare, documents.get, documents.find
         self._documents = documents
 
-    async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
-        await self._documents.insert(collection, key, fields)
+    async def insert(self, collection: Collection, key: str, fields: Fields, **kwargs: Any) -> None:
+        await self._documents.insert(collection, key, fields, **kwargs)
         self._copies.take()
 
     async def update(

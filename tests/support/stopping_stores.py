@@ -53,8 +53,8 @@ class StoppingDocuments:
         self.prepare, self.get, self.find = documents.prepare, documents.get, documents.find
         self._documents, self._writes = documents, writes
 
-    async def insert(self, *args: Any) -> None:
-        await self._writes.make(_name("insert", *args), self._documents.insert, *args)
+    async def insert(self, *args: Any, **kwargs: Any) -> None:
+        await self._writes.make(_name("insert", *args), self._documents.insert, *args, **kwargs)
 
     async def update(self, *args: Any) -> bool:
         return await self._writes.make(_name("update", *args), self._documents.update, *args)

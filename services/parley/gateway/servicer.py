@@ -22,6 +22,7 @@ from parley.gateway.routing.fallback import Fallback
 from parley.gateway.routing.route import LiveRoute
 from parley.gateway.routing.table import RouteTable
 from parley.runtime import deadline
+from parley.runtime.direct.context import DirectContext
 from parley.runtime.draining import Draining
 from parley.runtime.errors import not_found, permission_denied
 from parley.runtime.identity.identity import current_identity
@@ -59,7 +60,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
     async def Generate(  # noqa: N802
         self,
         request: gateway_pb2.GenerateRequest,
-        context: _Context,  # noqa: ARG002
+        context: _Context,
     ) -> AsyncIterator[gateway_pb2.GenerateResponse]:
         """Generate one text, or one structured answer."""
         call, digest = await _check(request, self.documents)
@@ -75,7 +76,11 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
             return await self.fallback.answer(call, ends, running.meter, running)
 
         try:
-            async with aclosing(self.calls.listen(key, digest, answer, ends)) as events:
+            # A service of this process records what it asks for.
+            listening = self.calls.listen(
+                key, digest, answer, ends, records=isinstance(context, DirectContext)
+            )
+            async with aclosing(listening) as events:
                 async for event in events:
                     yield event
         except CallFailed as failed:

@@ -42,6 +42,7 @@ class CallRegistry:
     def __init__(self, store: CallStore, lease_seconds: float, *, alone: bool = False) -> None:
         self._store = store
         self._lease = lease_seconds
+        self._alone = alone
         self._runs = StoredRuns(store, lease_seconds, alone=alone)
         self._named: dict[str, RunningCall] = {}
         self._abandoned: dict[str, asyncio.TimerHandle] = {}
@@ -52,7 +53,13 @@ class CallRegistry:
         return self._named.get(key)
 
     async def listen(
-        self, key: str | None, digest: str, answerer: Answerer, ends: float = math.inf
+        self,
+        key: str | None,
+        digest: str,
+        answerer: Answerer,
+        ends: float = math.inf,
+        *,
+        records: bool = False,
     ) -> AsyncGenerator[GenerateResponse, None]:
         """Yield the events of a call.
 
@@ -60,6 +67,9 @@ class CallRegistry:
 
         Without a name the call is stopped when its listener goes away. With one it goes on for two leases, since a
         caller that was killed comes back for the answer. Who has joined waits until `ends`, in the loop's time, at most.
+
+        `records`: whether the listener is in this process and writes the answer down itself, in the same store. If no other replica
+        uses that, it gets the answer as soon as it is there, and both writes share a commit.
         """
         running = await self._find_running(key) if key is not None else None
         if running is None:
@@ -73,12 +83,14 @@ class CallRegistry:
         if key is not None and (timer := self._abandoned.pop(key, None)) is not None:
             timer.cancel()
         running.listeners += 1
+        running.others += not records
         try:
-            async with aclosing(running.events(ends + _LAST_WORD_SECONDS)) as events:
+            async with aclosing(running.events(ends + _LAST_WORD_SECONDS, unstored=records)) as events:
                 async for event in events:
                     yield event
         finally:
             running.listeners -= 1
+            running.others -= not records
             if running.listeners == 0 and not running.over:
                 if key is None or not self._runs.owns(running):
                     await running.stop()
@@ -112,12 +124,12 @@ class CallRegistry:
                 if loop.time() >= sweep_at:
                     sweep_at = loop.time() + _SWEEP_SECONDS
                     await self._store.sweep()
-                if self._runs.any_open:
+                if self._runs.any_open and not self._alone:
                     if loop.time() >= heartbeat_at:
                         heartbeat_at = loop.time() + self._lease / 3
                         await self._store.send_heartbeat()
                     await self._runs.stop_requested_runs()
-                    await self._runs.record_unrecorded()
+                await self._runs.record_unrecorded()
             except StorageError as error:
                 _logger.warning("the store of calls does not answer", error=str(error))
             await asyncio.sleep(min(_KEEP_SECONDS, self._lease / 5))

@@ -82,6 +82,8 @@ class LeaseWait:
         return False
 
 
+_PATIENCE_SECONDS: Final = 0.05
+"""How long an answer whose caller has it already waits for the step that this one records, to be committed with it."""
 _CLAIM_SECONDS: Final = 3.0
 """How long a store that does not answer is asked again before a call begins."""
 
@@ -101,6 +103,7 @@ class StoredRuns:
         self._alone = alone
         self._owned: dict[str, RunningCall] = {}
         self._unrecorded: dict[str, tuple[str, CallState, Fields]] = {}
+        self._is_store_away = False
 
     @property
     def any_open(self) -> bool:
@@ -134,7 +137,7 @@ class StoredRuns:
         seen: StoredCall | None = None  # as nearly every call is a new one
         while True:
             try:
-                if await finish_write(self._store.claim(key, run, running.digest, seen)):
+                if await self._claim(key, run, running.digest, seen):
                     return None
             except StoreUnavailableError:
                 await asyncio.sleep(BACKOFF.first)
@@ -150,6 +153,15 @@ class StoredRuns:
                     await retry_while_unavailable(self.record_unrecorded, _CLAIM_SECONDS)
                 elif seen.state is not CallState.RUNNING or await self._may_take_over(key, seen, waiting):
                     break
+
+    async def _claim(self, key: str, run: str, digest: str, seen: StoredCall | None) -> bool:
+        if self._alone:  # no other replica looks whether the call is made
+            if (
+                self._is_store_away
+            ):  # as a full disk: it can be read, but what the call costs could not be kept
+                raise StoreUnavailableError("outcomes of earlier calls cannot be written")
+            return await self._store.claim_late(key, run, digest, seen)
+        return await finish_write(self._store.claim(key, run, digest, seen))
 
     async def _may_take_over(self, key: str, seen: StoredCall, waiting: LeaseWait) -> bool:
         """Return whether a running call has lost its replica. This one's own earlier runs are over: it runs one at a time."""
@@ -172,8 +184,11 @@ class StoredRuns:
             await self._record(key, run, CallState.RELEASED, {})
             raise
         else:
+            if self._alone:  # no other replica can have made the call, too
+                running.hand_on(completed)
             fields = answer_fields(completed)
-            if await self._record(key, run, CallState.ANSWERED, fields, 2 * self._lease):
+            patience = _PATIENCE_SECONDS if self._alone and running.only_recorders else 0.0
+            if await self._record(key, run, CallState.ANSWERED, fields, 2 * self._lease, patience):
                 return completed
             await self._check_for_cancel(key, run, completed.usage)
             return None
@@ -205,7 +220,13 @@ class StoredRuns:
             _logger.warning("what a stopped call had used could not be written down", error=str(error))
 
     async def _record(
-        self, key: str, run: str, state: CallState, outcome: Fields, seconds: float = 0.0
+        self,
+        key: str,
+        run: str,
+        state: CallState,
+        outcome: Fields,
+        seconds: float = 0.0,
+        patience: float = 0.0,
     ) -> bool:
         """Write what came of a run; False if the call is not that run's any more.
 
@@ -214,7 +235,7 @@ class StoredRuns:
         """
         try:
             written = await retry_while_unavailable(
-                lambda: finish_write(self._store.end(key, run, state, outcome)), seconds
+                lambda: finish_write(self._end(key, run, state, outcome, patience)), seconds
             )
             if written:
                 return True
@@ -226,10 +247,21 @@ class StoredRuns:
             return True
         return seen is not None and seen.run == run and seen.state is state
 
+    async def _end(
+        self, key: str, run: str, state: CallState, outcome: Fields, patience: float = 0.0
+    ) -> bool:
+        try:
+            written = await self._store.end(key, run, state, outcome, patience)
+        except StoreUnavailableError:
+            self._is_store_away = True
+            raise
+        self._is_store_away = False
+        return written
+
     async def record_unrecorded(self) -> None:
         """Write down what could not be written when it came."""
         for run, (key, state, outcome) in list(self._unrecorded.items()):
-            await self._store.end(key, run, state, outcome)
+            await self._end(key, run, state, outcome)
             self._unrecorded.pop(run, None)  # another call may have written it meanwhile
 
     async def stop_requested_runs(self) -> None:

@@ -1,7 +1,7 @@
 """Calls as documents: what was asked, whose it is, and what came of it.
 
 A call's document is written before its first request goes out, so that no two replicas pay for one call, and holds
-the answer before any caller gets `completed`. Every change is conditional on what was seen. A replica that runs calls
+the answer before any caller gets `completed`. A replica that is alone with its store writes it only once there is an outcome. Every change is conditional on what was seen. A replica that runs calls
 says that it lives with a counter of its own, so that a lease costs one write for all of its calls; who waits for a
 lease counts by its own clock.
 """
@@ -80,6 +80,12 @@ class StoredCall:
         return Failure(kind, **given), used
 
 
+@dataclass(frozen=True, slots=True)
+class _LateClaim:
+    digest: str
+    seen: StoredCall | None
+
+
 class CallStore:
     """The stored calls as one replica sees them. Every method may raise StorageError."""
 
@@ -88,6 +94,7 @@ class CallStore:
         self._clock = clock
         self._watch = ClockWatch(clock)
         self._heartbeats = 0
+        self._late: dict[str, _LateClaim] = {}
         self.replica = secrets.token_hex(8)
         """This process's name among the replicas."""
 
@@ -112,26 +119,26 @@ class CallStore:
 
     async def claim(self, key: str, run: str, digest: str, seen: StoredCall | None) -> bool:
         """Make the call this replica's, if it still is what was seen; whether it did."""
-        fields: Fields = {
-            "digest": digest,
-            "run": run,
-            "replica": self.replica,
-            "state": CallState.RUNNING.value,
-            "outcome": None,
-            "wanted": "",
-            "touched_ms": self._now(),
-        }
-        if seen is not None:
-            as_seen = {"run": seen.run, "state": seen.state.value}
-            return await self._documents.update(_CALLS, key, fields, as_seen)
-        try:
-            await self._documents.insert(_CALLS, key, fields)
-        except DuplicateError:
+        return await self._write(key, seen, self._describe(run, digest, CallState.RUNNING, None))
+
+    async def claim_late(self, key: str, run: str, digest: str, seen: StoredCall | None) -> bool:
+        """Claim a call as `claim` does, but write so only with what comes of it. For a replica that is alone with its store."""
+        if seen is None and await self.look(key) is not None:
             return False
+        self._late[run] = _LateClaim(digest, seen)
         return True
 
-    async def end(self, key: str, run: str, state: CallState, outcome: Fields) -> bool:
-        """Write what came of a run, if the call is still that run's; whether it did."""
+    async def end(self, key: str, run: str, state: CallState, outcome: Fields, patience: float = 0.0) -> bool:
+        """Write what came of a run, if the call is still that run's; whether it did. `patience`: see `Documents.insert`."""
+        claim = self._late.get(run)
+        if claim is not None:
+            fields = self._describe(run, claim.digest, state, outcome)
+            # What was given up is as if it had never begun.
+            written = state is CallState.RELEASED or await self._write(
+                key, claim.seen, fields, patience=patience
+            )
+            self._late.pop(run, None)  # another one may have written it meanwhile
+            return written
         changes: Fields = {"state": state.value, "outcome": outcome, "touched_ms": self._now()}
         still = {"run": run, "state": CallState.RUNNING.value}
         return await self._documents.update(_CALLS, key, changes, still)
@@ -195,6 +202,29 @@ class CallStore:
                 for each in found:
                     swept += await self._documents.delete(collection, each.key, old)
         return swept
+
+    async def _write(
+        self, key: str, seen: StoredCall | None, fields: Fields, *, patience: float = 0.0
+    ) -> bool:
+        if seen is not None:
+            as_seen = {"run": seen.run, "state": seen.state.value}
+            return await self._documents.update(_CALLS, key, fields, as_seen)
+        try:
+            await self._documents.insert(_CALLS, key, fields, patience=patience)
+        except DuplicateError:
+            return False
+        return True
+
+    def _describe(self, run: str, digest: str, state: CallState, outcome: Fields | None) -> Fields:
+        return {
+            "digest": digest,
+            "run": run,
+            "replica": self.replica,
+            "state": state.value,
+            "outcome": outcome,
+            "wanted": "",
+            "touched_ms": self._now(),
+        }
 
     def _now(self) -> int:
         return round(self._clock.now().timestamp() * 1000)

@@ -33,6 +33,8 @@ class RunningCall:
     meter: UsageMeter = field(default_factory=UsageMeter)
     digest: str = ""
     listeners: int = 0
+    others: int = 0
+    """How many of the listeners do not record the answer themselves."""
     cancelled: bool = False
     """Whether a caller asked for the stop, rather than this replica."""
     stopping: bool = False
@@ -42,6 +44,7 @@ class RunningCall:
     _gathered: list[str] = field(default_factory=list)
     _flushed_at: float = -math.inf
     _flush_timer: asyncio.TimerHandle | None = None
+    _unstored: GenerateCompleted | None = None
     _completed: GenerateCompleted | None = None
     _error: BaseException | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -51,6 +54,11 @@ class RunningCall:
     def over(self) -> bool:
         """Whether it was answered, failed or was stopped."""
         return self._completed is not None or self._error is not None
+
+    @property
+    def only_recorders(self) -> bool:
+        """Whether there are listeners, and all of them record the answer themselves."""
+        return self.listeners > self.others == 0
 
     @property
     def seconds(self) -> float:
@@ -103,8 +111,18 @@ class RunningCall:
             else:
                 self._flush_timer = loop.call_at(show_at, self._flush)
 
-    async def events(self, until: float = math.inf) -> AsyncGenerator[GenerateResponse, None]:
+    def hand_on(self, completed: GenerateCompleted) -> None:
+        """Give the answer to listeners that take it before it is stored."""
+        self._flush()
+        self._unstored = completed
+        self._wake()
+
+    async def events(
+        self, until: float = math.inf, *, unstored: bool = False
+    ) -> AsyncGenerator[GenerateResponse, None]:
         """Yield what happened so far and what happens on, to the end. Raises what the call failed with.
+
+        `unstored`: whether the listener takes an answer that is not stored yet.
 
         Text that came while the listener was busy comes as one piece; text of a route attempt that is over is left out.
         A listener that still waits at `until`, in the loop's time, gets CallFailed, while the call goes on.
@@ -131,8 +149,8 @@ class RunningCall:
                     delta = TextDelta(route_attempt=attempts, offset=offset, text=text)
                     taken, offset = len(self._pieces), offset + len(text)
                     yield GenerateResponse(delta=delta)
-                elif self._completed is not None:
-                    yield GenerateResponse(completed=self._completed)
+                elif (answer := self._completed or (self._unstored if unstored else None)) is not None:
+                    yield GenerateResponse(completed=answer)
                     return
                 elif self._error is not None:
                     raise self._error

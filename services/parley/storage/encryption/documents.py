@@ -63,9 +63,12 @@ class EncryptedDocuments:
             error.document = found
             raise
 
-    async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
+    async def insert(
+        self, collection: Collection, key: str, fields: Fields, *, patience: float = 0.0
+    ) -> None:
         """See `Documents.insert`."""
-        await self._documents.insert(collection, key, await self._seal(collection, key, fields))
+        sealed = await self._seal(collection, key, fields)
+        await self._documents.insert(collection, key, sealed, patience=patience)
 
     async def find(
         self,

@@ -72,6 +72,8 @@ class SqliteDatabase:
         self._writer = writer
         self._queue: SimpleQueue[list[_Write] | None] = SimpleQueue()
         self._collected: list[_Write] = []
+        self._handing_over: asyncio.Handle | None = None
+        self._latest: asyncio.TimerHandle | None = None
         self._closing = False
         self._thread = threading.Thread(
             target=self._write_until_closed, name=f"writer of {path.name}", daemon=True
@@ -83,17 +85,21 @@ class SqliteDatabase:
         self._erase_at = time.monotonic() + _ERASE_SECONDS if _wal_size(path) else None
         self._thread.start()
 
-    async def write(self, work: Callable[[Connection], T], *, erases: bool = False) -> T:
-        """Run the work in a transaction and return its result once that is durable.
+    async def write(
+        self, work: Callable[[Connection], T], *, erases: bool = False, patience: float = 0.0
+    ) -> T:
+        """Run the work in a transaction and return its result once that is durable. Writes are made in the order of these calls.
 
-        If it `erases`, what it deleted is off the disk some seconds later. It is not known whether the work of a cancelled caller was done. An exception undoes only this work.
+        It may wait for the next write for so many seconds, to share its commit: its `patience`. If it `erases`, what it deleted is off the disk some seconds later. It is not known whether the work of a cancelled caller was done. An exception undoes only this work.
         """
         if self._closing:
             raise StoreUnavailableError(f"{self._path} is closed")
         future: asyncio.Future[T] = self._loop.create_future()
-        if not self._collected:
-            self._loop.call_soon(self._hand_over)
         self._collected.append(_Write(work, future, erases))
+        if patience:
+            self._latest = self._latest or self._loop.call_later(patience, self._hand_over)
+        elif self._handing_over is None:
+            self._handing_over = self._loop.call_soon(self._hand_over)
         return await future
 
     async def read(self, work: Callable[[Connection], T]) -> T:
@@ -110,6 +116,10 @@ class SqliteDatabase:
         await asyncio.to_thread(self._finish)
 
     def _hand_over(self) -> None:
+        for handle in (self._handing_over, self._latest):
+            if handle is not None:
+                handle.cancel()
+        self._handing_over = self._latest = None
         if self._collected:
             self._queue.put(self._collected)
             self._collected = []

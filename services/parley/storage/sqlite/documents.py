@@ -43,11 +43,15 @@ class SqliteDocuments:
         rows = await self._rows(f"SELECT key, body FROM {self._table(collection)} WHERE key = ?", [key])
         return rows[0] if rows else None
 
-    async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
+    async def insert(
+        self, collection: Collection, key: str, fields: Fields, *, patience: float = 0.0
+    ) -> None:
         """See `Documents.insert`."""
         check_document(collection, key, fields)
         table, body = self._table(collection), _json(fields)
-        await self._database.write(lambda connection: _insert(connection, table, collection, key, body))
+        await self._database.write(
+            lambda connection: _insert(connection, table, collection, key, body), patience=patience
+        )
 
     async def find(
         self,

@@ -19,8 +19,15 @@ from parley.gateway.failures import BAD_REQUEST, CALL_CANCELLED, Failure
 from parley.gateway.routing.route import Route
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
-from parley.storage.ports import KeyMissingError, StorageError, StoreDamagedError, StoreUnavailableError
+from parley.storage.ports import (
+    KeyMissingError,
+    Record,
+    StorageError,
+    StoreDamagedError,
+    StoreUnavailableError,
+)
 from parley.v1.gateway_pb2 import CallId, GenerateCompleted, GenerateResponse
+from tests.support.commits import count_commits
 from tests.support.manual_clock import ManualClock
 from tests.unit.gateway.calls.events import attempt, delta
 
@@ -81,8 +88,10 @@ class Replica:
         self.store, self.calls = store, calls
         self.keeping = asyncio.create_task(calls.keep())
 
-    def ask(self, model: Any, key: str | None = KEY, digest: str = "d") -> AsyncIterator[GenerateResponse]:
-        return self.calls.listen(key, digest, model)
+    def ask(
+        self, model: Any, key: str | None = KEY, digest: str = "d", *, records: bool = False
+    ) -> AsyncIterator[GenerateResponse]:
+        return self.calls.listen(key, digest, model, records=records)
 
     async def die(self) -> None:
         self.keeping.cancel()
@@ -235,6 +244,125 @@ async def test_a_replica_that_is_alone_takes_over_at_once(tmp_path: Path) -> Non
             assert (await completed(alone.ask(model))).text == "yes"
         alone.keeping.cancel()
         lost.cancel()
+
+
+@asynccontextmanager
+async def alone_with(store: CallStore) -> AsyncIterator[Replica]:
+    """A process that uses the store alone."""
+    alone = Replica(store, CallRegistry(store, LEASE, alone=True))
+    try:
+        yield alone
+    finally:
+        alone.keeping.cancel()
+        await alone.calls.close(LEASE)
+
+
+@pytest.fixture
+async def alone(tmp_path: Path) -> AsyncIterator[Replica]:
+    async with replicas(tmp_path) as (one,), alone_with(one.store) as alone:
+        one.keeping.cancel()
+        yield alone
+
+
+async def test_alone_a_call_is_written_once_with_its_answer_and_not_made_again(
+    alone: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Model()
+    writes = count_commits(monkeypatch)
+    asked = asyncio.create_task(completed(alone.ask(model)))
+    await until(lambda: model.asked == 1)
+    assert not writes
+    model.may_answer.set()
+    assert (await asked).text == "yes"
+    assert writes == [1]
+    async with alone_with(alone.store) as later:
+        assert (await completed(later.ask(model))).stored
+    assert model.asked == 1
+
+
+async def test_alone_who_records_an_answer_gets_it_before_it_is_stored_and_all_others_after(
+    alone: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Model()
+    end, may_store = alone.store.end, asyncio.Event()
+
+    async def late(*given: Any) -> bool:
+        await may_store.wait()
+        return await end(*given)
+
+    monkeypatch.setattr(alone.store, "end", late)
+    recording = asyncio.create_task(completed(alone.ask(model, records=True)))
+    other = asyncio.create_task(completed(alone.ask(model)))
+    await until(lambda: model.asked == 1)
+    model.may_answer.set()
+    assert (await recording).text == "yes"
+    assert (await completed(alone.ask(model, records=True))).text == "yes", "nor is it asked for again"
+    assert not other.done()
+    may_store.set()
+    assert (await other).text == "yes"
+    assert model.asked == 1
+
+
+async def test_alone_an_answer_is_committed_with_what_its_caller_writes_next(
+    alone: Replica, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Model()
+    model.may_answer.set()
+    async with open_store(f"sqlite:///{tmp_path}", "orchestrator") as caller:
+        commits = count_commits(monkeypatch)
+        await completed(alone.ask(model, records=True))
+        await caller.log.append("debate", Record(1, "a", (b"the step",)))
+        assert commits == [2]
+    async with alone_with(alone.store) as later:
+        assert (await completed(later.ask(model))).stored
+
+
+async def test_alone_a_call_that_was_given_up_leaves_nothing_and_one_that_failed_is_made_anew(
+    alone: Replica,
+) -> None:
+    model = Model()
+    async with alone_with(alone.store) as stopping:
+        asked = asyncio.create_task(completed(stopping.ask(model)))
+        await until(lambda: model.asked == 1)
+        await stopping.calls.close(0)
+        with pytest.raises(CallFailed):
+            await asked
+    assert await alone.store.look(KEY) is None
+    failing = asyncio.create_task(completed(alone.ask(model)))
+    await until(lambda: model.asked == 2)
+    assert (await alone.calls.cancel(KEY)).usage.requests == 1
+    with pytest.raises(CallFailed):
+        await failing
+    model.may_answer.set()
+    assert not (await completed(alone.ask(model))).stored
+    assert (await completed(alone.ask(model))).stored
+    assert model.asked == 3
+
+
+async def test_alone_no_call_begins_while_outcomes_cannot_be_written(
+    alone: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, later = Model(), Model()
+    first.may_answer.set()
+    later.may_answer.set()
+    end, is_full, refused = alone.store.end, True, 0
+
+    async def full(*given: Any) -> bool:
+        nonlocal refused
+        if is_full:
+            refused += 1
+            raise StoreUnavailableError("the disk is full")
+        return await end(*given)
+
+    monkeypatch.setattr(alone.store, "end", full)
+    assert (await completed(alone.ask(first, records=True))).text == "yes"
+    await until(lambda: refused > 0)
+    waiting = asyncio.create_task(completed(alone.ask(later, "another")))
+    tried = refused
+    await until(lambda: refused > tried)
+    assert later.asked == 0
+    is_full = False
+    assert (await waiting).text == "yes"
 
 
 async def test_an_owner_that_was_taken_over_hands_out_the_answer_that_is_stored(tmp_path: Path) -> None:
