@@ -4,12 +4,11 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import grpc
 
-from parley.runtime.client_interceptors import ContextChannel
+from parley.runtime.client_interceptors import ContextChannel, WrappingChannel
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.loopback import is_loopback_target
 from parley.runtime.message_limits import MAX_MESSAGE_BYTES
@@ -96,7 +95,7 @@ def _options(settings: ChannelSettings) -> list[tuple[str, int | str]]:
     ]
 
 
-class ReloadingChannel(grpc.aio.Channel):
+class ReloadingChannel(WrappingChannel):
     """A channel that is opened again after its certificates change; running calls end on the old one."""
 
     def __init__(self, version: Callable[[], object], make: Callable[[], grpc.aio.Channel]) -> None:
@@ -107,16 +106,6 @@ class ReloadingChannel(grpc.aio.Channel):
         self._channel = make()
         self._closing: dict[asyncio.Task[None], grpc.aio.Channel] = {}
 
-    async def __aenter__(self) -> Self:
-        await self._channel.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
-        await self.close()
-        return None
-
     async def close(self, grace: float | None = None) -> None:
         """Close the channel, and those before it; running calls have `grace` seconds to end."""
         channels = [self._channel, *self._closing.values()]
@@ -124,50 +113,22 @@ class ReloadingChannel(grpc.aio.Channel):
             task.cancel()
         await asyncio.gather(*(each.close(grace) for each in channels))
 
-    def get_state(  # the signature is grpc.aio.Channel's
-        self,
-        try_to_connect: bool = False,  # noqa: FBT001, FBT002
-    ) -> grpc.ChannelConnectivity:
-        """Return the state of the connection."""
-        return self._current().get_state(try_to_connect)
-
-    async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
-        """Wait until the state is another one."""
-        await self._current().wait_for_state_change(last_observed_state)
-
-    async def channel_ready(self) -> None:
-        """Wait until there is a connection."""
-        await self._current().channel_ready()
-
-    def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Return a method of one request and one answer."""
-        return self._multi(lambda channel: channel.unary_unary(method, *args, **kwargs))
-
-    def unary_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Return a method of one request and a stream of answers."""
-        return self._multi(lambda channel: channel.unary_stream(method, *args, **kwargs))
-
-    def stream_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Return a method of a stream of requests and one answer."""
-        return self._multi(lambda channel: channel.stream_unary(method, *args, **kwargs))
-
-    def stream_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Return a method of a stream of requests and a stream of answers."""
-        return self._multi(lambda channel: channel.stream_stream(method, *args, **kwargs))
-
-    def _multi(self, of: Callable[[grpc.aio.Channel], _Multi]) -> _Multi:
+    def wrap(self, kind: str, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Return a method that calls over the channel as it is then."""
         made: tuple[grpc.aio.Channel, _Multi] | None = None
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*request: Any, **options: Any) -> Any:
             nonlocal made
-            channel = self._current()
+            channel = self.inner
             if made is None or made[0] is not channel:
-                made = channel, of(channel)
-            return made[1](*args, **kwargs)
+                made = channel, getattr(channel, kind)(method, *args, **kwargs)
+            return made[1](*request, **options)
 
         return call
 
-    def _current(self) -> grpc.aio.Channel:
+    @property
+    def inner(self) -> grpc.aio.Channel:
+        """The channel with the certificates as they are now."""
         version = self._version()
         if version != self._channel_version:
             task = asyncio.create_task(self._channel.close(_CLOSE_GRACE_SECONDS))

@@ -5,6 +5,7 @@ and a call cancelled before that task ran never gets to its end.
 """
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -22,7 +23,64 @@ _Multi = Callable[..., Any]
 _Headers = Callable[[], Sequence[tuple[str, str]]]
 
 
-class ContextChannel(grpc.aio.Channel):
+class WrappingChannel(grpc.aio.Channel):
+    """A channel that calls over another one, and changes how."""
+
+    @property
+    @abstractmethod
+    def inner(self) -> grpc.aio.Channel:
+        """The other channel, as it is now."""
+
+    @abstractmethod
+    def wrap(self, kind: str, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Return a method of `inner` as it is called. `kind`: the name of what opens it, such as `unary_stream`."""
+
+    async def __aenter__(self) -> Self:
+        await self.inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self, grace: float | None = None) -> None:
+        """Close the channel; running calls have `grace` seconds to end."""
+        await self.inner.close(grace)
+
+    def get_state(  # the signature is grpc.aio.Channel's
+        self,
+        try_to_connect: bool = False,  # noqa: FBT001, FBT002
+    ) -> grpc.ChannelConnectivity:
+        """Return the state of the connection."""
+        return self.inner.get_state(try_to_connect)
+
+    async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
+        """Wait until the state is another one."""
+        await self.inner.wait_for_state_change(last_observed_state)
+
+    async def channel_ready(self) -> None:
+        """Wait until there is a connection."""
+        await self.inner.channel_ready()
+
+    def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Return a method of one request and one answer."""
+        return self.wrap("unary_unary", method, *args, **kwargs)
+
+    def unary_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Return a method of one request and a stream of answers."""
+        return self.wrap("unary_stream", method, *args, **kwargs)
+
+    def stream_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Return a method of a stream of requests and one answer."""
+        return self.wrap("stream_unary", method, *args, **kwargs)
+
+    def stream_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Return a method of a stream of requests and a stream of answers."""
+        return self.wrap("stream_stream", method, *args, **kwargs)
+
+
+class ContextChannel(WrappingChannel):
     """A channel whose calls get the remaining time, `traceparent`, labels, and a client span that always ends."""
 
     def __init__(self, inner: grpc.aio.Channel, headers: _Headers | None = None) -> None:
@@ -30,56 +88,15 @@ class ContextChannel(grpc.aio.Channel):
         self._inner = inner
         self._headers = headers or tuple
 
-    async def __aenter__(self) -> Self:
-        await self._inner.__aenter__()
-        return self
+    @property
+    def inner(self) -> grpc.aio.Channel:
+        """The channel that it calls over."""
+        return self._inner
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        return await self._inner.__aexit__(kind, error, traceback)
-
-    async def close(self, grace: float | None = None) -> None:
-        """Close the channel; running calls have `grace` seconds to end."""
-        await self._inner.close(grace)
-
-    def get_state(  # the signature is grpc.aio.Channel's
-        self,
-        try_to_connect: bool = False,  # noqa: FBT001, FBT002
-    ) -> grpc.ChannelConnectivity:
-        """Return the state of the connection."""
-        return self._inner.get_state(try_to_connect)
-
-    async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
-        """Wait until the state is another one."""
-        await self._inner.wait_for_state_change(last_observed_state)
-
-    async def channel_ready(self) -> None:
-        """Wait until there is a connection."""
-        await self._inner.channel_ready()
-
-    def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Return a method of one request and one answer."""
-        return _wrap_call(method, self._inner.unary_unary(method, *args, **kwargs), self._headers)
-
-    def unary_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Return a method of one request and a stream of answers."""
-        return _wrap_stream(
-            _wrap_call(method, self._inner.unary_stream(method, *args, **kwargs), self._headers)
-        )
-
-    def stream_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Return a method of a stream of requests and one answer."""
-        return _wrap_call(method, self._inner.stream_unary(method, *args, **kwargs), self._headers)
-
-    def stream_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Return a method of a stream of requests and a stream of answers."""
-        return _wrap_stream(
-            _wrap_call(method, self._inner.stream_stream(method, *args, **kwargs), self._headers)
-        )
+    def wrap(self, kind: str, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Return a method whose calls carry all of that; its stream of answers, if it has one, ends with the last reference."""
+        call = _wrap_call(method, getattr(self._inner, kind)(method, *args, **kwargs), self._headers)
+        return _wrap_stream(call) if kind.endswith("_stream") else call
 
 
 def _wrap_call(path: str, multi: _Multi, headers: _Headers) -> _Multi:
