@@ -84,10 +84,10 @@ async def test_a_hook_that_cannot_be_read_is_deleted_and_said_to_be_unreadable(s
     with pytest.raises(ParleyError, match="cannot be read; delete the hook") as refused:
         await hooks.test(TENANT, damaged)
     assert refused.value.code is grpc.StatusCode.DATA_LOSS
-    assert await hooks.has(TENANT, damaged)
-    assert not await hooks.has("other", damaged)
+    assert await hooks.store.has(TENANT, damaged)
+    assert not await hooks.store.has("other", damaged)
     await hooks.delete(TENANT, damaged)
-    assert not await hooks.has(TENANT, damaged)
+    assert not await hooks.store.has(TENANT, damaged)
     assert not await stage.deliveries.list_page(TENANT, "", 10)
     with pytest.raises(ParleyError, match=damaged):
         await hooks.delete(TENANT, damaged)
@@ -116,7 +116,7 @@ async def test_what_cannot_be_read_hides_no_other_hook_or_delivery(stage: HookSt
         await damage_delivery(stage, each)
     for hook in hooks[:3]:
         await damage(stage, hook)
-    found = await stage.replica().hooks.list_page(TENANT, "", 2)
+    found = await stage.replica().hooks.store.list_page(TENANT, "", 2)
     assert {each.hook.id for each in found} == set(hooks[3:])
     assert await stage.deliveries.list_due(now, 1) == [readable]
     assert await stage.deliveries.find_oldest() == readable
@@ -184,9 +184,9 @@ async def test_deliveries_of_a_hook_that_cannot_be_decrypted_are_dead_letters_an
         assert {each.error for each in found} == {UNREADABLE}
         with pytest.raises(ParleyError, match="cannot be read; delete the hook"):
             await replica.hooks.test(TENANT, hook)
-        assert not await replica.hooks.has("other", hook)
+        assert not await replica.hooks.store.has("other", hook)
         await replica.hooks.delete(TENANT, hook)
-        assert not await replica.hooks.has(TENANT, hook)
+        assert not await replica.hooks.store.has(TENANT, hook)
 
 
 async def test_a_debate_that_cannot_be_decrypted_holds_up_no_other_and_its_deliveries_say_so(

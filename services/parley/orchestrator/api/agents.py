@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterator
 from itertools import chain
-from typing import Final
 
 from parley.orchestrator.peers.for_clients import SECONDS, pass_on_errors
+from parley.orchestrator.peers.roster import MAX_NAMES
 from parley.runtime.identity.identity import current_identity
 from parley.runtime.identity.roles import allows
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc, ratings_pb2
@@ -13,9 +13,6 @@ from parley.v1.agent_pb2 import Agent, PromptText
 from parley.v1.gateway_pb2 import ListAgentsRequest, ListRoutesRequest, ListRoutesResponse, RouteStatus
 from parley.v1.gateway_pb2_grpc import GatewayServiceStub
 from parley.v1.ratings_pb2_grpc import RatingsServiceStub
-
-_MAX_NAMES: Final = 256
-"""Names of routes that the gateway takes in a request."""
 
 
 class AgentServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
@@ -33,7 +30,7 @@ class AgentServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         with pass_on_errors("gateway"):
             listed = await self.agents.ListAgents(ListAgentsRequest(), timeout=SECONDS)
             named = [*dict.fromkeys(chain.from_iterable(each.routes for each in listed.agents))]
-            asked = ListRoutesRequest(names=named[:_MAX_NAMES])
+            asked = ListRoutesRequest(names=named[:MAX_NAMES])
             routes = await self.agents.ListRoutes(asked, timeout=SECONDS)
         if not allows(current_identity().roles, ACCESS_ROLE_SERVICE):
             shown = [*_hide_other_tenants(routes, {*named, *routes.default_routes})]

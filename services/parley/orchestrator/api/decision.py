@@ -33,7 +33,7 @@ from parley.runtime.errors import failed_precondition
 from parley.runtime.safe_markdown import inline, list_item, moment, quote
 from parley.v1 import debate_pb2
 from parley.v1.debate_pb2 import ApprovalAnswer, Debate
-from parley.v1.moderated_pb2 import ConsideredPerspective, FollowUp, ModeratedOutcome
+from parley.v1.moderated_pb2 import ConsideredPerspective, ModeratedOutcome
 from parley.v1.orchestrator_pb2 import GetDecisionResponse
 
 _MAX_SLUG: Final = 60
@@ -204,12 +204,9 @@ def _end(debate: Debate, outcome: ModeratedOutcome) -> str:
 
 
 def _follow_up(outcome: ModeratedOutcome) -> str:
+    made = outcome.follow_up
     if not outcome.HasField("follow_up"):
         return "None was offered."
-    return _describe_follow_up(outcome.follow_up)
-
-
-def _describe_follow_up(made: FollowUp) -> str:
     if not made.requested:
         return "An issue was offered, and not wanted."
     if made.failure:

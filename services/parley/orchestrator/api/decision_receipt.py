@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.model.disagreement import list_objections
 from parley.orchestrator.model.spec import participants_of
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Contribution, Debate, Outcome
 from parley.v1.event_pb2 import Intervened
-from parley.v1.panel_pb2 import Objection
 from parley.v1.receipt_pb2 import AnsweringModel, DecisionReceipt, ReceiptIntervention, ReceiptParticipant
 from parley.v1.voting_pb2 import Vote
 
@@ -28,7 +28,7 @@ def create_decision_receipt(events: Sequence[Envelope], *, machine_only: bool) -
         participants=_describe_participants(debate),
         votes=_votes_of(outcome),
         strength=arena.strength or outcome.panel.vote.strength,
-        dissents=_dissents_of(outcome),
+        dissents=list_objections(outcome),
         confidence=effect.confidence if effect.HasField("confidence") else None,
         stated_confidence=details.confidence if details.HasField("confidence") else None,
         usage=debate.usage,
@@ -85,10 +85,6 @@ def _votes_of(outcome: Outcome) -> Sequence[Vote]:
 def _leave_out_reasons(vote: Vote) -> None:
     for each in vote.ballots:
         each.ClearField("reason")
-
-
-def _dissents_of(outcome: Outcome) -> Sequence[Objection]:
-    return [*outcome.panel.objections, *outcome.arena.dissent, *outcome.moderated.dissents]
 
 
 def _list_interventions(events: Iterable[Envelope]) -> Iterator[ReceiptIntervention]:

@@ -73,7 +73,7 @@ class HookServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         after = place_of(violations, request.page_token, _HOOK_PLACE)
         violations.refuse()
         with map_store_errors():
-            found = await self.hooks.list_page(current_tenant(), after, size + 1)
+            found = await self.hooks.store.list_page(current_tenant(), after, size + 1)
         page, token = cut_page(found, size, attrgetter("created"))
         hooks = [_without_secrets(each.hook) for each in page]
         return hook_pb2.ListHooksResponse(hooks=hooks, next_page_token=token)
@@ -127,7 +127,7 @@ class HookServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         violations.check(that=known, field="state", otherwise="must be PENDING, DELIVERED or DEAD")
         violations.refuse()
         with map_store_errors():
-            found = await self.hooks.list_deliveries(
+            found = await self.hooks.deliveries.list_page(
                 current_tenant(),
                 before,
                 size + 1,
@@ -163,7 +163,7 @@ class HookServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         violations.refuse()
         with map_store_errors():
             for place, hook_id in enumerate(hook_ids):
-                known = await self.hooks.has(current_tenant(), hook_id)
+                known = await self.hooks.store.has(current_tenant(), hook_id)
                 violations.check(
                     that=known, field=f"{field}[{place}]", otherwise="names no hook of the tenant"
                 )

@@ -84,7 +84,7 @@ class LinkServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         with map_store_errors():
             if await self.link_uses.has(token):
                 raise _used_error()
-            if not await self.hooks.has(claims.tenant, claims.hook_id):
+            if not await self.hooks.store.has(claims.tenant, claims.hook_id):
                 raise _unknown_error()  # whoever deletes a hook takes back what it gave
             found = await find_open_checkpoint(self.log, claims)
         if found is None:

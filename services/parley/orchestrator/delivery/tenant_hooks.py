@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -80,17 +80,9 @@ class TenantHooks:
             raise not_found("hook", hook_id)
         return stored
 
-    async def has(self, tenant: str, hook_id: str) -> bool:
-        """Return whether a tenant has a hook with this id."""
-        return await self.store.has(tenant, hook_id)
-
-    async def list_page(self, tenant: str, after: str, limit: int) -> Sequence[StoredHook]:
-        """Return hooks of a tenant created after `after`, oldest first."""
-        return await self.store.list_page(tenant, after, limit)
-
     async def delete(self, tenant: str, hook_id: str) -> None:
         """Delete a hook with its deliveries, also one that cannot be read. Raise ParleyError if the tenant has none with this id."""
-        if not await self.has(tenant, hook_id):
+        if not await self.store.has(tenant, hook_id):
             raise not_found("hook", hook_id)
         # The hook last: as long as it is there, the caller can ask again.
         await self.deliveries.delete_for_hook(tenant, hook_id)
@@ -127,12 +119,6 @@ class TenantHooks:
         if stored.hook.paused:
             await self.store.set_paused(hook_id, "")
         return ""
-
-    async def list_deliveries(
-        self, tenant: str, before: str, limit: int, *, hook: str = "", state: str = ""
-    ) -> Sequence[StoredDelivery]:
-        """Return deliveries of a tenant, newest first, created before `before`."""
-        return await self.deliveries.list_page(tenant, before, limit, hook=hook, state=state)
 
     async def resend(self, tenant: str, delivery_id: str) -> StoredDelivery:
         """Let a delivery be sent again. Raise ParleyError if the tenant has none with this id."""

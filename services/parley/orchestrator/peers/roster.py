@@ -13,7 +13,8 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateSpec
 
 _SECONDS = 10.0
-_MAX_NAMES = 256
+MAX_NAMES = 256
+"""Names of routes that the gateway takes in a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ async def fetch_routes(channel: grpc.aio.Channel, names: Sequence[str]) -> Mappi
     """Return what the gateway knows of these routes; nothing if it is away."""
     gateway = gateway_pb2_grpc.GatewayServiceStub(channel)
     try:
-        request = gateway_pb2.ListRoutesRequest(names=names[:_MAX_NAMES])
+        request = gateway_pb2.ListRoutesRequest(names=names[:MAX_NAMES])
         listed = await gateway.ListRoutes(request, timeout=_SECONDS)
     except grpc.aio.AioRpcError:
         return {}  # the debate can run without it
