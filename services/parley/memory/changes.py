@@ -101,9 +101,9 @@ class Changes:
         )
         for key in sorted({each.later for each in changes if _is_flip(each)}):
             await self._documents.update(POSITIONS, key, {"flipped": True}, {"flipped": False})
-        there = await self._load_stands({key for each in changes for key in (each.earlier, each.later)})
+        there = await self._find_there({key for each in changes for key in (each.earlier, each.later)})
         for each in changes:
-            if not {each.earlier, each.later} <= there.keys():
+            if not {each.earlier, each.later} <= there:
                 await self._delete(each.key)  # its debate was forgotten, maybe before this was written
 
     async def settle(self, change: str, decision: Stand, *, took_later: bool) -> None:
@@ -139,7 +139,7 @@ class Changes:
         )
         settled = Counter(each.change for each in await self._find_settlements([each.key for each in found]))
         left = [each for each in found if settled[each.key] < _MAX_SETTLEMENTS]
-        stands = await self._load_stands({key for each in left for key in (each.earlier, each.later)})
+        stands = await self.load_stands({key for each in left for key in (each.earlier, each.later)})
         return [
             (each.key, stands[each.earlier], stands[each.later])
             for each in left
@@ -150,7 +150,7 @@ class Changes:
         """Return the changes to stands, by their keys, the latest first."""
         where = {"later": OneOf(tuple(each.key for each in later))}
         found = _read(await self._documents.find(CHANGES, where, limit=_MANY)) if later else []
-        earlier = await self._load_stands({each.earlier for each in found})
+        earlier = await self.load_stands({each.earlier for each in found})
         settled = await self._load_settlements([each.key for each in found if _is_flip(each)])
         changes: dict[str, list[pb.StandChange]] = {}
         known = [each for each in found if each.earlier in earlier]
@@ -160,7 +160,16 @@ class Changes:
                 listed.append(_to_message(each, earlier[each.earlier], settled.get(each.key)))
         return changes
 
-    async def _load_stands(self, keys: set[str]) -> dict[str, Stand]:
+    async def _find_there(self, keys: set[str]) -> set[str]:
+        """Return those of the keys under which there is a stand."""
+        if not keys:
+            return set()
+        where = {"key": OneOf(tuple(sorted(keys)))}
+        found = await self._documents.find(POSITIONS, where, limit=len(keys), fields=("key",))
+        return {each.key for each in found}
+
+    async def load_stands(self, keys: set[str]) -> dict[str, Stand]:
+        """Return stands by their keys, without those that are not there or cannot be read."""
         if not keys:
             return {}
         where = {"key": OneOf(tuple(sorted(keys)))}

@@ -166,7 +166,9 @@ class Memories:
 
     async def _has_debates(self, tenant: str) -> bool:
         first = storage_key(tenant, "")
-        found = await self._documents.find(DEBATES, {"key": Above(first)}, order=(Order("key"),), limit=1)
+        found = await self._documents.find(
+            DEBATES, {"key": Above(first)}, order=(Order("key"),), limit=1, fields=("key",)
+        )
         return any(each.key.startswith(first) for each in found)
 
     def take_recalled(self) -> Counter[str]:

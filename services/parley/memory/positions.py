@@ -11,13 +11,17 @@ from typing import Final
 from parley.memory.changes import Changes
 from parley.memory.debate import list_debates, storage_key
 from parley.memory.embedding import EmbeddingClient
+from parley.memory.known_questions import KnownQuestions
 from parley.memory.stand_reader import StandReader
 from parley.memory.stands import (
+    HEAD_FIELDS,
     POSITIONS,
     Matter,
     Stand,
+    StandHead,
     agent_key,
     create_stands,
+    read_heads,
     read_stands,
     shorten_question,
     to_fields,
@@ -25,7 +29,7 @@ from parley.memory.stands import (
 )
 from parley.memory.writing import put_document, write_together
 from parley.runtime.page_tokens import Place
-from parley.storage.ports import Above, Below, Documents, Order, Where
+from parley.storage.ports import Above, Below, Document, Documents, Order, Where
 from parley.v1 import memory_pb2 as pb
 from parley.v1.memory_pb2 import LedgerPosition, RecordDebateRequest
 
@@ -44,6 +48,7 @@ class Positions:
         self._meanings = meanings
         self._reader = reader
         self._changes = Changes(documents)
+        self._questions = KnownQuestions(documents)
 
     async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
         """Write where a debate's agents stood, who flipped, and of which flips it took a side."""
@@ -51,6 +56,7 @@ class Positions:
             return
         (meaning,) = await self._meanings.embed(shorten_question(record.debate.question))
         stands = create_stands(tenant, record, meaning)
+        self._questions.put(stands[0])
         await self._write(tenant, record, stands)
         await self._compare(stands)
         for key, earlier, later in await self._changes.list_unsettled(tenant, _MAX_LOOKED_AT):
@@ -108,8 +114,7 @@ class Positions:
 
     async def _compare(self, stands: Sequence[Stand]) -> None:
         """Write how the stands of a debate stand to the same agents' stands of others."""
-        found = await asyncio.gather(*map(self._find_pairs, stands))
-        pairs = [pair for each in found for pair in each]
+        pairs = await self._find_pairs(stands)
         judged = [(*pair, outcome) for pair, outcome in zip(pairs, await self._judge(pairs), strict=True)]
         await self._changes.write(judged)
         flips = [
@@ -119,11 +124,31 @@ class Positions:
             if any(each.key in flip for flip in flips):
                 await self._settle_by_later(each)
 
-    async def _find_pairs(self, stand: Stand) -> list[tuple[Stand, Stand]]:
-        """Return a stand with each that it is compared with, the earlier one first."""
+    async def _find_pairs(self, stands: Sequence[Stand]) -> list[tuple[Stand, Stand]]:
+        """Return stands with each that they are compared with, the earlier one first."""
+        found = await asyncio.gather(*map(self._find_heads, stands))
+        vectors = await self._questions.load([head for each in found for head in each])
+
+        def choose() -> list[list[str]]:
+            return [
+                _choose(read_heads(heads, vectors), each) for each, heads in zip(stands, found, strict=True)
+            ]
+
+        chosen = await asyncio.to_thread(choose)
+        others = await self._changes.load_stands({key for keys in chosen for key in keys})
+        return [
+            (others[key], stand) if others[key].place < stand.place else (stand, others[key])
+            for stand, keys in zip(stands, chosen, strict=True)
+            for key in keys
+            if key in others
+        ]
+
+    async def _find_heads(self, stand: Stand) -> Sequence[Document]:
+        """Return the latest stands of its agent, the latest first."""
         where = {"tenant": stand.tenant, "agent_key": agent_key(stand.agent)}
-        found = await self._documents.find(POSITIONS, where, order=_LATEST_FIRST, limit=_MAX_LOOKED_AT)
-        return await asyncio.to_thread(lambda: _pair(read_stands(found), stand))
+        return await self._documents.find(
+            POSITIONS, where, order=_LATEST_FIRST, limit=_MAX_LOOKED_AT, fields=HEAD_FIELDS
+        )
 
     async def _judge(self, pairs: Sequence[tuple[Stand, Stand]]) -> list[pb.FlipOutcome.ValueType]:
         """Return how each later stand stands to the earlier one. What no record says is read by one call."""
@@ -166,14 +191,17 @@ class Positions:
         return upheld
 
 
-def _pair(others: list[Stand], stand: Stand) -> list[tuple[Stand, Stand]]:
-    """Return a stand with each that it is compared with, the earlier one first; `others` begins with the latest."""
-    before = [each for each in others if each.place < stand.place and each.debate != stand.debate]
-    after = [each for each in others if each.place > stand.place and each.debate != stand.debate]
-    later = [each for each in after if each.find_matter(stand) is not Matter.OTHER]
-    return [(each, stand) for each in _choose(before, stand)] + [
-        (stand, each) for each in later[:_MAX_COMPARED]
-    ]
+def _choose(others: Sequence[StandHead], stand: Stand) -> list[str]:
+    """Return the keys of those that a stand is compared with; `others` begins with the latest."""
+    own = stand.place
+    placed = [(each.place, each) for each in others if each.debate != stand.debate]
+    earlier = [(stand.find_matter(each), each.key) for place, each in placed if place < own]
+    later = [(each.find_matter(stand), each.key) for place, each in placed if place > own]
+    same, maybe = (
+        [key for found, key in earlier if found is matter] for matter in (Matter.SAME, Matter.MAYBE)
+    )
+    after = [key for matter, key in later if matter is not Matter.OTHER]
+    return (same + maybe)[:_MAX_COMPARED] + after[:_MAX_COMPARED]
 
 
 def _outcome(earlier: Stand, later: Stand, *, kept: bool | None) -> pb.FlipOutcome.ValueType:
@@ -183,14 +211,6 @@ def _outcome(earlier: Stand, later: Stand, *, kept: bool | None) -> pb.FlipOutco
     if kept is None or later.find_matter(earlier) is not Matter.SAME:
         return pb.FLIP_OUTCOME_UNKNOWN
     return pb.FLIP_OUTCOME_FLIP
-
-
-def _choose(earlier: list[Stand], stand: Stand) -> list[Stand]:
-    """Return those that a stand is compared with; `earlier` begins with the latest."""
-    matters = {each.key: stand.find_matter(each) for each in earlier}
-    same = [each for each in earlier if matters[each.key] is Matter.SAME]
-    maybe = [each for each in earlier if matters[each.key] is Matter.MAYBE]
-    return (same + maybe)[:_MAX_COMPARED]
 
 
 def _has_flip(entry: LedgerPosition) -> bool:

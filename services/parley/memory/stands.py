@@ -13,7 +13,7 @@ from typing import Any, Final
 from parley.memory.debate import document_key, storage_key
 from parley.memory.embedding import Embedding
 from parley.memory.stand_reader import MAX_CHARACTERS
-from parley.memory.stored_vectors import Matrix, decode_vector, encode_vector, find_likeness, to_vector
+from parley.memory.stored_vectors import Matrix, decode_vector, encode_vector, measure_likeness, to_vector
 from parley.runtime.page_tokens import Place
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Collection, Document, Fields, Index
@@ -38,7 +38,7 @@ SAME_FROM: Final = 0.95
 need …?` have more than half of it, so that less does not tell."""
 MAYBE_FROM: Final = 0.5
 """The likeness from which two questions may be one matter."""
-_KIND: Final = "stand of the ledger"
+KIND: Final = "stand of the ledger"
 _STAYS: Final = (effect.DECISION_RELATION_CONFIRMS, effect.DECISION_RELATION_REFINES)
 _MAX_TEXT: Final = 2_000
 
@@ -51,14 +51,12 @@ class Matter(Enum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stand:
-    """Where an agent stood in the end of a debate, and what the debate decided.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class StandHead:
+    """A stand as far as it says what it is about.
 
     Attributes:
         concluded: When the debate concluded, in milliseconds of Unix time.
-        for_decision: Whether it was decided for; None: not known.
-        decided: The first stand that was decided for, of any agent. Empty: not known.
         related: How the decision stands to those of earlier debates, by their ids.
         vector: The meaning of the question.
         model: The model that made it.
@@ -66,14 +64,8 @@ class Stand:
 
     tenant: str
     agent: str
-    agent_name: str
     debate: str
-    question: str
-    domain: str
     concluded: int
-    text: str
-    for_decision: bool | None
-    decided: str
     related: Mapping[str, int]
     vector: Matrix
     model: str
@@ -93,7 +85,7 @@ class Stand:
         """Its place in the order of time, as text; two stands of an agent have different ones."""
         return to_place((self.concluded, self.key))
 
-    def find_matter(self, earlier: "Stand") -> Matter:
+    def find_matter(self, earlier: "StandHead") -> Matter:
         """Return whether an earlier stand is on the same matter: this debate's answer says so or not, or the questions are alike."""
         relation = self.related.get(earlier.debate)
         if relation == effect.DECISION_RELATION_OTHER_MATTER:
@@ -102,10 +94,27 @@ class Stand:
             return Matter.SAME
         if self.model != earlier.model:
             return Matter.OTHER
-        ((likeness,),) = find_likeness([self.vector], [earlier.vector])
+        likeness = measure_likeness(self.vector, earlier.vector)
         if likeness >= SAME_FROM:
             return Matter.SAME
         return Matter.MAYBE if likeness >= MAYBE_FROM else Matter.OTHER
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Stand(StandHead):
+    """Where an agent stood in the end of a debate, and what the debate decided.
+
+    Attributes:
+        for_decision: Whether it was decided for; None: not known.
+        decided: The first stand that was decided for, of any agent. Empty: not known.
+    """
+
+    agent_name: str
+    question: str
+    domain: str
+    text: str
+    for_decision: bool | None
+    decided: str
 
     def deduce_upheld(self, earlier: "Stand") -> bool | None:
         """Return whether what this debate decided is what a stand of it or an earlier one asks for; None if the records do not say."""
@@ -210,18 +219,36 @@ def to_fields(stand: Stand) -> Fields:
 
 def read_stands(found: Iterable[Document]) -> list[Stand]:
     """Return the stands in documents, without those that cannot be read."""
-    return list(skip_unreadable(found, _from_document, _KIND, document_key))
+    return list(skip_unreadable(found, _from_document, KIND, document_key))
 
 
-_TEXTS: Final = ("tenant", "agent", "agent_name", "debate", "question", "domain", "text", "decided", "model")
+def read_heads(found: Iterable[Document], vectors: Mapping[str, Matrix]) -> list[StandHead]:
+    """Return the heads of stands in documents with the fields `HEAD_FIELDS`, without those that cannot be read; `vectors` by the documents' keys."""
+
+    def read(document: Document) -> StandHead:
+        return StandHead(**_read_head(document.fields), vector=vectors[document.key])
+
+    return list(skip_unreadable(found, read, KIND, document_key))
+
+
+HEAD_FIELDS: Final = ("tenant", "agent", "debate", "concluded", "related", "model")
+_TEXTS: Final = ("agent_name", "question", "domain", "text", "decided")
+
+
+def _read_head(fields: Any) -> dict[str, Any]:
+    return {
+        **{name: str(fields[name]) for name in ("tenant", "agent", "debate", "model")},
+        "concluded": int(fields["concluded"]),
+        "related": {str(debate): int(relation) for debate, relation in fields["related"].items()},
+    }
 
 
 def _from_document(document: Document) -> Stand:
     fields: Any = document.fields
+    texts: Any = {name: str(fields[name]) for name in _TEXTS}
     return Stand(
-        **{name: str(fields[name]) for name in _TEXTS},
-        concluded=int(fields["concluded"]),
+        **_read_head(fields),
+        **texts,
         for_decision=fields["for_decision"],
-        related={str(debate): int(relation) for debate, relation in fields["related"].items()},
         vector=decode_vector(fields["vector"]),
     )

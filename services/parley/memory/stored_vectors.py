@@ -39,6 +39,11 @@ def decode_vector(text: object) -> Matrix:
     return vector
 
 
+def measure_likeness(one: Matrix, other: Matrix) -> float:
+    """Return the cosine of two vectors; -1 if they have different lengths."""
+    return float(one @ other) if len(one) == len(other) else -1.0
+
+
 def find_likeness(vectors: Sequence[Matrix], others: Sequence[Matrix]) -> Matrix:
     """Return the cosine of each vector with each other one, in a row for each vector; -1 for two of different lengths."""
     import numpy as np

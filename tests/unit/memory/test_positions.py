@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from itertools import count, product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -216,6 +217,35 @@ async def test_all_stands_of_a_debate_are_read_by_one_call_and_written_in_few_co
     await kept.record(records[8])
     assert (kept.sides.calls - calls, len(kept.sides.read_pairs) - pairs) == (1, 3 * 8)
     assert commits == [3, 3 * 8], "the stands, then their changes"
+
+
+async def test_of_stands_on_other_matters_no_texts_are_read_and_each_question_once(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agents = ["ada", "bo"]
+    await kept.record(*(record(f"deb-{n}", *(stand("Yes.", each) for each in agents)) for n in (1, 2)))
+    find, read = kept.documents.find, list[tuple[str, ...]]()
+
+    async def note(*given: Any, fields: Sequence[str] = (), **named: Any) -> Sequence[Document]:
+        found = await find(*given, fields=fields, **named)
+        read.extend(tuple(fields) for each in found if "agent_name" in each.fields or "vector" in each.fields)
+        return found
+
+    monkeypatch.setattr(kept.documents, "find", note)
+    positions = kept.positions
+    for debate, question in (("deb-3", CHOIR), ("deb-4", "Which colour?")):
+        about = record(debate, *(stand("No.", each) for each in agents), question=question)
+        await positions.apply("acme", about)
+        assert read == [("vector",)] * 4, "two agents' questions of two debates"
+    assert await kept.outcomes() == {("deb-2", "deb-1"): NO_FLIP}
+
+
+async def test_a_debate_that_is_recorded_anew_with_another_question_is_compared_by_that(kept: Kept) -> None:
+    positions = kept.positions
+    await positions.apply("acme", record("deb-1", stand("Yes."), question=CHOIR))
+    await positions.apply("acme", record("deb-1", stand("Yes.")))
+    await positions.apply("acme", record("deb-2", stand("No.")))
+    assert await kept.outcomes() == {("deb-2", "deb-1"): FLIP}
 
 
 async def test_questions_that_another_model_embedded_are_not_compared(kept: Kept) -> None:
