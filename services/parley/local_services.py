@@ -1,10 +1,9 @@
 """The services of the system on one machine, each on loopback and only for this user."""
 
 import asyncio
-import dataclasses
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -76,6 +75,7 @@ class LocalOptions:
         evaluators: Whether the file at `config_path` may also list evaluators alone.
         context_tokens: Of routes for which the file does not say it. None: PARLEY_CONTEXT_TOKENS, or what is known of them.
         log_to_stderr: Whether logs go to stderr, rather than to `parley.log` in the data folder.
+        on_listening: Called with the name and address of each service that answers from now on.
     """
 
     config_path: Path | None = None
@@ -88,6 +88,7 @@ class LocalOptions:
     evaluators: bool = False
     context_tokens: int | None = None
     log_to_stderr: bool = False
+    on_listening: Callable[[str, str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,7 @@ class LocalServices:
         self._token = LocalToken()
         self._servers: dict[str, DirectServer] = {}
         """By address, those that answer services of this process."""
+        self._guarded_ports: list[int] = []
         self._late: dict[str, LateServer] = {}
         """By name, those that start once they are called."""
         self._shared: dict[str, Any] = {
@@ -336,20 +338,23 @@ class LocalServices:
     ) -> AsyncIterator[str]:
         from parley.runtime.server import ServerSettings, start_server
 
-        reached = service.on_listening
-
-        def listening(address: str) -> None:
-            if reached is not None:
-                reached(address)
-            if auth != "none":
-                files.enter_context(self._token.publish(int(address.rpartition(":")[2])))
-
         settings = ServerSettings(loopback(), port, _GRACE_SECONDS, guard=self._guard(service, auth))
-        service = dataclasses.replace(service, on_listening=listening)
+        async with start_server([service], settings, draining=draining) as running:
+            self._servers[running.address] = running.direct
+            if auth != "none":
+                self._guarded_ports.append(int(running.address.rpartition(":")[2]))
+            if self._options.on_listening is not None:
+                name = service.name.rpartition(".")[2].removesuffix("Service").lower()
+                self._options.on_listening(name, running.address)
+            yield running.address
+
+    @contextmanager
+    def publish_token(self) -> Iterator[None]:
+        """Write the token that the ports so far ask for while the block runs. Whoever finds it finds a system that answers."""
         with ExitStack() as files:
-            async with start_server([service], settings, draining=draining) as running:
-                self._servers[running.address] = running.direct
-                yield running.address
+            for port in self._guarded_ports:
+                files.enter_context(self._token.publish(port))
+            yield
 
     def _guard(self, service: "Service", auth: str) -> "Guard":
         from parley.runtime.identity.guard import OPEN, Guard

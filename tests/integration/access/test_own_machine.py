@@ -1,6 +1,7 @@
 """A system on one's own machine: its user's commands get in by themselves, and nobody else does."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import grpc
 import pytest
 
 from parley.client import ParleyClient, ParleyError, RatingsClient
+from parley.edge import __main__ as edge_process
+from parley.edge.settings import EdgeSettings
 from parley.local import LocalOptions, Ports, local_system
 from parley.runtime.channel import channel
 from parley.runtime.identity.local_token import find_token
@@ -41,6 +44,22 @@ async def refusal(address: str, **access: str) -> str:
     with pytest.raises(ParleyError) as caught:
         await listed(address, **access)
     return caught.value.reason
+
+
+async def test_whoever_finds_the_token_finds_all_ports_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+    run_edge = edge_process.run_edge
+
+    @asynccontextmanager
+    async def run(settings: EdgeSettings, **parts: Any) -> AsyncIterator[str]:
+        found.append(find_token(int(settings.orchestrator.rpartition(":")[2])))
+        async with run_edge(settings, **parts) as address:
+            yield address
+
+    monkeypatch.setattr(edge_process, "run_edge", run)
+    async with local_system(LocalOptions(purpose="records", ports=Ports(edge=0))) as system:
+        assert found == [""]
+        assert find_token(int(system.orchestrator_address.rpartition(":")[2]))
 
 
 async def test_this_users_client_gets_in_by_itself_also_with_a_token_for_elsewhere_around(

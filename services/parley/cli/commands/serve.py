@@ -1,7 +1,6 @@
 """The commands that run services."""
 
 import asyncio
-import dataclasses
 import os
 import signal
 import sys
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from parley.cli.command_name import command_name
-from parley.cli.commands.connection import announce_slow_start
 from parley.cli.commands.console import create_login_link
 from parley.cli.commands.interrupts import handle_signals
 from parley.cli.commands.models import report_models
@@ -46,7 +44,9 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
         advertise=advertise,
         adopt=True,
         log_to_stderr=True,
+        on_listening=_report_address,
     )
+    say("Starting. Each service is listed once it answers, the console last.")
     stop = asyncio.Event()
     handlers: dict[signal.Signals, Callable[[], object]] = dict.fromkeys(
         (signal.SIGINT, signal.SIGTERM), stop.set
@@ -54,26 +54,25 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
     handlers[signal.SIGHUP] = lambda: None  # the system outlives the terminal that started it
     async with AsyncExitStack() as stack:
         stack.enter_context(handle_signals(handlers))
-        with announce_slow_start():
-            system = await _start(stack, options)
+        system = await _start(stack, options)
         if not system.own:
             raise CommandError(
                 f"{system.store} is in use by the Parley at {system.orchestrator_address}; stop that one first"
             )
-        host = system.orchestrator_address.rpartition(":")[0]
-        for name, listening in dataclasses.asdict(options.ports).items():
-            if name != "edge":
-                print_line(f"{name:12}  {host}:{listening}")
         edge = f"http://{system.edge_address}"
-        print_line(f"{'edge':12}  {edge}")
-        print_line(f"{'console':12}  {await create_login_link(edge, system.orchestrator_address)}")
-        sys.stdout.flush()
+        _report_address("edge", edge)
+        _report_address("console", await create_login_link(edge, system.orchestrator_address))
         assert system.gateway_address is not None
         await report_models(system.gateway_address, DebateSpec(), own=True, patience=_REPORT_SECONDS)
         say(f"Debates are kept in {system.store}. Ctrl-C stops.")
         await stop.wait()
         say("Stopping.")
         await _report_interrupted(system.orchestrator_address)
+
+
+def _report_address(name: str, address: str) -> None:
+    print_line(f"{name:12}  {address}")
+    sys.stdout.flush()
 
 
 async def _start(stack: AsyncExitStack, options: "LocalOptions") -> "LocalSystem":
