@@ -1,4 +1,4 @@
-"""What a person sees while make installs Parley: what is installed, and what pip says if it fails."""
+"""What a person sees while make installs Parley: what is installed, by whom, and what pip says if it fails."""
 
 import os
 import subprocess
@@ -18,19 +18,24 @@ case "$*" in *{fails_at}*) exit 7; esac
 """A Python whose pip says much and fails if its arguments hold a word."""
 
 
-def make_setup(folder: Path, *, fails_at: str) -> subprocess.CompletedProcess[str]:
-    """Run `make setup` in a checkout with a new environment, in which pip is a stub."""
+def make_setup(
+    folder: Path, *, fails_at: str, target: str = "setup", uv: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run `make setup` in a checkout with a new environment, in which pip is a stub, and uv too if its program is given."""
     python = folder / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(PIP.format(fails_at=fails_at), encoding="utf-8")
     python.chmod(0o755)
     (folder / ".venv" / ".made").touch()
+    if uv:
+        (python.parent / "uv").write_text(f'#!/bin/sh\necho "$*" >>uv.log\n{uv}\n', encoding="utf-8")
+        (python.parent / "uv").chmod(0o755)
     for each in ("Makefile", "charts", "pyproject.toml", "requirements"):
         (folder / each).symlink_to(ROOT / each)
     # These tests may run below another make, to which this one would belong.
     own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     return subprocess.run(
-        ["make", "setup"], cwd=folder, env=own, capture_output=True, text=True, timeout=60, check=False
+        ["make", target], cwd=folder, env=own, capture_output=True, text=True, timeout=60, check=False
     )
 
 
@@ -54,3 +59,27 @@ def test_an_installation_that_fails_shows_all_that_pip_said_and_its_code(
     assert said == ["Collecting much", "WARNING: Location is ignored"]
     assert "Error 7" in last
     assert not (tmp_path / ".venv" / ".run").exists()
+
+
+def test_tools_are_installed_by_the_uv_of_the_lock_and_only_with_the_hashes_of_the_lock(
+    tmp_path: Path,
+) -> None:
+    done = make_setup(tmp_path, fails_at="nothing", target="setup-dev", uv="exit 0")
+    assert (done.returncode, done.stdout) == (0, "")
+    first, own = (tmp_path / "pip.log").read_text(encoding="utf-8").splitlines()
+    assert "--require-hashes --requirement .venv/uv.txt" in first
+    assert "--editable ." in own
+    pinned = (tmp_path / ".venv" / "uv.txt").read_text(encoding="utf-8")
+    assert pinned.startswith("uv==")
+    assert pinned.count("==") == 1
+    assert "--hash=sha256:" in pinned
+    (installed,) = (tmp_path / "uv.log").read_text(encoding="utf-8").splitlines()
+    assert "--only-binary :all: --require-hashes --requirement requirements/all.txt" in installed
+
+
+def test_pip_installs_the_tools_if_uv_cannot(tmp_path: Path) -> None:
+    done = make_setup(tmp_path, fails_at="nothing", target="setup-dev", uv="echo no network >&2; exit 2")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "Installing into .venv, tools too (once, a minute or two)\n"
+    _, locked, _ = (tmp_path / "pip.log").read_text(encoding="utf-8").splitlines()
+    assert "--require-hashes --requirement requirements/all.txt" in locked
