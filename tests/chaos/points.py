@@ -125,6 +125,9 @@ class CrashingDocuments:
     async def find(self, *given: Any, **named: Any) -> Sequence[Document]:
         return await self._documents.find(*given, **named)
 
+    async def count(self, collection: Collection, where: Where) -> int:
+        return await self._documents.count(collection, where)
+
     async def update(
         self, collection: Collection, key: str, changes: Fields, where: Where | None = None
     ) -> bool:

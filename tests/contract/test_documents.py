@@ -198,6 +198,14 @@ async def test_find_returns_what_holds_every_condition(books: Documents) -> None
     assert await keys(books, {"number": Below(1.5), "shelf": "x"}) == ["a"]
 
 
+async def test_count_returns_how_many_hold_every_condition(books: Documents) -> None:
+    await fill(books, a={"shelf": "x", "number": 1}, b={"shelf": "x", "number": 2}, c={"shelf": "y"})
+    assert await books.count(BOOKS, {}) == 3
+    assert await books.count(BOOKS, {"shelf": "x"}) == 2
+    assert await books.count(BOOKS, {"shelf": OneOf(("x", "y")), "number": Above(1)}) == 1
+    assert await books.count(BOOKS, {"shelf": "z"}) == 0
+
+
 async def test_a_condition_matches_values_of_its_own_type(books: Documents) -> None:
     await fill(
         books,

@@ -201,7 +201,8 @@ class _CopiedLog(PassingLog):
 class _CopiedDocuments:
     def __init__(self, documents: Documents, copies: _Copies) -> None:
         self._copies = copies
-        self.prepare, self.get, self.find = documents.prepare, documents.get, documents.find
+        self.prepare, self.get = documents.prepare, documents.get
+        self.find, self.count = documents.find, documents.count
         self._documents = documents
 
     async def insert(self, collection: Collection, key: str, fields: Fields, **kwargs: Any) -> None:

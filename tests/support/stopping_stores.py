@@ -50,7 +50,8 @@ class StoppingDocuments:
     """Documents whose writes are counted, and stop."""
 
     def __init__(self, documents: Documents, writes: Writes) -> None:
-        self.prepare, self.get, self.find = documents.prepare, documents.get, documents.find
+        self.prepare, self.get = documents.prepare, documents.get
+        self.find, self.count = documents.find, documents.count
         self._documents, self._writes = documents, writes
 
     async def insert(self, *args: Any, **kwargs: Any) -> None:

@@ -54,10 +54,6 @@ _logger = get_logger(__name__)
 _PAGE: Final = 500
 _EMBED_BATCH: Final = 16
 _LOOKED_UP_AT_ONCE: Final = 100
-_COUNTED_AT_ONCE: Final = 200
-_COUNT_PAUSE_SECONDS: Final = 0.02
-_COUNT_PAUSES: Final = 9.0
-"""How much longer than it took to read a page the pause after it is: recalls that come meanwhile keep nine tenths of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,12 +265,12 @@ class Filler:
         held = await self._vectors.count(collection)
         if held < progress.count:  # the index was lost since
             progress = _Progress()
-        if not progress.after and not await self._has_more_debates_than(held):
+        if not progress.after and await self._documents.count(DEBATES, {}) <= held:
             if held != progress.complete:
                 await self._save_progress(collection, _Progress(complete=held))
             return
         _logger.info("memory's index is being built", index=collection.name, holds=held)
-        async for page in self._pages(progress.after, _PAGE):
+        async for page in self._pages(progress.after):
             written = await self._write(collection, model, page)
             progress = _Progress(str(page[-1].fields["key"]), progress.count + written)
             await self._save_progress(collection, progress)
@@ -318,26 +314,9 @@ class Filler:
             except DuplicateError:  # another replica was faster; its vectors are in the index too
                 return
 
-    async def _has_more_debates_than(self, held: int) -> bool:
-        """Return whether more debates than `held` are recorded. Recalls go on meanwhile, so it takes its time.
-
-        It ends as soon as that is known: an index that was lost is filled at once, however many debates there are.
-        """
-        loop = asyncio.get_running_loop()
-        count = 0
-        began = loop.time()
-        async for page in self._pages("", _COUNTED_AT_ONCE):
-            count += len(page)
-            if count > held:
-                return True
-            if len(page) == _COUNTED_AT_ONCE:
-                await asyncio.sleep(max(_COUNT_PAUSE_SECONDS, _COUNT_PAUSES * (loop.time() - began)))
-            began = loop.time()
-        return False
-
-    async def _pages(self, after: str, limit: int) -> AsyncIterator[Sequence[Document]]:
+    async def _pages(self, after: str) -> AsyncIterator[Sequence[Document]]:
         while page := await self._documents.find(
-            DEBATES, {"key": Above(after)}, order=(Order("key"),), limit=limit
+            DEBATES, {"key": Above(after)}, order=(Order("key"),), limit=_PAGE
         ):
             yield page
             after = str(page[-1].fields["key"])

@@ -61,7 +61,11 @@ def _values(condition: object) -> Sequence[object]:
 
 
 def check_search(
-    collection: Collection, where: Where, order: Iterable[Order], limit: int, fields: Iterable[str]
+    collection: Collection,
+    where: Where,
+    order: Iterable[Order] = (),
+    limit: int = 1,
+    fields: Iterable[str] = (),
 ) -> None:
     """Raise ValueError unless an index of the collection serves every field that is searched or ordered by, and `fields` may be names."""
     if limit < 1:

@@ -208,6 +208,9 @@ class Documents(Protocol):
         None for each that a document does not have.
         """
 
+    async def count(self, collection: Collection, where: Where) -> int:
+        """Return how many documents satisfy `where`, which is as in `find`. None of them is read."""
+
     async def update(
         self, collection: Collection, key: str, changes: Fields, where: Where | None = None
     ) -> bool:

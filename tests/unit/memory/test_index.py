@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
@@ -25,6 +26,7 @@ from parley.runtime.errors import ParleyError, unavailable
 from parley.runtime.tasks import background_task
 from parley.storage.opening import open_store, open_vectors
 from parley.storage.ports import Documents, Point, VectorCollection, Vectors
+from parley.storage.sqlite.documents import SqliteDocuments
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
 NEW = VectorCollection("debates-new", 2, ("tenant", "domain"))
@@ -155,15 +157,21 @@ async def test_an_index_that_is_lost_half_way_is_begun_anew(
         assert await stores.vectors.count(NEW) == 10
 
 
-async def test_an_index_that_was_lost_is_filled_before_all_debates_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(index_module, "_COUNTED_AT_ONCE", 2)
-    monkeypatch.setattr(index_module, "_COUNT_PAUSE_SECONDS", 3600)
-    async with opened(tmp_path) as stores, asyncio.timeout(30):
+async def test_the_debates_of_an_index_that_was_complete_are_counted_and_not_read(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stores:
         await remember(stores, 10)
         await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
-        assert await stores.vectors.count(NEW) == 10
+
+        class Unread:
+            """Documents that no search reads."""
+
+            def __getattr__(self, name: str) -> Any:
+                assert name != "find"
+                return getattr(stores.documents, name)
+
+        again = meanings()
+        await Filler(cast("Documents", Unread()), stores.vectors, again).fill(NEW, "new")
+        assert not again.embedded
 
 
 async def test_vectors_of_another_model_never_enter_an_index(tmp_path: Path) -> None:
@@ -198,12 +206,12 @@ async def test_no_search_waits_for_the_count_of_an_index_that_was_complete_befor
         await remember(stores, 3)
         await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
 
-    async def count_for_ever(_: Filler, _held: int) -> bool:
+    async def count_for_ever(*_: object) -> int:
         await asyncio.Event().wait()
-        return False
+        return 0
 
     monkeypatch.setattr(index_module, "_MAX_WAIT_SECONDS", 3600)
-    monkeypatch.setattr(Filler, "_has_more_debates_than", count_for_ever)
+    monkeypatch.setattr(SqliteDocuments, "count", count_for_ever)
     async with opened(tmp_path) as stores:
         index = DebateIndex(stores.documents, stores.vectors, meanings())
         async with asyncio.timeout(30), background_task("making the index", index.run()):

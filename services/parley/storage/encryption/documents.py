@@ -87,6 +87,10 @@ class EncryptedDocuments:
         # One after the other, so that texts of megabytes are not there twice.
         return [_open_if_whole(collection, found.pop(), keys) for _ in range(len(found))]
 
+    async def count(self, collection: Collection, where: Where) -> int:
+        """See `Documents.count`."""
+        return await self._documents.count(collection, where)
+
     async def update(
         self, collection: Collection, key: str, changes: Fields, where: Where | None = None
     ) -> bool:

@@ -79,6 +79,12 @@ class MongodbDocuments:
             absent = dict.fromkeys(fields)
             return [_document({**absent, **one}) async for one in found]
 
+    async def count(self, collection: Collection, where: Where) -> int:
+        """See `Documents.count`."""
+        check_search(collection, where)
+        with map_errors():
+            return await self._collection(collection).count_documents(_filter(where))
+
     async def update(
         self, collection: Collection, key: str, changes: Fields, where: Where | None = None
     ) -> bool:

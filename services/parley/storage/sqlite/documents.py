@@ -71,6 +71,15 @@ class SqliteDocuments:
             fields,
         )
 
+    async def count(self, collection: Collection, where: Where) -> int:
+        """See `Documents.count`."""
+        check_search(collection, where)
+        condition, values = _conditions(where)
+        statement = f"SELECT count(*) FROM {self._table(collection)} WHERE {condition}"
+        return await self._database.read(
+            lambda connection: int(connection.execute(statement, values).fetchone()[0])
+        )
+
     async def update(
         self, collection: Collection, key: str, changes: Fields, where: Where | None = None
     ) -> bool:
