@@ -78,13 +78,14 @@ check: $(VENV)/.all ## Check everything but the tests: format, lint, types, impo
 		check-python check-licences check-deploy check-protos check-console
 
 .PHONY: check-python
-check-python: $(VENV)/.all ## Check the Python: ruff, mypy, import-linter, names of functions, versions
+check-python: $(VENV)/.all ## Check the Python: ruff, mypy, import-linter, names of functions, versions, growth of rooms
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -q tests/unit/test_plain_names.py
 	$(BIN)/python -m tests.support.versions
+	$(BIN)/python -m tests.support.count_lines --check
 
 .PHONY: check-protos
 check-protos: $(VENV)/.all ## Check the contract: lint, format, breaking changes, generated code
