@@ -10,7 +10,15 @@ import pytest
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.phases import propose
 from parley.runtime.backoff import Backoff
-from parley.storage.ports import AppendConflictError, Log, Record, StoreUnavailableError
+from parley.storage.ports import (
+    AppendConflictError,
+    Collection,
+    Fields,
+    Log,
+    Record,
+    StoreUnavailableError,
+)
+from parley.storage.sqlite.documents import SqliteDocuments
 from parley.v1.event_pb2 import DebateFailed
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, check_log, make_debate, outcomes, until
@@ -56,6 +64,30 @@ async def test_of_many_replicas_one_owns_a_debate(stage: Backstage) -> None:
             check_log(events)
             assert events[-1].epoch == 1
     assert len(stage.gateway.steps()) == 3 * 8
+
+
+async def test_the_record_of_a_new_debate_takes_one_write_until_it_runs(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = stage.gateway.hold("round/1/propose/*")
+    written: list[set[str]] = []
+    update = SqliteDocuments.update
+
+    async def note(
+        self: SqliteDocuments, collection: Collection, key: str, changes: Fields, *rest: Any
+    ) -> bool:
+        if collection.name == "debates":
+            written.append(changes.keys() & {"epoch", "status"})
+        return await update(self, collection, key, changes, *rest)
+
+    monkeypatch.setattr(SqliteDocuments, "update", note)
+    async with stage.replica("one") as one:
+        debate = await one.create(SPEC)
+        await stage.gateway.wait_for("round/1/propose/*", 2)
+        assert written == [{"epoch", "status"}]
+        assert (await stage.record(debate)).status == "RUNNING"
+        hold.release()
+        await stage.comes_to(debate, "COMPLETED")
 
 
 async def test_a_crashed_owners_debate_is_taken_over_after_its_lease_and_not_before(stage: Backstage) -> None:

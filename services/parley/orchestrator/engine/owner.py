@@ -274,7 +274,9 @@ class DebateOwner:
             raise
         metrics.count_claim(taken=True)
         self.accepted.set()
-        await self._status_writer.write_claim()
+        # What is new runs from now on; of any other debate, what its log and its interventions say decides.
+        runs = opening is not None and not self._first_entries and not self._only_interventions
+        await self._status_writer.write_claim(RUNNING if runs else None)
         assert self._journal.recorded.created is not None
         return self._journal.recorded.created
 

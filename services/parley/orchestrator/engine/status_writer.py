@@ -37,10 +37,14 @@ class StatusWriter:
         self._clock = clock
         self._owner = owner
         self._ending = journal.recorded.ending
+        self._claimed_status: str | None = None
 
-    async def write_claim(self) -> None:
-        """Write the claim that the log records."""
-        await self._index.record_claim(self._record, self._owner, self._journal.epoch, self._now())
+    async def write_claim(self, status: str | None = None) -> None:
+        """Write the claim that the log records, and the status if it changes."""
+        await self._index.record_claim(
+            self._record, self._owner, self._journal.epoch, self._now(), status=status
+        )
+        self._claimed_status = status
 
     async def renew_lease(self, heartbeat: int) -> bool:
         """Renew the owner's lease, and mark a limit that was reached as news. Return False if the record has a later claim."""
@@ -51,7 +55,10 @@ class StatusWriter:
         )
 
     async def write_status(self, status: str) -> None:
-        """Write a status of a debate that this owner runs."""
+        """Write a status of a debate that this owner runs, unless the claim was written with it just now."""
+        claimed, self._claimed_status = self._claimed_status, None
+        if status == claimed:
+            return
         await self._write(status, is_open=True, owner=self._owner)
 
     async def notify_status(self, status: str) -> None:

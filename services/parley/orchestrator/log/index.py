@@ -236,8 +236,10 @@ class DebateIndex:
         where: Where = {"tenant": tenant, "subject": debate}
         return await self._find(where, Order("created", descending=True), limit=limit)
 
-    async def record_claim(self, record: DebateRecord, owner: str, epoch: int, updated: str) -> bool:
-        """Write a claim that the log already records, unless the record has a later one."""
+    async def record_claim(
+        self, record: DebateRecord, owner: str, epoch: int, updated: str, *, status: str | None = None
+    ) -> bool:
+        """Write a claim that the log already records, and the status if it changes, unless the record has a later one."""
         changes = {
             "epoch": epoch,
             "heartbeat": record.heartbeat + 1,
@@ -246,6 +248,7 @@ class DebateIndex:
             "open": True,
             "due": None,
             **self._owner_fields(owner, updated),
+            **({} if status is None else {"status": status}),
         }
         return await self._update(record, changes, {"epoch": Below(epoch)})
 
