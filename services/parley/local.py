@@ -60,7 +60,6 @@ class LocalSystem:
 
     Attributes:
         gateway_address: None if it was not started.
-        ratings_address: None if it was not started.
         edge_address: None if it was not started here.
         channel: To the orchestrator without a socket, for this machine's user; None if it runs in another process.
         store: The store of debates, for people.
@@ -71,7 +70,6 @@ class LocalSystem:
 
     orchestrator_address: str
     gateway_address: str | None
-    ratings_address: str | None
     store: str
     own: bool
     alone: bool = False
@@ -239,8 +237,8 @@ async def local_system(options: LocalOptions) -> AsyncIterator[LocalSystem]:
         return
     held = await _lock_or_address(folder)
     if isinstance(held, str):
-        orchestrator, gateway, ratings = held.split(",")
-        yield LocalSystem(orchestrator, gateway, ratings, str(folder), own=False)
+        orchestrator, gateway = held.split(",")
+        yield LocalSystem(orchestrator, gateway, str(folder), own=False)
         return
     with held:
         async with _run_system(options, store, held) as system:
@@ -315,13 +313,13 @@ async def _run_system(
         stack.enter_context(services.publish_token())
         direct = await stack.enter_async_context(services.connect_user(orchestrator))
         if lock is not None and options.purpose == "debates":
-            lock.publish(f"{orchestrator},{others.gateway},{others.ratings}")
+            lock.publish(f"{orchestrator},{others.gateway}")
+        services.start_late()
         return_large_blocks()
         tune_gc_and_threads()  # as `runtime.entry` does, for a caller with a process of its own
         yield LocalSystem(
             orchestrator,
             None if others.gateway == NOT_STARTED else others.gateway,
-            None if others.ratings == NOT_STARTED else others.ratings,
             str(folder or "PARLEY_STORE"),
             own=True,
             alone=lock is not None,

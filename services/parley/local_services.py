@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # services are imported when they start: a command that start
 NOT_STARTED: Final = "127.0.0.1:9"
 """The address of a service that was not started."""
 _GRACE_SECONDS: Final = 2.0
+_LATE_SECONDS: Final = 0.5
+"""From the start of the system to that of services that nobody has called: models write then, and a debate that ends waits for none of them."""
 _PLAINTEXT: Final = {
     "auth": "none",
     "tls_certificate": None,
@@ -70,7 +72,7 @@ class LocalOptions:
         read_config: Reads the file at `config_path`, at the start and after each change. None: it is read whatever it says.
         advertise: HOST:PORT at which other orchestrators reach ours. None: PARLEY_ADVERTISE, or its own address.
         adopt: Whether debates of an earlier process continue by themselves.
-        begins_debate: Whether a debate begins at once: what its first call does not need starts when it is needed.
+        begins_debate: Whether a debate begins at once: what its first call does not need starts when it is needed, or soon.
         purpose: Only the services that it needs are started, so that a command that only reads loads no model.
         evaluators: Whether the file at `config_path` may also list evaluators alone.
         context_tokens: Of routes for which the file does not say it. None: PARLEY_CONTEXT_TOKENS, or what is known of them.
@@ -210,11 +212,18 @@ class LocalServices:
 
         return direct_channel(self._servers[target], lambda: LOCAL_USER)
 
+    def start_late(self) -> None:
+        """Start, in a moment, also those services that start when they are called and were not."""
+        loop = asyncio.get_running_loop()
+        for each in self._late.values():
+            loop.call_later(_LATE_SECONDS, each.called.set)
+
     @asynccontextmanager
     async def _run_all(self) -> AsyncIterator[ServiceAddresses]:
         if self._options.begins_debate:
             async with (
-                enter_together(self._run_gateway(), self._run_ratings()) as (gateway, ratings),
+                self._run_gateway() as gateway,
+                self._run_once_called("ratings", self._run_ratings()) as ratings,
                 self._run_once_called("convergence", self._run_convergence()) as convergence,
                 self._run_once_called("memory", self._run_memory(convergence)) as memory,
             ):

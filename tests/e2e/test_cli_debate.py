@@ -134,7 +134,10 @@ def test_no_provider_within_reach_is_exit_3(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
         ended = debate(tmp_path, url, "Which?", "--agents", "architect", "--rounds", "1").end()
     assert ended.code == 3
-    assert re.match(r"parley: architect in round 1 proposal: (PROVIDER_|NO_ROUTE|CALL_)", ended.err[-1])
+    assert re.match(
+        r"parley: (architect in round 1 proposal|judge in list of requirements): (PROVIDER_|NO_ROUTE|CALL_)",
+        ended.err[-1],
+    )
 
 
 @contextmanager

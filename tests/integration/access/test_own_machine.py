@@ -9,7 +9,7 @@ import aiohttp
 import grpc
 import pytest
 
-from parley.client import ParleyClient, ParleyError, RatingsClient
+from parley.client import GatewayClient, ParleyClient, ParleyError
 from parley.edge import __main__ as edge_process
 from parley.edge.settings import EdgeSettings
 from parley.local import LocalOptions, Ports, local_system
@@ -99,10 +99,10 @@ async def test_by_name_everybody_on_this_machine_is_let_in(monkeypatch: pytest.M
 
 
 async def test_inner_services_let_in_the_user_and_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with local_system(LocalOptions(purpose="ratings")) as system:
-        assert system.ratings_address is not None
-        async with RatingsClient(system.ratings_address, patience=0) as ratings:
-            assert [each async for each in ratings.list()] == []
+    async with local_system(LocalOptions(purpose="agents")) as system:
+        assert system.gateway_address is not None
+        async with GatewayClient(system.gateway_address, patience=0) as gateway:
+            assert (await gateway.list_agents()).agents
 
 
 async def test_the_edge_lets_in_the_same_user_and_what_is_set_for_an_edge_elsewhere_does_not_hinder_it(

@@ -68,6 +68,7 @@ _NOT_LOADED = {
     ),
     "parley debate, alone": (
         *_NEVER,
+        "aiosmtplib",
         "httpcore2._sync",
         "numpy",
         "onnxruntime",
@@ -81,6 +82,7 @@ _NOT_LOADED = {
         "parley.orchestrator.formats.arena",
         "parley.orchestrator.formats.moderated",
         "parley.orchestrator.model.citations",
+        "parley.ratings.__main__",
         "qdrant_edge",
         "rich",
         "safetensors",

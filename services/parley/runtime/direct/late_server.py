@@ -10,7 +10,7 @@ class LateServer:
     """Takes the calls of `DirectChannel`s before there is a server, and passes them on.
 
     Attributes:
-        called: Set by the first call.
+        called: Set by the first call, or by whoever wants the server to start without one.
     """
 
     def __init__(self) -> None:

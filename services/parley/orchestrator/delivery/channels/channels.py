@@ -3,12 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from parley.orchestrator.delivery.channels.chat import BODIES, ChatChannel
-from parley.orchestrator.delivery.channels.file import FileChannel, is_path
-from parley.orchestrator.delivery.channels.mail import MailChannel
 from parley.orchestrator.delivery.channels.mail_server import Mail
-from parley.orchestrator.delivery.channels.stdout import StdoutChannel
-from parley.orchestrator.delivery.channels.webhook import WebhookChannel
 from parley.orchestrator.delivery.message import Channel, DeliveryError, Receiver
 from parley.orchestrator.outgoing.sender import GuardedSender
 from parley.orchestrator.outgoing.web_address import refuse_address
@@ -26,7 +21,7 @@ _NO_PATH = (
 
 @dataclass(frozen=True, slots=True)
 class Channels:
-    """Creates channels to receivers.
+    """Creates channels to receivers. One is imported when there is a hook for it: most commands have none.
 
     Attributes:
         sender: Sends to URLs, within what may be reached.
@@ -51,11 +46,15 @@ class Channels:
         if kind == "webhook":
             problems.append(("webhook.url", refuse_address(target.webhook.url)))
         elif kind == "chat":
+            from parley.orchestrator.delivery.channels.chat import BODIES
+
             problems.append(
                 ("chat.kind", "" if target.chat.kind in BODIES else "must be a chat that is known")
             )
             problems.append(("chat.url", refuse_address(target.chat.url)))
         elif kind == "file":
+            from parley.orchestrator.delivery.channels.file import is_path
+
             problems.append(("file", "" if self.folder else _NO_FOLDER))
             problems.append(("file.path", "" if is_path(target.file.path) else _NO_PATH))
         elif kind == "stdout":
@@ -79,14 +78,24 @@ class Channels:
             raise DeliveryError(wrong, permanent=True)
         match target.WhichOneof("target"):
             case "webhook":
+                from parley.orchestrator.delivery.channels.webhook import WebhookChannel
+
                 return WebhookChannel(self.sender, self.clock, target.webhook.url, receiver.secrets)
             case "chat":
+                from parley.orchestrator.delivery.channels.chat import ChatChannel
+
                 return ChatChannel(self.sender, self.clock, target.chat.url, target.chat.kind)
             case "file":
+                from parley.orchestrator.delivery.channels.file import FileChannel
+
                 assert self.folder is not None
                 return FileChannel(self.folder, receiver.tenant, target.file.path)
             case "mail":
+                from parley.orchestrator.delivery.channels.mail import MailChannel
+
                 assert self.mail is not None
                 return MailChannel(self.mail, target.mail.address)
             case _:
+                from parley.orchestrator.delivery.channels.stdout import StdoutChannel
+
                 return StdoutChannel()
