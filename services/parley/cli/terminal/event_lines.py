@@ -237,9 +237,8 @@ def progress_line(before: DebateProgress, event: Event) -> str | None:  # noqa: 
                 f"warning: {reply.prompt_characters_left_out:,} characters of a prompt were left out to fit "
                 f"the context of {reply.route or 'its route'}; that may happen again"
             )
-        case StepFailed(work=work, reason=reason, message=message):
-            who = f"{work.agent_id}: " if work.agent_id else ""
-            what = f"  {who}{work_phase_text(work)} failed"
+        case StepFailed(work=work, reason=reason, message=message) if work.agent_id:  # else a warning says it
+            what = f"  {work.agent_id}: {work_phase_text(work)} failed"
             if (work_phase_text(work), reason, message) in before.failures:
                 return f"{what} in the same way"
             return f"{what}: {reason}: {message}"

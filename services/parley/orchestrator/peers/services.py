@@ -87,9 +87,7 @@ class _ServiceCaller:
             details, service = from_rpc_error(error), self._service
             self._waits_for_restart = not _is_restarting(error)
             if _is_unavailable(error):
-                raise StepError(
-                    f"{service.upper()}_AWAY", f"{service} is away: {_one_line(details)}"
-                ) from error
+                raise StepError(f"{service.upper()}_AWAY", _explain_absence(service, details)) from error
             raise StepError(
                 details.reason or details.code.name, f"{service}: {_one_line(details)}"
             ) from error
@@ -104,7 +102,7 @@ async def _await_write(service: str, answer: Awaitable[T]) -> T:
     except grpc.aio.AioRpcError as error:
         details = from_rpc_error(error)
         if _is_unavailable(error):
-            raise ServiceUnavailableError(f"{service} is away: {_one_line(details)}") from error
+            raise ServiceUnavailableError(_explain_absence(service, details)) from error
         raise StepError(details.reason or details.code.name, f"{service}: {_one_line(details)}") from error
 
 
@@ -120,6 +118,12 @@ def _is_restarting(error: BaseException) -> bool:
 
 def _is_unavailable(error: grpc.aio.AioRpcError) -> bool:
     return is_transport(error) or error.code() in _UNAVAILABLE_CODES
+
+
+def _explain_absence(service: str, error: ParleyError) -> str:
+    if error.code == grpc.StatusCode.DEADLINE_EXCEEDED:
+        return f"{service} did not answer in time"
+    return f"{service} is away: {_one_line(error)}"
 
 
 def _one_line(error: ParleyError) -> str:

@@ -120,6 +120,7 @@ def test_plain_lines_tell_rounds_phases_failures_and_warnings() -> None:
         "  ada: round 1 proposal failed: PROVIDER_AUTH: 401"
     )
     assert told(Warned(message="late")) == "warning: late"
+    assert told(StepFailed(work=Work(activity="recall"), reason="MEMORY_AWAY", message="late")) is None
     assert told(None) is None
 
 
