@@ -54,7 +54,7 @@ WRITTEN: Final = [
     or (block.language == "python" and is_program(block))
 ]
 BLOCKS: Final = [block for block in WRITTEN if not block.text.startswith(tuple(NOT_RUN))]
-TOKEN: Final = next(block for block in BLOCKS if block.text.startswith("TOKEN="))
+TOKEN: Final = next(block for block in BLOCKS if block.text.startswith("PORT="))
 SHOWN: Final = {
     "OrchestratorService/CreateDebate": r'"debateId": *"deb-',
     "OrchestratorService/GetAnswer": r'"markdown": *"',
