@@ -15,6 +15,7 @@ from pathlib import Path
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from parley.orchestrator.roles.catalogue import load_shipped_roles
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.effect_pb2 import DecisionConfidence
@@ -34,7 +35,6 @@ _GATEWAYS: Mapping[str, Callable[[int], ScriptedGateway]] = {
     "moderated": lambda characters: ModeratedScript(characters=characters // 2).gateway(),
 }
 """By format; told how long an answer is."""
-_ROLES = ("architect", "security", "performance", "simplicity", "testing", "data-modeling", "generalist")
 _REQUIREMENTS = (("The answer is yes or no.", True), ("It names an example.", False))
 _FACTS = {"team": "Payments", "date": "2026-03-01"}
 _DOCUMENTS = (ContextDocument(path="docs/load.md", text="Ten logins a second.\n"),)
@@ -75,9 +75,10 @@ def _answer(gateway: ScriptedGateway, step: str, name: str, characters: int) -> 
 
 def _team(count: int, context_tokens: int) -> tuple[Agent, ...]:
     names = ("ada", "bo", "cy", "dee", "eve", "fay", "gil")[:count]
+    roles = (each.name for each in load_shipped_roles().all() if "propose" in each.prompts)
     return tuple(
         with_fields(agent(name, role), context_tokens=context_tokens)
-        for name, role in zip(names, _ROLES, strict=False)
+        for name, role in zip(names, roles, strict=False)
     )
 
 
