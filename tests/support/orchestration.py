@@ -344,6 +344,7 @@ class Backstage:
         follow_up: FollowUp = follow_up,
         follow_up_limits: debate_pb2.DebateLimits = NO_LIMITS,
         documents: DocumentLimits | None = None,
+        poll_seconds: float = _POLL_SECONDS,
     ) -> Replica:
         deltas = DeltaBroker()
         dependencies = OwnerDependencies(
@@ -366,7 +367,7 @@ class Backstage:
             lease_heartbeat_seconds=lease_seconds / 3,
         )
         limits = documents or DocumentLimits()
-        settings = RunnerSettings(lease_seconds, _POLL_SECONDS, max_debates, exclusive, adopt, limits)
+        settings = RunnerSettings(lease_seconds, poll_seconds, max_debates, exclusive, adopt, limits)
         return Replica(dependencies, DeletionStore(self.store.documents), settings, deltas)
 
     async def events(self, debate: str) -> list[Envelope]:

@@ -14,7 +14,8 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats import panel
 from parley.orchestrator.formats.panel.outcome import answer_parts
-from parley.orchestrator.log.debate_record import RUNNING, WAITING
+from parley.orchestrator.log.debate_record import RUNNING, WAITING, DebateRecord
+from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import read_events
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import DebateCreated, Intervened
@@ -35,6 +36,8 @@ from tests.support.scripted_gateway import ScriptedGateway, refusal
 
 SPEC = make_debate(2, 1)
 TIMER_SECONDS = 60.0
+NEVER = 3600.0
+"""Seconds of a poll that does not come."""
 
 
 async def _timed(debate: Debate) -> Outcome:
@@ -349,3 +352,28 @@ async def _hung_up(stage: Backstage) -> bool:
 
 async def _called(stage: Backstage, count: int) -> bool:
     return len(stage.gateway.calls) >= count
+
+
+async def test_a_debate_that_waits_for_a_slot_starts_when_another_ends_and_not_at_the_next_poll(
+    stage: Backstage,
+) -> None:
+    async with stage.replica(max_debates=1, poll_seconds=NEVER) as replica:
+        async with kept_busy(stage, replica):
+            waiting = await accept(replica, TENANT, SPEC)
+        check_log(await stage.comes_to(waiting, "COMPLETED"))
+
+
+async def test_the_end_of_a_debate_leads_to_no_search_while_none_waits(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searches, search = [], DebateIndex.list_waiting
+
+    async def note(index: DebateIndex) -> tuple[list[DebateRecord], bool]:
+        searches.append(index)
+        return await search(index)
+
+    monkeypatch.setattr(DebateIndex, "list_waiting", note)
+    async with stage.replica(poll_seconds=NEVER) as replica:
+        for _ in range(2):  # what the end of the first one leads to is done before the second one's
+            check_log(await stage.comes_to(await replica.create(SPEC), "COMPLETED"))
+    assert len(searches) == 1, "the one of the start"

@@ -87,6 +87,7 @@ class Runner:
         self._wake = asyncio.Event()
         self._queued: set[str] = set()
         self._lacks_room = False
+        self._any_waits = False
         self._draining = False
         self._tasks: asyncio.TaskGroup | None = None
         self._drain_task: asyncio.Task[None] | None = None
@@ -121,6 +122,11 @@ class Runner:
     def wake(self) -> None:
         """Scan the store now."""
         self._wake.set()
+
+    def _wake_if_any_waits(self) -> None:
+        """Scan the store now if a debate may wait for the place that is free: a scan is some ten reads."""
+        if self._any_waits:
+            self.wake()
 
     async def run(self) -> None:
         """Scan for debates and interventions until cancelled. If the store is unavailable, wait for it."""
@@ -198,12 +204,17 @@ class Runner:
             and not (record.key in owned_before and record.owner == self._dependencies.owner)
         ]
         self._start_waiting(order_fairly(waiting, await self._count_running(waiting)), entries)
-        for record in overdue:
-            may_claim = record.key not in entries and self._is_claimable(record, alive_window)
-            if may_claim and self._may_own_briefly(record):
-                self._start_owner(
-                    record, (), brief=True
-                )  # it makes no call to record that the checkpoint expired
+        due = [
+            record
+            for record in overdue
+            if record.key not in entries and self._is_claimable(record, alive_window)
+        ]
+        for record in filter(self._may_own_briefly, due):
+            # It makes no call to record that the checkpoint expired.
+            self._start_owner(record, (), brief=True)
+        self._any_waits = bool(entries) or any(record.key not in self._owned for record in (*waiting, *due))
+        if owned_before - self._owned.keys():
+            self._wake_if_any_waits()  # what ended meanwhile was not asked whether anything waits
 
     def _start_waiting(
         self, waiting: Iterable[DebateRecord], entries: Mapping[str, Sequence[InboxEntry]]
@@ -358,7 +369,7 @@ class Runner:
     ) -> tuple[DebateOwner, asyncio.Task[None]]:
         assert self._tasks is not None
         self._left_waiting.discard(record.key)
-        slot = Slot(lambda: self.has_slot(record.tenant), self.wake)
+        slot = Slot(lambda: self.has_slot(record.tenant), self._wake_if_any_waits)
         debate_owner = DebateOwner(record, self._dependencies, slot, entries, brief=brief)
         # A new context: the deadline and the span of the request must not apply to the debate.
         task = self._tasks.create_task(self._run_owner(record, debate_owner), context=Context())
@@ -368,8 +379,10 @@ class Runner:
     async def _run_owner(self, record: DebateRecord, debate_owner: DebateOwner) -> None:
         """Run one debate. Its errors do not affect the others."""
         with label_scope(tenant=record.tenant, debate=record.debate):
+            may_wait = True
             try:
                 await debate_owner.run()
+                may_wait = debate_owner.resumes_later or bool(debate_owner.unable_reason)
                 if debate_owner.unable_reason:
                     _logger.error(
                         "debate released for a replica that can continue it", error=debate_owner.unable_reason
@@ -397,8 +410,10 @@ class Runner:
                 await self._handle_fault(record, debate_owner, fault)
             finally:
                 self._owned.pop(record.key, None)
-                self._unreleased_keys.add(record.key)
-                self._wake.set()
+                if may_wait:
+                    self._unreleased_keys.add(record.key)
+                    self._any_waits = True
+                self._wake_if_any_waits()
 
     async def _handle_fault(self, record: DebateRecord, debate_owner: DebateOwner, fault: Exception) -> None:
         """Wait longer after each fault without progress, and mark the debate as failed after three."""
