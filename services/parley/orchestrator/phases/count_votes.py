@@ -215,9 +215,13 @@ def most_confident_choice(vote: Vote) -> str:
 
 def tied_option(vote: Vote, chosen: str) -> str:
     """Return the tied option that a choice is for, by itself or as one with it; empty for none."""
-    groups = {agent: tuple(each.agent_ids) for each in vote.groups for agent in each.agent_ids}
-    alike = groups.get(chosen, (chosen,))
+    alike = list_alike(vote, chosen)
     return next((each for each in vote.tied_agent_ids if each in alike), "")
+
+
+def list_alike(vote: Vote, agent: str) -> Sequence[str]:
+    """Return the agents whose proposals count as one with this agent's, itself among them."""
+    return next((each.agent_ids for each in vote.groups if agent in each.agent_ids), [agent])
 
 
 def strength_name(vote: Vote) -> str:
@@ -233,7 +237,7 @@ def name_of_strength(strength: VoteStrength.ValueType) -> str:
 def describe_result(vote: Vote, names: Names, standing: str) -> str:
     """Return who voted for what stands, and how clear that was; `standing`: the agent whose proposal stands."""
     votes = count_votes_for(vote, standing)
-    others = [each for each in _alike(vote, standing) if each != standing and _count(vote, [each])]
+    others = [each for each in list_alike(vote, standing) if each != standing and _count(vote, [each])]
     verb = "say" if len(others) > 1 else "says"
     same = f" or {names.list_of(others)}, which {verb} the same" if others else ""
     for_it = f"{votes[:1].upper()}{votes[1:]} went to the proposal of {names.of(standing)}{same}"
@@ -246,22 +250,17 @@ def describe_result(vote: Vote, names: Names, standing: str) -> str:
 
 def count_votes_for(vote: Vote, standing: str) -> str:
     """Return in words how many voted for what stands, or for what says the same, such as `two of three votes`."""
-    return count_of(_count(vote, _alike(vote, standing)), len(vote.ballots), "vote")
+    return count_of(_count(vote, list_alike(vote, standing)), len(vote.ballots), "vote")
 
 
 def _count(vote: Vote, options: Sequence[str]) -> int:
     return sum(each.choice_agent_id in options for each in vote.ballots)
 
 
-def _alike(vote: Vote, standing: str) -> Sequence[str]:
-    """Return the agents whose proposals count as one with this agent's, itself among them."""
-    return next((each.agent_ids for each in vote.groups if standing in each.agent_ids), [standing])
-
-
 def describe_tie_break(vote: Vote) -> str:
     """Return why one of the tied proposals stands."""
     sure = {
-        tied: sum(each.confidence for each in vote.ballots if each.choice_agent_id in _alike(vote, tied))
+        tied: sum(each.confidence for each in vote.ballots if each.choice_agent_id in list_alike(vote, tied))
         for tied in vote.tied_agent_ids
     }
     most = max(sure.values())
@@ -285,7 +284,7 @@ def describe_voters_word(vote: Vote, standing: str) -> str:
 def describe_minority(vote: Vote, names: Names, standing: str) -> Iterator[str]:
     """Yield who voted for another proposal than the one that stands, and why."""
     for each in vote.ballots:
-        if each.choice_agent_id not in _alike(vote, standing):
+        if each.choice_agent_id not in list_alike(vote, standing):
             whose = (
                 "its own proposal"
                 if each.choice_agent_id == each.agent_id

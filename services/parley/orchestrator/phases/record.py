@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import AFTER_THE_ANSWER, Activity
+from parley.orchestrator.phases.count_votes import list_alike
 from parley.orchestrator.phases.critique import CRITIQUE
 from parley.orchestrator.phases.propose import PROPOSAL
 from parley.orchestrator.phases.remember import create_record
@@ -69,15 +70,10 @@ def _ballots_as_answers(vote: Vote, scores: Mapping[str, float]) -> list[JudgedA
 
     A choice that was counted as one with others is as good as the best of them.
     """
-    groups = {agent: tuple(each.agent_ids) for each in vote.groups for agent in each.agent_ids}
     best = max(scores.values())
     judged = []
     for ballot in vote.ballots:
-        chosen = [
-            scores[each]
-            for each in groups.get(ballot.choice_agent_id, (ballot.choice_agent_id,))
-            if each in scores
-        ]
+        chosen = [scores[each] for each in list_alike(vote, ballot.choice_agent_id) if each in scores]
         if chosen and ballot.agent_id in scores:
             right = max(chosen) == best
             judged.append(JudgedAnswer(agent_id=ballot.agent_id, right=right, confidence=ballot.confidence))

@@ -16,6 +16,7 @@ from parley.orchestrator.model.sources import count_citations, describe_place, n
 from parley.orchestrator.model.times import timestamp
 from parley.orchestrator.model.voting import strength_of
 from parley.orchestrator.peers.services import truncate_conclusion
+from parley.orchestrator.phases.count_votes import list_alike
 from parley.runtime.agent_names import Names
 from parley.v1.critique_pb2 import Issue
 from parley.v1.debate_pb2 import Contribution, DebateSpec, Outcome
@@ -131,7 +132,7 @@ def list_dissents(outcome: Outcome, stands: Sequence[FinalStand], names: Names) 
 
 def _reasons_of_minority(vote: Vote, standing: str) -> dict[str, str]:
     """Return why agents voted for another proposal than the one that stands, if they say so."""
-    alike = next((each.agent_ids for each in vote.groups if standing in each.agent_ids), [standing])
+    alike = list_alike(vote, standing)
     return {
         each.agent_id: each.reason
         for each in vote.ballots
