@@ -11,6 +11,7 @@ from _pytest.config import _prepareconfig
 from _pytest.tmpdir import TempPathFactory
 
 from tests.support.collect_once import read_arguments
+from tests.support.cpu_times import is_of_interest
 
 __all__ = ["run"]
 
@@ -67,7 +68,7 @@ def run(channel: execnet.Channel) -> None:
     config.workerinput = workerinput  # type: ignore[attr-defined]
     config.workeroutput = {}  # type: ignore[attr-defined]
     _open_files(config, options.get("basetemp"))
-    interactor = xdist.remote.WorkerInteractor(config, channel)
+    interactor = _open_interactor(config, channel)
     xdist.remote.interactor = interactor
     interactor.pytest_sessionstart(session)
     for hook, arguments in _noted:
@@ -83,6 +84,24 @@ def run(channel: execnet.Channel) -> None:
         config.notify_exception(pytest.ExceptionInfo.from_current(), config.option)
     config.hook.pytest_sessionfinish(session=session, exitstatus=session.exitstatus)
     config._ensure_unconfigure()
+
+
+def _open_interactor(config: pytest.Config, channel: execnet.Channel) -> Any:
+    from xdist.remote import WorkerInteractor
+
+    class Interactor(WorkerInteractor):  # type: ignore[misc]
+        """Sends half of what xdist does: no start of a test, and no setup or teardown that says nothing."""
+
+        @pytest.hookimpl
+        def pytest_runtest_logstart(self) -> None:
+            """Say nothing: what is printed follows from reports."""
+
+        @pytest.hookimpl
+        def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+            if is_of_interest(report):
+                super().pytest_runtest_logreport(report)
+
+    return Interactor(config, channel)
 
 
 def _open_files(config: pytest.Config, folder: str | None) -> None:

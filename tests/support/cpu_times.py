@@ -7,15 +7,25 @@ from typing import Final
 
 import pytest
 
-__all__ = ["note_cpu", "report_cpu"]
+__all__ = ["is_of_interest", "note_cpu", "report_cpu"]
 
 _before = 0.0
 _CPU: Final = "cpu_seconds"
+_SHORT: Final = 0.005
+"""Seconds: what takes less is not among the slowest that pytest lists."""
+
+
+def is_of_interest(report: pytest.TestReport) -> bool:
+    """Return whether a report says more than that a setup or teardown passed at once."""
+    says_nothing = report.passed and not report.sections and report.duration < _SHORT
+    return report.when == "call" or not says_nothing
 
 
 def note_cpu(report: pytest.TestReport) -> None:
-    """Write into a report the seconds of the processor since the last one, of this process and of its children that have ended."""
+    """Write into a report of interest the seconds of the processor since the last one, of this process and of its children that have ended."""
     global _before  # noqa: PLW0603 (a process has one clock)
+    if _before and not is_of_interest(report):
+        return
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     now = time.process_time() + children.ru_utime + children.ru_stime
     setattr(report, _CPU, now - (_before or now))

@@ -4,11 +4,18 @@ from io import StringIO
 from types import SimpleNamespace
 from typing import Any
 
-from tests.support.cpu_times import note_cpu, report_cpu
+import pytest
+
+from tests.support.cpu_times import is_of_interest, note_cpu, report_cpu
 
 
-def noted(name: str, rounds: int) -> Any:
-    report: Any = SimpleNamespace(nodeid=f"tests/{name}.py::test")
+def made(name: str = "a", **fields: Any) -> Any:
+    usual = {"when": "call", "passed": True, "sections": [], "duration": 0.0}
+    return SimpleNamespace(nodeid=f"tests/{name}.py::test", **usual | fields)
+
+
+def noted(name: str, rounds: int, **fields: Any) -> Any:
+    report = made(name, **fields)
     for _ in range(rounds):
         sum(range(100_000))
     note_cpu(report)
@@ -28,3 +35,28 @@ def test_files_that_computed_most_come_first() -> None:
     title, *lines = out.getvalue().splitlines()
     assert title.startswith("2 files that took most of ")
     assert [line.split()[-1] for line in lines] == ["tests/most.py", "tests/much.py"]
+
+
+@pytest.mark.parametrize("when", ["setup", "teardown"])
+def test_a_setup_or_teardown_that_says_nothing_is_of_no_interest_and_its_time_counts_to_the_next(
+    when: str,
+) -> None:
+    noted("before", 0)
+    short, after = noted("a", 60, when=when), noted("a", 0)
+    other = noted("b", 20)
+    assert not is_of_interest(short)
+    assert not hasattr(short, "cpu_seconds")
+    assert after.cpu_seconds > other.cpu_seconds
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"when": "call"},
+        {"passed": False},
+        {"sections": [("Captured stdout setup", "x")]},
+        {"duration": 0.006},
+    ],
+)
+def test_a_call_and_whatever_fails_prints_or_takes_long_is_of_interest(fields: dict[str, Any]) -> None:
+    assert is_of_interest(made(**{"when": "setup"} | fields))
