@@ -68,6 +68,13 @@ def wait_text(started: WaitStarted) -> str:
     )
 
 
+def probability_text(percent: float) -> str:
+    """Return how sure a decision is: `58 %`, and never as if it was certain."""
+    if percent > 99:
+        return "over 99 %"
+    return f"{percent:.0f} %" if percent >= 1 else "under 1 %"
+
+
 def trickster_text(finding: TricksterFinding) -> str:
     """Return what the trickster found: `the agreement is hollow (87 %, threshold 60 %); no challenge is left`."""
     kind = "not hollow" if finding.verdict == TRICKSTER_VERDICT_SOUND else "hollow"

@@ -10,6 +10,7 @@ from parley.cli.terminal.markdown import plain_text
 from parley.cli.terminal.words import enum_text, local_time_text, one_line, relation_text
 from parley.runtime.printable import printable, printable_line
 from parley.runtime.safe_markdown import inline, list_item, to_safe_markdown
+from parley.runtime.work_words import probability_text
 from parley.v1.critique_pb2 import IssueStatus
 from parley.v1.effect_pb2 import DECISION_RELATION_OTHER_MATTER, DecisionConfidence, RelatedDecision
 from parley.v1.memory_pb2 import (
@@ -265,7 +266,7 @@ def confidence_text(confidence: DecisionConfidence) -> str:
     votes = f"{confidence.votes} of {confidence.votes_cast} votes" if confidence.votes_cast else ""
     if not confidence.HasField("percent"):
         return votes
-    sure = f"{min(confidence.percent, 99):.0f} % sure"
+    sure = f"{probability_text(confidence.percent)} sure"
     return f"{sure} ({votes})" if votes else sure
 
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from parley.orchestrator.model.times import describe_day
 from parley.runtime.agent_names import join_words
+from parley.runtime.work_words import probability_text
 from parley.v1.effect_pb2 import (
     DECISION_COMPARISON_OTHER,
     DECISION_COMPARISON_SAME,
@@ -72,17 +73,10 @@ def describe_confidence(confidence: DecisionConfidence, cast: str = "") -> str:
     if confidence.HasField("judge_agrees") and not confidence.judge_agrees:
         votes += ", but not the judge" if confidence.votes else ", nor the judge"
     if confidence.HasField("percent"):
-        return f"The decision is right with a probability of {_describe_percent(confidence.percent)}; for it: {votes}."
+        return f"The decision is right with a probability of {probability_text(confidence.percent)}; for it: {votes}."
     if not confidence.votes_cast:
         return f"No share of votes can be given: {confidence.unknown}." if confidence.unknown else ""
     return f"For it: {votes}. {_describe_no_percentage(confidence)}"
-
-
-def _describe_percent(percent: float) -> str:
-    """Return a probability that is never certain, such as `58 %`."""
-    if percent > 99:
-        return "over 99 %"
-    return f"{percent:.0f} %" if percent >= 1 else "under 1 %"
 
 
 def _describe_no_percentage(confidence: DecisionConfidence) -> str:

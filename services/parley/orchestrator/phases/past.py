@@ -62,8 +62,8 @@ def _describe(number: int, past: PastDebate) -> Iterator[str]:
     yield f"Decision: {past.conclusion}"
     if past.strength:
         yield f"How clear it was: {name_of_strength(past.strength)}"
-    if past.confidence.votes_cast or past.confidence.HasField("percent"):
-        yield f"How sure it was: {describe_votes(past.confidence)}"
+    if votes := describe_votes(past.confidence):
+        yield f"How sure it was: {votes}"
     for dissent in past.dissents[:_MAX_DISSENTS]:
         yield f"Against it, {dissent.agent_id}: {to_line(dissent.text, _MAX_LINE)}"
     for each in past.evidence[:_MAX_EVIDENCE]:

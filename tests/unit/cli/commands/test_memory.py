@@ -148,7 +148,8 @@ def test_a_debate_of_which_little_is_known_is_shown_without_gaps(
 
 
 def test_no_decision_is_called_certain() -> None:
-    assert confidence_text(DecisionConfidence(percent=99.7)) == "99 % sure"
+    assert confidence_text(DecisionConfidence(percent=99.7)) == "over 99 % sure"
+    assert confidence_text(DecisionConfidence(percent=0.3)) == "under 1 % sure"
 
 
 def test_that_an_earlier_decision_is_reversed_is_said_with_its_date_and_why(

@@ -108,6 +108,7 @@ def test_related_decisions_come_in_the_order_in_which_they_are_shown_and_the_las
 
 def test_what_is_not_known_of_a_past_decision_and_what_was_another_matter_for_it_has_no_line() -> None:
     past = PastDebate(question="Q?", conclusion="C.", concluded_at=MARCH)
+    past.confidence.percent = 60  # by nobody's vote
     past.related.add(debate_id="deb-0", decided_at=MARCH, relation=DECISION_RELATION_OTHER_MATTER)
     (quoted, _) = past_prompt([past])
     inner = [each for each in quoted.text.splitlines()[1:] if not each.startswith(("<<<", ">>>"))]

@@ -97,6 +97,12 @@ function createRest(debateId, log, agreement, answer, signal) {
   ];
 }
 
+/** How sure a decision is, never as if it was certain: in the words of `probability_text`. @param {number} percent */
+function probability(percent) {
+  if (percent > 99) return "over 99 %";
+  return percent >= 1 ? `${Math.round(percent)} %` : "under 1 %";
+}
+
 /**
  * @param {any} effect
  * @param {DebateLog} log
@@ -105,7 +111,7 @@ function createDecision(effect, log) {
   const confidence = effect.confidence ?? {};
   const drafts = confidence.byFirstDrafts ? "first drafts" : "final proposals";
   const sure = [
-    confidence.percent === undefined ? "" : `${Math.min(Math.round(confidence.percent), 99)} %`,
+    confidence.percent === undefined ? "" : probability(confidence.percent),
     confidence.votesCast ? `${confidence.votes ?? 0} of ${confidence.votesCast} ${drafts} are for it` : "",
     confidence.unknown ?? "",
   ];
