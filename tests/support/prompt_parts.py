@@ -1,5 +1,9 @@
-"""Parts of a prompt, briefly."""
+"""Parts of a prompt, briefly, and the documents in them."""
 
+from collections.abc import Sequence
+
+from parley.gateway.prompt.documents import Documents, numbers_in, quote_in_slots
+from parley.runtime.held_texts import hold_text
 from parley.v1.gateway_pb2 import (
     PROMPT_ROLE_ASSISTANT,
     PROMPT_ROLE_SYSTEM,
@@ -7,7 +11,7 @@ from parley.v1.gateway_pb2 import (
     PromptPart,
 )
 
-__all__ = ["assistant", "system", "user"]
+__all__ = ["assistant", "documents_in", "quote_documents", "system", "user"]
 
 
 def system(text: str, give: int = 0) -> PromptPart:
@@ -20,3 +24,12 @@ def user(text: str, give: int = 0, document: str = "") -> PromptPart:
 
 def assistant(text: str, give: int = 0) -> PromptPart:
     return PromptPart(role=PROMPT_ROLE_ASSISTANT, text=text, shrink_priority=give)
+
+
+def documents_in(prompt: Sequence[PromptPart]) -> Documents:
+    texts = {part.document: hold_text(part.text) for part in prompt if part.document}
+    return Documents(texts, numbers_in(prompt))
+
+
+def quote_documents(prompt: Sequence[PromptPart]) -> tuple[PromptPart, ...]:
+    return quote_in_slots(prompt, {}, {})

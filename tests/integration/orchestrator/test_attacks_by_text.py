@@ -11,7 +11,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.documents import quote_documents
 from parley.gateway.prompt.fitting import Unfittable, fit
 from parley.orchestrator.phases.prompting import quotation
 from parley.v1.debate_pb2 import ContextDocument
@@ -21,7 +20,7 @@ from parley.v1.memory_pb2 import PastDebate, RecallResponse
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.moderated_debates import ModeratedScript, moderated_settings
 from tests.support.orchestration import agent, backstage, make_debate, with_spec
-from tests.support.prompt_parts import user
+from tests.support.prompt_parts import quote_documents, user
 from tests.support.scripted_gateway import ScriptedGateway
 
 MARK: Final = "PLANTED"

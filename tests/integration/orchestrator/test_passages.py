@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from parley.gateway.prompt.documents import quote_documents
 from parley.gateway.prompt.fitting import fit
 from parley.orchestrator.formats.arena.settings import SETTINGS as ARENA
 from parley.orchestrator.log.debate_record import COMPLETED
@@ -17,6 +16,7 @@ from parley.v1.gateway_pb2 import PromptPart
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_settings
 from tests.support.orchestration import backstage, make_debate, make_limits, with_spec
+from tests.support.prompt_parts import quote_documents
 from tests.support.scripted_gateway import ScriptedGateway, refusal
 
 QUESTION = "How do otters sleep?"

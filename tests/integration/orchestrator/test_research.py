@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from parley.gateway.prompt.documents import quote_documents
 from parley.orchestrator.formats.arena.settings import SETTINGS as ARENA
 from parley.orchestrator.log.debate_record import COMPLETED
 from parley.orchestrator.research.fetcher import Fetcher
@@ -25,6 +24,7 @@ from parley.v1.orchestrator_pb2 import CreateDebateRequest
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_settings
 from tests.support.orchestration import backstage, make_debate, make_limits, orchestrating
+from tests.support.prompt_parts import quote_documents
 from tests.support.scripted_gateway import ScriptedGateway, refusal
 from tests.support.tool_server import ANSWER, plain_tool_server, tool_server
 from tests.support.tool_server import ATTACK as TOLD_BY_A_TOOL

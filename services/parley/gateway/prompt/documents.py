@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from parley.gateway.prompt.fitting import with_text
-from parley.runtime.held_texts import HeldText, hold_text
+from parley.runtime.held_texts import HeldText
 from parley.runtime.passages import move_passages
 from parley.runtime.quotation import longest_run, quote_in_marks
 from parley.v1.gateway_pb2 import PROMPT_ROLE_USER, PromptPart
@@ -218,28 +218,18 @@ def _number_lines(first: int, lines: Sequence[str]) -> str:
 _MAX_LIST: Final = 4_000
 
 
-def documents_in(prompt: Sequence[PromptPart]) -> Documents:
-    """Return the documents of a prompt whose texts are in it."""
-    texts = {part.document: hold_text(part.text) for part in prompt if part.document}
-    return Documents(texts, numbers_in(prompt))
-
-
 def numbers_in(prompt: Sequence[PromptPart]) -> dict[str, int]:
     """Return the numbers of the documents of a prompt that are numbered sources, by their paths."""
     return {part.document: part.source for part in prompt if part.source}
 
 
-def quote_documents(prompt: Sequence[PromptPart]) -> tuple[PromptPart, ...]:
-    """Return the prompt with every document quoted in its place, between marks that nothing in it can close."""
-    return tuple(_quote(part) if part.document else part for part in prompt)
-
-
 def quote_in_slots(
     prompt: Sequence[PromptPart], texts: Mapping[str, HeldText], slots: Mapping[str, str]
 ) -> tuple[PromptPart, ...]:
-    """Return the prompt as `quote_documents` does, with slots in place of long texts. `slots` are by the documents' paths.
+    """Return the prompt with every document quoted in its place, between marks that nothing in it can close.
 
-    A long prompt is then put together without a copy of its documents: their texts are written where the slots are.
+    `slots` stand in place of long texts, by the paths of their documents: a long prompt is then put together without a copy
+    of them, and they are written where the slots are.
     """
     quoted = []
     for part in prompt:

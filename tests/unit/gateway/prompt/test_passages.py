@@ -1,9 +1,8 @@
 """Documents whose passages are known: these are kept where a document does not fit."""
 
-from parley.gateway.prompt.documents import quote_documents
 from parley.gateway.prompt.fitting import fit
 from parley.v1.source_pb2 import Passage
-from tests.support.prompt_parts import user
+from tests.support.prompt_parts import quote_documents, user
 
 FILLING = "The dam is of stone. " * 500
 SLEEP = "Otters hold hands. "

@@ -4,13 +4,13 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.documents import Documents, documents_in, list_documents, quote_documents
+from parley.gateway.prompt.documents import Documents, list_documents
 from parley.gateway.prompt.toolbox import MIN_TOKENS, Toolbox
 from parley.gateway.prompt.tools import ToolRequest
 from parley.gateway.tracing import TraceLabels
 from parley.runtime.held_texts import hold_text
 from parley.v1.gateway_pb2 import PROMPT_ROLE_USER, PromptPart
-from tests.support.prompt_parts import system, user
+from tests.support.prompt_parts import documents_in, quote_documents, system, user
 
 DOCUMENTS = documents_in(
     [

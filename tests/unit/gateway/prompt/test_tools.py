@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.documents import MAX_RESULT, documents_in
+from parley.gateway.prompt.documents import MAX_RESULT
 from parley.gateway.prompt.tools import TOOLS, ToolRequest, ToolResult, describe_use, run_tool
-from tests.support.prompt_parts import user
+from tests.support.prompt_parts import documents_in, user
 
 NAMES = tuple(TOOLS)
 PLAN = "\n".join(f"step {number}: do thing {number}" for number in range(1, 2001))

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.documents import quote_documents, quote_in_slots
+from parley.gateway.prompt.documents import quote_in_slots
 from parley.gateway.prompt.fitting import join
 from parley.gateway.wire.api import Api, ModelRequest
 from parley.gateway.wire.request_body import body, body_to_send, request_json
 from parley.runtime.held_texts import HeldText, hold_text
 from parley.v1.gateway_pb2 import PromptPart
-from tests.support.prompt_parts import system, user
+from tests.support.prompt_parts import quote_documents, system, user
 
 _TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 _VALUES = st.recursive(
