@@ -5,7 +5,7 @@ from sqlite3 import Connection
 import pytest
 
 from parley.storage.ports import Above, Below, Collection, Index, OneOf, Order, Record
-from parley.storage.sqlite import database as sqlite_database
+from parley.storage.sqlite import readers
 from parley.storage.sqlite.database import open_database
 from parley.storage.sqlite.documents import SqliteDocuments
 from parley.storage.sqlite.log import SqliteLog
@@ -20,7 +20,7 @@ def explain(statement: str, connection: Connection) -> list[tuple[int, int, int,
 async def test_nothing_grows_slow_with_what_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_database, "_READERS", 1)
+    monkeypatch.setattr(readers, "MOST", 1)
     statements: list[str] = []
     async with open_database(tmp_path / "some.db") as database:
         documents, log = SqliteDocuments(database, "some"), SqliteLog(database, "some")

@@ -13,7 +13,6 @@ import sqlite3
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 from parley.runtime.private_files import make_folder, open_private
 from parley.storage.ports import StorageError, StoreDamagedError, StoreUnavailableError
 from parley.storage.sqlite.erasing import erase
+from parley.storage.sqlite.readers import Readers
 
 T = TypeVar("T")
 
@@ -37,7 +37,6 @@ _LOCK_WAIT = 5.0  # seconds to wait for a writer in another process
 _LOCK_PAUSE = 0.01  # seconds between two attempts, if SQLite itself does not wait
 _MAX_GROUP = 1000  # no more is taken from the queue once a transaction has as many writes
 _ERASE_SECONDS = 2.0  # from a deletion to the erasure of all that was deleted meanwhile
-_READERS = 4
 _VERSION = 1
 _UNAVAILABLE = {
     sqlite3.SQLITE_BUSY: "{path} is locked by another process; try again when it has finished",
@@ -78,9 +77,7 @@ class SqliteDatabase:
         self._thread = threading.Thread(
             target=self._write_until_closed, name=f"writer of {path.name}", daemon=True
         )
-        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix=f"reader of {path.name}")
-        self._reader = threading.local()
-        self._connections = [writer]
+        self._readers = Readers(f"reader of {path.name}", self._connect_reader, self._to_caller_error)
         # What a killed process deleted may still be in the file's WAL.
         self._erase_at = time.monotonic() + _ERASE_SECONDS if _wal_size(path) else None
         self._thread.start()
@@ -106,7 +103,7 @@ class SqliteDatabase:
         """Run the work, which must not write, and return its result. It sees all earlier writes."""
         if self._closing:
             raise StoreUnavailableError(f"{self._path} is closed")
-        return await self._loop.run_in_executor(self._readers, self._read, work)
+        return await self._readers.read(work)
 
     async def close(self) -> None:
         """Finish the writes that wait, then close the file."""
@@ -126,20 +123,13 @@ class SqliteDatabase:
 
     def _finish(self) -> None:
         self._thread.join()
-        self._readers.shutdown()
-        for connection in self._connections:
-            connection.close()
+        self._readers.finish()
+        self._writer.close()
 
-    def _read(self, work: Callable[[Connection], T]) -> T:
-        connection = getattr(self._reader, "connection", None)
-        try:
-            if connection is None:
-                connection = self._reader.connection = self._connect(self._path)
-                self._connections.append(connection)
-                connection.execute("PRAGMA query_only = ON")
-            return work(connection)
-        except sqlite3.Error as error:
-            raise to_storage_error(error, self._path) from error
+    def _connect_reader(self) -> Connection:
+        connection = self._connect(self._path)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
 
     def _write_until_closed(self) -> None:
         closed = False
