@@ -87,6 +87,12 @@ def from_document(document: Document) -> RecordDebateRequest:
     return ParseDict(fields["record"], RecordDebateRequest())
 
 
+def read_debate(document: Document) -> PastDebate:
+    """Return what a debate was asked and decided, of the record that `to_fields` wrote; the rest is most of the record."""
+    fields: Any = document.fields
+    return ParseDict(fields["record"].get("debate", {}), PastDebate())
+
+
 def stored_embedding(document: Document) -> Embedding:
     """Return the stored vector and its model. Raise ValueError or KeyError if they are missing or bad."""
     fields: Any = document.fields

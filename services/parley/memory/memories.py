@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from parley.memory.approvals import Approvals, weigh_importance
 from parley.memory.debate import (
@@ -14,6 +15,7 @@ from parley.memory.debate import (
     document_key,
     from_document,
     is_forgetting,
+    read_debate,
     search_text,
     storage_key,
     to_fields,
@@ -30,6 +32,8 @@ from parley.runtime.clock import Clock
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Above, Document, Documents, DuplicateError, Neighbor, OneOf, Order
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
+
+T = TypeVar("T")
 
 
 class DebateReusedError(Exception):
@@ -156,12 +160,12 @@ class Memories:
         ranked = rank(list_words(text), candidates, floor, now)
         while limit and ranked:  # again if some of the first cannot be read
             best, ranked = ranked[:limit], ranked[limit:]
-            records = await self._load([each.key for each in best])
+            debates = await self._load([each.key for each in best])
             for each in best:
-                if record := records.get(each.key):
-                    record.debate.relevance.CopyFrom(each.relevance)
+                if debate := debates.get(each.key):
+                    debate.relevance.CopyFrom(each.relevance)
                     self._recalled[each.key] += 1
-                    yield record.debate
+                    yield debate
                     limit -= 1
 
     async def _has_debates(self, tenant: str) -> bool:
@@ -195,17 +199,17 @@ class Memories:
     async def _read(self, key: str) -> RecordDebateRequest | None:
         """Return what is recorded under a key; None if nothing is, if it cannot be read, or is being forgotten."""
         document = await self._documents.get(DEBATES, key)
-        return _read_records([document] if document else []).get(key)
+        return _read_by_key([document] if document else [], from_document).get(key)
 
-    async def _load(self, keys: Sequence[str]) -> dict[str, RecordDebateRequest]:
-        """Return what is recorded under keys, as `_read` would."""
+    async def _load(self, keys: Sequence[str]) -> dict[str, PastDebate]:
+        """Return the debates that are recorded under keys, but for those that `_read` would not return."""
         where = {"key": OneOf(tuple(keys))}
-        return _read_records(await self._documents.find(DEBATES, where, limit=len(keys)))
+        return _read_by_key(await self._documents.find(DEBATES, where, limit=len(keys)), read_debate)
 
 
-def _read_records(found: Iterable[Document]) -> dict[str, RecordDebateRequest]:
+def _read_by_key(found: Iterable[Document], read: Callable[[Document], T]) -> dict[str, T]:
     kept = [each for each in found if not is_forgetting(each)]
-    return dict(skip_unreadable(kept, lambda each: (each.key, from_document(each)), KIND, document_key))
+    return dict(skip_unreadable(kept, lambda each: (each.key, read(each)), KIND, document_key))
 
 
 def _add_feedback(trace: Trace, value: int) -> Trace:

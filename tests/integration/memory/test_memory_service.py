@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, cast
 
 import grpc
 import numpy as np
@@ -339,6 +340,20 @@ async def test_memories_that_cannot_be_read_are_passed_over_when_the_index_is_ma
         async with running(tmp_path, address) as stub:
             found = {each.debate_id for each in await recalled(stub, "Kafka for orders?")}
             assert found == {"deb-0", "deb-3"}, "a vector that is lost is made again"
+
+
+async def test_a_debate_is_recalled_whose_stands_and_issues_cannot_be_read(tmp_path: Path) -> None:
+    async with convergence() as address, running(tmp_path, address) as stub:
+        await stub.RecordDebate(debate("deb-1"))
+        async with open_store(f"sqlite:///{tmp_path / 'store'}", "memory") as store:
+            document = await store.documents.get(DEBATES, "default/deb-1")
+            assert document is not None
+            record = {
+                **cast("dict[str, Any]", document.fields["record"]),
+                "issues": [{"of": "a newer version"}],
+            }
+            assert await store.documents.update(DEBATES, "default/deb-1", {"record": record}, {})
+        assert [each.debate_id for each in await recalled(stub, "Kafka for orders?")] == ["deb-1"]
 
 
 async def test_a_debate_that_is_forgotten_is_recalled_no_more_by_its_tenant_alone(
