@@ -132,13 +132,18 @@ def test_what_is_planted_is_found_by_a_python_that_looks_into_the_folder(planted
 )
 def test_a_service_imports_nothing_of_the_folder_it_is_started_in(service: str, planted: Path) -> None:
     with models() as url:
-        run_until("serving", [PARLEY, "serve", service], planted, OPENAI_BASE_URL=url, PARLEY_MODEL="test")
+        port = str(next(free_ports()))
+        given = {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test", "PARLEY_PORT": port}
+        run_until("serving", [PARLEY, "serve", service], planted, **given)
     assert imported(planted) == []
 
 
 @pytest.mark.model
 def test_the_small_model_imports_nothing_of_the_folder(planted: Path) -> None:
-    run_until("a small model on this machine answers", [PARLEY, "serve", "gateway"], planted)
+    port = str(next(free_ports()))
+    run_until(
+        "a small model on this machine answers", [PARLEY, "serve", "gateway"], planted, PARLEY_PORT=port
+    )
     assert imported(planted) == []
 
 

@@ -16,7 +16,7 @@ from tests.support.warm_start import COMMAND, WarmStart
 
 __all__ = ["Command", "Ended"]
 
-_SECONDS = 90.0
+_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ __all__ = ["CTRL_C", "CTRL_D", "Terminal", "on_terminal"]
 
 CTRL_C = b"\x03"
 CTRL_D = b"\x04"
-_SECONDS = 45.0
+_SECONDS = 180.0
 """How long something is waited for; a machine that is busy may take long to start the command."""
 
 _PICTURE_BEGINS = b"\x1b[?2026h"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 __all__ = ["until"]
 
 
-def until(condition: Callable[[], object], seconds: float = 45.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 180.0) -> None:
     """Wait until a condition holds."""
     ends = time.monotonic() + seconds
     while not condition():

@@ -51,7 +51,7 @@ _IMPORTED_BY_A_SYSTEM: Final = (
     MODEL_SERVER,
 )
 _ROOT: Final = Path(__file__).parents[2]
-_SECONDS: Final = 90.0
+_SECONDS: Final = 300.0
 _RELAY: Final = Path(__file__).with_name("warm_relay.py")
 _one_at_a_time: Final = threading.Lock()
 _started: Final[list[subprocess.Popen[bytes]]] = []
