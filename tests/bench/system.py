@@ -20,7 +20,7 @@ from tests.bench.graph import Place, Shape
 from tests.bench.models import Served
 from tests.support.model_server.answers import digest_of
 
-__all__ = ["Run", "places", "run_debate", "spec", "system"]
+__all__ = ["Run", "places", "run_debate", "spec", "step_of", "system"]
 
 
 _ME = re.compile(r"You are agent (\w) of")
@@ -100,7 +100,7 @@ def places(run: Run, served: list[Served]) -> dict[str, Place]:
     """Return what was asked at each step, told by what the prompts say of themselves."""
     found = {}
     for call in served:
-        key = _step_of(call.prompt)
+        key = step_of(call.prompt)
         latency_key = f"{digest_of(call.path, call.model, call.prompt)}/{call.occurrence}"
         structured = key in {"requirements", "synthesis"} or "/critique/" in key
         found[key] = Place(call.prompt, latency_key, structured=structured)
@@ -108,7 +108,7 @@ def places(run: Run, served: list[Served]) -> dict[str, Place]:
     return found
 
 
-def _step_of(prompt: str) -> str:
+def step_of(prompt: str) -> str:
     """Return the key of the step that a prompt of the panel is for."""
     for key, told in {
         "requirements": "list what an answer has to meet",

@@ -208,7 +208,7 @@ async def _open_sqlite(
     file, earlier = folder / DATABASE, folder / f"{database}.db"
     if earlier.exists() and not file.exists():
         raise StorageError(
-            f"{earlier} is of an earlier Parley, which had a file for each service; name another folder in PARLEY_STORE"
+            f"{earlier} is of an earlier Parley, which had a file for each service; move it away, or name another folder in PARLEY_STORE"
         )
     async with share_database(file, reading=reading) as opened:
         log = SqliteLog(opened, database, poll_interval=poll_interval)
