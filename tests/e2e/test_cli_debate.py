@@ -116,12 +116,12 @@ async def test_an_agent_with_tools_looks_a_document_up_and_one_without_is_shown_
     assert "    looked up: file_read" in ended.err
 
 
-def test_a_key_that_is_refused_is_exit_3_with_agent_and_phase(tmp_path: Path) -> None:
+def test_a_key_that_is_missing_is_exit_3_with_agent_and_phase(tmp_path: Path) -> None:
     with models("--require-key", "right") as url:
         ended = debate(tmp_path, url, "Which?", "--agents", "architect", "--rounds", "1").end()
     assert (ended.code, ended.out) == (3, "")
     assert re.fullmatch(
-        r"parley: judge in list of requirements: PROVIDER_AUTH: .*; the key is that of OPENAI_API_KEY: set the right one",
+        r"parley: judge in list of requirements: PROVIDER_AUTH: .*; no key is set: export OPENAI_API_KEY=…",
         ended.err[-1],
     )
     assert ended.err[-2].endswith(f"parley debate --resume {debate_id(ended)}")
