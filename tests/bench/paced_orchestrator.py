@@ -13,6 +13,7 @@ from pathlib import Path
 
 import grpc
 
+from parley.runtime.entry import tune_gc_and_threads
 from parley.v1 import gateway_pb2
 from tests.support.orchestration import orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
@@ -84,6 +85,7 @@ class PacedGateway(ScriptedGateway):
 
 async def _serve(piece_seconds: float, spread: float) -> None:
     """The other side of `PacedOrchestrator`: an orchestrator before a scripted gateway."""
+    tune_gc_and_threads()
     gateway = PacedGateway()
     gateway.deltas, gateway.piece_seconds, gateway.spread = _PIECES, piece_seconds, spread
     gateway.text = lambda step, agent: f"{agent} on {step}: {'so many words ' * 120}\nPosition: yes"

@@ -55,6 +55,7 @@ from parley.orchestrator.roles.catalogue import RoleFileError, Roles, load_shipp
 from parley.orchestrator.settings import OrchestratorSettings
 from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder
 from parley.orchestrator.watch.feed import Feeds
+from parley.orchestrator.watch.slow_readers import SlowReaders
 from parley.orchestrator.watch.watcher import DebateWatcher
 from parley.runtime.byte_budget import ByteBudget
 from parley.runtime.channel import Connect, channel
@@ -222,7 +223,7 @@ async def build(
             ratings=RatingsServiceStub(ratings),
             receipt_keys=settings.receipt_key_source(own_folder),
             importer=DebateImporter(log, index, imported_receipts, deletion_store, clock),
-            reader_seconds=settings.reader_seconds,
+            slow_readers=SlowReaders(settings.reader_seconds),
             web=web,
         )
         service = Service(

@@ -51,24 +51,25 @@ class Draining:
 
         Only the wait for the next item is cut short; an item that was received is delivered.
         """
+        timeout = asyncio.timeout(None)  # of the stream: one of each item costs a tenth of sending it
         try:
-            while True:
-                if self._event.is_set():
-                    raise self.error()
-                timeout = asyncio.timeout(None)
-                try:
-                    async with timeout:
-                        self._waiting.add(timeout)
+            async with timeout:
+                while not self._event.is_set():
+                    self._waiting.add(timeout)
+                    try:
                         item = await anext(stream)
-                except StopAsyncIteration:
-                    return
-                except TimeoutError:
-                    if timeout.expired():
-                        raise self.error() from None
-                    raise
-                finally:
-                    self._waiting.discard(timeout)
-                yield item
+                    except StopAsyncIteration:
+                        return
+                    finally:
+                        self._waiting.discard(timeout)
+                    if self._event.is_set() and not timeout.expired():
+                        timeout.reschedule(None)
+                    yield item
+            raise self.error()
+        except TimeoutError:
+            if timeout.expired():
+                raise self.error() from None
+            raise
         finally:
             close = getattr(stream, "aclose", None)
             if close is not None:

@@ -64,3 +64,24 @@ async def test_cancelling_the_reader_is_a_cancellation_and_not_a_drain() -> None
     with pytest.raises(asyncio.CancelledError):
         await task
     assert closed.is_set()
+
+
+async def test_an_item_that_came_as_the_server_began_to_stop_is_delivered_whole() -> None:
+    draining, news, got = Draining(), asyncio.Event(), []
+
+    async def items() -> AsyncIterator[int]:
+        yield 1
+        await news.wait()
+        yield 2
+
+    def stop_when_there_is_news() -> None:
+        news.set()
+        draining.set()
+
+    with pytest.raises(ParleyError):  # noqa: PT012
+        async for item in draining.until(items()):
+            asyncio.get_running_loop().call_soon(stop_when_there_is_news)
+            await asyncio.sleep(0) if item == 2 else None
+            await asyncio.sleep(0) if item == 2 else None
+            got.append(item)
+    assert got == [1, 2]

@@ -58,6 +58,7 @@ from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.peers import roster
 from parley.orchestrator.roles.catalogue import Roles
 from parley.orchestrator.watch.deltas import OWNER_KEY
+from parley.orchestrator.watch.slow_readers import SlowReaders
 from parley.orchestrator.watch.watcher import DebateWatcher, WatchItem, slow_reader_error
 from parley.runtime import audit
 from parley.runtime.acts import current_act
@@ -109,7 +110,7 @@ class OrchestratorServicer(
 
     Attributes:
         owner: The name that this replica claims under.
-        reader_seconds: How long a watcher may take to accept one message.
+        slow_readers: Cuts off a watcher that accepts no message for too long.
         web: What is read on the web for debates; None: nothing.
         sending: Bounds the bytes of large messages to watchers.
     """
@@ -139,7 +140,7 @@ class OrchestratorServicer(
     importer: DebateImporter
     draining: Draining
     owner: str
-    reader_seconds: float
+    slow_readers: SlowReaders
     web: "WebSources | None" = None
     sending: ByteBudget = field(default_factory=lambda: ByteBudget(_SENDING_BYTES))
     # Watchers of one debate come to an event at about the same time; its message is created once for all.
@@ -247,12 +248,21 @@ class OrchestratorServicer(
         await self._check_start(debate, after)
         current_act().finish()
         await context.send_initial_metadata(((TENANT, current_tenant()),))
-        with map_store_errors():
-            async with aclosing(self.draining.until(self._open_watch(request, context))) as found:
-                async for each in found:
-                    if isinstance(each, Envelope):
-                        after = each.sequence
-                    await self._write(context, self._messages.write(each, after), after)
+        timeout = asyncio.timeout(None)
+        try:
+            with map_store_errors():
+                async with (
+                    timeout,
+                    aclosing(self.draining.until(self._open_watch(request, context))) as found,
+                ):
+                    async for each in found:
+                        if isinstance(each, Envelope):
+                            after = each.sequence
+                        await self._write(context, self._messages.write(each, after), timeout)
+        except TimeoutError:
+            if timeout.expired():
+                raise slow_reader_error(after) from None
+            raise
 
     def _open_watch(
         self, request: orchestrator_pb2.WatchDebateRequest, context: _WatchContext
@@ -265,14 +275,11 @@ class OrchestratorServicer(
             raise failed_precondition("NOT_OWNER", f"{self.owner} is here, not {owner!r}")
         return self.watcher.stream_text(tenant, debate)
 
-    async def _write(self, context: _WatchContext, message: bytes, last: int) -> None:
+    async def _write(self, context: _WatchContext, message: bytes, stream: asyncio.Timeout) -> None:
         """Write a message. A large one waits for its share of the bytes that are sent at a time: each reader gets a copy."""
         async with self.sending.hold(len(message)) if len(message) > _LARGE_MESSAGE else nullcontext():
-            try:
-                async with asyncio.timeout(self.reader_seconds):
-                    await context.write(message)
-            except TimeoutError:
-                raise slow_reader_error(last) from None
+            with self.slow_readers.wait_for(stream):
+                await context.write(message)
 
     async def Intervene(  # noqa: N802
         self,
