@@ -336,7 +336,10 @@ async def test_one_that_is_gone_after_an_answer_of_this_debate_is_waited_for(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     stage.gateway.fail("round/1/propose/bo", refusal("PROVIDER_UNREACHABLE", "cannot connect"), attempt=1)
+    hold = stage.gateway.hold("round/1/propose/bo")
     debate = await replica.create(limited(2))
+    await stage.has(debate, "step_succeeded")
+    hold.release()
     await stage.has(debate, "wait_started")
     clock.advance(5)
     await stage.comes_to(debate, "COMPLETED")
