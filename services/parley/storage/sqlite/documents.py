@@ -148,17 +148,19 @@ def _update(
     connection: Connection, table: str, collection: Collection, key: str, changes: Fields, where: Where
 ) -> bool:
     condition, values = _conditions(where)
-    row = connection.execute(
-        f"SELECT body FROM {table} WHERE key = ? AND {condition}", [key, *values]
-    ).fetchone()
-    if row is None:
-        return False
-    body = _json({**json.loads(row[0]), **changes})
+    # SQLite sets them itself: to read all of a document here and to write it takes twice as long.
+    paths = ", ".join(f"'$.{name}', json(?)" for name in changes)
+    statement = (
+        f"UPDATE {table} SET body = json_set(body, {paths}) WHERE key = ? AND {condition}"
+        " RETURNING length(CAST(body AS BLOB))"
+    )
     try:
-        connection.execute(f"UPDATE {table} SET body = ? WHERE key = ?", (body, key))
+        sizes = connection.execute(statement, [*map(to_json, changes.values()), key, *values]).fetchall()
     except sqlite3.IntegrityError as error:
         raise _duplicate(collection, key) from error
-    return True
+    for (size,) in sizes:
+        check_size(size, "a document")
+    return bool(sizes)
 
 
 def _duplicate(collection: Collection, key: str) -> DuplicateError:
