@@ -141,7 +141,7 @@ def _likely_cause(url: str, message: str, *, has_model: bool) -> str:  # noqa: P
         return ""
     if not _VERSION.search(address.path):
         return f"most base URLs end in /v1, try {bare}/v1"
-    if not has_model:
+    if not has_model and "web page" not in message:
         return "it may have no list of models; name one with PARLEY_MODEL"
     return "" if _NO_API in message else f"{_NO_API} answers under this address"
 

@@ -35,6 +35,11 @@ LAB = Provider("lab", "openai-compatible", base_url="https://lab:8443/v1")
             "no OpenAI-compatible API answers under this address",
         ),
         (
+            "http://h:1/v1",
+            "openai: a web page answers, and no JSON",
+            "no OpenAI-compatible API answers under this address",
+        ),
+        (
             "https://h:1/v1",
             "openai/m: cannot connect to h:1: [SSL: WRONG_VERSION_NUMBER] wrong version number",
             "what listens there speaks http, try http://h:1/v1",
