@@ -1,5 +1,6 @@
 """A system on one's own machine: its user's commands get in by themselves, and nobody else does."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from parley.edge import __main__ as edge_process
 from parley.edge.settings import EdgeSettings
 from parley.local import LocalOptions, Ports, local_system
 from parley.runtime.channel import channel
+from parley.runtime.errors import ConfigurationError
 from parley.runtime.identity.local_token import find_token
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
@@ -127,6 +129,19 @@ async def test_the_edge_lets_in_the_same_user_and_what_is_set_for_an_edge_elsewh
 async def test_the_system_of_a_command_has_no_edge() -> None:
     async with local_system(LocalOptions(purpose="records")) as system:
         assert system.edge_address is None
+
+
+async def test_a_service_that_starts_late_and_cannot_ends_the_system_with_its_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PARLEY_VECTORS", "elsewhere:vectors")
+
+    async def run() -> None:
+        async with asyncio.timeout(60), local_system(LocalOptions(begins_debate=True)):
+            await asyncio.Event().wait()
+
+    with pytest.raises(ConfigurationError, match="PARLEY_VECTORS must be"):
+        await run()
 
 
 @pytest.mark.parametrize("begins_debate", [False, True])
