@@ -3,7 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from parley.memory.debate import document_key
 from parley.memory.stands import KIND, POSITIONS, StandHead
@@ -20,10 +20,10 @@ class KnownQuestions:
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._vectors: OrderedDict[tuple[str, int], Matrix] = OrderedDict()
+        self._vectors: OrderedDict[tuple[str, str, str], Matrix] = OrderedDict()
 
     async def load(self, heads: Sequence[Document]) -> dict[str, Matrix]:
-        """Return the vectors of stands by their keys, without those that cannot be read; `heads` have the time of their debate."""
+        """Return the vectors of stands by their keys, without those that cannot be read; `heads` have the fields `HEAD_FIELDS`."""
         debates = {each.key: _debate_of(each) for each in heads}
         unknown = [key for key, debate in debates.items() if debate not in self._vectors]
         read: dict[str, Matrix] = {}
@@ -44,13 +44,12 @@ class KnownQuestions:
 
     def put(self, stand: StandHead) -> None:
         """Keep the vector of a debate's question as it is recorded."""
-        self._vectors[stand.debate_key, stand.concluded] = stand.vector
+        self._vectors[stand.debate_key, str(stand.concluded), stand.model] = stand.vector
 
 
-def _debate_of(head: Document) -> tuple[str, int]:
-    """Return which debate a stand is of, and when that concluded: one that was forgotten and is recorded anew is another one."""
-    fields: Any = head.fields
-    return head.key.rpartition("/")[0], int(fields["concluded"])
+def _debate_of(head: Document) -> tuple[str, str, str]:
+    """Return which debate a stand is of, when that concluded, and the model of its vector: recorded anew, it is another one."""
+    return head.key.rpartition("/")[0], str(head.fields["concluded"]), str(head.fields["model"])
 
 
 def _read(found: Sequence[Document]) -> dict[str, Matrix]:

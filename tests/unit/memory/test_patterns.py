@@ -14,7 +14,7 @@ from parley.memory.known_patterns import PATTERNS
 from parley.memory.patterns import CONTRIBUTIONS, Patterns
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
-from parley.storage.ports import Document, Documents
+from parley.storage.ports import Document, Documents, Fields
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP, Issue, IssueStatus
 from parley.v1.memory_pb2 import CritiquePattern, PastDebate, RecordDebateRequest, RecordedIssue
 from tests.support.commits import count_commits
@@ -400,9 +400,12 @@ async def test_a_debate_without_issues_needs_no_meaning(kept: Kept) -> None:
     assert await kept.stored() == []
 
 
-async def test_a_pattern_that_cannot_be_read_hides_no_other_and_is_joined_by_none(kept: Kept) -> None:
+@pytest.mark.parametrize("damage", [{"vector": "AAAA", "examples": 7}, {"started": None}, {"version": None}])
+async def test_a_pattern_that_cannot_be_read_hides_no_other_and_is_joined_by_none(
+    kept: Kept, damage: Fields
+) -> None:
     await kept.patterns.apply("acme", record("deb-1", issue("Cost.")))
     (pattern,) = await kept.documents.find(PATTERNS, {})
-    await kept.documents.update(PATTERNS, pattern.key, {"vector": "AAAA", "examples": 7})
+    await kept.documents.update(PATTERNS, pattern.key, damage)
     await kept.patterns.apply("acme", record("deb-2", issue("Cost?")))
     assert await kept.counts() == [("Cost?", 1, 1, 1)]

@@ -18,7 +18,7 @@ from parley.memory.stand_reader import StandReader
 from parley.memory.stands import POSITIONS
 from parley.runtime.errors import ParleyError, unavailable
 from parley.storage.opening import open_store
-from parley.storage.ports import Document, Documents
+from parley.storage.ports import Document, Documents, Fields
 from parley.v1.effect_pb2 import (
     DECISION_RELATION_CONFIRMS,
     DECISION_RELATION_OTHER_MATTER,
@@ -253,6 +253,31 @@ async def test_questions_that_another_model_embedded_are_not_compared(kept: Kept
     kept.meanings.model = "other"
     await kept.record(record("deb-2", stand("No.")))
     assert not await kept.outcomes()
+
+
+@pytest.mark.parametrize(
+    "damage", [{"concluded": None}, {"concluded": "soon"}, {"related": 7}, {"vector": "A"}]
+)
+async def test_a_stand_that_cannot_be_read_hides_no_other_and_is_compared_with_none(
+    kept: Kept, damage: Fields
+) -> None:
+    await kept.record(record("deb-1", stand("Yes.")), record("deb-2", stand("Yes.")))
+    (damaged,) = await kept.documents.find(POSITIONS, {"debate_key": "acme/deb-2"})
+    await kept.documents.update(POSITIONS, damaged.key, damage)
+    await kept.record(record("deb-3", stand("No.")))
+    assert (await kept.outcomes())["deb-3", "deb-1"] == FLIP
+
+
+async def test_a_question_that_another_model_embedded_since_is_read_again(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    positions = kept.positions
+    await positions.apply("acme", record("deb-1", stand("Yes.")))
+    monkeypatch.setattr(kept.meanings, "model", "other")
+    monkeypatch.setattr(kept.meanings, "_words", ["gate", "choir", "fence"])
+    await kept.record(record("deb-1", stand("Yes.")))
+    await positions.apply("acme", record("deb-2", stand("No.")))
+    assert await kept.outcomes() == {("deb-2", "deb-1"): FLIP}
 
 
 async def test_a_matter_is_the_same_whatever_the_question_if_the_decision_names_the_earlier_one(
