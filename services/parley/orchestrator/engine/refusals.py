@@ -11,13 +11,16 @@ from parley.v1.event_pb2 import StepFailed
 
 
 def find_refused_steps(recorded: RecordedState) -> Mapping[str, str]:
-    """Return the steps that were refused, with the ids of their agents; none if anything was answered: a refusal may then pass."""
+    """Return the steps that were refused, with the ids of their agents, without those that are asked again.
+
+    None if anything was answered: a refusal may then pass.
+    """
     if recorded.concluded is not None or recorded.list_replies():
         return {}
     return {
         key: outcome.work.agent_id
         for key, (_, outcome) in recorded.outcomes.items()
-        if isinstance(outcome, StepFailed) and is_refusal(outcome.reason)
+        if isinstance(outcome, StepFailed) and is_refusal(outcome.reason) and key not in recorded.retried
     }
 
 

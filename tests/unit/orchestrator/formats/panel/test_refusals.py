@@ -45,6 +45,23 @@ async def test_it_is_resumed_once_the_key_is_right(stage: Backstage, replica: Re
     assert stage.gateway.steps().count(FIRST) == 2
 
 
+async def test_a_refusal_from_before_it_was_resumed_says_nothing_about_the_routes_now(
+    stage: Backstage, replica: Replica
+) -> None:
+    stage.gateway.fail("*", refusal("PROVIDER_AUTH"))
+    debate = await replica.create(make_debate(agents=APART))
+    await stage.comes_to(debate, "FAILED")
+    before = (await stage.kinds(debate)).count("step_failed")
+    stage.gateway.mend()
+    stage.gateway.fail(FIRST, refusal("PROVIDER_AUTH"))
+    stage.gateway.fail("round/1/propose/ada", refusal("PROVIDER_AUTH"))
+    others = stage.gateway.hold("round/1/propose/[bc]*")
+    await replica.intervene(debate, "resume")
+    await stage.has(debate, "step_failed", before + 2)
+    others.release()
+    check_log(await stage.comes_to(debate, "COMPLETED"))
+
+
 async def test_it_goes_on_while_an_agent_with_other_routes_may_answer(
     stage: Backstage, replica: Replica
 ) -> None:
