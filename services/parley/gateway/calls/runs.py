@@ -156,9 +156,8 @@ class StoredRuns:
 
     async def _claim(self, key: str, run: str, digest: str, seen: StoredCall | None) -> bool:
         if self._alone:  # no other replica looks whether the call is made
-            if (
-                self._is_store_away
-            ):  # as a full disk: it can be read, but what the call costs could not be kept
+            await self.record_unrecorded()  # this call's own answer may be among them
+            if self._is_store_away:  # as a full disk: it can be read, but what the call costs not be kept
                 raise StoreUnavailableError("outcomes of earlier calls cannot be written")
             return await self._store.claim_late(key, run, digest, seen)
         return await finish_write(self._store.claim(key, run, digest, seen))

@@ -208,8 +208,9 @@ class CallStore:
     ) -> bool:
         if seen is not None:
             as_seen = {"run": seen.run, "state": seen.state.value}
-            return await self._documents.update(_CALLS, key, fields, as_seen)
-        try:
+            if await self._documents.update(_CALLS, key, fields, as_seen):
+                return True
+        try:  # what was seen may have been swept meanwhile
             await self._documents.insert(_CALLS, key, fields, patience=patience)
         except DuplicateError:
             return False

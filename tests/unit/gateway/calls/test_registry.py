@@ -365,6 +365,53 @@ async def test_alone_no_call_begins_while_outcomes_cannot_be_written(
     assert (await waiting).text == "yes"
 
 
+async def test_alone_an_answer_that_is_still_to_be_written_is_not_paid_for_again(
+    alone: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone.keeping.cancel()
+    model, given_up = Model(), Model()
+    model.may_answer.set()
+    end = alone.store.end
+
+    async def full(*given: Any) -> bool:
+        if given[2] is CallState.RELEASED:
+            return await end(*given)
+        raise StoreUnavailableError("the disk is full")
+
+    alone = Replica(alone.store, CallRegistry(alone.store, 0.01, alone=True))
+    alone.keeping.cancel()
+    stopped = asyncio.create_task(completed(alone.ask(given_up, "another")))
+    await until(lambda: given_up.asked == 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(alone.store, "end", full)
+        assert (await completed(alone.ask(model, records=True))).text == "yes"
+        await until(lambda: alone.calls.find(KEY) is None)
+        await alone.calls.find("another").stop()  # type: ignore[union-attr]
+        with pytest.raises(CallFailed):
+            await stopped
+    assert (await completed(alone.ask(model))).stored
+    assert model.asked == 1
+
+
+async def test_alone_a_call_whose_earlier_failure_is_swept_meanwhile_is_made_once(tmp_path: Path) -> None:
+    clock, model = ManualClock(), Model()
+    async with replicas(tmp_path, clock=clock) as (one,), alone_with(one.store) as alone:
+        one.keeping.cancel()
+        failing = asyncio.create_task(completed(alone.ask(model)))
+        await until(lambda: model.asked == 1)
+        await alone.calls.cancel(KEY)
+        with pytest.raises(CallFailed):
+            await failing
+        asked = asyncio.create_task(completed(alone.ask(model)))
+        await until(lambda: model.asked == 2)
+        clock.advance(timedelta(days=2).total_seconds())
+        assert await alone.store.sweep() == 1
+        model.may_answer.set()
+        assert (await asked).text == "yes"
+        assert (await completed(alone.ask(model))).stored
+    assert model.asked == 2
+
+
 async def test_an_owner_that_was_taken_over_hands_out_the_answer_that_is_stored(tmp_path: Path) -> None:
     slow, quick = Model(text="slow"), Model(text="quick")
     quick.may_answer.set()
