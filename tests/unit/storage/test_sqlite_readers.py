@@ -73,3 +73,17 @@ async def test_closing_finishes_the_reads_that_were_asked_for(tmp_path: Path) ->
         await asyncio.to_thread(begun.wait, 30)
         asyncio.get_running_loop().call_later(0.01, go_on.set)
     assert await reading == "read"
+
+
+async def test_a_thread_that_cannot_be_started_fails_its_read_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async with open_database(tmp_path / "other.db") as database:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            with pytest.raises(RuntimeError, match="new thread"):
+                await database.read(thread)
+        assert len({await database.read(thread) for _ in range(5)}) == 1

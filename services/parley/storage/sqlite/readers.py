@@ -37,10 +37,11 @@ class Readers:
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Return the result of the work, or raise what a caller gets for its error."""
         future: asyncio.Future[T] = self._loop.create_future()
+        if len(self._threads) < min(self._unanswered + 1, MOST):
+            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
         self._unanswered += 1
-        if len(self._threads) < min(self._unanswered, MOST):
-            self._threads.append(threading.Thread(target=self._run, name=self._name, daemon=True))
-            self._threads[-1].start()
         self._queue.put((work, future))
         return await future
 
