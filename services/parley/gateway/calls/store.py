@@ -118,7 +118,7 @@ class CallStore:
         )
 
     async def claim(self, key: str, run: str, digest: str, seen: StoredCall | None) -> bool:
-        """Make the call this replica's, if it still is what was seen; whether it did."""
+        """Make the call this replica's, if it still is what was seen or is gone; whether it did."""
         return await self._write(key, seen, self._describe(run, digest, CallState.RUNNING, None))
 
     async def claim_late(self, key: str, run: str, digest: str, seen: StoredCall | None) -> bool:
