@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from parley.local_services import FREE_PORTS, NOT_STARTED, LocalOptions, LocalServices, Ports, Purpose
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.private_files import open_private
-from parley.storage.data_folder import DATABASE, in_use_message, sqlite_folder
+from parley.storage.data_folder import DATABASE, STORING, in_use_message, sqlite_folder
 from parley.storage.folder_lock import FolderLock, is_shared, read_address
 
 if TYPE_CHECKING:  # services are imported when they start: a command that starts none starts faster
@@ -189,7 +189,7 @@ async def rewrap() -> Iterator[str]:
     Return a line for each service, then raise PartFailedError if keys are damaged. Raise ConfigurationError if there is no such key, or the store cannot be used.
     """
     from parley.storage.opening import refuse_unusable_store, rewrap_data_keys
-    from parley.storage.rewrap import STORING, describe_rewrapping, read_keys
+    from parley.storage.rewrap import describe_rewrapping, read_keys
 
     store, wrapping = default_store(), read_keys()
     folder = _folder(store)

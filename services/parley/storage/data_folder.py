@@ -8,6 +8,8 @@ from parley.storage.folder_lock import describe_holders, is_shared
 
 DATABASE: Final = "parley.db"
 """The file of all services in a data folder. Each has tables of its own in it."""
+STORING: Final = ("orchestrator", "gateway", "ratings", "memory")
+"""The services that have a database."""
 _SQLITE: Final = "sqlite:///"
 _MONGODB: Final = ("mongodb://", "mongodb+srv://")
 _STORE_HELP: Final = "PARLEY_STORE must be sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]"

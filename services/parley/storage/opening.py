@@ -12,7 +12,7 @@ from typing import Final
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.tasks import stop_task
-from parley.storage.data_folder import DATABASE, in_use_message, sqlite_folder
+from parley.storage.data_folder import DATABASE, STORING, in_use_message, sqlite_folder
 from parley.storage.encryption.data_keys import DATA_KEYS, DataKeys, Rewrapping
 from parley.storage.encryption.documents import EncryptedDocuments
 from parley.storage.encryption.log import EncryptedLog
@@ -205,10 +205,11 @@ async def open_vectors(
 async def _open_sqlite(
     folder: Path, database: str, poll_interval: float, *, reading: bool
 ) -> AsyncGenerator[Store, None]:
-    file, earlier = folder / DATABASE, folder / f"{database}.db"
-    if earlier.exists() and not file.exists():
+    file = folder / DATABASE
+    earlier = [each for name in STORING if (each := folder / f"{name}.db").exists()]
+    if earlier and not file.exists():
         raise StorageError(
-            f"{earlier} is of an earlier Parley, which had a file for each service; move it away, or name another folder in PARLEY_STORE"
+            f"{earlier[0]} is of an earlier Parley, which had a file for each service; move those files away, or name another folder in PARLEY_STORE"
         )
     async with share_database(file, reading=reading) as opened:
         log = SqliteLog(opened, database, poll_interval=poll_interval)

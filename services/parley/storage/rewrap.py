@@ -9,13 +9,11 @@ from collections.abc import Iterator, Mapping
 
 from parley.runtime.entry import run
 from parley.runtime.errors import ConfigurationError, PartFailedError
+from parley.storage.data_folder import STORING
 from parley.storage.encryption.data_keys import Rewrapping
 from parley.storage.encryption.wrapping import WrappingKeys
 from parley.storage.opening import refuse_unusable_store, rewrap_data_keys
 from parley.storage.settings import StoreSettings
-
-STORING = ("orchestrator", "gateway", "ratings", "memory")
-"""The services that have a database."""
 
 
 def read_keys() -> WrappingKeys:

@@ -79,10 +79,13 @@ async def test_services_of_one_process_write_in_common_commits(
         assert len(await again.log.read("x")) == 2
 
 
-async def test_a_folder_of_a_parley_with_a_file_for_each_service_is_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / "one.db").touch()
-    with pytest.raises(StorageError, match=r"one\.db is of an earlier Parley"):
-        async with open_store(f"sqlite:///{tmp_path}", "one"):
+@pytest.mark.parametrize("service", ["orchestrator", "gateway"])
+async def test_a_folder_of_a_parley_with_a_file_for_each_service_is_refused_by_name_to_each(
+    service: str, tmp_path: Path
+) -> None:
+    (tmp_path / "orchestrator.db").touch()
+    with pytest.raises(StorageError, match=r"orchestrator\.db is of an earlier Parley"):
+        async with open_store(f"sqlite:///{tmp_path}", service):
             pass
     assert not (tmp_path / "parley.db").exists()
 
