@@ -1121,9 +1121,9 @@ class ListAvailableAgentsResponse(_message.Message):
 
     @_builtins.property
     def routes(self) -> _containers.RepeatedCompositeFieldContainer[_gateway_pb2.RouteStatus]:
-        """The configured routes, and those that an agent names or that serve by default, ordered by name. `last_failure`, `in_flight` and
-        `queued` come from the calls of all tenants: they are set for callers with the role SERVICE alone, as of your own `parley up`. Those
-        get the routes too that a debate has named of a provider in `open_providers`.
+        """The configured routes, and those that an agent names or that serve by default, ordered by name. `host`, and `last_failure`,
+        `in_flight` and `queued`, which come from the calls of all tenants, are set for callers with the role SERVICE alone, as of your own
+        `parley up`. Those get the routes too that a debate has named of a provider in `open_providers`.
         """
 
     @_builtins.property

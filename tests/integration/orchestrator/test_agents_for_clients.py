@@ -50,6 +50,7 @@ class BusyGateway(ScriptedGateway):
                 last_failure="429 by http://models.internal: quota of acme",
                 in_flight=4,
                 queued=5,
+                host="models.internal",
             )
             for name, model in (("fast", "m0"), ("open/m1", "m1"), ("open/of-acme", "of-acme"))
         ]

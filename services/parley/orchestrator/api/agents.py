@@ -33,7 +33,7 @@ class AgentServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
             asked = ListRoutesRequest(names=named[:MAX_NAMES])
             routes = await self.agents.ListRoutes(asked, timeout=SECONDS)
         if not allows(current_identity().roles, ACCESS_ROLE_SERVICE):
-            shown = [*_hide_other_tenants(routes, {*named, *routes.default_routes})]
+            shown = [*_hide_from_clients(routes, {*named, *routes.default_routes})]
         else:
             shown = [*routes.routes]
         return orchestrator_pb2.ListAvailableAgentsResponse(
@@ -86,12 +86,12 @@ def _without_prompts(agent: Agent) -> Agent:
     return bare
 
 
-def _hide_other_tenants(routes: ListRoutesResponse, named: Collection[str]) -> Iterator[RouteStatus]:
-    """Yield the routes without what only calls of some tenant show: what failed there, how busy they are, and which models were named."""
+def _hide_from_clients(routes: ListRoutesResponse, named: Collection[str]) -> Iterator[RouteStatus]:
+    """Yield the routes without where they are, and what only calls of some tenant show: what failed there, how busy they are, and which models were named."""
     for each in routes.routes:
         is_open = each.provider in routes.open_providers and each.name == f"{each.provider}/{each.model}"
         if is_open and each.name not in named:
             continue
-        for field in ("last_failure", "in_flight", "queued"):
+        for field in ("host", "last_failure", "in_flight", "queued"):
             each.ClearField(field)
         yield each
