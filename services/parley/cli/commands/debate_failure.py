@@ -57,12 +57,13 @@ def _explain_refused_key(found: ConfigFile, message: str, *, own: bool) -> str:
     providers = {each.name: each for each in found.providers}
     providers |= {each.name: providers[each.provider] for each in found.routes if each.provider in providers}
     named = [each for name, each in providers.items() if _find_named(name, message)]
+    place = "" if own else " at the gateway"
     hints = []
     for each in named:
         if own and each.api_key_env and not os.environ.get(each.api_key_env):
             hints.append(f"; no key is set: export {each.api_key_env}=…")
         elif source := each.api_key_env or each.api_key_file:
-            hints.append(f"; the key is that of {source}: set the right one")
+            hints.append(f"; the key is that of {source}{place}: set the right one")
     return "".join(dict.fromkeys(hints))
 
 

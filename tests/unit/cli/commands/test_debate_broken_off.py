@@ -112,7 +112,7 @@ def test_agents_that_failed_alike_are_named_together_with_the_variable_of_their_
     assert "  ada: round 1 proposal failed: PROVIDER_AUTH: house/m: 401 No." in err
     assert "  bo: round 1 proposal failed in the same way" in err
     assert err[-1] == (
-        "parley: ada, bo in round 1 proposal: PROVIDER_AUTH: house/m: 401 No; the key is that of HOUSE_KEY: set the right one"
+        "parley: ada, bo in round 1 proposal: PROVIDER_AUTH: house/m: 401 No; the key is that of HOUSE_KEY at the gateway: set the right one"
     )
     assert run(["show", DEBATE_ID, "--server", orchestrator.address]) == 0
     shown = capsys.readouterr().out.splitlines()
