@@ -181,6 +181,35 @@ async def test_where_one_route_may_come_back_the_call_failed_for_what_passes(tmp
     assert "p2/m: 401" in failure.message
 
 
+async def test_where_one_route_answers_without_text_the_call_did_not_fail_for_the_others_key(
+    tmp_path: Path,
+) -> None:
+    async with (
+        ModelServer(rules=[Rule(fault=Fault(FaultKind.EMPTY_ANSWER))]) as first,
+        ModelServer(rules=[Rule(fault=error(401))]) as second,
+        two(tmp_path, first, second) as gateway,
+    ):
+        failure = await failure_of(gateway)
+    assert failure.reason == "EMPTY_ANSWER"
+    assert "p2/m: 401" in failure.message
+
+
+async def test_while_a_breaker_keeps_one_route_for_later_the_call_did_not_fail_for_the_others_key(
+    tmp_path: Path,
+) -> None:
+    async with (
+        ModelServer(rules=[Rule(fault=error(503, "overloaded"))]) as first,
+        ModelServer(rules=[Rule(fault=error(401))]) as second,
+        two(tmp_path, first, second, ManualClock()) as gateway,
+    ):
+        await failure_of(gateway, request(routes=["p1/m"]))
+        assert await gateway.breaker("p1/m") == "OPEN"
+        failure = await failure_of(gateway)
+    assert failure.reason == "NO_ROUTE_AVAILABLE"
+    assert "overloaded" in failure.message
+    assert "401" in failure.message
+
+
 async def test_three_failures_in_a_row_open_the_breaker_and_no_more_calls_reach_the_route(
     tmp_path: Path,
 ) -> None:
@@ -222,6 +251,7 @@ async def test_a_half_open_breaker_lets_one_trial_through_at_a_time(tmp_path: Pa
         asking = [asyncio.ensure_future(gateway.ask()) for _ in range(6)]
         heard = [await each for each in islice(asyncio.as_completed(asking), 5)]
         assert [each.answer.route for each in heard] == ["p2/m"] * 5
+        await first.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=30)
         assert first.ledger.max_in_flight == 1
         (trial,) = (each for each in asking if not each.done())
         trial.cancel()

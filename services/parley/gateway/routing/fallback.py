@@ -15,6 +15,7 @@ from parley.gateway.failures import (
     UNKNOWN_MODEL,
     UNREACHABLE,
     Failure,
+    FailureKind,
 )
 from parley.gateway.routing import metrics
 from parley.gateway.routing.breaker import Flight
@@ -320,22 +321,28 @@ class _RoutedCall:
         return True
 
     def _final_failure(self) -> Failure:
-        if self.failures:
-            failures = list(self.failures.values())
-            # What may pass goes before what lasts: then a later call may have an answer.
-            named = next((each for each in reversed(failures) if each.kind.again), failures[-1])
-            return _add_history(named, self.failures)
+        kinds = [self._latest_failure(self._fallback.table.resolve(live)) for live in self._routes]
+        lasting = [kind for kind in kinds if kind in _LASTING]
+        lasts = 0 < len(lasting) == len(kinds)
+        # What may pass goes before what lasts: then a later call may have an answer.
+        failures = sorted(
+            self.failures.values(), key=lambda each: (each.kind.again, each.kind not in _LASTING)
+        )
+        if failures and (lasts or failures[-1].kind not in _LASTING):
+            return _add_history(failures[-1], self.failures)
         waits = [self._seconds_until_free(live) for live in self._routes]
         shown = "; ".join(self._explain(live) for live in self._routes)
-        kinds = [live.last_failure for live in self._routes]
-        lasting = [kind for kind in kinds if kind in _LASTING]
         return Failure(
             # So a debate does not wait for it.
-            lasting[-1] if lasting and len(lasting) == len(kinds) else NO_ROUTE,
+            lasting[-1] if lasts else NO_ROUTE,
             f"no route lets a call through; {shown}",
             retry_after=max(min(waits, default=0.0), 1.0),
             route=self._routes[0].route.name if self._routes else "",
         )
+
+    def _latest_failure(self, live: LiveRoute) -> FailureKind | None:
+        failure = self.failures.get(live.route.name)
+        return live.last_failure if failure is None else failure.kind
 
     def _seconds_until_free(self, live: LiveRoute) -> float:
         return max(live.breaker.seconds_until_trial, self._not_before(live) - self._loop.time())
