@@ -221,6 +221,7 @@ class LocalServices:
     @asynccontextmanager
     async def _run_all(self) -> AsyncIterator[ServiceAddresses]:
         if self._options.begins_debate:
+            _check_late_settings()
             async with (
                 self._run_gateway() as gateway,
                 self._run_once_called("ratings", self._run_ratings()) as ratings,
@@ -371,6 +372,16 @@ class LocalServices:
         if auth == "none":
             return OPEN
         return Guard(self._token, *service.authenticators)
+
+
+def _check_late_settings() -> None:
+    """Raise ConfigurationError if the settings of a service that starts late cannot be used: by then models are called."""
+    from parley.convergence.settings import ConvergenceSettings
+    from parley.memory.settings import MemorySettings
+    from parley.ratings.settings import RatingsSettings
+
+    for each in (ConvergenceSettings, MemorySettings, RatingsSettings):
+        each.load()
 
 
 @asynccontextmanager

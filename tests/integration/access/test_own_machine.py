@@ -144,6 +144,23 @@ async def test_a_service_that_starts_late_and_cannot_ends_the_system_with_its_er
         await run()
 
 
+async def test_a_setting_of_a_service_that_starts_late_is_refused_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PARLEY_MEMORY_DECISIONS_DAYS", "many")
+    started = False
+
+    async def run() -> None:
+        nonlocal started
+        async with asyncio.timeout(60), local_system(LocalOptions(begins_debate=True)):
+            started = True
+            await asyncio.Event().wait()
+
+    with pytest.raises(ConfigurationError, match="PARLEY_MEMORY_DECISIONS_DAYS"):
+        await run()
+    assert not started
+
+
 @pytest.mark.parametrize("begins_debate", [False, True])
 async def test_services_of_one_process_and_its_own_client_call_without_a_socket(
     monkeypatch: pytest.MonkeyPatch, *, begins_debate: bool
