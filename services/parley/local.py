@@ -178,7 +178,7 @@ async def restore(source: Path) -> Sequence[str]:
         raise ConfigurationError(f"PARLEY_STORE: {folder}: Parley runs on it; stop it first")
     with held:
         try:
-            return await asyncio.to_thread(restore, source, folder)
+            return await asyncio.to_thread(restore, source, folder, DATABASE)
         except StorageError as error:
             raise ConfigurationError(str(error)) from None
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from parley.storage.data_folder import DATABASE
 from parley.storage.opening import open_store
 from parley.storage.ports import Record, StorageError
 from parley.storage.sqlite.backup import back_up, restore
@@ -38,7 +39,7 @@ async def test_a_backup_of_a_database_in_use_holds_what_was_acknowledged_and_a_c
         (copied / "parley.db").write_bytes((folder / "parley.db").read_bytes())
         assert back_up(folder, tmp_path / "backup") == ["parley.db"]
         await store.log.append("debate", Record(2, "b", (b"later",)))
-    restore(tmp_path / "backup", tmp_path / "restored")
+    restore(tmp_path / "backup", tmp_path / "restored", DATABASE)
     assert await entries(tmp_path / "restored", "orchestrator") == 1
     assert await entries(copied, "orchestrator") == 0, "this is why a file is not copied"
 
@@ -47,7 +48,7 @@ async def test_every_service_is_copied(tmp_path: Path, folder: Path) -> None:
     for service in ("gateway", "memory", "orchestrator"):
         await written(folder, service, 3)
     assert back_up(folder, tmp_path / "backup") == ["parley.db"]
-    restore(tmp_path / "backup", tmp_path / "restored")
+    restore(tmp_path / "backup", tmp_path / "restored", DATABASE)
     assert [await entries(tmp_path / "restored", each) for each in ("gateway", "memory", "orchestrator")] == [
         3
     ] * 3
@@ -59,7 +60,7 @@ async def test_what_is_there_is_never_overwritten(tmp_path: Path, folder: Path) 
     with pytest.raises(StorageError, match="already exists; name a new folder"):
         back_up(folder, tmp_path / "backup")
     with pytest.raises(StorageError, match="restore into an empty folder"):
-        restore(tmp_path / "backup", folder)
+        restore(tmp_path / "backup", folder, DATABASE)
     with pytest.raises(StorageError, match="holds no database"):
         back_up(tmp_path / "nowhere", tmp_path / "other")
 
@@ -75,11 +76,12 @@ async def test_a_backup_that_is_not_whole_is_not_restored(tmp_path: Path, folder
         (file.unlink, "missing or not as it was written"),
         (lambda: manifest.write_text(json.dumps({**told, "format": 2})), "of a newer version"),
         (lambda: manifest.write_text(json.dumps({**told, "sha256": {"../x.db": ""}})), "is no backup"),
+        (lambda: manifest.write_text(json.dumps({**told, "sha256": {}})), "of an earlier Parley"),
         (manifest.unlink, "is no backup"),
     ):
         broken()
         with pytest.raises(StorageError, match=why):
-            restore(backup, restored)
+            restore(backup, restored, DATABASE)
         assert not restored.exists(), "nothing is half restored"
         file.write_bytes(whole)
 
@@ -95,13 +97,13 @@ async def test_a_restore_that_was_killed_can_be_run_again_and_its_folder_is_not_
     process = os.fork()
     if process == 0:
         kill_at(monkeypatch, step)
-        restore(backup, restored)
+        restore(backup, restored, DATABASE)
         os._exit(0)
     _, status = os.waitpid(process, 0)  # noqa: ASYNC222 - it dies at once
     assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
     with pytest.raises(StorageError, match="run parley restore again"):
         await entries(restored, "orchestrator")
-    assert restore(backup, restored) == ["parley.db"]
+    assert restore(backup, restored, DATABASE) == ["parley.db"]
     assert [await entries(restored, each) for each in ("orchestrator", "ratings")] == [3, 3]
     assert not [each for each in restored.iterdir() if each.name.startswith(".restoring")]
 
@@ -118,7 +120,7 @@ async def test_a_restore_that_fails_leaves_the_folder_empty(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
         with pytest.raises(OSError, match="no space left"):
-            restore(tmp_path / "backup", tmp_path / "restored")
+            restore(tmp_path / "backup", tmp_path / "restored", DATABASE)
     assert list((tmp_path / "restored").iterdir()) == []
 
 

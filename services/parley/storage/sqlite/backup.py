@@ -47,17 +47,21 @@ def back_up(folder: Path, target: Path) -> Sequence[str]:
     return names
 
 
-def restore(source: Path, folder: Path) -> Sequence[str]:
+def restore(source: Path, folder: Path, database: str) -> Sequence[str]:
     """Put the databases of a backup into a data folder that holds none; return their names.
 
     The caller holds the folder's lock. Data made from the databases, such as the index of memory, is built again. If the process is
     killed meanwhile, the folder cannot be used until it is restored again.
 
     Raises:
-        StorageError: the source is not a complete backup, or the folder holds databases.
+        StorageError: the source is not a complete backup, has no `database`, or the folder holds databases.
         OSError: the folder cannot be written.
     """
     files = _check_backup(source)
+    if database not in files:
+        raise StorageError(
+            f"{source} is a backup of an earlier Parley, which had a file for each service; that one restores it"
+        )
     part = folder / RESTORING
     if part.exists():
         _remove_restored(folder)
