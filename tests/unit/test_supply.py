@@ -132,8 +132,11 @@ def test_an_audit_that_was_not_made_is_not_taken_for_a_good_one(
     auditor = tmp_path / "bin" / "pip-audit"
     auditor.write_text(f"#!/bin/sh\n{answer}\n")
     auditor.chmod(0o700)
-    (tmp_path / ".made").touch()
-    arguments = ["make", "audit", f"SUPPLY={tmp_path}", f"VENV={tmp_path}"]
+    venv = tmp_path / "venv"
+    venv.mkdir()
+    for made in (tmp_path / ".made", venv / ".made", venv / ".uv"):
+        made.touch()
+    arguments = ["make", "audit", f"SUPPLY={tmp_path}", f"VENV={venv}"]
     ran = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (ran.returncode == 0) is ends_well, ran.stderr
     assert told in ran.stdout + ran.stderr

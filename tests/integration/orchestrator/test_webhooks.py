@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.delivery import dispatcher, outbox, service
-from parley.orchestrator.delivery.sender import Sender
+from parley.orchestrator.delivery import dispatcher, outbox, sender, service
 from parley.runtime.backoff import Backoff
 from parley.runtime.server import RunningServer
 from parley.v1 import hook_pb2 as pb
@@ -82,7 +81,7 @@ async def test_a_webhook_is_sent_again_after_each_fault_until_it_is_taken(
     receiver: WebhookReceiver,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Sender, "__init__", _impatient)
+    monkeypatch.setattr(sender, "_SEND_SECONDS", 0.3)
     receiver.faults["one"] = [
         answers(500),
         breaks_off,
@@ -160,11 +159,6 @@ async def test_a_receiver_that_stalls_keeps_none_of_the_others_waiting(
             await orchestrator.create()
         await taken(receiver, 9)
     assert {each.path for each in receiver.taken} == {"quick"}
-
-
-def _impatient(self: Sender, create_channel: Any) -> None:
-    object.__setattr__(self, "create_channel", create_channel)
-    object.__setattr__(self, "seconds", 0.3)
 
 
 async def test_what_is_to_be_sent_is_sent_before_the_orchestrator_ends(
