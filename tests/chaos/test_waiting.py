@@ -25,12 +25,11 @@ from tests.support.moderator_rules import moderator_rules
 from tests.support.terminal import Terminal
 
 _GUIDANCE: Final = "Think of cost."
-_NOTED: Final = "update.debates.address+alive+due+open+owner+status+updated"
+_NOTED: Final = "update.debates.address+alive+cost_micros+due+news+open+owner+status+updated"
 _CLAIMED: Final = "update.debates.address+alive+due+epoch+heartbeat+open+opening+owner+updated"
 _POINTS: Final = [
     "append.checkpoint_opened:1",
-    # It is left: the first tells that it runs, the second that it waits.
-    f"{_NOTED}:3",
+    f"{_NOTED}:1",  # that it waits
     "update.debates.due+open:1",
     f"{_CLAIMED}:2",
     "append.checkpoint_closed:1",
