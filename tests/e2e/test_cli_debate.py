@@ -140,6 +140,18 @@ def test_no_provider_within_reach_is_exit_3(tmp_path: Path) -> None:
     )
 
 
+def test_a_debate_whose_system_ends_with_an_error_is_named_with_how_to_go_on(tmp_path: Path) -> None:
+    with models("--require-key", "right") as url:
+        failed = debate(tmp_path, url, "Which?", *TWO).end()
+    (tmp_path / "taken").touch()
+    with models("--latency-ms", "60000") as url:
+        given = {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test", "PARLEY_VECTORS": "edge:taken"}
+        ended = Command(["debate", "--resume", debate_id(failed)], tmp_path, given).end()
+    assert (ended.code, ended.out) == (4, "")
+    assert ended.err[-2].endswith(f"go on with: parley debate --resume {debate_id(failed)}")
+    assert ended.err[-1].startswith("parley: PARLEY_VECTORS: the folder taken cannot be used")
+
+
 @contextmanager
 def lists_models_once() -> Iterator[str]:
     """A model server that is gone once it has listed its models; gives its URL."""

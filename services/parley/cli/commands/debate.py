@@ -47,7 +47,7 @@ from parley.cli.translate_errors import translate_errors
 from parley.cli.working_folder import load_dotenv
 from parley.client import Debate, DebateSpec, ParleyClient, ParleyError
 from parley.config.file import ConfigFile
-from parley.runtime.errors import is_transport
+from parley.runtime.errors import ConfigurationError, PartFailedError, is_transport
 from parley.runtime.work_words import ending_text
 from parley.v1.debate_pb2 import DEBATE_STATUS_CANCELLED, DEBATE_STATUS_COMPLETED, DEBATE_STATUS_FAILED
 from parley.v1.orchestrator_pb2 import CreateDebateRequest
@@ -160,6 +160,13 @@ class DebateCommand:
                 return self._report_pause()
             except StillWaitingError as left:
                 return self._report_waiting(left.checkpoint)
+            except (
+                ConfigurationError,
+                PartFailedError,
+            ):  # a service that runs here could not start, or failed
+                if self._own and self._debate_id is not None:
+                    self._report_saved(self._debate_id)
+                raise
         return 0
 
     async def _run_to_end(self, interrupts: Interrupts) -> None:
@@ -322,6 +329,9 @@ class DebateCommand:
             say(f"Or go on with: {resume}")
         return INTERRUPTED
 
+    def _report_saved(self, debate_id: str) -> None:
+        say(f"Saved debate {debate_id}; go on with: {self._suggest_resuming(debate_id)}")
+
     def _suggest_resuming(self, debate_id: str) -> str:
         return suggest(f"debate --resume {debate_id}", self._options.server)
 
@@ -333,7 +343,7 @@ class DebateCommand:
             if state.process:
                 show_markdown(state.process)
         if state.status == DEBATE_STATUS_FAILED:
-            say(f"Saved debate {state.id}; go on with: {self._suggest_resuming(state.id)}")
+            self._report_saved(state.id)
             from parley.cli.commands.debate_failure import debate_failure
 
             raise debate_failure(state, self._config, self._log, own=self._own)
