@@ -194,7 +194,7 @@ async def rewrap() -> Iterator[str]:
     store, wrapping = default_store(), read_keys()
     folder = _folder(store)
     with refuse_unusable_store():
-        is_there = folder is None or (folder / DATABASE).exists()
+        is_there = folder is None or any(folder.glob("*.db"))
         done = {each: await rewrap_data_keys(store, each, wrapping) for each in STORING if is_there}
     return describe_rewrapping(done)
 

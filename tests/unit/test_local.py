@@ -57,6 +57,16 @@ async def test_only_a_database_that_is_there_is_wrapped_anew(
     assert "ratings: 0 keys wrapped anew" in list(await rewrap())
 
 
+async def test_no_key_is_wrapped_anew_in_a_folder_of_an_earlier_parley_which_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PARLEY_STORE", f"sqlite:///{tmp_path}")
+    monkeypatch.setenv("PARLEY_ENCRYPTION_KEYS", str(write_key(tmp_path / "key")))
+    (tmp_path / "ratings.db").touch()
+    with pytest.raises(ConfigurationError, match=r"ratings\.db is of an earlier Parley"):
+        await rewrap()
+
+
 @pytest.mark.parametrize("settings", [*SETTINGS, StoreSettings])
 def test_no_variable_of_another_service_is_taken_for_a_misspelled_one(
     settings: type[ServiceSettings], monkeypatch: pytest.MonkeyPatch
