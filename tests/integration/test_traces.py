@@ -29,7 +29,8 @@ def named(spans: Sequence[ReadableSpan], name: str, kind: SpanKind) -> list[Read
 
 
 def is_child(child: ReadableSpan, parent: ReadableSpan) -> bool:
-    assert child.parent is not None
+    if child.parent is None:
+        return False
     assert parent.context is not None
     same = bool(child.parent.trace_id == parent.context.trace_id)
     return same and bool(child.parent.span_id == parent.context.span_id)
