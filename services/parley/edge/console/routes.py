@@ -14,7 +14,10 @@ from parley.edge.console.sessions import Sessions
 from parley.edge.console.sign_in import SignIn
 from parley.edge.settings import EdgeSettings
 
-_PAGES: Final = ("/", "/login", "/new", "/agents", "/debates/{debate_id}", "/debates/{debate_id}/result")
+_PAGES: Final = (
+    *("/", "/login", "/new", "/agents", "/memory"),
+    *("/debates/{debate_id}", "/debates/{debate_id}/result"),
+)
 
 
 def create_routes(

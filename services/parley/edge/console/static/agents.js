@@ -7,6 +7,7 @@ import { age, printable, words } from "./text.js";
 
 const REFRESH_MS = 5000;
 const MATCHES = 200;
+const RELATIONSHIPS = 200;
 
 /** @param {import("./app.js").Page} page */
 export async function open({ main, signal, setTitle }) {
@@ -38,7 +39,8 @@ async function createRatings(signal) {
       call("ListAgentRatings", {}, signal),
       call("ListAgentMatches", { pageSize: MATCHES }, signal),
     ]);
-    return createRatingTable(rated.ratings ?? [], matches.matches ?? []);
+    const ratings = rated.ratings ?? [];
+    return h("div", {}, createRatingTable(ratings, matches.matches ?? []), ratings.map((/** @type {any} */ each) => createRelationships(each.agentId, signal)));
   } catch (error) {
     if (!(error instanceof ApiError) || error.status === 401) throw error;
     return h("p", { class: "failure" }, error.message);
@@ -117,6 +119,32 @@ function createHistory(rating, matches) {
     .reverse();
   if (points.length < 2) return rating.lastMatchAt ? age(rating.lastMatchAt) : "";
   return createLine(points, `Elo of ${rating.agentId} from ${Math.round(points[0])} to ${Math.round(points[points.length - 1])}`);
+}
+
+/**
+ * Return how an agent gets along with those that it has debated with most, asked for when it is opened.
+ * @param {string} agentId
+ * @param {AbortSignal} signal
+ */
+function createRelationships(agentId, signal) {
+  const title = `${printable(agentId)} and others`;
+  const body = h("div", {});
+  const load = async () => {
+    try {
+      const { relationships = [] } = await call("ListAgentRelationships", { agentId, pageSize: RELATIONSHIPS }, signal);
+      replace(body, createTable(title, ["Agent", "Debates", "Won, drawn, lost", "Agreed", "Disagreed"], relationships.map(toRelationshipRow), "It has met no other agent yet."));
+    } catch (error) {
+      replace(body, h("p", { class: "failure" }, error instanceof Error ? error.message : String(error)));
+    }
+  };
+  const details = /** @type {HTMLDetailsElement} */ (h("details", { ontoggle: () => details.open && load() }, h("summary", {}, title), body));
+  return details;
+}
+
+/** @param {any} each */
+function toRelationshipRow(each) {
+  const { debates = 0, wins = 0, draws = 0, losses = 0, agreements = 0, disagreements = 0 } = each;
+  return [printable(each.otherAgentId), debates, `${wins}, ${draws}, ${losses}`, agreements, disagreements];
 }
 
 /**

@@ -31,9 +31,56 @@ export async function call(method, request, signal) {
 }
 
 /**
+ * Call an RPC that answers with a stream, and return its messages when it has ended.
+ * @param {string} method such as `SearchMemory`
+ * @param {Record<string, any>} request
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any[]>}
+ */
+export async function collect(method, request, signal) {
+  const ask = async () => readEnvelopes(await (await send(SERVICE + method, toEnvelope(request), signal)).arrayBuffer());
+  let messages = await ask();
+  let { error } = messages.pop() ?? {};
+  if (error?.code === "unauthenticated" && (await renewSession())) {
+    messages = await ask();
+    ({ error } = messages.pop() ?? {});
+  }
+  if (error) throw new ApiError(error.code === "unauthenticated" ? 401 : 400, error);
+  return messages;
+}
+
+/**
+ * Return a message as the Connect protocol has it in streams: flags, its length in four bytes, and JSON.
+ * @param {any} message
+ * @returns {Uint8Array<ArrayBuffer>}
+ */
+function toEnvelope(message) {
+  const json = new TextEncoder().encode(JSON.stringify(message));
+  const envelope = new Uint8Array(5 + json.length);
+  new DataView(envelope.buffer).setUint32(1, json.length);
+  envelope.set(json, 5);
+  return envelope;
+}
+
+/**
+ * Return the messages of a stream; the last one says how it ended.
+ * @param {ArrayBuffer} content
+ * @returns {any[]}
+ */
+function readEnvelopes(content) {
+  const messages = [];
+  for (let at = 0; at < content.byteLength; ) {
+    const size = new DataView(content).getUint32(at + 1);
+    messages.push(JSON.parse(new TextDecoder().decode(new Uint8Array(content, at + 5, size))));
+    at += 5 + size;
+  }
+  return messages;
+}
+
+/**
  * Send JSON by POST. Throws ApiError; a server that does not answer too.
  * @param {string} path
- * @param {any} body
+ * @param {any} body an envelope goes as it is
  * @param {AbortSignal} [signal]
  * @returns {Promise<Response>}
  */
@@ -52,11 +99,12 @@ export async function send(path, body, signal) {
  * @param {AbortSignal} [signal]
  */
 async function post(path, body, signal) {
+  const isEnvelope = body instanceof Uint8Array;
   try {
     return await fetch(path, {
       method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(body),
+      headers: { "Content-Type": isEnvelope ? "application/connect+json" : "application/json" },
+      body: isEnvelope ? /** @type {Uint8Array<ArrayBuffer>} */ (body) : JSON.stringify(body),
       signal,
     });
   } catch (error) {

@@ -23,6 +23,7 @@ const PAGES = [
   [/^\/login$/, () => import("./login.js")],
   [/^\/new$/, () => import("./new.js")],
   [/^\/agents$/, () => import("./agents.js")],
+  [/^\/memory$/, () => import("./memory.js")],
   [/^\/debates\/([^/]+)$/, () => import("./debate.js")],
   [/^\/debates\/([^/]+)\/result$/, () => import("./result.js")],
 ];

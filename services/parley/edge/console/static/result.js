@@ -6,7 +6,7 @@ import { CardView, toAnchor } from "./cards.js";
 import { createBar, createCritiqueGraph, createLine } from "./charts.js";
 import { DebateLog } from "./debate_log.js";
 import { h, replace } from "./dom.js";
-import { printable, words } from "./text.js";
+import { printable, probability, words } from "./text.js";
 
 /** @param {import("./app.js").Page} page */
 export async function open(page) {
@@ -95,12 +95,6 @@ function createRest(debateId, log, agreement, answer, signal) {
     createSources(log),
     createArguments(log),
   ];
-}
-
-/** How sure a decision is, never as if it was certain: in the words of `probability_text`. @param {number} percent */
-function probability(percent) {
-  if (percent > 99) return "over 99 %";
-  return percent >= 1 ? `${Math.round(percent)} %` : "under 1 %";
 }
 
 /**

@@ -50,3 +50,9 @@ export function duration(seconds) {
 export function dollars(micros) {
   return `$${(micros / 1e6).toFixed(4)}`;
 }
+
+/** How sure a decision is, never as if it was certain: in the words of `probability_text`. @param {number} percent */
+export function probability(percent) {
+  if (percent > 99) return "over 99 %";
+  return percent >= 1 ? `${Math.round(percent)} %` : "under 1 %";
+}
