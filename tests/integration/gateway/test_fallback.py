@@ -170,27 +170,23 @@ async def test_a_refused_key_names_the_route_and_never_the_key() -> None:
         assert len(server.ledger.calls) == 1
 
 
-async def test_where_one_route_may_come_back_the_call_failed_for_what_passes(tmp_path: Path) -> None:
-    async with (
-        ModelServer(rules=[Rule(fault=error(500))]) as first,
-        ModelServer(rules=[Rule(fault=error(401))]) as second,
-        two(tmp_path, first, second) as gateway,
-    ):
-        failure = await failure_of(gateway)
-    assert failure.reason == "PROVIDER_UNAVAILABLE"
-    assert "p2/m: 401" in failure.message
-
-
-async def test_where_one_route_answers_without_text_the_call_did_not_fail_for_the_others_key(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        pytest.param(error(500), "PROVIDER_UNAVAILABLE", id="may come back"),
+        pytest.param(Fault(FaultKind.EMPTY_ANSWER), "EMPTY_ANSWER", id="answers without text"),
+    ],
+)
+async def test_a_call_did_not_fail_for_the_key_of_one_route_where_the_other(
+    tmp_path: Path, fault: Fault, reason: str
 ) -> None:
     async with (
-        ModelServer(rules=[Rule(fault=Fault(FaultKind.EMPTY_ANSWER))]) as first,
+        ModelServer(rules=[Rule(fault=fault)]) as first,
         ModelServer(rules=[Rule(fault=error(401))]) as second,
         two(tmp_path, first, second) as gateway,
     ):
         failure = await failure_of(gateway)
-    assert failure.reason == "EMPTY_ANSWER"
+    assert failure.reason == reason
     assert "p2/m: 401" in failure.message
 
 

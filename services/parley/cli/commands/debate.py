@@ -160,10 +160,8 @@ class DebateCommand:
                 return self._report_pause()
             except StillWaitingError as left:
                 return self._report_waiting(left.checkpoint)
-            except (
-                ConfigurationError,
-                PartFailedError,
-            ):  # a service that runs here could not start, or failed
+            except (ConfigurationError, PartFailedError):
+                # A service that runs here could not start, or failed.
                 if self._own and self._debate_id is not None:
                     self._report_saved(self._debate_id)
                 raise

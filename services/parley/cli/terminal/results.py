@@ -125,9 +125,8 @@ def _text(evaluation: Debate, form: str) -> str:
 
 def _page(text: str) -> str:
     """Return Markdown for a file, which other programs show: without what the terminal does not show either."""
-    from parley.runtime.safe_markdown import (
-        to_safe_page,
-    )  # with all names of HTML: most debates write no file
+    # It comes with all names of HTML, and most debates write no file.
+    from parley.runtime.safe_markdown import to_safe_page
 
     return f"{to_safe_page(printable(text))}\n"
 

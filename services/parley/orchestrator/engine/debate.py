@@ -400,9 +400,8 @@ class Debate:
         if task.is_answer:
             self.limiter.count_answer_call()
         if isinstance(outcome, StepFailed):
-            if (
-                outcome is not before
-            ):  # one that is replayed has not stopped the debate, or is to be tried again
+            # One that is replayed has not stopped the debate, or is to be tried again.
+            if outcome is not before:
                 check_not_all_refused(self._recorded, agent, outcome, self.participants or self.agents)
             return step, outcome
         if not outcome.HasField("reply"):

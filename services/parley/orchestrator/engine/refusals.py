@@ -13,7 +13,7 @@ from parley.v1.event_pb2 import StepFailed
 def find_refused_steps(recorded: RecordedState) -> Mapping[str, str]:
     """Return the steps that were refused, with the ids of their agents, without those that are asked again.
 
-    None if anything was answered: a refusal may then pass.
+    There are none if anything was answered: a refusal may then pass.
     """
     if recorded.concluded is not None or recorded.list_replies():
         return {}

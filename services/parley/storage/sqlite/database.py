@@ -319,9 +319,8 @@ def _set_up(connection: Connection) -> None:
     # Deleted data is overwritten, on every build of SQLite.
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA journal_size_limit = 67108864")
-    if (
-        _query_number(connection, "PRAGMA user_version") < _VERSION
-    ):  # else nothing is written: the disk may be full
+    # Else nothing is written: the disk may be full.
+    if _query_number(connection, "PRAGMA user_version") < _VERSION:
         _migrate(connection)
 
 
