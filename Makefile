@@ -21,7 +21,7 @@ export QUESTION
 AGAINST ?= $(shell ls tests/data/contracts/*.binpb 2>/dev/null | sort --version-sort | tail -n 1)
 ARGS ?=
 # Tests wait more than they compute. What takes long begins first, so that nothing is left over at the end.
-WORKERS ?= 6
+WORKERS ?= 8
 LONGEST_FIRST := tests/chaos tests/contract tests/e2e tests/integration tests/unit
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
