@@ -1,6 +1,7 @@
 """Sessions of onnxruntime, with its telemetry switched off."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 # The library reads it when it is loaded. Without it each process sends data on its machine to onnxruntime's maker, and keeps a
@@ -10,10 +11,12 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime
 
 
-def onnx_session(model: str | bytes) -> Any:
-    """Load a model, a file's path or its bytes, to be run on the thread that calls it."""
+def onnx_session(model: str | bytes, *, without: Sequence[str] = ()) -> Any:
+    """Load a model, a file's path or its bytes, to be run on the thread that calls it; `without` names optimizations to leave out."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3  # it warns of shapes that a file states for its fixed length
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(
+        model, options, providers=["CPUExecutionProvider"], disabled_optimizers=list(without)
+    )

@@ -53,30 +53,37 @@ async def test_a_text_has_the_same_vector_whatever_it_is_embedded_with(model: Lo
             assert np.array_equal(vector, alone[TEXTS.index(text)])
 
 
-def test_texts_of_as_many_tokens_are_read_together_each_with_the_vector_it_has_alone(
+def test_texts_of_about_as_many_tokens_are_read_together_each_with_the_vector_it_has_alone(
     minilm: MiniLm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [
         "Use Kafka.",
         "Keep it.",
-        "Use a queue for orders.",
-        "Buy it.",
+        "Use a queue.",
+        "Use a queue for orders and for their replay.",
         LONG[:2_000],
-        "Keep a list of orders.",
+        "Keep a list of orders that are to be replayed.",
     ]
     alone = [minilm.embed(text) for text in texts]
-    runs: list[list[int]] = []
+    runs: list[tuple[list[int], int]] = []
     run = minilm._run
 
-    def count(cut: Sequence[list[int]]) -> list[Vector]:
-        runs.append([len(each) for each in cut])
-        return run(cut)
+    def count(cut: Sequence[list[int]], length: int) -> list[Vector]:
+        runs.append(([len(each) for each in cut], length))
+        return run(cut, length)
 
     monkeypatch.setattr(minilm, "_run", count)
     together = minilm.embed_all(texts)
     assert all(np.array_equal(one, other) for one, other in zip(together, alone, strict=True))
-    assert all(len(set(lengths)) == 1 for lengths in runs), "nothing is padded"
     assert len(runs) < len(texts)
+    assert any(len(set(lengths)) > 1 for lengths, _ in runs), "texts of several lengths are read together"
+    assert all(length - 8 < min(lengths) <= max(lengths) <= length for lengths, length in runs)
+
+
+def test_padding_is_not_part_of_a_text(minilm: MiniLm) -> None:
+    tokens = minilm._cut("Keep a list of orders.")[0]
+    (padded,), (exact,) = minilm._run([tokens], len(tokens) + 5), minilm._run([tokens], len(tokens))
+    assert np.allclose(padded, exact, atol=1e-6)
 
 
 async def test_a_stop_waits_for_the_present_part_of_a_batch_alone() -> None:
@@ -124,7 +131,7 @@ def test_a_text_of_ten_thousand_characters_is_the_mean_of_its_windows(minilm: Mi
     assert len(LONG) > 10_000
     tokens = minilm._tokenizer.encode(LONG, add_special_tokens=False).ids
     parts = [
-        minilm._run([[minilm._first, *tokens[start:end], minilm._last]])[0]
+        minilm._run([[minilm._first, *tokens[start:end], minilm._last]], 256)[0]
         for start, end in windows(len(tokens), 254, 32)
     ]
     assert len(parts) > 5
