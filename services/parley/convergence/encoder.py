@@ -125,7 +125,7 @@ class CrossEncoder:
     def share_of_known_words(self, text: str) -> float:
         """Return the share of a text's words that the model knows whole, 0 to 1: small in an unknown language.
 
-        The tokenizer splits an unknown word into pieces. A word is letters in a row; a text without words has the share 0.
+        The tokenizer splits an unknown word into pieces. A word is two letters in a row or more; a text without words has the share 0.
         """
         words = [each for each in _LETTERS.findall(text) if len(each) > 1]
         read = [self._tokenizer.encode(each, add_special_tokens=False).ids for each in words]

@@ -104,6 +104,11 @@ async def test_an_agent_that_changes_sides_keeps_the_debate_going() -> None:
     assert found.kept == {"a": True, "b": True, "c": False}
 
 
+async def test_the_reason_names_a_pair_of_agents_that_are_apart() -> None:
+    found = await assess(stands(KAFKA, RABBIT, KAFKA))
+    assert "a and b are apart" in found.reason  # and not a and c, who agree
+
+
 async def test_the_first_round_without_agreement_goes_on() -> None:
     assert (await assess(stands(KAFKA, RABBIT))).verdict is Verdict.CONTINUING
 

@@ -93,6 +93,7 @@ def test_words_of_the_trade_do_not_make_a_foreign_text_known(
         ("split-it and throw the rest away, says zoo", 3 / 9, False),
         ("keep the monolith, it/services", 1, True),
         ("keep it; split the zoo.", 0.8, True),
+        ("keep the monolith: x, y", 1, True),
         ("split zoo services", 2 / 3, False),
         ("62", 0, False),
         ("日曜日に店", 0, False),
