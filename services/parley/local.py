@@ -257,12 +257,12 @@ async def _lock_or_address(folder: Path) -> FolderLock | str:
     try:
         async with asyncio.timeout(_LOCK_SECONDS):
             while True:
+                address = await asyncio.to_thread(read_address, folder)  # first: a lock is tried for a while
+                if address is not None:
+                    return address
                 lock = await asyncio.to_thread(FolderLock.acquire, folder)
                 if lock is not None:
                     return lock
-                address = await asyncio.to_thread(read_address, folder)
-                if address is not None:
-                    return address
                 if await asyncio.to_thread(is_shared, folder):
                     raise ConfigurationError(in_use_message(folder))
                 await asyncio.sleep(_POLL_SECONDS)

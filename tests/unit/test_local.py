@@ -1,18 +1,21 @@
 """The system in one process: what goes wrong around it does not hide what goes wrong in it."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from parley.convergence.settings import ConvergenceSettings
 from parley.edge.settings import EdgeSettings
 from parley.gateway.settings import GatewaySettings
-from parley.local import _log_file, rewrap
+from parley.local import LocalOptions, _log_file, local_system, rewrap
 from parley.memory.settings import MemorySettings
 from parley.orchestrator.settings import OrchestratorSettings
 from parley.ratings.settings import RatingsSettings
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.settings import ServiceSettings
+from parley.storage import folder_lock
+from parley.storage.folder_lock import FolderLock
 from parley.storage.opening import open_store
 from parley.storage.settings import StoreSettings
 from tests.support.encryption import write_key
@@ -37,6 +40,21 @@ def _fail_after_a_line() -> None:
 def test_a_log_on_a_full_disk_hides_no_other_error() -> None:
     with pytest.raises(ValueError, match="the other"):
         _fail_after_a_line()
+
+
+async def test_a_system_that_runs_is_found_without_waiting_for_its_lock(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PARLEY_STORE", f"sqlite:///{tmp_path}")
+    lock = FolderLock.acquire(tmp_path)
+    assert lock is not None
+    pauses: list[float] = []
+    monkeypatch.setattr(folder_lock, "time", SimpleNamespace(sleep=pauses.append))
+    with lock:
+        lock.publish("127.0.0.1:7401,127.0.0.1:7402")
+        async with local_system(LocalOptions()) as system:
+            assert (system.orchestrator_address, system.own) == ("127.0.0.1:7401", False)
+    assert pauses == []
 
 
 async def test_without_a_key_nothing_is_wrapped_anew(monkeypatch: pytest.MonkeyPatch) -> None:
