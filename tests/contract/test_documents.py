@@ -4,6 +4,7 @@ from types import MappingProxyType
 
 import pytest
 
+from parley.storage.json_text import to_json
 from parley.storage.opening import Store
 from parley.storage.ports import (
     Above,
@@ -219,6 +220,8 @@ async def test_a_condition_matches_values_of_its_own_type(books: Documents) -> N
         text={"lent": "1"},
         empty={"lent": ""},
         true_text={"lent": "true"},
+        mapping={"lent": {"a": 1}},
+        mapping_text={"lent": '{"a":1}'},
     )
     assert await keys(books, {"lent": True}) == ["true"]
     assert await keys(books, {"lent": False}) == ["false"]
@@ -228,9 +231,11 @@ async def test_a_condition_matches_values_of_its_own_type(books: Documents) -> N
     assert await keys(books, {"lent": None}) == ["absent", "none"]
     assert await keys(books, {"lent": Below(5)}) == ["float", "one", "zero"]
     assert await keys(books, {"lent": Above(-1)}) == ["float", "one", "zero"]
+    assert await keys(books, {"lent": '{"a":1}'}) == ["mapping_text"]
     assert await keys(books, {"lent": Below("z")}) == ["empty", "text", "true_text"]
-    assert await keys(books, {"lent": Above("")}) == ["text", "true_text"]
+    assert await keys(books, {"lent": Above("")}) == ["mapping_text", "text", "true_text"]
     assert await keys(books, {"lent": OneOf((True, "1", None))}) == ["absent", "none", "text", "true"]
+    assert await keys(books, {"lent": OneOf(("1", '{"a":1}'))}) == ["mapping_text", "text"]
 
 
 async def test_a_list_is_searched_for_texts_that_all_stand_in_it(books: Documents) -> None:
@@ -295,6 +300,31 @@ async def test_a_search_returns_some_fields_alone_if_it_names_them(books: Docume
     ]
     with pytest.raises(ValueError):
         await books.find(BOOKS, {}, fields=["$where"])
+
+
+async def test_indexed_fields_come_back_alone_as_they_were(books: Documents) -> None:
+    values: list[Value] = [
+        None,
+        True,
+        False,
+        0,
+        1,
+        2**62,
+        1.0,
+        0.1,
+        1e-7,
+        "",
+        "1",
+        "ü[",
+        "[1]",
+        "{}",
+        [1],
+        {"a": None},
+    ]
+    for number, each in enumerate(values):
+        await books.insert(BOOKS, f"{number:02}", {"lent": each, "pages": 7})
+    found = [one.fields["lent"] for one in await books.find(BOOKS, {}, fields=["lent"])]
+    assert to_json(found) == to_json(values)  # true is not 1
 
 
 async def test_text_is_ordered_by_code_points(books: Documents) -> None:

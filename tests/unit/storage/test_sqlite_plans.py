@@ -4,7 +4,7 @@ from sqlite3 import Connection
 
 import pytest
 
-from parley.storage.ports import Above, Below, Collection, Index, OneOf, Order, Record
+from parley.storage.ports import Above, Below, Collection, Index, OneOf, Order, Record, StorageError
 from parley.storage.sqlite import readers
 from parley.storage.sqlite.database import open_database
 from parley.storage.sqlite.documents import SqliteDocuments
@@ -48,3 +48,27 @@ async def test_nothing_grows_slow_with_what_is_stored(
         for statement in asked:
             plan = await database.read(partial(explain, statement))
             assert not [step for *_, step in plan if "SCAN" in step], (statement, plan)
+
+
+async def test_a_search_for_indexed_fields_reads_no_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "MOST", 1)
+    async with open_database(tmp_path / "some.db") as database:
+        documents = SqliteDocuments(database, "some")
+        await documents.prepare(ITEMS)
+        for number in range(5):
+            await documents.insert(ITEMS, f"k{number}", {"tenant": "t", "beat": number, "text": "long"})
+
+        def refuse_to_read(connection: Connection) -> None:
+            for function in ("json_extract", "json_type"):
+                connection.create_function(function, -1, lambda *_: 1 / 0, deterministic=True)
+
+        await database.read(refuse_to_read)
+        latest_first = [Order("beat", descending=True)]
+        found = await documents.find(
+            ITEMS, {"tenant": "t", "beat": Above(2)}, order=latest_first, fields=["beat"]
+        )
+        assert [(each.key, each.fields) for each in found] == [("k4", {"beat": 4}), ("k3", {"beat": 3})]
+        with pytest.raises(StorageError):
+            await documents.find(ITEMS, {"tenant": "t"}, fields=["text"])

@@ -66,7 +66,7 @@ class SqliteDocuments:
         check_search(collection, where, order, limit, fields)
         condition, values = _conditions(where)
         return await self._rows(
-            f"SELECT key, {_content(fields)} FROM {self._table(collection)} WHERE {condition} ORDER BY {_ordering(order)} LIMIT ?",
+            f"SELECT key, {_content(collection, fields)} FROM {self._table(collection)} WHERE {condition} ORDER BY {_ordering(order)} LIMIT ?",
             [*values, limit],
             fields,
         )
@@ -113,9 +113,17 @@ class SqliteDocuments:
 def _read_rows(
     connection: Connection, query: str, values: Sequence[Any], fields: Sequence[str]
 ) -> list[Document]:
-    rows = ((key, json.loads(content)) for key, content in connection.execute(query, values))
+    rows = connection.execute(query, values)
+    return [Document(key, _read_row(content, columns, fields)) for key, content, *columns in rows]
+
+
+def _read_row(content: str | None, columns: Sequence[Any], fields: Sequence[str]) -> Fields:
+    """Return a whole document, or of one those fields that were asked for: in one text, or in columns if there is no text."""
+    if content is None:
+        return dict(zip(fields, columns, strict=True))
+    read = json.loads(content)
     # The list has a value more than there are fields.
-    return [Document(key, dict(zip(fields, read, strict=False)) if fields else read) for key, read in rows]
+    return dict(zip(fields, read, strict=False)) if fields else read
 
 
 def _prepare(connection: Connection, service: str, collections: Sequence[Collection]) -> None:
@@ -179,11 +187,11 @@ def _condition(field: str, condition: object) -> _Clause:
         case None:
             return f"{_extract(field)} IS NULL", []
         case str() | int() | float():
-            return _comparison(field, "=", condition)
+            return _equals(field, condition)
         case Below(bound):
-            return _comparison(field, "<", bound)
+            return _is_beyond(field, "<", bound)
         case Above(bound):
-            return _comparison(field, ">", bound)
+            return _is_beyond(field, ">", bound)
         case OneOf(values):
             return _one_of(field, values)
         case HasAll(texts):
@@ -193,10 +201,13 @@ def _condition(field: str, condition: object) -> _Clause:
 
 
 def _one_of(field: str, values: Sequence[str | int | bool | None]) -> _Clause:
-    if not all(isinstance(each, str) for each in values):
+    texts = [each for each in values if isinstance(each, str)]
+    if len(texts) < len(values):
         return _join([_condition(field, each) for each in values], " OR ", "0")
     one = f"{_extract(field)} IN ({', '.join('?' * len(values))})"  # read faster than as many comparisons
-    return f"({one} AND json_type(body, '$.{field}') = 'text')", list(values)
+    if any(map(_may_be_nested, texts)):
+        one = f"({one} AND {_has_type(field, 'text')})"
+    return one, list(values)
 
 
 def _list_contains(field: str, text: str) -> _Clause:
@@ -204,16 +215,40 @@ def _list_contains(field: str, text: str) -> _Clause:
     return f"(json_type(body, '$.{field}') = 'array' AND {held})", [text]
 
 
-def _comparison(field: str, operator: str, value: str | float) -> _Clause:
-    """Compare only values of the same type: to SQLite JSON's true is 1, and a number is below every text."""
-    match value:
-        case bool():
-            kind = "= 'true'" if value else "= 'false'"
-        case str():
-            kind = "= 'text'"
-        case _:
-            kind = "IN ('integer', 'real')"
-    return f"({_extract(field)} {operator} ? AND json_type(body, '$.{field}') {kind})", [value]
+def _equals(field: str, value: str | float) -> _Clause:
+    """Compare only values of the same type: to SQLite JSON's true is 1, and a list is the text of it.
+
+    To look for a value's type takes the whole document, and so does not use an index alone: it is left out if the value has only one.
+    """
+    one = f"{_extract(field)} = ?"
+    if isinstance(value, bool):
+        one = f"({one} AND {_has_type(field, 'true' if value else 'false')})"
+    elif isinstance(value, str) and _may_be_nested(value):
+        one = f"({one} AND {_has_type(field, 'text')})"
+    elif value in (0, 1):
+        one = f"({one} AND {_has_type(field, 'integer', 'real')})"
+    return one, [value]
+
+
+def _is_beyond(field: str, operator: str, bound: str | float) -> _Clause:
+    """Compare only values of the same type, as `_equals` does: to SQLite a number is below every text, too."""
+    value = _extract(field)
+    if isinstance(bound, str):
+        alike = f"typeof({value}) = 'text'"
+        is_sure, has_type = f"substr({value}, 1, 1) NOT IN ('[', '{{')", _has_type(field, "text")
+    else:
+        alike = f"typeof({value}) != 'text'"
+        is_sure, has_type = f"{value} NOT IN (0, 1)", _has_type(field, "integer", "real")
+    return f"({value} {operator} ? AND {alike} AND ({is_sure} OR {has_type}))", [bound]
+
+
+def _may_be_nested(text: str) -> bool:
+    """Return whether a text may be what SQLite makes of a list or a mapping."""
+    return text.startswith(("[", "{"))
+
+
+def _has_type(field: str, *types: str) -> str:
+    return f"json_type(body, '$.{field}') IN ({', '.join(map(repr, types))})"
 
 
 def _join(clauses: Sequence[_Clause], by: str, none: str) -> _Clause:
@@ -232,13 +267,27 @@ def _table(service: str, collection: Collection) -> str:
     return f'"{service}_documents_{collection.name}"'
 
 
-def _content(fields: Sequence[str]) -> str:
-    """Return what selects the whole document, or a list of the values of some fields."""
+def _content(collection: Collection, fields: Sequence[str]) -> str:
+    """Return what selects the whole document, or a list of the values of some fields, or these in columns."""
     if not fields:
         return "body"
     # The first one twice: of one path alone SQLite returns its own value, where true is 1.
     paths = ", ".join(f"'$.{each}'" for each in (*fields, fields[0]))
-    return f"json_extract(body, {paths})"
+    read = f"json_extract(body, {paths})"
+    if not any(set(fields) <= set(index.fields) for index in collection.indexes):
+        return read
+    # An index has these values: the document is read only if that changes them.
+    plain = " AND ".join(map(_is_plain, fields))
+    return f"CASE WHEN {plain} THEN NULL ELSE {read} END, {', '.join(map(_extract, fields))}"
+
+
+def _is_plain(field: str) -> str:
+    """Return what is true if SQLite's own value of a field is that of the document: no truth value, list, mapping or rounded number."""
+    value = _extract(field)
+    return (
+        f"CASE typeof({value}) WHEN 'text' THEN substr({value}, 1, 1) NOT IN ('[', '{{')"
+        f" WHEN 'integer' THEN {value} NOT IN (0, 1) ELSE {value} IS NULL END"
+    )
 
 
 def _extract(field: str) -> str:
