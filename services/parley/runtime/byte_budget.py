@@ -63,6 +63,13 @@ class ByteBudget:
         tenant, size = labels().get("tenant", ""), min(size, self._per_tenant)
         if size <= 0:
             return Share(self, tenant, 0)
+        if (
+            not self._waiting
+            and self._held[tenant] + size <= self._per_tenant
+            and self.held + size <= self.limit
+        ):
+            self._held[tenant] += size
+            return Share(self, tenant, size)
         admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         entry = size, admitted
         self._waiting.setdefault(tenant, deque()).append(entry)

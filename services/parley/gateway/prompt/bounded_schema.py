@@ -30,17 +30,18 @@ class TooMuchWorkError(Exception):
 class _Work:
     """How much work is left."""
 
-    def __init__(self) -> None:
-        self.left = _MAX_WORK
+    def __init__(self, most: int) -> None:
+        self.left = most
 
 
 _work: ContextVar[_Work] = ContextVar("work that an answer makes")
+_ENOUGH: Final = _Work(_MAX_WORK)
 
 
 @contextmanager
-def limit_work() -> Iterator[None]:
-    """Let so much work be taken in the block."""
-    given = _work.set(_Work())
+def limit_work(most: int = _MAX_WORK) -> Iterator[None]:
+    """Let so much work be taken in the block, and no more than is left of a block around it."""
+    given = _work.set(_Work(min(most, _work.get(_ENOUGH).left)))
     try:
         yield
     finally:

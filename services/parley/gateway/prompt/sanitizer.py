@@ -82,6 +82,8 @@ class TextSanitizer:
 
 def clean(text: str, limit: int = MAX_CHARACTERS) -> str:
     """Return the text as it may be read by the rest of the system, of at most `limit` characters."""
+    if len(text) <= limit and _ODD.search(text) is None:
+        return text
     sanitizer = TextSanitizer(limit)
     return sanitizer.feed(text) + sanitizer.end()
 

@@ -14,12 +14,21 @@ import jsonschema
 from jsonschema.protocols import Validator
 from referencing.exceptions import Unresolvable
 
-from parley.gateway.prompt.bounded_schema import TooMuchWorkError, create_validator, find_error
+from parley.gateway.prompt.bounded_schema import (
+    TooMuchWorkError,
+    create_validator,
+    find_error,
+    limit_work,
+)
 from parley.gateway.prompt.fit_schema import fit_value, required_texts
-from parley.gateway.prompt.read_json import NotJson, find_values, is_alone, repair
+from parley.gateway.prompt.read_json import NotJson, decode, find_values, is_alone, repair
 from parley.gateway.prompt.sanitizer import clean_value, one_line
 
 MAX_SCHEMA_BYTES: Final = 64 * 1024
+_SHORT: Final = 8 * 1024
+"""Characters of an answer, and of a schema, that are read in a millisecond or two unless they make more than little work."""
+_LITTLE_WORK: Final = 1000
+"""Three times what our longest form makes; less than a millisecond."""
 _NAME: Final = re.compile(r"[a-z0-9_]{1,64}")
 _MAX_TEXT: Final = 240
 _MAX_ITEM: Final = 100
@@ -77,6 +86,16 @@ class AnswerShape:
         assert invalid is not None
         raise invalid
 
+    def accept_at_once(self, answer: str) -> str | None:
+        """Return what `accept` does of an answer that is short and right; None if more has to be done than the loop can wait for."""
+        if len(answer) > _SHORT or len(self.text) > _SHORT:
+            return None
+        try:
+            with limit_work(_LITTLE_WORK):
+                return self.accept_value(decode(answer))
+        except (InvalidAnswer, NotJson):
+            return None
+
     def accept_value(self, value: Any, *, is_alone: bool = True) -> str:
         """Return a value as clean JSON text, if it satisfies the schema as it is meant. Raise InvalidAnswer.
 
@@ -129,6 +148,9 @@ async def read_answer(shape: AnswerShape, answer: str, *, truncated: bool) -> st
 
     What was cut off is never taken for a whole answer, but is read as far as it goes.
     """
+    accepted = shape.accept_at_once(answer)
+    if accepted is not None:
+        return accepted
     try:
         return await asyncio.to_thread(shape.accept, answer)  # a short answer may take long too
     except InvalidAnswer as error:

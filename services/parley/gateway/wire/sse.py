@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 _EMPTY_LINES: Final = re.compile(r"\n{3,}")
+_PLAIN_EVENTS: Final = re.compile(r"(?:data: [^\n]*+\n\n)++")
+"""Events that each are one line of data, as nearly all of model servers are."""
 
 
 class EventTooLargeError(ValueError):
@@ -37,6 +39,9 @@ class EventDecoder:
         Raise EventTooLargeError if the present event is too large.
         """
         text = self._unify_line_ends(self._characters.decode(chunk))
+        if not self._size and (plain := _PLAIN_EVENTS.match(text)):
+            yield from plain.group()[6:-2].split("\n\ndata: ")
+            text = text[plain.end() :]
         # More than one empty line between events means nothing, and each would cost a turn of the loop.
         *lines, rest = (_EMPTY_LINES.sub("\n\n", text) if "\n\n\n" in text else text).split("\n")
         for line in lines:

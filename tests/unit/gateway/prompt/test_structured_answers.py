@@ -255,7 +255,22 @@ def test_a_shape_is_bounded_once() -> None:
     assert bound_shape(bound_shape(shape)).schema == bound_shape(shape).schema
 
 
-async def test_the_check_of_an_answer_leaves_the_loop_to_others() -> None:
+_COSTLY = json.dumps({"type": "object", "properties": {"a": {"enum": [*range(1000), "x"]}}})
+_LONG = json.dumps({"a": "x" * 10_000})
+
+
+@pytest.mark.parametrize(
+    ("schema", "answer", "in_thread"),
+    [
+        (OPEN, '{"a": "x"}', False),
+        (OPEN, 'Here it is: {"a": "x"}', True),
+        (OPEN, _LONG, True),
+        (_COSTLY, '{"a": "x"}', True),
+    ],
+)
+async def test_an_answer_is_read_in_a_thread_unless_that_takes_next_to_nothing(
+    schema: str, answer: str, *, in_thread: bool
+) -> None:
     threads: list[threading.Thread] = []
 
     class Noted(AnswerShape):
@@ -263,8 +278,9 @@ async def test_the_check_of_an_answer_leaves_the_loop_to_others() -> None:
             threads.append(threading.current_thread())
             return super().accept(answer)
 
-    shape = parse_shape("s", OPEN)
+    shape = parse_shape("s", schema)
     noted = Noted(**{each.name: getattr(shape, each.name) for each in fields(shape)})
-    await read_answer(noted, '{"a": "x"}', truncated=False)
+    assert json.loads(await read_answer(noted, answer, truncated=False)).keys() == {"a"}
 
     assert threading.main_thread() not in threads
+    assert bool(threads) is in_thread

@@ -93,13 +93,17 @@ async def test_an_answer_may_be_silent_as_long_as_its_last_chunk_says(thinks: bo
     st.sampled_from(["\n", "\r\n", "\r"]),
     st.sampled_from(["", "\ufeff"]),
     st.sampled_from(["", "no event", "data: {broken", 'data: {"t": 1}']),
+    st.lists(st.booleans(), min_size=8, max_size=8),
 )
 def test_events_are_the_same_however_the_stream_is_cut(
-    texts: list[str], cuts: list[int], end: str, mark: str, after: str
+    texts: list[str], cuts: list[int], end: str, mark: str, after: str, plain: list[bool]
 ) -> None:
+    said = [json.dumps(text, ensure_ascii=False) for text in texts]
     stream = mark + "".join(
-        f': ping{end}{end}event: x{end}data: {{{end}data: "t": {json.dumps(text, ensure_ascii=False)}}}{end}{end}'
-        for text in texts
+        f'data: {{"t": {text}}}{end}{end}'
+        if is_plain
+        else f': ping{end}{end}event: x{end}data: {{{end}data: "t": {text}}}{end}{end}'
+        for text, is_plain in zip(said, plain, strict=False)
     )
     data = (stream + f"data: [DONE]{end}{end}{after}{end}{end}").encode()
     reader, seen, place, turn = EventReader(), [], 0, 0
