@@ -8,12 +8,14 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from parley.memory.approvals import Approvals
 from parley.memory.debate import document_key
 from parley.memory.stands import POSITIONS, Stand, read_stands
 from parley.memory.writing import put_document, write_together
+from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
     Collection,
@@ -43,6 +45,8 @@ _MAX_SETTLEMENTS: Final = 3
 """Of a flip that count: the first is shown, the others are once it is forgotten, or a person did not find it good."""
 _KIND: Final = "change of a stand"
 _MANY: Final = 10_000
+_CHARACTERS: Final = 2_000
+"""Of a stand: to read one takes about as long as to read so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +178,8 @@ class Changes:
             return {}
         where = {"key": OneOf(tuple(sorted(keys)))}
         found = await self._documents.find(POSITIONS, where, limit=len(keys))
-        return {each.key: each for each in await asyncio.to_thread(read_stands, found)}
+        stands = await in_thread_if_large(len(found) * _CHARACTERS, partial(read_stands, found))
+        return {each.key: each for each in stands}
 
     async def _load_settlements(self, changes: Sequence[str]) -> dict[str, pb.FlipSettlement]:
         """Return the first decision that settled each flip."""

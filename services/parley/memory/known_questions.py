@@ -1,60 +1,60 @@
-"""The meanings of the questions of stands: of a debate that was looked at before they are not read again."""
+"""What stands are about: of a debate that was looked at before it is not read again."""
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
-from parley.memory.debate import document_key
-from parley.memory.stands import KIND, POSITIONS, StandHead
-from parley.memory.stored_vectors import Matrix, decode_vector
-from parley.runtime.unreadable import skip_unreadable
+from parley.memory.stands import HEAD_FIELDS, POSITIONS, Stand, StandHead, read_heads
+from parley.runtime.large_texts import in_thread_if_large
 from parley.storage.ports import Document, Documents, OneOf
 
 _MAX_KNOWN: Final = 2_000
 """Debates whose question is known, two kilobytes each; those that were not asked for for longest go."""
+_CHARACTERS: Final = 2_000
+"""Of a head, about as many as its vector has."""
 
 
 class KnownQuestions:
-    """The vectors of the questions of all tenants' debates that were last asked for."""
+    """What those stands of all tenants are about that were last asked for."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._vectors: OrderedDict[tuple[str, str, str], Matrix] = OrderedDict()
+        self._heads: OrderedDict[str, StandHead] = OrderedDict()
 
-    async def load(self, heads: Sequence[Document]) -> dict[str, Matrix]:
-        """Return the vectors of stands by their keys, without those that cannot be read; `heads` have the fields `HEAD_FIELDS`."""
-        debates = {each.key: _debate_of(each) for each in heads}
-        unknown = [key for key, debate in debates.items() if debate not in self._vectors]
-        read: dict[str, Matrix] = {}
+    async def load(self, found: Sequence[Document]) -> dict[str, StandHead]:
+        """Return what stands are about by their keys, without those that cannot be read; `found` have the field `about`."""
+        abouts = {each.key: _about(each) for each in found}
+        unknown = [key for key, about in abouts.items() if about not in self._heads]
+        read: dict[str, StandHead] = {}
         if unknown:
-            found = await self._documents.find(
-                POSITIONS, {"key": OneOf(tuple(unknown))}, limit=len(unknown), fields=("vector",)
+            documents = await self._documents.find(
+                POSITIONS, {"key": OneOf(tuple(unknown))}, limit=len(unknown), fields=HEAD_FIELDS
             )
-            read = await asyncio.to_thread(_read, found)
-        for key, vector in read.items():
-            self._vectors[debates[key]] = vector
-        vectors = {key: self._vectors[debate] for key, debate in debates.items() if debate in self._vectors}
-        for debate in debates.values():
-            if debate in self._vectors:
-                self._vectors.move_to_end(debate)
-        while len(self._vectors) > _MAX_KNOWN:
-            self._vectors.popitem(last=False)
-        return vectors
+            read = await in_thread_if_large(len(documents) * _CHARACTERS, partial(read_heads, documents))
+        for key, head in read.items():
+            if abouts[key]:
+                self._heads[abouts[key]] = head
+        heads = {key: self._heads[about] for key, about in abouts.items() if about in self._heads}
+        for about in dict.fromkeys(abouts.values()):
+            if about in self._heads:
+                self._heads.move_to_end(about)
+        while len(self._heads) > _MAX_KNOWN:
+            self._heads.popitem(last=False)
+        return {**read, **heads}
 
-    def put(self, stand: StandHead) -> None:
-        """Keep the vector of a debate's question as it is recorded."""
-        self._vectors[stand.debate_key, str(stand.concluded), stand.model] = stand.vector
-
-
-def _debate_of(head: Document) -> tuple[str, str, str]:
-    """Return which debate a stand is of, when that concluded, and the model of its vector: recorded anew, it is another one."""
-    return head.key.rpartition("/")[0], str(head.fields["concluded"]), str(head.fields["model"])
-
-
-def _read(found: Sequence[Document]) -> dict[str, Matrix]:
-    return dict(
-        skip_unreadable(
-            found, lambda each: (each.key, decode_vector(each.fields["vector"])), KIND, document_key
+    def put(self, stand: Stand) -> None:
+        """Keep what a debate is about as it is recorded."""
+        self._heads[stand.about] = StandHead(
+            debate=stand.debate,
+            concluded=stand.concluded,
+            related=stand.related,
+            vector=stand.vector,
+            model=stand.model,
         )
-    )
+
+
+def _about(found: Document) -> str:
+    """Return what stands for what a stand is about; empty if an earlier version wrote it."""
+    about: Any = found.fields["about"]
+    return about or ""

@@ -5,7 +5,7 @@ then it is looked at which flips the debate's decision takes a side of. All of i
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from parley.memory.changes import Changes
@@ -14,19 +14,18 @@ from parley.memory.embedding import EmbeddingClient
 from parley.memory.known_questions import KnownQuestions
 from parley.memory.stand_reader import StandReader
 from parley.memory.stands import (
-    HEAD_FIELDS,
     POSITIONS,
     Matter,
     Stand,
     StandHead,
     agent_key,
     create_stands,
-    read_heads,
     read_stands,
     shorten_question,
     to_fields,
     to_place,
 )
+from parley.memory.stored_vectors import find_likeness
 from parley.memory.writing import put_document, write_together
 from parley.runtime.page_tokens import Place
 from parley.storage.ports import Above, Below, Document, Documents, Order, Where
@@ -126,15 +125,10 @@ class Positions:
 
     async def _find_pairs(self, stands: Sequence[Stand]) -> list[tuple[Stand, Stand]]:
         """Return stands with each that they are compared with, the earlier one first."""
-        found = await asyncio.gather(*map(self._find_heads, stands))
-        vectors = await self._questions.load([head for each in found for head in each])
-
-        def choose() -> list[list[str]]:
-            return [
-                _choose(read_heads(heads, vectors), each) for each, heads in zip(stands, found, strict=True)
-            ]
-
-        chosen = await asyncio.to_thread(choose)
+        found = await asyncio.gather(*map(self._find_latest, stands))
+        heads = await self._questions.load([each for latest in found for each in latest])
+        matters = _Matters(stands[0], set(heads.values()))
+        chosen = [_choose(latest, heads, matters, each) for each, latest in zip(stands, found, strict=True)]
         others = await self._changes.load_stands({key for keys in chosen for key in keys})
         return [
             (others[key], stand) if others[key].place < stand.place else (stand, others[key])
@@ -143,11 +137,11 @@ class Positions:
             if key in others
         ]
 
-    async def _find_heads(self, stand: Stand) -> Sequence[Document]:
-        """Return the latest stands of its agent, the latest first."""
+    async def _find_latest(self, stand: Stand) -> Sequence[Document]:
+        """Return the places of its agent's latest stands and what stands for what they are about, the latest first."""
         where = {"tenant": stand.tenant, "agent_key": agent_key(stand.agent)}
         return await self._documents.find(
-            POSITIONS, where, order=_LATEST_FIRST, limit=_MAX_LOOKED_AT, fields=HEAD_FIELDS
+            POSITIONS, where, order=_LATEST_FIRST, limit=_MAX_LOOKED_AT, fields=("place", "about")
         )
 
     async def _judge(self, pairs: Sequence[tuple[Stand, Stand]]) -> list[pb.FlipOutcome.ValueType]:
@@ -191,16 +185,34 @@ class Positions:
         return upheld
 
 
-def _choose(others: Sequence[StandHead], stand: Stand) -> list[str]:
-    """Return the keys of those that a stand is compared with; `others` begins with the latest."""
+class _Matters:
+    """Whether a debate's stands and those of others are on one matter, by which of them are earlier."""
+
+    def __init__(self, debate: StandHead, others: Collection[StandHead]) -> None:
+        likeness = find_likeness([debate.vector], [each.vector for each in others])[0].tolist()
+        self.if_earlier = {
+            each: debate.judge_matter(each, like) for each, like in zip(others, likeness, strict=True)
+        }
+        self.if_later = {
+            each: each.judge_matter(debate, like) for each, like in zip(others, likeness, strict=True)
+        }
+
+
+def _choose(
+    latest: Sequence[Document], heads: Mapping[str, StandHead], matters: _Matters, stand: Stand
+) -> list[str]:
+    """Return the keys of those that a stand is compared with; `latest` begins with the latest."""
     own = stand.place
-    placed = [(each.place, each) for each in others if each.debate != stand.debate]
-    earlier = [(stand.find_matter(each), each.key) for place, each in placed if place < own]
-    later = [(each.find_matter(stand), each.key) for place, each in placed if place > own]
+    placed = [
+        (str(each.fields["place"]), each.key, heads[each.key])
+        for each in latest
+        if each.key in heads and heads[each.key].debate != stand.debate
+    ]
+    earlier = [(matters.if_earlier[head], key) for place, key, head in placed if place < own]
     same, maybe = (
         [key for found, key in earlier if found is matter] for matter in (Matter.SAME, Matter.MAYBE)
     )
-    after = [key for matter, key in later if matter is not Matter.OTHER]
+    after = [key for place, key, head in placed if place > own and matters.if_later[head] is not Matter.OTHER]
     return (same + maybe)[:_MAX_COMPARED] + after[:_MAX_COMPARED]
 
 

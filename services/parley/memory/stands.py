@@ -27,7 +27,7 @@ POSITIONS: Final = Collection(
         Index(("debate_key",)),
         Index(("place",)),
         Index(("tenant", "place")),
-        Index(("tenant", "agent_key", "place")),
+        Index(("tenant", "agent_key", "place", "about")),
         Index(("tenant", "flipped", "place")),
         Index(("tenant", "agent_key", "flipped", "place")),
     ),
@@ -53,7 +53,7 @@ class Matter(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StandHead:
-    """A stand as far as it says what it is about.
+    """What a stand is about, as all stands of its debate are.
 
     Attributes:
         concluded: When the debate concluded, in milliseconds of Unix time.
@@ -62,13 +62,47 @@ class StandHead:
         model: The model that made it.
     """
 
-    tenant: str
-    agent: str
     debate: str
     concluded: int
     related: Mapping[str, int]
     vector: Matrix
     model: str
+
+    def find_matter(self, earlier: "StandHead") -> Matter:
+        """Return whether an earlier stand is on the same matter: this debate's answer says so or not, or the questions are alike."""
+        return self.judge_matter(earlier, measure_likeness(self.vector, earlier.vector))
+
+    def judge_matter(self, earlier: "StandHead", likeness: float) -> Matter:
+        """Return the same, of questions of this likeness."""
+        relation = self.related.get(earlier.debate)
+        if relation == effect.DECISION_RELATION_OTHER_MATTER:
+            return Matter.OTHER
+        if relation:
+            return Matter.SAME
+        if self.model != earlier.model:
+            return Matter.OTHER
+        if likeness >= SAME_FROM:
+            return Matter.SAME
+        return Matter.MAYBE if likeness >= MAYBE_FROM else Matter.OTHER
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Stand(StandHead):
+    """Where an agent stood in the end of a debate, and what the debate decided.
+
+    Attributes:
+        for_decision: Whether it was decided for; None: not known.
+        decided: The first stand that was decided for, of any agent. Empty: not known.
+    """
+
+    tenant: str
+    agent: str
+    agent_name: str
+    question: str
+    domain: str
+    text: str
+    for_decision: bool | None
+    decided: str
 
     @property
     def key(self) -> str:
@@ -85,36 +119,11 @@ class StandHead:
         """Its place in the order of time, as text; two stands of an agent have different ones."""
         return to_place((self.concluded, self.key))
 
-    def find_matter(self, earlier: "StandHead") -> Matter:
-        """Return whether an earlier stand is on the same matter: this debate's answer says so or not, or the questions are alike."""
-        relation = self.related.get(earlier.debate)
-        if relation == effect.DECISION_RELATION_OTHER_MATTER:
-            return Matter.OTHER
-        if relation:
-            return Matter.SAME
-        if self.model != earlier.model:
-            return Matter.OTHER
-        likeness = measure_likeness(self.vector, earlier.vector)
-        if likeness >= SAME_FROM:
-            return Matter.SAME
-        return Matter.MAYBE if likeness >= MAYBE_FROM else Matter.OTHER
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Stand(StandHead):
-    """Where an agent stood in the end of a debate, and what the debate decided.
-
-    Attributes:
-        for_decision: Whether it was decided for; None: not known.
-        decided: The first stand that was decided for, of any agent. Empty: not known.
-    """
-
-    agent_name: str
-    question: str
-    domain: str
-    text: str
-    for_decision: bool | None
-    decided: str
+    @property
+    def about(self) -> str:
+        """What differs if what it is about does, so that who knows that need not read it again."""
+        said = [self.debate_key, self.concluded, self.model, sorted(self.related.items())]
+        return hashlib.sha256(f"{said}".encode() + self.vector.tobytes()).hexdigest()[:32]
 
     def deduce_upheld(self, earlier: "Stand") -> bool | None:
         """Return whether what this debate decided is what a stand of it or an earlier one asks for; None if the records do not say."""
@@ -200,6 +209,7 @@ def to_fields(stand: Stand) -> Fields:
         "key": stand.key,
         "debate_key": stand.debate_key,
         "place": stand.place,
+        "about": stand.about,
         "tenant": stand.tenant,
         "agent_key": agent_key(stand.agent),
         "agent": stand.agent,
@@ -213,7 +223,7 @@ def to_fields(stand: Stand) -> Fields:
         "decided": stand.decided,
         "related": dict(stand.related),
         "model": stand.model,
-        "vector": encode_vector(stand.vector.tolist()),
+        "vector": encode_vector(stand.vector),
     }
 
 
@@ -222,33 +232,29 @@ def read_stands(found: Iterable[Document]) -> list[Stand]:
     return list(skip_unreadable(found, _from_document, KIND, document_key))
 
 
-def read_heads(found: Iterable[Document], vectors: Mapping[str, Matrix]) -> list[StandHead]:
-    """Return the heads of stands in documents with the fields `HEAD_FIELDS`, without those that cannot be read; `vectors` by the documents' keys."""
+def read_heads(found: Iterable[Document]) -> dict[str, StandHead]:
+    """Return what stands are about by their keys, of documents with the fields `HEAD_FIELDS`, without those that cannot be read."""
+    return dict(
+        skip_unreadable(
+            found, lambda each: (each.key, StandHead(**_read_head(each.fields))), KIND, document_key
+        )
+    )
 
-    def read(document: Document) -> StandHead:
-        return StandHead(**_read_head(document.fields), vector=vectors[document.key])
 
-    return list(skip_unreadable(found, read, KIND, document_key))
-
-
-HEAD_FIELDS: Final = ("tenant", "agent", "debate", "concluded", "related", "model")
-_TEXTS: Final = ("agent_name", "question", "domain", "text", "decided")
+HEAD_FIELDS: Final = ("debate", "concluded", "related", "model", "vector")
+_TEXTS: Final = ("tenant", "agent", "agent_name", "question", "domain", "text", "decided")
 
 
 def _read_head(fields: Any) -> dict[str, Any]:
     return {
-        **{name: str(fields[name]) for name in ("tenant", "agent", "debate", "model")},
+        **{name: str(fields[name]) for name in ("debate", "model")},
         "concluded": int(fields["concluded"]),
         "related": {str(debate): int(relation) for debate, relation in fields["related"].items()},
+        "vector": decode_vector(fields["vector"]),
     }
 
 
 def _from_document(document: Document) -> Stand:
     fields: Any = document.fields
     texts: Any = {name: str(fields[name]) for name in _TEXTS}
-    return Stand(
-        **_read_head(fields),
-        **texts,
-        for_decision=fields["for_decision"],
-        vector=decode_vector(fields["vector"]),
-    )
+    return Stand(**_read_head(fields), **texts, for_decision=fields["for_decision"])

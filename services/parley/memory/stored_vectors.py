@@ -22,7 +22,7 @@ def to_vector(numbers: Sequence[float]) -> Matrix:
     return np.array(numbers, np.float32)
 
 
-def encode_vector(vector: Sequence[float]) -> str:
+def encode_vector(vector: Sequence[float] | Matrix) -> str:
     """Return a vector as text."""
     import numpy as np
 

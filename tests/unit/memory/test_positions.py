@@ -15,7 +15,7 @@ from parley.memory.changes import CHANGES, SETTLEMENTS
 from parley.memory.positions import Positions
 from parley.memory.retention import DAY, Retention, end_effect
 from parley.memory.stand_reader import StandReader
-from parley.memory.stands import POSITIONS
+from parley.memory.stands import HEAD_FIELDS, POSITIONS
 from parley.runtime.errors import ParleyError, unavailable
 from parley.storage.opening import open_store
 from parley.storage.ports import Document, Documents, Fields
@@ -236,7 +236,7 @@ async def test_of_stands_on_other_matters_no_texts_are_read_and_each_question_on
     for debate, question in (("deb-3", CHOIR), ("deb-4", "Which colour?")):
         about = record(debate, *(stand("No.", each) for each in agents), question=question)
         await positions.apply("acme", about)
-        assert read == [("vector",)] * 4, "two agents' questions of two debates"
+        assert read == [HEAD_FIELDS] * 4, "two agents' questions of two debates"
     assert await kept.outcomes() == {("deb-2", "deb-1"): NO_FLIP}
 
 
