@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
+from zlib import crc32
 
 from parley.memory.embedding import Embedding
 from parley.memory.stored_vectors import Matrix, encode_vector, find_likeness, to_vector
@@ -20,6 +21,8 @@ MAX_DEBATES: Final = 500
 """That a pattern counts, the latest ones."""
 MAX_CHARACTERS: Final = 500
 """Of an example."""
+TALLIES: Final = ("tallies", *(f"tallies_{number}" for number in range(1, 16)))
+"""Fields of a pattern, which share the debates that it counts: so that to count one more writes few of them again."""
 _MAX_EXAMPLES: Final = 3
 _MAX_CRITICS: Final = 8
 _MAX_NAME: Final = 128
@@ -43,10 +46,12 @@ def assign_kinds(vectors: Sequence[Sequence[float]], known: Sequence[Kind]) -> I
     kinds, issues = list(known), [to_vector(each) for each in vectors]
     likeness_to_known = find_likeness(issues, [kind.vector for kind in known])
     for vector, to_known in zip(issues, likeness_to_known, strict=True):
-        to_new = find_likeness([vector], [kind.vector for kind in kinds[len(known) :]])[0]
-        likeness = [*to_known, *to_new]
-        if likeness and max(likeness) >= SAME_KIND:
-            yield kinds[likeness.index(max(likeness))].pattern
+        likeness = to_known.tolist()
+        if added := [kind.vector for kind in kinds[len(known) :]]:
+            likeness += find_likeness([vector], added)[0].tolist()
+        best = max(likeness, default=-1.0)
+        if best >= SAME_KIND:
+            yield kinds[likeness.index(best)].pattern
         else:
             kinds.append(Kind(uuid4().hex, vector))
             yield kinds[-1].pattern
@@ -84,11 +89,36 @@ def _count(tally: dict[str, Any], issue: RecordedIssue) -> None:
 
 def add_part(fields: Fields, debate: str, part: Mapping[str, Any]) -> dict[str, Any]:
     """Return a pattern that counts a debate; one that counts it already stays as it is."""
-    tallies = _keep_latest({**_mapping(fields["tallies"]), debate: part["tally"]})
+    name = _find_tallies(fields, debate) or TALLIES[crc32(debate.encode()) % len(TALLIES)]
+    counted = {**fields, name: {**_mapping(fields.get(name, {})), debate: part["tally"]}}
+    if (surplus := sum(len(_mapping(counted.get(each, {}))) for each in TALLIES) - MAX_DEBATES) > 0:
+        for oldest in oldest_debates(counted)[:surplus]:
+            counted |= _remove_tally(counted, oldest)
     others = [each for each in _list(fields["examples"]) if each["debate"] != debate]
     examples = [{"debate": debate, "text": part["text"], "at": part["tally"]["at"]}, *others]
     examples.sort(key=lambda each: (-each["at"], each["debate"]))
-    return {**fields, "tallies": tallies, "examples": examples[:_MAX_EXAMPLES]}
+    return {**counted, "examples": examples[:_MAX_EXAMPLES]}
+
+
+def _find_tallies(fields: Fields, debate: str) -> str | None:
+    """Return the field that has a debate's tally; None if it is not counted."""
+    return next((name for name in TALLIES if debate in _mapping(fields.get(name, {}))), None)
+
+
+def _remove_tally(fields: Fields, debate: str) -> dict[str, Any]:
+    """Return the field that changes if a debate is not counted, if it was."""
+    name = _find_tallies(fields, debate)
+    if name is None:
+        return {}
+    return {name: {key: each for key, each in _mapping(fields[name]).items() if key != debate}}
+
+
+def _list_tallies(fields: Fields) -> dict[str, Any]:
+    """Return the tallies of all debates that a pattern counts."""
+    tallies: dict[str, Any] = {}
+    for name in TALLIES:
+        tallies |= _mapping(fields.get(name, {}))
+    return tallies
 
 
 def start_pattern(tenant: str, domain: str, debate: str, part: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,7 +127,6 @@ def start_pattern(tenant: str, domain: str, debate: str, part: Mapping[str, Any]
         "tenant": tenant,
         "domain": domain,
         "started": part["tally"]["at"],
-        "tallies": {},
         "examples": [],
         **stand_for(debate, part),
     }
@@ -110,14 +139,13 @@ def stand_for(debate: str, part: Mapping[str, Any]) -> dict[str, Any]:
 
 def remove_part(fields: Fields, debate: str) -> dict[str, Any]:
     """Return a pattern without what it has of a debate."""
-    tallies = {name: each for name, each in _mapping(fields["tallies"]).items() if name != debate}
     examples = [each for each in _list(fields["examples"]) if each["debate"] != debate]
-    return {**fields, "tallies": tallies, "examples": examples}
+    return {**fields, **_remove_tally(fields, debate), "examples": examples}
 
 
 def oldest_debates(fields: Fields) -> list[str]:
     """Return the debates that a pattern counts, oldest first."""
-    tallies = _mapping(fields["tallies"])
+    tallies = _list_tallies(fields)
     return sorted(tallies, key=lambda each: (tallies[each]["at"], each))
 
 
@@ -139,13 +167,20 @@ def join_twins(patterns: Sequence[tuple[Kind, Fields]]) -> list[tuple[Kind, Fiel
 
 
 def _join(one: Fields, other: Fields) -> Fields:
-    tallies = dict(_mapping(one["tallies"]))
-    for debate, tally in _mapping(other["tallies"]).items():
+    tallies = _list_tallies(one)
+    for debate, tally in _list_tallies(other).items():
         tallies[debate] = _add_tallies(tallies[debate], tally) if debate in tallies else tally
+    latest = sorted(tallies, key=lambda each: (tallies[each]["at"], each))[-MAX_DEBATES:]
     examples = sorted(
         _list(one["examples"]) + _list(other["examples"]), key=lambda each: (-each["at"], each["debate"])
     )
-    return {**one, "tallies": _keep_latest(tallies), "examples": examples[:_MAX_EXAMPLES]}
+    first, *rest = TALLIES
+    return {
+        **one,
+        **{each: {} for each in rest},
+        first: {each: tallies[each] for each in latest},
+        "examples": examples[:_MAX_EXAMPLES],
+    }
 
 
 def _add_tallies(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,16 +193,14 @@ def _add_tallies(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def _keep_latest(tallies: dict[str, Any]) -> dict[str, Any]:
-    kept = sorted(tallies, key=lambda each: (tallies[each]["at"], each))[-MAX_DEBATES:]
-    return {each: tallies[each] for each in kept}
-
-
 def to_pattern(pattern: str, fields: Fields) -> CritiquePattern:
     """Return a stored pattern as it is listed."""
-    tallies = list(_mapping(fields["tallies"]).values())
-    severities = [each for tally in tallies for each in tally["severities"]]
-    critics: Counter[str] = sum((Counter(each["critics"]) for each in tallies), Counter())
+    tallies = list(_list_tallies(fields).values())
+    severities, critics = list[int](), dict[str, int]()
+    for each in tallies:
+        severities += each["severities"]
+        for agent, raised in each["critics"].items():
+            critics[agent] = critics.get(agent, 0) + raised
     found = CritiquePattern(
         pattern_id=pattern,
         domain=str(fields["domain"]),

@@ -21,6 +21,8 @@ _MAX_KNOWN: Final = 2_000
 """Patterns of all tenants that are kept, some kilobytes each. The tenants that were not asked for for longest go."""
 _FEW: Final = 32
 """Patterns that are read by their keys; of more, all of the tenant are read."""
+_MAX_WRITTEN: Final = 32
+"""Whole patterns that are kept, up to 300 KB each."""
 _NAME: Final = "critique pattern"
 
 
@@ -50,13 +52,11 @@ class _Tenant:
         versions: Of all, also of those that cannot be read.
         patterns: Those that can be read, by key.
         twins: Of each that is of one kind with others, the keys of these.
-        written: States that this process has written since.
     """
 
     versions: Mapping[str, Any] = field(default_factory=dict)
     patterns: Mapping[str, KnownPattern] = field(default_factory=dict)
     twins: Mapping[str, set[str]] = field(default_factory=dict)
-    written: dict[str, Document] = field(default_factory=dict)
 
 
 class KnownPatterns:
@@ -65,6 +65,7 @@ class KnownPatterns:
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
         self._tenants: OrderedDict[str, _Tenant] = OrderedDict()
+        self._written: OrderedDict[str, Document] = OrderedDict()
 
     async def load(self, tenant: str) -> list[KnownPattern]:
         """Return a tenant's patterns as they are now, without those that cannot be read."""
@@ -75,12 +76,20 @@ class KnownPatterns:
         known = await self._renew(tenant)
         if not known.twins:
             return list(known.patterns.values())
-        documents = await self.read(tenant, set(known.twins))
+        documents = await self.read(tenant, {key: known.versions[key] for key in known.twins})
         alone = [each for key, each in known.patterns.items() if key not in known.twins]
         return alone + await asyncio.to_thread(_join, documents)
 
-    async def read(self, tenant: str, keys: set[str]) -> list[Document]:
-        """Return the whole patterns of these keys, as far as they are there."""
+    async def read(self, tenant: str, versions: Mapping[str, Any]) -> list[Document]:
+        """Return the whole patterns of these keys, as far as they are there, in these states or in later ones."""
+        written = [
+            each
+            for key, version in versions.items()
+            if (each := self._written.get(key)) and each.fields["version"] == version
+        ]
+        return written + await self._read_stored(tenant, versions.keys() - {each.key for each in written})
+
+    async def _read_stored(self, tenant: str, keys: set[str]) -> list[Document]:
         if not keys:
             return []
         if len(keys) > _FEW:
@@ -93,24 +102,24 @@ class KnownPatterns:
                 read[key] = each
         return list(read.values())
 
-    def put(self, tenant: str, written: Document) -> None:
-        """Keep a pattern as this process has written it: it is not read again unless another process changes it."""
-        if (known := self._tenants.get(tenant)) is not None:
-            known.written[written.key] = written
+    def put(self, written: Document) -> None:
+        """Keep a pattern as this process has written it: it is not read again soon unless another process changes it."""
+        self._written[written.key] = written
+        self._written.move_to_end(written.key)
+        while len(self._written) > _MAX_WRITTEN:
+            self._written.popitem(last=False)
 
     async def _renew(self, tenant: str) -> _Tenant:
         heads = await self._documents.find(PATTERNS, {"tenant": tenant}, fields=("version",))
         versions = {each.key: each.fields["version"] for each in heads}
         known = self._tenants.get(tenant, _Tenant())
         if versions != known.versions:
-            changed = {key for key, version in versions.items() if known.versions.get(key) != version}
-            written = [
-                each for key, each in known.written.items() if each.fields["version"] == versions.get(key)
-            ]
-            known.written.clear()
-            read = await self.read(tenant, changed - {each.key for each in written})
+            changed = {
+                key: version for key, version in versions.items() if known.versions.get(key) != version
+            }
+            read = await self.read(tenant, changed)
             same = {key: version for key, version in versions.items() if key not in changed}
-            known = await asyncio.to_thread(_renew, known, same, [*written, *read])
+            known = await asyncio.to_thread(_renew, known, same, read)
         self._keep(tenant, known)
         return known
 
@@ -130,7 +139,7 @@ def _renew(before: _Tenant, same: Mapping[str, Any], changed: Sequence[Document]
     kept = {key: before.patterns[key] for key in same if key in before.patterns}
     patterns = kept | {each.key: each for each in read}
     versions = {**same, **{each.key: each.fields["version"] for each in changed}}
-    return _Tenant(versions, patterns, _find_twins(before, patterns), before.written)
+    return _Tenant(versions, patterns, _find_twins(before, patterns))
 
 
 def _read(before: Mapping[str, KnownPattern], document: Document) -> KnownPattern:

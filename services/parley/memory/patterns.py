@@ -72,7 +72,7 @@ class Patterns:
         async with self._applying.setdefault(tenant, asyncio.Lock()):
             known = await self._known.load(tenant)
             parts = parts or await self._contribute(tenant, record, meanings, known)
-            await self._count(tenant, record.debate, parts, {each.key for each in known})
+            await self._count(tenant, record.debate, parts, {each.key: each.version for each in known})
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Take a debate's issues out of all patterns; one that no other debate raised is deleted."""
@@ -152,18 +152,19 @@ class Patterns:
                 return parts
 
     async def _count(
-        self, tenant: str, debate: PastDebate, parts: Sequence[Mapping[str, Any]], known: set[str]
+        self, tenant: str, debate: PastDebate, parts: Sequence[Mapping[str, Any]], known: Mapping[str, Any]
     ) -> None:
-        """Count a debate in its patterns; `known` are the keys of those that are there."""
+        """Count a debate in its patterns; `known` are the versions of those that are there, by key."""
         counted = {_pattern_key(tenant, each["pattern"]): each for each in parts}
-        seen = {each.key: each for each in await self._known.read(tenant, known & counted.keys())}
+        there = {key: known[key] for key in counted if key in known}
+        seen = {each.key: each for each in await self._known.read(tenant, there)}
         await write_together(
             *(
                 self._add(key, tenant, debate.domain, debate.debate_id, each, seen.get(key))
                 for key, each in counted.items()
             )
         )
-        if len(known | counted.keys()) > MAX_PATTERNS:
+        if len(known.keys() | counted.keys()) > MAX_PATTERNS:
             await self._make_room(tenant)
 
     async def _add(
@@ -185,7 +186,7 @@ class Patterns:
                 started = Document(key, _with_new_version(key, fields))
                 with suppress(DuplicateError):  # another replica was faster
                     await self._documents.insert(PATTERNS, key, started.fields)
-                    self._known.put(tenant, started)
+                    self._known.put(started)
                     return
             seen = await self._documents.get(PATTERNS, key)
         raise StoreUnavailableError(_BUSY)
@@ -227,7 +228,7 @@ class Patterns:
         changes = _with_new_version(known.key, changes)
         is_written = await self._documents.update(PATTERNS, known.key, changes, _if_unchanged(known))
         if is_written:
-            self._known.put(str(fields["tenant"]), Document(known.key, {**known.fields, **changes}))
+            self._known.put(Document(known.key, {**known.fields, **changes}))
         return is_written
 
     async def _make_room(self, tenant: str) -> None:

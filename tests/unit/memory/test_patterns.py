@@ -1,6 +1,7 @@
 """A debate counts once in the critique patterns of its domain, wherever its process stops, and leaves nothing when forgotten."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +11,12 @@ import pytest
 
 from parley.memory import issue_kinds, known_patterns
 from parley.memory import patterns as patterns_module
+from parley.memory.issue_kinds import TALLIES
 from parley.memory.known_patterns import PATTERNS
 from parley.memory.patterns import CONTRIBUTIONS, Patterns
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
-from parley.storage.ports import Document, Documents, Fields
+from parley.storage.ports import Collection, Document, Documents, Fields, Where
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP, Issue, IssueStatus
 from parley.v1.memory_pb2 import CritiquePattern, PastDebate, RecordDebateRequest, RecordedIssue
 from tests.support.commits import count_commits
@@ -205,6 +207,25 @@ async def test_a_pattern_of_an_earlier_version_counts_on(kept: Kept) -> None:
     assert await kept.counts() == [("Cost?", 2, 2, 2)]
 
 
+async def test_to_count_one_more_debate_does_not_write_all_earlier_ones_again(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patterns, update = kept.patterns, kept.documents.update
+    written = set[str]()
+
+    async def note(collection: Collection, key: str, changes: Fields, where: Where | None = None) -> bool:
+        written.update(re.findall(r"deb-\d+", str({each: changes.get(each) for each in TALLIES})))
+        return await update(collection, key, changes, where)
+
+    for number in range(64):
+        await patterns.apply("acme", record(f"deb-{number}", issue("Cost.")))
+    monkeypatch.setattr(kept.documents, "update", note)
+    await patterns.apply("acme", record("deb-64", issue("Cost.")))
+    assert "deb-64" in written
+    assert len(written) < 20
+    assert [each.debates for each in await kept.listed()] == [65]
+
+
 async def test_debates_that_a_process_records_at_once_start_a_kind_once(kept: Kept) -> None:
     patterns = kept.patterns
     records = [record(f"deb-{number}", issue("Rollback.")) for number in range(5)]
@@ -325,7 +346,7 @@ async def test_a_debate_that_two_patterns_of_one_kind_count_is_one_of_theirs(
     records = [record(f"deb-{number}", issue("Rollback.")) for number in (1, 2)]
     await apply_at_once(kept, monkeypatch, *records)
     one, other = await kept.documents.find(PATTERNS, {})
-    await kept.documents.update(PATTERNS, other.key, {"tallies": one.fields["tallies"]})
+    await kept.documents.update(PATTERNS, other.key, {each: one.fields.get(each, {}) for each in TALLIES})
     assert await kept.counts() == [("Rollback.", 1, 2, 2)]
 
 
