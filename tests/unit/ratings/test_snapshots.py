@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from parley.ratings import entries as entries_module
 from parley.ratings import matches as matches_module
 from parley.ratings import snapshot as snapshot_module
 from parley.ratings import table as table_module
@@ -106,6 +107,17 @@ async def test_a_page_of_past_matches_reads_these_alone(tmp_path: Path) -> None:
         counting.read_entries = 0
         assert [each async for each in matches.past_matches("acme", 13)][:3] == listed
         assert counting.read_entries < 30, "what was read is kept for a while"
+
+
+async def test_a_page_of_past_matches_is_whole_if_it_takes_several_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries_module, "_PAGE", 2)
+    async with opened(tmp_path) as store:
+        await play(Matches(store.log, store.documents), range(11))
+        started = Matches(store.log, store.documents)
+        listed = [past.recorded async for _, past in started.past_matches("acme", None)]
+        assert listed == [match(number) for number in reversed(range(11))]
 
 
 async def test_a_match_of_before_the_snapshot_counts_once_and_is_refused_with_another_outcome(
