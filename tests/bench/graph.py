@@ -10,7 +10,7 @@ from openai.types.shared_params import ResponseFormatJSONSchema
 
 from tests.support.model_server import BENCH_KEY_HEADER
 
-__all__ = ["Ask", "BareClient", "Place", "Shape", "bare_client", "flowing", "stepped"]
+__all__ = ["JUDGEMENT", "Ask", "BareClient", "Place", "Shape", "bare_client", "flowing", "stepped"]
 
 Ask = Callable[[str], Awaitable[None]]
 
@@ -23,7 +23,7 @@ _ANSWER_SCHEMA: dict[str, object] = {
     "required": ["description", "confidence"],
     "additionalProperties": False,
 }
-_JUDGEMENT: ResponseFormatJSONSchema = {
+JUDGEMENT: ResponseFormatJSONSchema = {
     "type": "json_schema",
     "json_schema": {"name": "synthesis", "schema": _ANSWER_SCHEMA},
 }
@@ -72,7 +72,7 @@ class BareClient:
             extra_headers={BENCH_KEY_HEADER: place.latency_key},
             stream=True,
             stream_options={"include_usage": True},
-            response_format=_JUDGEMENT if place.structured else omit,
+            response_format=JUDGEMENT if place.structured else omit,
         )
         return "".join([each.delta.content or "" async for chunk in stream for each in chunk.choices])
 
