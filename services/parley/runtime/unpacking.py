@@ -2,7 +2,7 @@
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
 from typing import Final
 
 import httpx2
@@ -18,9 +18,31 @@ async def unpack(response: httpx2.Response) -> None:
 
     An answer in another encoding is not decompressed.
     """
-    encoding = response.headers.pop(_ENCODING, "identity").strip().lower()
-    if encoding in {"gzip", "x-gzip"} and isinstance(response.stream, httpx2.AsyncByteStream):
+    packed = is_gzip(response.headers)
+    response.headers.pop(_ENCODING, None)
+    if packed and isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _UnpackedStream(response.stream)
+
+
+def is_gzip(headers: Mapping[str, str]) -> bool:
+    """Return whether an answer's body is gzip by its headers."""
+    return headers.get(_ENCODING, "").strip().lower() in {"gzip", "x-gzip"}
+
+
+async def unpack_gzip(packed: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
+    """Yield what was packed, in pieces of 16 KiB at most, with a turn for other tasks after each. Raise DecodingError."""
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    async for chunk in packed:
+        left = chunk
+        while left and not unpacker.eof:
+            try:
+                piece = unpacker.decompress(left, _PIECE_BYTES)
+            except zlib.error as error:
+                raise httpx2.DecodingError(f"the answer is not gzip: {error}") from None
+            left = unpacker.unconsumed_tail
+            if piece:
+                yield piece
+                await asyncio.sleep(0)
 
 
 def truncate(response: httpx2.Response, after: int) -> None:
@@ -50,19 +72,8 @@ class _UnpackedStream(httpx2.AsyncByteStream):
     def __init__(self, packed: httpx2.AsyncByteStream) -> None:
         self._packed = packed
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        async for chunk in self._packed:
-            left = chunk
-            while left and not unpacker.eof:
-                try:
-                    piece = unpacker.decompress(left, _PIECE_BYTES)
-                except zlib.error as error:
-                    raise httpx2.DecodingError(f"the answer is not gzip: {error}") from None
-                left = unpacker.unconsumed_tail
-                if piece:
-                    yield piece
-                    await asyncio.sleep(0)
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return unpack_gzip(self._packed)
 
     async def aclose(self) -> None:
         await self._packed.aclose()

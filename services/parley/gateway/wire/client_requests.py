@@ -1,18 +1,62 @@
 """Requests by an `openai` client: its address, headers, connections and errors, without its own way of building each one.
 
-The client builds a request from pydantic models, merges its headers and its address anew and wraps the answer in a stream of
-its own: a third of what a short call takes, and the same each time. So headers and addresses are taken from it once.
+The client builds a request from pydantic models, merges its headers and its address anew, has `httpx2` send it, and wraps the
+answer in streams of both: most of what a short call takes, and the same each time. So headers, addresses and the `aiohttp`
+session are taken from it once, and that session is asked.
 """
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
+from contextlib import aclosing, suppress
 from typing import Any, Final
 
 import httpx2
+from aiohttp import BasicAuth, ClientResponse, ClientSession, ClientTimeout
+from multidict import CIMultiDict
+from yarl import URL
 
-from parley.gateway.wire.openai_parts import APIConnectionError, APIStatusError, AsyncOpenAI, Omit
+from parley.gateway.wire.openai_parts import (
+    AiohttpTransport,
+    APIConnectionError,
+    APIStatusError,
+    AsyncOpenAI,
+    Omit,
+    map_aiohttp_exceptions,
+)
+from parley.runtime.unpacking import is_gzip, unpack_gzip
+
+_PIECE_BYTES: Final = 16 * 1024
+_MAX_ERROR_BYTES: Final = 16 * 1024
+_OF_THE_WIRE: Final = (b"content-encoding", b"content-length", b"transfer-encoding")
+"""Headers that say how a body was sent, which an error's body has behind it."""
+
+
+class Answer:
+    """What an endpoint answers to a request. Close it."""
+
+    def __init__(self, response: ClientResponse) -> None:
+        self._response = response
+        self.headers: Final[Mapping[str, str]] = response.headers
+
+    def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Return what comes of its body, unpacked if it is gzip, in pieces of 16 KiB at most.
+
+        The iterator raises what `map_aiohttp_exceptions` makes of a broken way.
+        """
+        chunks = self._receive()
+        return unpack_gzip(chunks) if is_gzip(self.headers) else chunks
+
+    async def aclose(self) -> None:
+        """Have no more of it sent, and let its connection serve others if all of it came."""
+        with map_aiohttp_exceptions():
+            await self._response.__aexit__(None, None, None)
+
+    async def _receive(self) -> AsyncGenerator[bytes, None]:
+        content = self._response.content
+        with map_aiohttp_exceptions():
+            while chunk := await content.read(_PIECE_BYTES):
+                yield chunk
 
 
 class ClientRequests:
@@ -28,9 +72,12 @@ class ClientRequests:
         self._client = client
         self._connections = connections
         self._given = headers
-        self._headers: httpx2.Headers | None = None
-        self._urls: dict[str, httpx2.URL] = {}
+        self._headers: CIMultiDict[str] | None = None
+        self._urls: dict[str, URL] = {}
+        self._transport: AiohttpTransport | None = None
+        self._proxy: dict[str, Any] = {}
         self._connect_seconds: Final = connect_seconds
+        self._patient = ClientTimeout(sock_connect=connect_seconds)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -40,52 +87,72 @@ class ClientRequests:
         self,
         method: str,
         path: str,
-        content: bytes | AsyncIterator[bytes] | None = None,
+        content: bytes | AsyncIterable[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
         *,
         silence_seconds: float | None = None,
-    ) -> httpx2.Response:
+    ) -> Answer:
         """Return the answer, of which nothing is read yet; close it. `silence_seconds` is how long it may be silent.
 
         Raises:
-            APIStatusError: the status is none of success; the answer is read and closed.
+            APIStatusError: the status is none of success; the answer is read, 16 KiB of it at most, and closed.
             APIConnectionError: the way to the endpoint is broken.
         """
-        request = httpx2.Request(
-            method,
-            self._url(path),
-            headers=await self._create_headers(headers or {}),
-            content=content,
-            extensions={
-                "timeout": {
-                    "connect": self._connect_seconds,
-                    "read": silence_seconds,
-                    "pool": silence_seconds,
-                }
-            },
-        )
+        timeout = self._patient
+        if silence_seconds is not None:
+            timeout = ClientTimeout(
+                sock_connect=self._connect_seconds, sock_read=silence_seconds, connect=silence_seconds
+            )
         try:
-            response = await self._connections.send(request, stream=True)
-            if response.is_success:
-                return response
-            try:
-                await response.aread()
-            finally:
-                await response.aclose()
+            with map_aiohttp_exceptions():
+                response = await self._find_session().request(
+                    method,
+                    self._url(path),
+                    data=content,
+                    headers=await self._create_headers(headers),
+                    allow_redirects=False,  # the prompt and a key in a header of its own would go wherever it says
+                    auto_decompress=False,
+                    timeout=timeout,
+                    **self._proxy,
+                )
+            answer = Answer(response)
+            if 200 <= response.status < 300:
+                return answer
+            said = await _read_error(answer)
         except Exception as error:
-            raise APIConnectionError(request=request) from error
-        raise _status_error(response)
+            raise APIConnectionError(request=self._describe(method, path)) from error
+        raise _status_error(response, said, self._describe(method, path))
 
-    def _url(self, path: str) -> httpx2.URL:
+    def _find_session(self) -> ClientSession:
+        """Return the session of the connections, through the proxy that the environment names if it names one."""
+        if self._transport is None:
+            # As the connections look for it at each of their own requests.
+            transport = self._connections._transport_for_url(self._client.base_url)  # noqa: SLF001
+            assert isinstance(transport, AiohttpTransport)
+            self._transport = transport
+            if (proxy := transport.proxy) is not None:
+                auth = BasicAuth(*proxy.auth) if proxy.auth else None
+                self._proxy = {"proxy": str(proxy.url), "proxy_auth": auth, "proxy_headers": proxy.headers}
+        if not isinstance(self._transport.client, ClientSession):
+            self._transport.client = self._transport.get_client()
+        return self._transport.client
+
+    def _url(self, path: str) -> URL:
         if path not in self._urls:
             base = self._client.base_url  # ends with a slash
-            self._urls[path] = base.copy_with(raw_path=base.raw_path + path.lstrip("/").encode())
+            self._urls[path] = URL(str(base.copy_with(raw_path=base.raw_path + path.lstrip("/").encode())))
         return self._urls[path]
 
-    async def _create_headers(self, of_request: Mapping[str, str]) -> httpx2.Headers:
+    def _describe(self, method: str, path: str) -> httpx2.Request:
+        """Return a request as the client's errors name it."""
+        return httpx2.Request(method, str(self._url(path)))
+
+    async def _create_headers(self, of_request: Mapping[str, str] | None) -> CIMultiDict[str]:
         if self._headers is None:
             # In a thread: the client looks at the machine that it names in its headers.
-            self._headers = await asyncio.to_thread(self._read_headers)
+            self._headers = CIMultiDict((await asyncio.to_thread(self._read_headers)).items())
+        if not of_request:
+            return self._headers
         headers = self._headers.copy()
         headers.update(of_request)
         return headers
@@ -100,10 +167,26 @@ class ClientRequests:
         return headers
 
 
-def _status_error(response: httpx2.Response) -> APIStatusError:
+async def _read_error(answer: Answer) -> bytes:
+    """Return the beginning of what an endpoint says about an error, and close the answer."""
+    said = b""
+    try:
+        async with aclosing(answer.chunks()) as chunks:
+            async for chunk in chunks:
+                said += chunk
+                if len(said) >= _MAX_ERROR_BYTES:
+                    break
+    finally:
+        await answer.aclose()
+    return said[:_MAX_ERROR_BYTES]
+
+
+def _status_error(response: ClientResponse, content: bytes, request: httpx2.Request) -> APIStatusError:
     """Return the client's error for an answer that was read."""
-    said: object = response.text.strip()
+    headers = [each for each in response.raw_headers if each[0].lower() not in _OF_THE_WIRE]
+    as_client_has_it = httpx2.Response(response.status, headers=headers, content=content, request=request)
+    said: object = as_client_has_it.text.strip()
     with suppress(ValueError, RecursionError):
         said = json.loads(str(said))
     error = said.get("error", said) if isinstance(said, dict) else said
-    return APIStatusError(f"Error code: {response.status_code}", response=response, body=error)
+    return APIStatusError(f"Error code: {response.status}", response=as_client_has_it, body=error)

@@ -7,6 +7,7 @@ than everything else here.
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -34,7 +35,7 @@ from parley.gateway.usage import RouteUsage
 from parley.gateway.wire import instrumentation
 from parley.gateway.wire.api import MAX_KEPT, Api, LateMessages, ModelReply, ModelRequest, Reader
 from parley.gateway.wire.capabilities import EndpointCapabilities
-from parley.gateway.wire.client_requests import ClientRequests
+from parley.gateway.wire.client_requests import Answer, ClientRequests
 from parley.gateway.wire.endpoint import (
     EndpointLimits,
     ListedModel,
@@ -63,7 +64,6 @@ from parley.gateway.wire.streams import (
     IncomingText,
     Listener,
     Patience,
-    bound_error,
     is_event_stream,
     read_events,
     read_whole,
@@ -72,7 +72,7 @@ from parley.runtime import telemetry
 from parley.runtime.byte_budget import Share
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.redaction import Redaction
-from parley.runtime.unpacking import ACCEPT_GZIP, unpack
+from parley.runtime.unpacking import ACCEPT_GZIP
 from parley.v1.gateway_pb2 import PROMPT_ROLE_SYSTEM, PromptPart
 
 _MAX_LESSONS: Final = 18
@@ -169,11 +169,12 @@ class OpenAIEndpoint:
     async def list_models(self) -> tuple[ListedModel, ...]:
         """Return the models that the endpoint lists and that write text, at least one. Raise Failure."""
         try:
-            response = await self._requests.send("GET", "/models", silence_seconds=self._limits.idle_seconds)
+            answer = await self._requests.send("GET", "/models", silence_seconds=self._limits.idle_seconds)
             try:
-                found = text_models(await read_whole(response))
+                async with aclosing(answer.chunks()) as chunks:
+                    found = text_models(await read_whole(chunks))
             finally:
-                await response.aclose()
+                await answer.aclose()
             self._has_answered = True
         except Failure as failure:
             raise self._judge(failure, {NO_SUCH_ENDPOINT}) from None
@@ -239,7 +240,7 @@ class OpenAIEndpoint:
 
     async def _send_body(
         self, api: Api, request: ModelRequest, create_body: Callable[[], dict[str, Any]], share: Share
-    ) -> httpx2.Response:
+    ) -> Answer:
         """Send a request and return the answer as it begins. Nothing of a long body is kept once it is sent."""
         body_sent, of_body = body_to_send(
             await in_thread_if_large(request.size, lambda: request_json(create_body(), request.slots)),
@@ -251,26 +252,27 @@ class OpenAIEndpoint:
     async def _read_reply(
         self,
         api: Api,
-        send: Callable[[], Awaitable[httpx2.Response]],
+        send: Callable[[], Awaitable[Answer]],
         request: ModelRequest,
         reading: Reader,
         monitor: AnswerMonitor,
     ) -> Reply:
         try:
-            response = await send()
+            answer = await send()
             self.capabilities.api.record_request_taken(api)
             incoming = IncomingText(monitor, request.max_characters, self._secret)
             try:
-                if is_event_stream(response):
-                    self._has_answered = True
-                    await read_events(response, reading, incoming, monitor)
-                else:
-                    whole = await read_whole(response)
-                    self._has_answered = True
-                    incoming.feed(reading.read_whole(whole))
-                    monitor.follow(reading.reply)
+                async with aclosing(answer.chunks()) as chunks:
+                    if is_event_stream(answer.headers):
+                        self._has_answered = True
+                        await read_events(chunks, reading, incoming, monitor)
+                    else:
+                        whole = await read_whole(chunks)
+                        self._has_answered = True
+                        incoming.feed(reading.read_whole(whole))
+                        monitor.follow(reading.reply)
             finally:
-                await response.aclose()
+                await answer.aclose()
         except Failure as failure:
             raise self._redact(self._judge(failure, {NO_SUCH_ENDPOINT})) from None
         except APIStatusError:
@@ -414,8 +416,6 @@ def _open_client(
         verify=_create_tls_context(provider.base_url),
         limits=httpx2.Limits(max_connections=limits.max_connections, keepalive_expiry=30.0),
         base_url=provider.base_url,
-        event_hooks={"response": [unpack, bound_error]},
-        follow_redirects=False,  # the prompt and a key in a header of its own would go wherever it says
     )
     client = AsyncOpenAI(
         # Always given: the client would otherwise send OPENAI_API_KEY to whatever endpoint this is.

@@ -12,11 +12,17 @@ from openai._base_client import DefaultAioHttpClient  # noqa: E402
 from openai._client import AsyncOpenAI  # noqa: E402
 from openai._exceptions import APIConnectionError, APIStatusError  # noqa: E402
 from openai._types import Omit  # noqa: E402
+from openai._vendor.httpx_aiohttp.transport import (  # noqa: E402
+    AiohttpTransport,
+    map_aiohttp_exceptions,
+)
 
 __all__ = [
     "APIConnectionError",
     "APIStatusError",
+    "AiohttpTransport",
     "AsyncOpenAI",
     "DefaultAioHttpClient",
     "Omit",
+    "map_aiohttp_exceptions",
 ]

@@ -2,11 +2,9 @@
 
 import asyncio
 import math
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
-
-import httpx2
 
 from parley.gateway.failures import NO_SUCH_ENDPOINT, TIMEOUT, UNREADABLE_ANSWER, Failure
 from parley.gateway.prompt.reasoning import ReasoningFilter
@@ -15,12 +13,10 @@ from parley.gateway.wire.api import ModelReply, Reader
 from parley.gateway.wire.json_fields import read_json
 from parley.gateway.wire.key_mask import KeyMask
 from parley.gateway.wire.sse import EventDecoder, EventTooLargeError
-from parley.runtime.unpacking import truncate
 
 _MAX_EVENT_CHARACTERS: Final = 8 * 1024 * 1024
 _DONE: Final = "[DONE]"
 _MAX_BODY_BYTES: Final = 16 * 1024 * 1024
-_MAX_ERROR_BYTES: Final = 16 * 1024
 
 T = TypeVar("T")
 
@@ -223,11 +219,11 @@ def _parse(data: str) -> object:
 
 
 async def read_events(
-    response: httpx2.Response, reading: Reader, text: IncomingText, monitor: AnswerMonitor
+    chunks: AsyncIterator[bytes], reading: Reader, text: IncomingText, monitor: AnswerMonitor
 ) -> None:
     """Read a stream to its end, or until its text is full."""
     events = EventReader()
-    async for chunk in response.aiter_bytes():
+    async for chunk in chunks:
         raw = "".join([reading.read_event(event) for event in events.feed(chunk)])
         if raw:
             text.feed(raw)
@@ -242,16 +238,16 @@ async def read_events(
     reading.reply.finished = reading.reply.finished or events.done
 
 
-def is_event_stream(response: httpx2.Response) -> bool:
-    """Return whether the answer comes as events."""
-    kind, _, _ = response.headers.get("content-type", "").partition(";")
+def is_event_stream(headers: Mapping[str, str]) -> bool:
+    """Return whether an answer comes as events by its headers."""
+    kind, _, _ = headers.get("content-type", "").partition(";")
     return kind.strip().lower() == "text/event-stream"
 
 
-async def read_whole(response: httpx2.Response) -> dict[str, Any]:
+async def read_whole(chunks: AsyncIterator[bytes]) -> dict[str, Any]:
     """Return the JSON object of an answer that came in one piece. Raise Failure."""
     received = bytearray()
-    async for chunk in response.aiter_bytes():
+    async for chunk in chunks:
         received += chunk
         if len(received) > _MAX_BODY_BYTES:
             raise Failure(UNREADABLE_ANSWER, "the answer is too large")
@@ -264,9 +260,3 @@ async def read_whole(response: httpx2.Response) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise Failure(UNREADABLE_ANSWER, "the answer is not a JSON object")
     return answer
-
-
-async def bound_error(response: httpx2.Response) -> None:
-    """Have the answer end early unless it is a success: the client reads whatever is said of an error, to its end."""
-    if not response.is_success:
-        truncate(response, _MAX_ERROR_BYTES)

@@ -1,80 +1,124 @@
-"""Requests by the client's connections are those that the client itself would send, and its errors are those that it would raise."""
+"""Requests by the client's session are those that the client itself would send, and its errors are those that it would raise."""
 
-from collections.abc import Mapping
+import gzip
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
-import httpx2
+import aiohttp
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from parley.gateway.wire.client_requests import ClientRequests
-from parley.gateway.wire.openai_parts import APIConnectionError, APIStatusError, AsyncOpenAI, Omit
+from parley.gateway.wire.openai_parts import (
+    APIConnectionError,
+    APIStatusError,
+    AsyncOpenAI,
+    DefaultAioHttpClient,
+    Omit,
+)
 
-BASE = "http://models.example/v1"
 _DEFAULT_HEADERS: dict[str, Any] = {
     "X-Own": "own",
     "OpenAI-Organization": Omit(),
     "OpenAI-Project": Omit(),
 }
+_OF_THE_CLIENT = {"x-stainless-async", "x-stainless-retry-count", "x-stainless-os", "x-stainless-arch"}
+"""What the client says of its own tries and library."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as it came."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(slots=True)
 class Endpoint:
     """Keeps what it is asked, and gives one answer."""
 
-    def __init__(self, answer: httpx2.Response | Exception) -> None:
-        self.asked: list[httpx2.Request] = []
-        self._answer = answer
-        self.connections = httpx2.AsyncClient(transport=httpx2.MockTransport(self._handle))
-        self.client = AsyncOpenAI(
-            api_key="sk-secret",
-            base_url=BASE,
-            default_headers=_DEFAULT_HEADERS,
-            max_retries=0,
-            http_client=self.connections,
-        )
+    client: AsyncOpenAI
+    connections: DefaultAioHttpClient
+    asked: list[Asked] = field(default_factory=list)
 
     def requests(self, headers: Mapping[str, Any]) -> ClientRequests:
         return ClientRequests(self.client, self.connections, headers, connect_seconds=3)
 
-    def _handle(self, request: httpx2.Request) -> httpx2.Response:
-        self.asked.append(request)
-        if isinstance(self._answer, Exception):
-            raise self._answer
-        return self._answer
+
+@asynccontextmanager
+async def endpoint(
+    content: bytes = b"{}",
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    *,
+    proxy: bool = False,
+) -> AsyncIterator[Endpoint]:
+    asked: list[Asked] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        sent = {name.lower(): value for name, value in request.headers.items()}
+        asked.append(Asked(request.method, request.raw_path, sent, await request.read()))
+        return web.Response(body=content, status=status, headers=headers)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handle)
+    async with TestServer(app) as server:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("no_proxy", "")
+            if proxy:
+                patch.setenv("http_proxy", f"http://user:word@127.0.0.1:{server.port}")
+            connections = DefaultAioHttpClient()
+        base = "http://models.example/v1" if proxy else f"http://127.0.0.1:{server.port}/v1"
+        async with AsyncOpenAI(
+            api_key="sk-secret",
+            base_url=base,
+            default_headers=_DEFAULT_HEADERS,
+            max_retries=0,
+            http_client=connections,
+        ) as client:
+            yield Endpoint(client, connections, asked)
 
 
-def sent(request: httpx2.Request) -> dict[str, str]:
-    """Its headers without what the client says of its own tries and library."""
-    return {
-        name: value
-        for name, value in request.headers.items()
-        if name not in {"x-stainless-async", "x-stainless-retry-count", "x-stainless-os", "x-stainless-arch"}
-    }
+def shown(asked: Asked) -> tuple[str, str, dict[str, str], bytes]:
+    headers = {name: value for name, value in asked.headers.items() if name not in _OF_THE_CLIENT}
+    return asked.method, asked.target, headers, asked.body
 
 
+async def in_parts() -> AsyncIterator[bytes]:
+    yield b"{"
+    yield b"}"
+
+
+@pytest.mark.parametrize("proxy", [False, True])
 @pytest.mark.parametrize(
     "headers", [{}, {"Authorization": Omit()}, {"authorization": Omit(), "api-key": "sk-secret"}]
 )
 async def test_a_request_goes_where_the_client_would_send_it_with_its_headers(
-    headers: dict[str, Any],
+    headers: dict[str, Any], *, proxy: bool
 ) -> None:
-    endpoint = Endpoint(httpx2.Response(200, json={}))
-    await endpoint.client.post(
-        "/chat/completions", cast_to=object, content=b"{}", options={"headers": headers, "timeout": None}
-    )
-    requests = endpoint.requests(headers)
-    for _ in range(2):
-        await requests.send("POST", "/chat/completions", b"{}")
-    clients, *ours = endpoint.asked
-    for each in ours:
-        assert (each.method, each.url, each.content) == (clients.method, clients.url, clients.content)
-        assert sent(each) == sent(clients)
-        assert each.extensions["timeout"] == {"connect": 3, "read": None, "pool": None}
+    async with endpoint(proxy=proxy) as there:
+        await there.client.post(
+            "/chat/completions", cast_to=object, content=b"{}", options={"headers": headers, "timeout": None}
+        )
+        requests = there.requests(headers)
+        for content in (b"{}", in_parts()):
+            of_body = {"Content-Length": "2"} if content != b"{}" else {}
+            answer = await requests.send("POST", "/chat/completions", content, of_body)
+            await answer.aclose()
+    clients, *ours = map(shown, there.asked)
+    assert ours == [clients, clients]
 
 
 async def test_headers_are_taken_from_the_client_once_and_those_of_a_request_stay_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    endpoint = Endpoint(httpx2.Response(200, json={}))
     read: list[str] = []
     property_of = AsyncOpenAI.default_headers.fget  # type: ignore[attr-defined]
 
@@ -83,43 +127,74 @@ async def test_headers_are_taken_from_the_client_once_and_those_of_a_request_sta
         return property_of(client)
 
     monkeypatch.setattr(AsyncOpenAI, "default_headers", property(count))
-    requests = endpoint.requests({})
-    for own in ({"X-One": "1"}, {}):
-        await requests.send("POST", "/responses", b"{}", own)
+    async with endpoint() as there:
+        requests = there.requests({})
+        for own in ({"X-One": "1"}, {}):
+            await (await requests.send("POST", "/responses", b"{}", own)).aclose()
     assert len(read) == 1
-    assert ["x-one" in each.headers for each in endpoint.asked] == [True, False]
+    assert ["x-one" in each.headers for each in there.asked] == [True, False]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_an_answer_comes_unpacked_in_small_pieces(*, packed: bool) -> None:
+    said = b"words " * 100_000
+    content = gzip.compress(said) if packed else said
+    async with endpoint(content, headers={"Content-Encoding": "gzip"} if packed else {}) as there:
+        answer = await there.requests({}).send("GET", "/models")
+        chunks = [chunk async for chunk in answer.chunks()]
+        await answer.aclose()
+    assert b"".join(chunks) == said
+    assert max(map(len, chunks)) <= 16 * 1024
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("status", "content", "headers"),
     [
-        httpx2.Response(404, json={"error": {"message": "no such model", "code": "model_not_found", "param": "model"}}),
-        httpx2.Response(429, json={"detail": "slow down"}, headers={"retry-after": "3"}),
-        httpx2.Response(502, text="<html>a proxy</html>"),
-        httpx2.Response(307, headers={"location": "http://elsewhere.example"}),
-        httpx2.Response(500, content=b""),
+        (404, json.dumps({"error": {"message": "no such model", "code": "model_not_found", "param": "model"}}), {}),
+        (429, json.dumps({"detail": "slow down"}), {"retry-after": "3"}),
+        (502, "<html>a proxy</html>", {}),
+        (307, "", {"location": "http://elsewhere.example"}),
+        (500, "", {}),
     ],
-    ids=lambda answer: str(answer.status_code),
 )  # fmt: skip
-async def test_an_error_says_what_the_clients_own_says(answer: httpx2.Response) -> None:
-    endpoint = Endpoint(answer)
+async def test_an_error_says_what_the_clients_own_says(
+    status: int, content: str, headers: dict[str, str]
+) -> None:
     errors = []
-    with pytest.raises(APIStatusError) as raised:
-        await endpoint.client.post(
-            "/responses", cast_to=object, content=b"{}", options={"follow_redirects": False}
-        )
-    errors.append(raised.value)
-    with pytest.raises(APIStatusError) as raised:
-        await endpoint.requests({}).send("POST", "/responses", b"{}")
-    errors.append(raised.value)
+    async with endpoint(content.encode(), status, headers) as there:
+        with pytest.raises(APIStatusError) as raised:
+            await there.client.post(
+                "/responses", cast_to=object, content=b"{}", options={"follow_redirects": False}
+            )
+        errors.append(raised.value)
+        with pytest.raises(APIStatusError) as raised:
+            await there.requests({}).send("POST", "/responses", b"{}")
+        errors.append(raised.value)
     clients, ours = ((each.status_code, each.body, each.code, each.param) for each in errors)
     assert ours == clients
-    assert errors[1].response.headers == errors[0].response.headers
-    assert errors[1].response.is_closed
+    for name in ("retry-after", "location", "content-type"):
+        assert errors[1].response.headers.get(name) == errors[0].response.headers.get(name)
 
 
-async def test_a_broken_way_is_the_clients_error_with_its_cause() -> None:
-    broken = httpx2.ConnectError("refused")
-    with pytest.raises(APIConnectionError) as raised:
-        await Endpoint(broken).requests({}).send("GET", "/models")
-    assert raised.value.__cause__ is broken
+@pytest.mark.parametrize("packed", [False, True])
+async def test_of_a_long_error_the_beginning_is_read(*, packed: bool) -> None:
+    content = b"no " * 1_000_000
+    headers = {"Content-Encoding": "gzip"} if packed else {}
+    async with endpoint(gzip.compress(content) if packed else content, 500, headers) as there:
+        with pytest.raises(APIStatusError) as raised:
+            await there.requests({}).send("POST", "/responses", b"{}")
+    assert len(raised.value.response.content) == 16 * 1024
+    assert str(raised.value.body).startswith("no no")
+
+
+async def test_a_broken_way_is_the_clients_error_with_its_cause(unused_tcp_port: int) -> None:
+    connections = DefaultAioHttpClient()
+    async with AsyncOpenAI(
+        api_key="none", base_url=f"http://127.0.0.1:{unused_tcp_port}/v1", http_client=connections
+    ) as client:
+        with pytest.raises(APIConnectionError) as raised:
+            await ClientRequests(client, connections, {}, 3).send("GET", "/models")
+    cause: BaseException | None = raised.value
+    while cause is not None and not isinstance(cause, aiohttp.ClientConnectorError):
+        cause = cause.__cause__
+    assert cause is not None

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from itertools import chain
 from typing import Any
 
-import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,17 +16,6 @@ from parley.gateway.wire.request_body import reader
 from parley.gateway.wire.streams import AnswerMonitor, EventReader, IncomingText, Patience, read_events
 
 
-class AllThere(httpx2.AsyncByteStream):
-    def __init__(self, others: list[int]) -> None:
-        self._others = others
-        self.seen: list[int] = []
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for _ in range(100):
-            self.seen.append(len(self._others))
-            yield b"\n\n"
-
-
 async def test_a_stream_of_newlines_still_yields() -> None:
     turns: list[int] = []
 
@@ -36,14 +24,19 @@ async def test_a_stream_of_newlines_still_yields() -> None:
             turns.append(1)
             await asyncio.sleep(0)
 
-    stream = AllThere(turns)
+    seen: list[int] = []
+
+    async def all_there() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            seen.append(len(turns))
+            yield b"\n\n"
+
     monitor = AnswerMonitor(None, Patience())
     async with asyncio.timeout(30):
         task = asyncio.create_task(another())
-        response = httpx2.Response(200, stream=stream)
-        await monitor.run(read_events(response, reader(Api.CHAT), IncomingText(monitor), monitor))
+        await monitor.run(read_events(all_there(), reader(Api.CHAT), IncomingText(monitor), monitor))
         task.cancel()
-    assert stream.seen[-1] > 90
+    assert seen[-1] > 90
 
 
 async def test_an_answer_has_one_timer_however_many_chunks_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
