@@ -26,6 +26,7 @@ def settings() -> dict[str, Any]:
 def call(tool: str, **arguments: Any) -> dict[str, Any]:
     """The body of a request that calls a tool."""
     meta = {
+        "progressToken": 1,  # else what takes long answers its first byte after 15 s
         "io.modelcontextprotocol/protocolVersion": VERSION,
         "io.modelcontextprotocol/clientCapabilities": {},
     }
