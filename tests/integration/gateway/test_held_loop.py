@@ -13,8 +13,8 @@ from parley.runtime.errors import ParleyError
 from parley.v1 import agent_pb2
 from parley.v1.gateway_pb2 import PROMPT_ROLE_USER, GenerateRequest
 from tests.integration.gateway.harness import failure_of, request, structured
+from tests.integration.gateway.looking_up import NAMES, asking
 from tests.integration.gateway.test_odd_endpoints import endpoint, piece
-from tests.integration.gateway.test_tools import NAMES, asking
 from tests.support.loop_holds import longest_hold_allowed, loop_holds
 
 _MANY = 60_000

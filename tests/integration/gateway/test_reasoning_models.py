@@ -16,8 +16,8 @@ from tests.integration.gateway.harness import (
     running,
     structured,
 )
+from tests.integration.gateway.looking_up import READ, SECRET, asking, looks_up
 from tests.integration.gateway.scenarios import KEYS
-from tests.integration.gateway.test_tools import READ, SECRET, asking, looks_up
 from tests.support.model_server import (
     Call,
     Fault,

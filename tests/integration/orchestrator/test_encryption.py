@@ -9,7 +9,7 @@ from parley.storage.encryption.data_keys import DATA_KEYS
 from parley.storage.encryption.wrapping import FileKey, WrappingKeys
 from parley.storage.opening import open_store, rewrap_data_keys
 from parley.v1 import debate_pb2, orchestrator_pb2
-from tests.integration.orchestrator.test_deleting import deleted, rested
+from tests.integration.orchestrator.deleting import deleted, rested
 from tests.support.encryption import damage_data_key, write_key
 from tests.support.orchestration import Orchestrator, orchestrating
 from tests.support.receipts import OLD, pem_of

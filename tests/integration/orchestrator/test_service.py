@@ -7,7 +7,6 @@ from typing import Any
 
 import grpc
 import pytest
-from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
 from parley.orchestrator.api import requests
@@ -15,13 +14,10 @@ from parley.orchestrator.model.digest import digest
 from parley.runtime.server import RunningServer
 from parley.storage.opening import open_store
 from parley.v1 import agent_pb2, debate_pb2, event_pb2, orchestrator_pb2
-from parley.v1.panel_pb2 import EFFORT_QUICK, PanelSettings
+from parley.v1.panel_pb2 import PanelSettings
+from tests.integration.orchestrator.described_agents import inline
 from tests.support.orchestration import Orchestrator, events_of, failure_of, kind_of, orchestrating, until
 from tests.support.scripted_gateway import ScriptedGateway
-
-
-def inline(name: str, role: str = "architect", **fields: Any) -> debate_pb2.Participant:
-    return debate_pb2.Participant(agent=agent_pb2.Agent(id=name, role=role, **fields))
 
 
 async def test_a_debate_is_held_and_told_in_full(
@@ -107,93 +103,6 @@ async def test_the_content_of_a_request_is_reckoned_once(
     ]
 
 
-async def test_a_budget_of_money_that_cannot_be_kept_is_said_before_the_first_call(
-    orchestrator: Orchestrator, gateway: ScriptedGateway
-) -> None:
-    gateway.unpriced = True
-    limits = debate_pb2.DebateLimits(max_cost_micros=1_000_000)
-    debate = await orchestrator.create(limits=limits)
-    events = events_of(await orchestrator.watch(debate))
-    kinds = [kind_of(event) for event in events]
-    assert kinds.index("warned") < kinds.index("step_started")
-    assert kinds.count("warned") == 1
-    said = events[kinds.index("warned")].warned.message
-    assert said.startswith("the budget of money cannot be kept: the price of p/m is unknown, and")
-
-
-async def test_nothing_is_said_of_prices_that_are_known_or_without_a_budget_of_money(
-    orchestrator: Orchestrator, gateway: ScriptedGateway
-) -> None:
-    known = await orchestrator.create(limits=debate_pb2.DebateLimits(max_cost_micros=1_000_000))
-    gateway.unpriced = True
-    free = await orchestrator.create(limits=debate_pb2.DebateLimits(max_tokens=1_000_000))
-    for debate in (known, free):
-        assert "warned" not in map(kind_of, events_of(await orchestrator.watch(debate)))
-
-
-async def estimate(orchestrator: Orchestrator, **fields: Any) -> orchestrator_pb2.EstimateDebateResponse:
-    spec = debate_pb2.DebateSpec(**{"question": "Is water wet?", **fields})
-    request = orchestrator_pb2.CreateDebateRequest(spec=spec)
-    response: orchestrator_pb2.EstimateDebateResponse = await orchestrator.stub.EstimateDebate(
-        request, timeout=10
-    )
-    return response
-
-
-async def test_what_a_debate_is_expected_to_take_is_said_without_starting_it(
-    orchestrator: Orchestrator, gateway: ScriptedGateway
-) -> None:
-    gateway.prices = (1_000_000, 4_000_000)
-    expected = (await estimate(orchestrator)).estimate
-    assert (expected.min_calls, expected.max_calls) == (15, 43)
-    assert 0 < expected.min_tokens < expected.max_tokens
-    assert expected.min_tokens < expected.min_cost_micros < 4 * expected.min_tokens, (
-        "one to four dollars a million"
-    )
-    assert expected.min_cost_micros < expected.max_cost_micros
-    assert list(expected.priced_routes) == ["p/m"]
-    listed = await orchestrator.stub.ListDebates(orchestrator_pb2.ListDebatesRequest(), timeout=10)
-    assert not listed.debates
-    assert not gateway.calls
-
-
-async def test_a_debate_says_what_it_was_expected_to_take(orchestrator: Orchestrator) -> None:
-    debate = await orchestrator.create(rounds=1)
-    await orchestrator.watch(debate)
-    state = await orchestrator.get(debate)
-    assert state.estimate == (await estimate(orchestrator, panel=PanelSettings(rounds=1))).estimate
-    assert state.estimate.max_calls == state.calls == 15
-
-
-async def test_a_cost_is_expected_only_where_every_price_is_known(
-    orchestrator: Orchestrator, gateway: ScriptedGateway
-) -> None:
-    gateway.unpriced = True
-    unknown = (await estimate(orchestrator)).estimate
-    assert (unknown.HasField("min_cost_micros"), unknown.HasField("max_cost_micros")) == (False, False)
-    assert (list(unknown.priced_routes), list(unknown.unpriced_routes)) == ([], ["p/m"])
-    assert unknown.max_calls == 43
-
-
-async def test_an_estimate_is_refused_as_the_debate_would_be(orchestrator: Orchestrator) -> None:
-    fields: dict[str, Any] = {
-        "question": " ",
-        "agents": [debate_pb2.Participant(agent_id="zed")],
-        "panel": PanelSettings(effort=EFFORT_QUICK, rounds=3),
-    }
-    spec = debate_pb2.DebateSpec(**fields)
-    request = orchestrator_pb2.CreateDebateRequest(request_id="r", spec=spec)
-    refused = await failure_of(orchestrator.stub.CreateDebate(request, timeout=10))
-    assert {each.field for each in refused.violations} >= {"spec.question", "spec.panel.effort"}
-    assert (await failure_of(estimate(orchestrator, **fields))).violations == refused.violations
-
-
-async def test_a_format_that_cannot_say_what_a_debate_takes_gives_no_estimate(
-    orchestrator: Orchestrator,
-) -> None:
-    assert not (await estimate(orchestrator, format="moderated")).HasField("estimate")
-
-
 async def test_an_accepted_debate_is_durable_when_it_is_answered(
     gateway: ScriptedGateway, gateway_server: RunningServer, tmp_path: Path
 ) -> None:
@@ -205,96 +114,6 @@ async def test_an_accepted_debate_is_durable_when_it_is_answered(
         debate = await served.create()
         (record, *_) = await beside.log.read(f"default/{debate}")
         assert kind_of(event_pb2.Event.FromString(record.entries[0])) == "debate_created"
-
-
-@pytest.mark.parametrize(
-    ("count", "field", "told"),
-    [(2001, "spec.context", "has 2001 documents, at most 2000"), (60_000, "context", "above 5000 entries")],
-)
-async def test_very_many_documents_are_refused_before_each_is_looked_at(
-    orchestrator: Orchestrator, count: int, field: str, told: str
-) -> None:
-    documents = [debate_pb2.ContextDocument(path="/etc") for _ in range(count)]
-    spec = debate_pb2.DebateSpec(question="Which?", context=documents)
-    request = orchestrator_pb2.CreateDebateRequest(request_id="a", spec=spec)
-    failure = await failure_of(orchestrator.stub.CreateDebate(request, timeout=10))
-    (violation,) = failure.violations
-    assert violation.field == field
-    assert told in violation.description
-
-
-async def test_every_bad_field_is_listed_at_once_and_known_names_are_told(orchestrator: Orchestrator) -> None:
-    spec = debate_pb2.DebateSpec(
-        question="  ",
-        panel=PanelSettings(rounds=101),
-        format="duel",
-        agents=[
-            debate_pb2.Participant(agent_id="nobody"),
-            inline("Bad Id", role="wizard", routes=["p/none"], temperature=3),
-            debate_pb2.Participant(),
-        ],
-        judge=debate_pb2.Participant(agent_id="no-judge"),
-        context=[debate_pb2.ContextDocument(path="../x", text="")],
-        domain="d" * 65,
-        limits=debate_pb2.DebateLimits(),
-    )
-    spec.limits.call.FromSeconds(0)
-    request = orchestrator_pb2.CreateDebateRequest(request_id="a b", spec=spec)
-    failure = await failure_of(orchestrator.stub.CreateDebate(request, timeout=10))
-    assert (failure.code, failure.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT")
-    told = {each.field: each.description for each in failure.violations}
-    assert told.keys() >= {
-        "request_id", "spec.question", "spec.panel.rounds", "spec.format", "spec.agents[0].agent_id",
-        "spec.agents[1].agent.id", "spec.agents[1].agent.role", "spec.agents[1].agent.routes[0]",
-        "spec.agents[1].agent.temperature", "spec.agents[2]", "spec.judge.agent_id", "spec.context[0].path",
-        "spec.domain", "spec.limits.call",
-    }  # fmt: skip
-    assert "known agents: ada, bo, cy, judge" in told["spec.agents[0].agent_id"]
-    assert "known roles: architect, " in told["spec.agents[1].agent.role"]
-    assert "known routes: p/m, open/MODEL" in told["spec.agents[1].agent.routes[0]"]
-    assert "known formats: arena, evaluation, moderated, panel" in told["spec.format"]
-
-
-async def test_a_request_id_that_no_store_can_hold_is_refused_by_its_name(orchestrator: Orchestrator) -> None:
-    spec = debate_pb2.DebateSpec(question="Which?")
-    request = orchestrator_pb2.CreateDebateRequest(request_id="a\0b", spec=spec)
-    failure = await failure_of(orchestrator.stub.CreateDebate(request, timeout=10))
-    assert [each.field for each in failure.violations] == ["request_id"]
-
-
-async def test_a_duration_that_is_none_is_refused_by_its_name(orchestrator: Orchestrator) -> None:
-    spec = debate_pb2.DebateSpec(question="Which?", limits=debate_pb2.DebateLimits())
-    spec.limits.round.seconds = 2**63 - 1
-    request = orchestrator_pb2.CreateDebateRequest(request_id="r-1", spec=spec)
-    failure = await failure_of(orchestrator.stub.CreateDebate(request, timeout=10))
-    assert [each.field for each in failure.violations] == ["spec.limits.round"]
-
-
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        ({"question": "wet\0?"}, "spec.question"),
-        ({"question": "x" * (256 * 1024 + 1)}, "spec.question"),
-        ({"agents": [inline("ada"), inline("ada")]}, "spec.agents"),
-        ({"agents": [inline("ada", role="judge")]}, "spec.agents[0]"),
-        ({"panel": PanelSettings(rounds=-1)}, "spec.panel.rounds"),
-        ({"limits": debate_pb2.DebateLimits(round=Duration(nanos=1))}, "spec.limits.round"),
-        ({"limits": debate_pb2.DebateLimits(total=Duration(seconds=700_000))}, "spec.limits.total"),
-        ({"limits": debate_pb2.DebateLimits(checkpoint=Duration())}, "spec.limits.checkpoint"),
-        ({"limits": debate_pb2.DebateLimits(waiting=Duration(seconds=-1))}, "spec.limits.waiting"),
-        ({"limits": debate_pb2.DebateLimits(max_tokens=-1)}, "spec.limits.max_tokens"),
-        ({"limits": debate_pb2.DebateLimits(max_cost_micros=-1)}, "spec.limits.max_cost_micros"),
-        ({"concurrency": {"refinements": 1025}}, "spec.concurrency.refinements"),
-    ],
-)
-async def test_what_cannot_be_run_is_refused(
-    orchestrator: Orchestrator, spec: dict[str, Any], field: str
-) -> None:
-    given = debate_pb2.DebateSpec(**{"question": "Is water wet?", **spec})
-    request = orchestrator_pb2.CreateDebateRequest(request_id="r", spec=given)
-    failure = await failure_of(orchestrator.stub.CreateDebate(request, timeout=10))
-    assert failure.code == grpc.StatusCode.INVALID_ARGUMENT
-    assert field in {each.field for each in failure.violations}
 
 
 async def test_agents_described_in_the_request_debate_with_their_own_prompts_and_routes(

@@ -1,6 +1,5 @@
 """Deliveries whose hook, record or debate cannot be read: each ends with a reason, and what comes after it is sent."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +28,6 @@ from tests.support.manual_clock import ManualClock, advance_until
 from tests.support.orchestration import until
 
 HALF_AN_HOUR = 1800.0
-
-
-@pytest.fixture
-async def stage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[HookStage]:
-    async with open_hook_stage(tmp_path, clock) as opened:
-        yield opened
 
 
 async def damage(stage: HookStage, hook: str, **fields: Any) -> None:
