@@ -50,6 +50,8 @@ __all__ = [
 
 _LOCK_SECONDS: Final = 15.0
 _POLL_SECONDS: Final = 0.05
+_DEBATER: Final = "generalist"
+"""A role that debates in every format that asks something of a role. What has its prompts does too."""
 _LOG: Final = "parley.log"
 _LOG_BYTES: Final = 4 * 1024 * 1024
 
@@ -106,11 +108,17 @@ def _duties(formats: "Formats") -> Iterator[Collection[str]]:
 
 def has_role(name: str, *, evaluating: bool = False) -> bool:
     """Return whether an agent of a local system can debate, or evaluate, in a role of this name or alias."""
-    from parley.orchestrator.formats.shipped import all_formats
     from parley.orchestrator.roles.catalogue import load_shipped_roles
 
-    role = load_shipped_roles().find(name)
-    return role is not None and (evaluating or any(role.serves(each) for each in _duties(all_formats())))
+    roles = load_shipped_roles()
+    role = roles.find(name)
+    if role is None or evaluating:
+        return role is not None
+    if role.serves(roles.get(_DEBATER).prompts):
+        return True  # without an import of any format
+    from parley.orchestrator.formats.shipped import all_formats
+
+    return any(role.serves(each) for each in _duties(all_formats()))
 
 
 def has_format(name: str) -> bool:

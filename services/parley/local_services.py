@@ -167,7 +167,7 @@ class LocalServices:
     async def run_orchestrator(self, settings: "OrchestratorSettings") -> AsyncIterator[str]:
         """Run the orchestrator; yield its address."""
         # In a thread: the gateway asks providers about their models meanwhile.
-        await asyncio.to_thread(import_module, "parley.orchestrator.__main__")
+        await asyncio.to_thread(_import_orchestrator, debates=not self._read_only)
         from parley.orchestrator.__main__ import build
         from parley.runtime.draining import Draining
 
@@ -372,6 +372,16 @@ class LocalServices:
         if auth == "none":
             return OPEN
         return Guard(self._token, *service.authenticators)
+
+
+def _import_orchestrator(*, debates: bool) -> None:
+    """Import the orchestrator, and its default format if it runs debates."""
+    from parley.orchestrator.formats.shipped import all_formats
+
+    import_module("parley.orchestrator.__main__")
+    if debates:
+        formats = all_formats()
+        formats.get(formats.default())
 
 
 def _check_late_settings() -> None:

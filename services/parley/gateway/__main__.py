@@ -82,7 +82,6 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
     chosen = await asyncio.to_thread(plan, settings, config, known, kinds)
     clock, draining = clock or SystemClock(), draining or Draining()
     async with AsyncExitStack() as stack:
-        store = await _open_store(settings, stack, reading=reading)
         found: tuple[gateway_pb2.FoundServer, ...] = ()
         if not chosen.providers:
             found = await _find_servers(settings, config, usual_servers)
@@ -90,11 +89,16 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
         own = {local.KIND.name: local.KIND, **({echo.KIND.name: echo.KIND} if settings.echo else {})}
         offers = Offers(settings, {**kinds, **own}, stack)
         table = RouteTable(await offers.of(chosen), clock, policy)
+        agents = roster(config)
+        if expects_debate:
+            learning = table.learn_used(agents.agents.values())
+            await stack.enter_async_context(background_task("learning about models", learning))
+        store = await _open_store(settings, stack, reading=reading)
         await stack.enter_async_context(_share_breakers(settings, store, table, clock))
         calls = await stack.enter_async_context(_open_calls(settings, store, draining, clock, alone=alone))
         fallback = Fallback(table, timeouts or _timeouts(settings))
         servicer = GatewayServicer(
-            roster(config),
+            agents,
             table,
             fallback,
             calls,
@@ -103,10 +107,6 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
             DocumentCache(settings.document_cache_bytes),
             found,
         )
-
-        if expects_debate:
-            learning = table.learn_used(servicer.roster.agents.values())
-            await stack.enter_async_context(background_task("learning about models", learning))
 
         key_files = _key_files(config)
 

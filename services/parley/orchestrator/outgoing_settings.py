@@ -11,8 +11,6 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from parley.orchestrator.delivery.channels.mail_server import Mail, domain_of, is_mail_server
 from parley.orchestrator.outgoing.reach import Reach, parse_hosts
 from parley.orchestrator.outgoing.web_address import is_http_url
-from parley.orchestrator.peers.issue_forms import form_of
-from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.runtime.clock import Clock
 from parley.runtime.comma_lists import SecretList, split_list
 from parley.runtime.settings import ServiceSettings
@@ -20,6 +18,7 @@ from parley.runtime.settings import ServiceSettings
 if TYPE_CHECKING:  # imported on use: settings are read by commands that send nothing
     from parley.orchestrator.delivery.channels.channels import Channels
     from parley.orchestrator.delivery.links import LinkRules
+    from parley.orchestrator.peers.issue_tracker import IssueTracker
 
 NO_HTTP_URL: Final = "must begin with http:// or https://, name a host, and hold no space and no @"
 _TRACKER_SECONDS: Final = 10.0
@@ -176,11 +175,13 @@ class OutgoingSettings(ServiceSettings):
                 raise ValueError(f"{variable} needs PARLEY_FOLLOW_UP_URL: set both, or neither")
         return self
 
-    def create_issue_tracker(self, clock: Clock) -> IssueTracker | None:
+    def create_issue_tracker(self, clock: Clock) -> "IssueTracker | None":
         """Return the issue tracker for decisions, or None if none is set."""
         if self.follow_up_url is None:
             return None
         from parley.orchestrator.outgoing.sender import GuardedSender
+        from parley.orchestrator.peers.issue_forms import form_of
+        from parley.orchestrator.peers.issue_tracker import IssueTracker
 
         url, search = self.follow_up_url.get_secret_value(), _reveal(self.follow_up_search)
         hosts = frozenset((urlsplit(each).hostname or "").removesuffix(".") for each in (url, search) if each)

@@ -12,10 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from parley.orchestrator.allowance.allowance import REQUEST_BYTES, TenantLimits
-from parley.orchestrator.api.receipts import ReceiptKeys
-from parley.orchestrator.engine.document_limits import DocumentLimits
-from parley.orchestrator.engine.runner import RunnerSettings
+from parley.orchestrator.allowance.limits import REQUEST_BYTES, TenantLimits
 from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.outgoing.reach import Reach, parse_networks
 from parley.orchestrator.outgoing.web_address import is_http_url
@@ -25,7 +22,11 @@ from parley.runtime.errors import ConfigurationError
 from parley.runtime.loopback import is_loopback, join_address
 from parley.storage.settings import StoreSettings
 
-if TYPE_CHECKING:  # imported on use: most orchestrators read no page
+if (
+    TYPE_CHECKING
+):  # imported on use: settings are read before the orchestrator is imported, and most read no page
+    from parley.orchestrator.api.receipts import ReceiptKeys
+    from parley.orchestrator.engine.runner import RunnerSettings
     from parley.orchestrator.research.servers import ToolServer
     from parley.orchestrator.research.sources import WebSources
 
@@ -312,8 +313,10 @@ class OrchestratorSettings(OutgoingSettings, StoreSettings):
                 )
         return self
 
-    def receipt_key_source(self, own_folder: Path | None) -> ReceiptKeys:
+    def receipt_key_source(self, own_folder: Path | None) -> "ReceiptKeys":
         """Return the keys of receipts, or of this folder if none are set. Raise ConfigurationError if a file cannot be used."""
+        from parley.orchestrator.api.receipts import ReceiptKeys
+
         files, revoked = split_list(self.receipt_keys), split_list(self.receipt_revoked)
         if revoked and not files:
             raise ConfigurationError("PARLEY_RECEIPT_REVOKED needs PARLEY_RECEIPT_KEYS: set both, or neither")
@@ -375,8 +378,11 @@ class OrchestratorSettings(OutgoingSettings, StoreSettings):
             seconds=self.research_seconds,
         )
 
-    def runner_settings(self, *, exclusive: bool) -> RunnerSettings:
+    def runner_settings(self, *, exclusive: bool) -> "RunnerSettings":
         """Return the settings of the runner."""
+        from parley.orchestrator.engine.document_limits import DocumentLimits
+        from parley.orchestrator.engine.runner import RunnerSettings
+
         return RunnerSettings(
             lease_seconds=self.lease_seconds,
             poll_seconds=self.poll_seconds,

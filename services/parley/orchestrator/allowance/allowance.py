@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 from google.protobuf import descriptor_pool
 
+from parley.orchestrator.allowance.limits import REQUEST_BYTES, TenantLimits
 from parley.orchestrator.allowance.usage import TenantUsage, key_account
 from parley.orchestrator.log.debate_record import PENDING, RUNNING, WAITING
 from parley.orchestrator.log.index import DebateIndex
@@ -27,30 +28,6 @@ from parley.v1.access_pb2 import (
 from parley.v1.access_pb2 import queue as queue_option
 from parley.v1.key_pb2 import KeyBudget
 
-
-@dataclass(frozen=True, slots=True)
-class TenantLimits:
-    """Limits of each tenant; 0: no limit.
-
-    Attributes:
-        debates: Debates that run or are to be run. Those that wait for a person or a provider do not count.
-        waiting: Debates that wait.
-        requests: Calls a minute.
-        watches: Streams that follow a debate or read a log, at a time.
-        tokens: Tokens a day (UTC), of prompts and answers.
-        cost_micros: Millionths of a US dollar a day (UTC), of calls whose price is known.
-        stored_bytes: Bytes of all logs.
-    """
-
-    debates: int = 0
-    waiting: int = 0
-    requests: int = 0
-    watches: int = 0
-    tokens: int = 0
-    cost_micros: int = 0
-    stored_bytes: int = 0
-
-
 _CALLS_AT_ONCE: Final[Mapping[CallQueue.ValueType, int]] = {
     CALL_QUEUE_READ: 2,
     CALL_QUEUE_SEND: 4,
@@ -65,8 +42,6 @@ _MAX_DELAYED: Final = 256
 _RECOUNT_SECONDS: Final = 1.0
 """How often the debates of a tenant are counted. Those created here in between are added."""
 _RETRY_SOON_SECONDS: Final = 5.0
-REQUEST_BYTES: Final = 16 * 1024 * 1024
-"""Of large requests that are worked on at a time, by default."""
 _LARGE_REQUEST: Final = 256 * 1024
 _REQUEST_SECONDS: Final = 10.0
 """How long a large request waits for others."""

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from grpc import StatusCode
 
-from parley.orchestrator.allowance.allowance import Allowance, TenantLimits, _find_queue
+from parley.orchestrator.allowance.allowance import Allowance, _find_queue
+from parley.orchestrator.allowance.limits import TenantLimits
 from parley.orchestrator.allowance.usage import TENANT_USE, TenantUsage, key_account
 from parley.orchestrator.log.debate_record import COMPLETED, PENDING, RUNNING, WAITING, DebateRecord
 from parley.orchestrator.log.index import DEBATES, DebateIndex
