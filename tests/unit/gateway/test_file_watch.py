@@ -1,12 +1,13 @@
 """A file that is followed: when it changes, when it is asked for, and when it cannot be used."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from parley.gateway import file_watch
 from parley.gateway.file_watch import FileWatch
 from parley.runtime.errors import ConfigurationError
 
@@ -32,9 +33,11 @@ class Applied:
 
 
 @asynccontextmanager
-async def following(path: Path, hangup: asyncio.Event) -> AsyncIterator[Applied]:
+async def following(
+    path: Path, hangup: asyncio.Event, others: Callable[[], Sequence[Path]] = tuple
+) -> AsyncIterator[Applied]:
     applied = Applied()
-    task = asyncio.create_task(FileWatch(path, hangup, applied).run())
+    task = asyncio.create_task(FileWatch(path, hangup, applied, others).run())
     try:
         yield applied
     finally:
@@ -54,6 +57,23 @@ async def test_it_is_read_when_it_changes_or_is_asked_for_and_not_otherwise(tmp_
             async with asyncio.timeout(1.5):
                 await applied.again()
         assert applied.times == 2
+
+
+async def test_it_rests_until_the_next_look_is_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_watch, "_LOOK_SECONDS", 600.0)
+    path, hangup, looks = tmp_path / "agents.yaml", asyncio.Event(), []
+    path.write_text("a: 1")
+
+    def others() -> Sequence[Path]:
+        looks.append(path)
+        return ()
+
+    async with following(path, hangup, others) as applied:
+        hangup.set()
+        await applied.again()
+        for _ in range(20):  # time enough for twenty looks
+            await asyncio.to_thread(path.stat)
+        assert len(looks) == 2, "one at the start, and one that was asked for"
 
 
 async def test_a_file_that_is_replaced_behind_a_link_has_changed(tmp_path: Path) -> None:
