@@ -19,6 +19,7 @@ from parley.memory.debate import (
 )
 from parley.memory.effects import Effect
 from parley.memory.tombstones import Tombstones
+from parley.memory.writing import write_together
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError
@@ -99,8 +100,8 @@ class Outbox:
     async def _apply(self, document: Document) -> None:
         tenant, _ = debate_of(document)
         for record in skip_unreadable([document], from_document, KIND, document_key):
-            for effect in self._effects:
-                await effect.apply(tenant, record)
+            # At once: none needs another, and so their writes share commits.
+            await write_together(*(effect.apply(tenant, record) for effect in self._effects))
             if not await self._documents.update(
                 DEBATES, document.key, {"unfinished": None}, {"unfinished": RECORDING}
             ):

@@ -140,8 +140,10 @@ class Positions:
     async def _find_latest(self, stand: Stand) -> Sequence[Document]:
         """Return the places of its agent's latest stands and what stands for what they are about, the latest first."""
         where = {"tenant": stand.tenant, "agent_key": agent_key(stand.agent)}
+        # No two have one place; in the whole order of the index no document is read.
+        order = (*_LATEST_FIRST, Order("about", descending=True))
         return await self._documents.find(
-            POSITIONS, where, order=_LATEST_FIRST, limit=_MAX_LOOKED_AT, fields=("place", "about")
+            POSITIONS, where, order=order, limit=_MAX_LOOKED_AT, fields=("place", "about")
         )
 
     async def _judge(self, pairs: Sequence[tuple[Stand, Stand]]) -> list[pb.FlipOutcome.ValueType]:

@@ -5,7 +5,7 @@ A memory's strength halves after its tier's half-life. A weak one sinks to the n
 
 from collections.abc import Collection as Keys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from math import exp2, log2
 from typing import Any, Final
 
@@ -135,7 +135,8 @@ class Tiers:
         """Return the places of debates by their keys, without those that are missing or cannot be read."""
         if not keys:
             return {}
-        found = await self._documents.find(TIERS, {"key": OneOf(tuple(keys))}, limit=len(keys))
+        names = [each.name for each in fields(Standing)]
+        found = await self._documents.find(TIERS, {"key": OneOf(tuple(keys))}, limit=len(keys), fields=names)
         return dict(read_standings(found))
 
     async def list_old(self, before: float, limit: int) -> list[tuple[str, str]]:

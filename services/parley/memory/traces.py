@@ -14,6 +14,7 @@ from parley.v1 import voting_pb2 as voting
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
 TRACES: Final = Collection("traces", (Index(("key",)),), private=("words",))
+_FIELDS: Final = ("words", "importance", "concluded")
 _KIND: Final = "trace of a debate"
 _STRENGTHS: Final = {
     voting.VOTE_STRENGTH_UNANIMOUS: 1.0,
@@ -61,7 +62,9 @@ class Traces:
         """Return the traces of debates by their keys, without those that are missing or cannot be read."""
         if not keys:
             return {}
-        found = await self._documents.find(TRACES, {"key": OneOf(tuple(keys))}, limit=len(keys))
+        found = await self._documents.find(
+            TRACES, {"key": OneOf(tuple(keys))}, limit=len(keys), fields=_FIELDS
+        )
         return dict(skip_unreadable(found, _from_document, _KIND, document_key))
 
 

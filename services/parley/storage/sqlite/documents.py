@@ -65,11 +65,13 @@ class SqliteDocuments:
         """See `Documents.find`."""
         check_search(collection, where, order, limit, fields)
         condition, values = _conditions(where)
-        return await self._rows(
-            f"SELECT key, {_content(collection, fields)} FROM {self._table(collection)} WHERE {condition} ORDER BY {_ordering(order)} LIMIT ?",
-            [*values, limit],
-            fields,
-        )
+        content = _content(collection, fields) if fields else "body"
+        query = f"SELECT key, {content} AS content FROM {self._table(collection)} WHERE {condition} ORDER BY {_ordering(order)} LIMIT ?"
+        if fields:
+            return await self._database.read(
+                lambda connection: _read_fields(connection, query, [*values, limit], fields)
+            )
+        return await self._rows(query, [*values, limit])
 
     async def count(self, collection: Collection, where: Where) -> int:
         """See `Documents.count`."""
@@ -106,24 +108,29 @@ class SqliteDocuments:
     def _table(self, collection: Collection) -> str:
         return _table(self._service, collection)
 
-    async def _rows(self, query: str, values: Sequence[Any], fields: Sequence[str] = ()) -> list[Document]:
-        return await self._database.read(lambda connection: _read_rows(connection, query, values, fields))
+    async def _rows(self, query: str, values: Sequence[Any]) -> list[Document]:
+        return await self._database.read(lambda connection: _read_rows(connection, query, values))
 
 
-def _read_rows(
+def _read_rows(connection: Connection, query: str, values: Sequence[Any]) -> list[Document]:
+    return [Document(key, json.loads(content)) for key, content in connection.execute(query, values)]
+
+
+def _read_fields(
     connection: Connection, query: str, values: Sequence[Any], fields: Sequence[str]
 ) -> list[Document]:
-    rows = connection.execute(query, values)
-    return [Document(key, _read_row(content, columns, fields)) for key, content, *columns in rows]
+    """Return documents with the fields that a query makes a list of.
 
-
-def _read_row(content: str | None, columns: Sequence[Any], fields: Sequence[str]) -> Fields:
-    """Return a whole document, or of one those fields that were asked for: in one text, or in columns if there is no text."""
-    if content is None:
-        return dict(zip(fields, columns, strict=True))
-    read = json.loads(content)
-    # The list has a value more than there are fields.
-    return dict(zip(fields, read, strict=False)) if fields else read
+    All come as one text, since a thread has to get the interpreter's lock again for each row that it reads. They are in the order of the
+    query: SQLite joins rows as they come.
+    """
+    joined = f"SELECT group_concat('[' || json_quote(key) || ',' || content || ']', ',') FROM ({query})"
+    (text,) = connection.execute(joined, values).fetchone()
+    # The list may have a value more than there are fields.
+    return [
+        Document(key, dict(zip(fields, content, strict=False)))
+        for key, content in json.loads(f"[{text or ''}]")
+    ]
 
 
 def _prepare(connection: Connection, service: str, collections: Sequence[Collection]) -> None:
@@ -268,9 +275,7 @@ def _table(service: str, collection: Collection) -> str:
 
 
 def _content(collection: Collection, fields: Sequence[str]) -> str:
-    """Return what selects the whole document, or a list of the values of some fields, or these in columns."""
-    if not fields:
-        return "body"
+    """Return what selects a list of the values of some fields."""
     # The first one twice: of one path alone SQLite returns its own value, where true is 1.
     paths = ", ".join(f"'$.{each}'" for each in (*fields, fields[0]))
     read = f"json_extract(body, {paths})"
@@ -278,7 +283,7 @@ def _content(collection: Collection, fields: Sequence[str]) -> str:
         return read
     # An index has these values: the document is read only if that changes them.
     plain = " AND ".join(map(_is_plain, fields))
-    return f"CASE WHEN {plain} THEN NULL ELSE {read} END, {', '.join(map(_extract, fields))}"
+    return f"CASE WHEN {plain} THEN json_array({', '.join(map(_extract, fields))}) ELSE {read} END"
 
 
 def _is_plain(field: str) -> str:

@@ -75,16 +75,17 @@ def _read(connection: Connection, table: str, log: str, after: int, limit: int) 
 
 def _append(connection: Connection, table: str, log: str, record: Record) -> None:
     """Append inside a write transaction, in which earlier reads still hold at the write."""
-    last = connection.execute(f"SELECT max(last) FROM {table} WHERE log = ?", (log,)).fetchone()[0] or 0
-    if record.first <= last:
-        _require_the_same(connection, table, log, record)
-    elif record.first > last + 1:
+    end = f"coalesce((SELECT max(last) FROM {table} WHERE log = ?), 0)"
+    inserted = connection.execute(
+        f"INSERT INTO {table} (log, first, last, append_id, entries) SELECT ?, ?, ?, ?, ? WHERE {end} = ?",
+        (log, record.first, record.last, record.append_id, _frame(record.entries), log, record.first - 1),
+    )
+    if inserted.rowcount:
+        return
+    (last,) = connection.execute(f"SELECT {end}", (log,)).fetchone()
+    if record.first > last:
         raise AppendGapError(f"log {log} ends at {last}; a record at {record.first} would leave a gap")
-    else:
-        connection.execute(
-            f"INSERT INTO {table} (log, first, last, append_id, entries) VALUES (?, ?, ?, ?, ?)",
-            (log, record.first, record.last, record.append_id, _frame(record.entries)),
-        )
+    _require_the_same(connection, table, log, record)
 
 
 def _delete_some(connection: Connection, table: str, log: str) -> bool:
