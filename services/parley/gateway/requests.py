@@ -159,10 +159,10 @@ def _check_prompt(request: gateway_pb2.GenerateRequest, violations: Violations) 
 
 def _check_part(part: gateway_pb2.PromptPart, field: str, paths: set[str], violations: Violations) -> None:
     is_known = part.role in ROLE_NAMES
-    violations.check(that=is_known, field=f"{field}.role", otherwise="must be SYSTEM, USER or ASSISTANT")
-    violations.check(
-        that=part.shrink_priority >= 0, field=f"{field}.shrink_priority", otherwise="must be 0 or more"
-    )
+    if not is_known:
+        violations.add(f"{field}.role", "must be SYSTEM, USER or ASSISTANT")
+    if part.shrink_priority < 0:
+        violations.add(f"{field}.shrink_priority", "must be 0 or more")
     if part.document:
         violations.check(
             that=part.role == gateway_pb2.PROMPT_ROLE_USER or not is_known,
@@ -174,11 +174,8 @@ def _check_part(part: gateway_pb2.PromptPart, field: str, paths: set[str], viola
         violations.check(
             that=bool(part.document), field=f"{field}.digest", otherwise="only a document has a digest"
         )
-    violations.check(
-        that=part.source == 0 or (part.source > 0 and bool(part.document)),
-        field=f"{field}.source",
-        otherwise="must be 0 or more, and 0 for what is no document",
-    )
+    if part.source < 0 or (part.source and not part.document):
+        violations.add(f"{field}.source", "must be 0 or more, and 0 for what is no document")
     if part.passages:
         violations.check(
             that=bool(part.document)

@@ -40,13 +40,19 @@ def enum_labels(enum: EnumDescriptor) -> Mapping[str, int]:
     }
 
 
+@cache
+def _settings_in(message: object) -> Sequence[FieldDescriptor]:
+    return [each for each in fields_of(message) if setting_of(each) is not None]
+
+
+@cache
 def is_map(field: FieldDescriptor) -> bool:
     """Return whether a field is a map."""
     return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
 def _field(message: object, name: str) -> FieldDescriptor:
-    return next(each for each in fields_of(message) if each.name == name)
+    return cast("Descriptor", message).fields_by_name[name]
 
 
 def default_of(message: type[Message], name: str) -> Any:
@@ -105,8 +111,8 @@ def _is_group(field: FieldDescriptor) -> bool:
 
 def check_settings(violations: Violations, path: str, message: Message, *, but: Collection[str] = ()) -> None:
     """Note every setting of a message, and of those inside, that is out of its range; leave out the fields named in `but`."""
-    for field in fields_of(message.DESCRIPTOR):
-        if field.name not in but and setting_of(field) is not None:
+    for field in _settings_in(message.DESCRIPTOR):
+        if field.name not in but:
             check_field(violations, path, message, field.name)
 
 

@@ -91,7 +91,7 @@ class CallRegistry:
         finally:
             running.listeners -= 1
             running.others -= not records
-            if running.listeners == 0 and not running.over:
+            if running.listeners == 0 and not (running.over or running.is_answered):
                 if key is None or not self._runs.owns(running):
                     await running.stop()
                 else:

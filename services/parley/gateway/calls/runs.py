@@ -5,7 +5,6 @@ run it. A store that does not answer is asked again, and no write is left half w
 """
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
@@ -118,7 +117,7 @@ class StoredRuns:
         """Return the answer of a call: the stored one, that of another replica, or one that is asked for here."""
         waiting = LeaseWait(self._store, self._lease)
         while True:
-            run = secrets.token_hex(8)
+            run = self._store.name_run()
             try:
                 found = await self._find_or_claim(key, run, running, waiting)
                 if found is not None:

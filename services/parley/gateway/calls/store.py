@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from itertools import count
 from typing import Any, Final
 
 from google.protobuf.json_format import MessageToDict, ParseDict
@@ -97,10 +98,15 @@ class CallStore:
         self._late: dict[str, _LateClaim] = {}
         self.replica = secrets.token_hex(8)
         """This process's name among the replicas."""
+        self._runs = count(1)
 
     async def prepare(self) -> None:
         """Make the collections if they are missing."""
         await self._documents.prepare(_CALLS, _REPLICAS, _STOPS)
+
+    def name_run(self) -> str:
+        """Return a name that no other run has, here or at another replica."""
+        return f"{self.replica}-{next(self._runs)}"
 
     async def look(self, key: str) -> StoredCall | None:
         """Return the call as it is stored now."""

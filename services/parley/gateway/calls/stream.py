@@ -9,6 +9,7 @@ from typing import Any, Final
 from parley.gateway.failures import CALL_CANCELLED, CALL_TIMEOUT, Failure
 from parley.gateway.usage import UsageMeter
 from parley.runtime.deadline import deadline_scope
+from parley.runtime.direct.waiters import Waiters
 from parley.v1.agent_pb2 import Usage
 from parley.v1.gateway_pb2 import GenerateCompleted, GenerateResponse, RouteAttemptStarted, TextDelta
 
@@ -47,13 +48,18 @@ class RunningCall:
     _unstored: GenerateCompleted | None = None
     _completed: GenerateCompleted | None = None
     _error: BaseException | None = None
-    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _listening: Waiters = field(default_factory=Waiters)
     _first_attempt_at: float | None = None
 
     @property
     def over(self) -> bool:
         """Whether it was answered, failed or was stopped."""
         return self._completed is not None or self._error is not None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether its answer is there, if perhaps not stored yet."""
+        return self._completed is not None or self._unstored is not None
 
     @property
     def only_recorders(self) -> bool:
@@ -95,7 +101,7 @@ class RunningCall:
             self._first_attempt_at = asyncio.get_running_loop().time()
         self._attempts.append(route)
         self._pieces, self._flushed_at = [], -math.inf
-        self._wake()
+        self._listening.wake()
 
     def mark_alive(self) -> None:
         """Do nothing: callers get the text alone."""
@@ -115,7 +121,7 @@ class RunningCall:
         """Give the answer to listeners that take it before it is stored."""
         self._flush()
         self._unstored = completed
-        self._wake()
+        self._listening.wake()
 
     async def events(
         self, until: float = math.inf, *, unstored: bool = False
@@ -128,16 +134,16 @@ class RunningCall:
         A listener that still waits at `until`, in the loop's time, gets CallFailed, while the call goes on.
         """
         attempts = taken = offset = 0
-        late = asyncio.Event()
+        late = False
 
         def end() -> None:
-            late.set()
-            self._wake()
+            nonlocal late
+            late = True
+            self._listening.wake()
 
         timer = asyncio.get_running_loop().call_at(until, end)
         try:
             while True:
-                changed = self._changed
                 if attempts < len(self._attempts):
                     for number in range(attempts, len(self._attempts)):
                         began = RouteAttemptStarted(number=number + 1, route=self._attempts[number])
@@ -154,10 +160,10 @@ class RunningCall:
                     return
                 elif self._error is not None:
                     raise self._error
-                elif late.is_set():
+                elif late:
                     raise CallFailed(Failure(CALL_TIMEOUT, _LATE), self.meter.usage())
                 else:
-                    await changed.wait()
+                    await self._listening.wait()
         finally:
             timer.cancel()
 
@@ -169,7 +175,7 @@ class RunningCall:
         else:
             self._flush()
             self._completed = completed
-            self._wake()
+            self._listening.wake()
 
     def _end(self, error: BaseException) -> None:
         self._flush()
@@ -179,7 +185,7 @@ class RunningCall:
         if isinstance(error, Failure):
             error = CallFailed(error, self.meter.usage())
         self._error = error
-        self._wake()
+        self._listening.wake()
 
     def _flush(self) -> None:
         """Hand the text on that was gathered, as one piece."""
@@ -190,11 +196,7 @@ class RunningCall:
             self._pieces.append("".join(self._gathered))
             self._gathered.clear()
             self._flushed_at = asyncio.get_running_loop().time()
-            self._wake()
-
-    def _wake(self) -> None:
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
+            self._listening.wake()
 
 
 Work = Callable[[RunningCall], Coroutine[Any, Any, GenerateCompleted]]

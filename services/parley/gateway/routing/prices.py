@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -39,12 +40,17 @@ class Seller:
     @property
     def may_be_public(self) -> bool:
         """Return whether prices may be published for it; no source has those of an address in a private network."""
-        host = urlsplit(self.base_url).hostname or ""
-        try:
-            ipaddress.ip_address(host)
-        except ValueError:
-            return "." in host
-        return False
+        return _may_be_public(self.base_url)
+
+
+@cache
+def _may_be_public(base_url: str) -> bool:
+    host = urlsplit(base_url).hostname or ""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return "." in host
+    return False
 
 
 _OF_ITS_MAKER: Final = re.compile(

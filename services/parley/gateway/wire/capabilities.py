@@ -3,7 +3,6 @@
 import re
 import time
 from collections.abc import Callable, Hashable, Mapping
-from copy import copy
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
@@ -74,8 +73,8 @@ class EndpointCapabilities:
 
     def of_call(self) -> "EndpointCapabilities":
         """Return them for one call, which tries what it finds out before others go by it."""
-        own = copy(self)
-        own._tried = []  # noqa: SLF001 - of the same class
+        own = object.__new__(EndpointCapabilities)  # `copy` takes ten times as long
+        own.api, own._known, own._tried = self.api, self._known, []
         return own
 
     def confirm(self) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 import httpx2
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import SpanKind, use_span
 
 from parley.gateway.failures import (
     CONNECTION,
@@ -199,13 +199,13 @@ class OpenAIEndpoint:
         used.requests += 1
         reading, failed = reader(api), None
         operation = Operation(self.provider.name, request.model, self._server)
-        with _tracer.start_as_current_span(
+        span = _tracer.start_span(
             f"chat {request.model}",
             kind=SpanKind.CLIENT,
             attributes=self._attributes(request, labels),
-            record_exception=False,  # an error's text may repeat what was sent
-            set_status_on_exception=False,
-        ) as span:
+        )
+        # Without the exception: its text may repeat what was sent.
+        with use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
             try:
                 send = partial(self._send_body, api, request, create_body, share)
                 text = await monitor.run(self._read_reply(api, send, request, reading, monitor))

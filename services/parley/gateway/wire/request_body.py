@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -39,8 +40,12 @@ def request_json(
         ValueError: a slot is not there once.
     """
     pieces: list[str] = []
-    for name, value in given.items():
-        pieces += [",", _encode(name), ":", *(_write(value) if isinstance(value, list) else [_encode(value)])]
+    for is_list, fields in groupby(given.items(), lambda field: isinstance(field[1], list)):
+        if is_list:
+            for name, value in fields:
+                pieces += [",", _encode(name), ":", *_write(value)]
+        else:
+            pieces += [",", _encode(dict(fields))[1:-1]]
     written = b"".join(each.encode() for each in ("{", *pieces[1:], "}"))
     if not slots:
         return [written]
