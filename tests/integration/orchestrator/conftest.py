@@ -8,11 +8,18 @@ import pytest
 from parley.client import ParleyClient
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats.shipped import all_formats
+from parley.orchestrator.peers import services
 from parley.runtime.server import RunningServer
 from tests.integration.orchestrator.around import Around
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Orchestrator, Replica, backstage, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
+
+
+@pytest.fixture
+def short_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let orchestrators wait half a second for a service that is away: for tests that are about what comes then."""
+    monkeypatch.setattr(services, "_RESTART_SECONDS", 0.5)
 
 
 @pytest.fixture

@@ -62,6 +62,7 @@ async def test_only_the_chosen_team_debates_and_why_is_recorded(tmp_path: Path) 
     assert "dee" in render_report(state, V1)
 
 
+@pytest.mark.usefixtures("short_restarts")
 async def test_without_the_ratings_the_first_agents_debate_and_the_debate_says_so(tmp_path: Path) -> None:
     gateway = ArenaScript().gateway()
     events = await held(
@@ -148,6 +149,7 @@ async def test_the_best_by_rating_or_calibration_judges(
     assert chosen.reason.startswith(f"{why}; ")
 
 
+@pytest.mark.usefixtures("short_restarts")
 @pytest.mark.parametrize("known", [False, True], ids=["the ratings are away", "nothing is known of anybody"])
 async def test_where_the_ratings_say_nothing_the_designated_judge_judges_and_the_debate_says_so(
     known: bool,

@@ -181,6 +181,7 @@ async def test_an_agent_with_a_record_is_asked_once(
     assert gateway.steps("round/1/grouping*") == ["round/1/grouping"]
 
 
+@pytest.mark.usefixtures("short_restarts")
 async def test_an_agent_of_which_no_record_can_be_looked_up_is_asked_twice(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:

@@ -170,6 +170,7 @@ async def test_a_judge_overrules_two_of_three_only_if_it_was_often_right_or_is_c
     assert ("it breaks ties and overrules nobody" in told) == (not voted)
 
 
+@pytest.mark.usefixtures("short_restarts")
 async def test_where_ratings_are_away_a_judge_breaks_ties_and_a_stronger_one_has_its_weight(
     tmp_path: Path,
 ) -> None:

@@ -116,6 +116,7 @@ async def test_what_is_forgotten_is_found_no_more_and_forgetting_it_again_change
     )
 
 
+@pytest.mark.usefixtures("short_restarts")
 async def test_a_debate_that_is_forgotten_between_its_answer_and_its_recording_is_not_remembered(
     clients: Clients,
 ) -> None:

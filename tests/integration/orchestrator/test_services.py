@@ -36,6 +36,7 @@ from tests.support.real_services import convergence_at, free_address, memory_at,
 from tests.support.scripted_gateway import ScriptedGateway, judgement
 
 
+@pytest.mark.usefixtures("short_restarts")
 async def test_a_debate_goes_on_to_its_fixed_rounds_without_convergence_and_says_so(
     gateway_server: RunningServer, around: Around
 ) -> None:
@@ -155,6 +156,7 @@ async def test_a_service_that_stays_away_is_waited_for_once_until_it_has_answere
     assert waited[1] == 0
 
 
+@pytest.mark.usefixtures("short_restarts")
 async def test_the_answer_does_not_wait_for_ratings_and_memory_and_both_are_told_once_they_return(
     gateway_server: RunningServer, around: Around
 ) -> None:
@@ -171,6 +173,7 @@ async def test_the_answer_does_not_wait_for_ratings_and_memory_and_both_are_told
     assert (found.debate_id, found.conclusion) == (debate, "The answer.")
 
 
+@pytest.mark.usefixtures("short_restarts")
 async def test_what_follows_an_answer_survives_a_restart_of_the_orchestrator(
     gateway_server: RunningServer, around: Around, gateway: ScriptedGateway
 ) -> None:
@@ -203,6 +206,7 @@ async def test_a_match_counts_once_where_its_answer_was_lost(
     assert value(events, "after/ratings", RecordMatchResponse).existed
 
 
+@pytest.mark.usefixtures("short_restarts")
 async def test_a_debate_that_owes_something_does_not_keep_others_from_starting(
     gateway_server: RunningServer, around: Around
 ) -> None:

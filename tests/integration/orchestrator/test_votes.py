@@ -132,6 +132,7 @@ async def test_weights_that_come_after_the_ballots_still_end_a_vote_early(tmp_pa
     assert list(vote_of(events).left_out_agent_ids) == ["eve"]
 
 
+@pytest.mark.usefixtures("short_restarts")
 async def test_without_the_ratings_every_vote_weighs_one_and_that_is_said(tmp_path: Path) -> None:
     gateway = Voters(everybody("ada", "bo", "bo"))
     gateway.weights = None

@@ -70,7 +70,7 @@ T = TypeVar("T")
 class _ServiceCaller:
     """Calls one service that a debate can run without."""
 
-    def __init__(self, service: str, clock: Clock, restart_seconds: float = _RESTART_SECONDS) -> None:
+    def __init__(self, service: str, clock: Clock, restart_seconds: float) -> None:
         self._service = service
         self._clock = clock
         self._restart_seconds = restart_seconds
@@ -135,7 +135,7 @@ class Convergence:
 
     def __init__(self, channel: grpc.aio.Channel, clock: Clock | None = None) -> None:
         """Ask over `channel`."""
-        self._caller = _ServiceCaller("convergence", clock or SystemClock())
+        self._caller = _ServiceCaller("convergence", clock or SystemClock(), _RESTART_SECONDS)
         self._stub = convergence_pb2_grpc.ConvergenceServiceStub(channel)
 
     async def group_positions(
@@ -178,7 +178,7 @@ class Ratings:
 
     def __init__(self, channel: grpc.aio.Channel, clock: Clock | None = None) -> None:
         """Ask over `channel`."""
-        self._caller = _ServiceCaller("ratings", clock or SystemClock())
+        self._caller = _ServiceCaller("ratings", clock or SystemClock(), _RESTART_SECONDS)
         self._stub = ratings_pb2_grpc.RatingsServiceStub(channel)
 
     async def get_weights(self, request: ratings_pb2.GetWeightsRequest) -> ratings_pb2.GetWeightsResponse:
