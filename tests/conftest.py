@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Generator, Sequence
 from pathlib import Path
+from typing import Final
 
 import execnet
 import pytest
@@ -21,6 +22,9 @@ from tests.support.scheduling import FileScheduling, order_scopes, scope_of
 from tests.support.shared_compiling import import_in_processes
 
 __all__ = ["model_server"]
+
+_IS_LAST: Final = pytest.StashKey[bool]()
+"""Whether no test follows in its process."""
 
 # Modules and collected tests stay until the end: looking through them again and again took 40 % of the time of collection.
 gc.disable()
@@ -94,10 +98,15 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    item.stash[_IS_LAST] = nextitem is None
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    note_cpu(report)
+    note_cpu(report, is_last=item.stash.get(_IS_LAST, False))
     return report
 
 

@@ -21,10 +21,15 @@ def is_of_interest(report: pytest.TestReport) -> bool:
     return report.when == "call" or not says_nothing
 
 
-def note_cpu(report: pytest.TestReport) -> None:
-    """Write into a report of interest the seconds of the processor since the last one, of this process and of its children that have ended."""
+def note_cpu(report: pytest.TestReport, *, is_last: bool = False) -> None:
+    """Write into a report of interest the seconds of the processor since the last one, of this process and of its children that have ended.
+
+    With the last test of a process (`is_last`) the servers of other tests end: what these took is not its own.
+    """
     global _before  # noqa: PLW0603 (a process has one clock)
     if _before and not is_of_interest(report):
+        return
+    if is_last and report.when == "teardown":
         return
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     now = time.process_time() + children.ru_utime + children.ru_stime

@@ -14,11 +14,11 @@ def made(name: str = "a", **fields: Any) -> Any:
     return SimpleNamespace(nodeid=f"tests/{name}.py::test", **usual | fields)
 
 
-def noted(name: str, rounds: int, **fields: Any) -> Any:
+def noted(name: str, rounds: int, *, is_last: bool = False, **fields: Any) -> Any:
     report = made(name, **fields)
     for _ in range(rounds):
         sum(range(100_000))
-    note_cpu(report)
+    note_cpu(report, is_last=is_last)
     return report
 
 
@@ -47,6 +47,14 @@ def test_a_setup_or_teardown_that_says_nothing_is_of_no_interest_and_its_time_co
     assert not is_of_interest(short)
     assert not hasattr(short, "cpu_seconds")
     assert after.cpu_seconds > other.cpu_seconds
+
+
+def test_what_ends_with_the_last_test_is_none_of_its_time() -> None:
+    noted("before", 0)
+    call = noted("a", 20, is_last=True)
+    ended = noted("a", 1, is_last=True, when="teardown", duration=1.0)
+    assert call.cpu_seconds > 0
+    assert not hasattr(ended, "cpu_seconds")
 
 
 @pytest.mark.parametrize(
