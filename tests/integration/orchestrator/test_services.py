@@ -310,8 +310,10 @@ async def test_as_many_past_debates_are_shown_as_asked_for_and_none_where_none_a
 
 
 async def test_a_long_past_debate_is_shown_shortened(
-    orchestrator: Orchestrator, gateway: ScriptedGateway
+    orchestrator: Orchestrator, gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # To look for 100,000 characters takes seconds on a busy machine.
+    monkeypatch.setattr("parley.orchestrator.peers.services._RECALL_SECONDS", WITHIN)
     gateway.judge = lambda schema: judgement(schema, description="Use Kafka. " * 40_000)
     question = "Which broker, Kafka or RabbitMQ? " * 3000
     first = await held(orchestrator, await create(orchestrator, question=question))
