@@ -168,6 +168,8 @@ class LocalServices:
         """Run the orchestrator; yield its address."""
         # In a thread: the gateway asks providers about their models meanwhile.
         await asyncio.to_thread(_import_orchestrator, debates=not self._read_only)
+        if (memory := self._late.get("memory")) is not None:
+            memory.called.set()  # a debate asks it before any model: it starts while providers answer
         from parley.orchestrator.__main__ import build
         from parley.runtime.draining import Draining
 
