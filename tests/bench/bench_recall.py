@@ -9,8 +9,9 @@ import resource
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from asyncio import events
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -32,6 +33,7 @@ from parley.memory.tiers import TIERS, Tiers
 from parley.memory.traces import TRACES, Traces
 from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
+from parley.runtime.entry import return_large_blocks, tune_gc_and_threads
 from parley.runtime.server import Service, start_server
 from parley.runtime.tasks import background_task
 from parley.storage.opening import open_store, open_vectors
@@ -108,9 +110,14 @@ async def convergence(*words: str) -> AsyncIterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Seconds from start to the first recall; milliseconds of each that follows, and of the loop's pauses meanwhile."""
+    """Seconds from start to the first recall; milliseconds of each that follows, and of the loop's pauses meanwhile.
+
+    Attributes:
+        longest_step: The longest step of the loop in milliseconds of its thread's processor time.
+    """
 
     start: float
+    longest_step: float
     recalls: Sequence[float]
     pauses: Sequence[float]
     idle_pauses: Sequence[float]
@@ -122,6 +129,23 @@ async def note_pauses(pauses: list[float]) -> None:
         began = time.perf_counter()
         await asyncio.sleep(0.001)
         pauses.append((time.perf_counter() - began) * 1000 - 1)
+
+
+@contextmanager
+def note_steps(steps: list[float]) -> Iterator[None]:
+    """Note the processor time of each step of this thread's event loop, in milliseconds."""
+    run = events.Handle._run
+
+    def timed(handle: events.Handle) -> None:
+        began = time.thread_time()
+        run(handle)
+        steps.append((time.thread_time() - began) * 1000)
+
+    events.Handle._run = timed  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        events.Handle._run = run  # type: ignore[method-assign]
 
 
 def note_idle_pauses(control: Connection) -> None:
@@ -148,19 +172,20 @@ async def measure(folder: Path, recalls: int) -> Taken:
             stub = MemoryServiceStub(opened)
             await recall(stub, "first")
             started = time.perf_counter() - began
-            taken, pauses = list[float](), list[float]()
+            taken, pauses, steps = list[float](), list[float](), list[float]()
             ours, theirs = get_context("spawn").Pipe()
             idle = get_context("spawn").Process(target=note_idle_pauses, args=(theirs,))
             idle.start()
-            async with background_task("noting pauses", note_pauses(pauses)):
-                for number in range(recalls):
-                    began = time.perf_counter()
-                    await recall(stub, f"question {number} about orders")
-                    taken.append((time.perf_counter() - began) * 1000)
+            with note_steps(steps):
+                async with background_task("noting pauses", note_pauses(pauses)):
+                    for number in range(recalls):
+                        began = time.perf_counter()
+                        await recall(stub, f"question {number} about orders")
+                        taken.append((time.perf_counter() - began) * 1000)
             ours.send(None)
             idle_pauses: list[float] = await asyncio.to_thread(ours.recv)
             idle.join()
-    return Taken(started, taken, pauses, idle_pauses)
+    return Taken(started, max(steps), taken, pauses, idle_pauses)
 
 
 async def recall(stub: MemoryServiceStub, text: str) -> None:
@@ -191,7 +216,9 @@ async def is_complete(documents: Documents) -> bool:
 
 
 def in_own_process(folder: str, recalls: int, answer: Connection) -> None:
-    """Measure in a process that did not fill the stores."""
+    """Measure in a process that did not fill the stores, tuned as that of a service."""
+    return_large_blocks()
+    tune_gc_and_threads()
     taken = asyncio.run(measure(Path(folder), recalls))
     answer.send((taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
 
@@ -233,6 +260,7 @@ async def run(quick: bool) -> None:
                 f"{cuts[98]:.1f}",
                 lateness(taken.pauses),
                 lateness(taken.idle_pauses),
+                f"{taken.longest_step:.1f}",
                 f"{memory:.0f}",
                 f"{taken.start:.2f}",
                 f"{rebuilt.start:.1f}",
@@ -247,6 +275,7 @@ async def run(quick: bool) -> None:
             "p99 ms",
             "loop late p99, p99.9, most ms",
             "idle loop late",
+            "longest step of the loop, ms of CPU",
             "process MB",
             "start s",
             "first recall with a lost index s",

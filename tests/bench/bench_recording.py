@@ -6,9 +6,6 @@ The longest step of the loop is in milliseconds of its thread's processor time, 
 import gc
 import tempfile
 import time
-from asyncio import events
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -20,7 +17,7 @@ from parley.runtime.tasks import background_task
 from parley.v1 import memory_pb2 as pb
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP, Issue
 from parley.v1.memory_pb2_grpc import MemoryServiceStub
-from tests.bench.bench_recall import WHEN, convergence, lateness, note_pauses, settings
+from tests.bench.bench_recall import WHEN, convergence, lateness, note_pauses, note_steps, settings
 from tests.bench.figures import main, table
 
 DEBATES: Final = 60
@@ -49,23 +46,6 @@ def past(number: int) -> pb.RecordDebateRequest:
             critic_agent_id="agent-0", target_agent_id="agent-1", issue=said, status=ISSUE_STATUS_TAKEN_UP
         )
     return record
-
-
-@contextmanager
-def note_steps(steps: list[float]) -> Iterator[None]:
-    """Note the processor time of each step of this thread's event loop, in milliseconds."""
-    run = events.Handle._run
-
-    def timed(handle: events.Handle) -> None:
-        began = time.thread_time()
-        run(handle)
-        steps.append((time.thread_time() - began) * 1000)
-
-    events.Handle._run = timed  # type: ignore[method-assign, assignment]
-    try:
-        yield
-    finally:
-        events.Handle._run = run  # type: ignore[method-assign]
 
 
 async def run(quick: bool) -> None:

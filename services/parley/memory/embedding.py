@@ -9,6 +9,7 @@ from math import isfinite
 
 import grpc
 
+from parley.memory.stored_vectors import import_numpy
 from parley.runtime.errors import from_rpc_error, is_transport, unavailable
 from parley.v1 import convergence_pb2 as pb
 from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
@@ -68,6 +69,7 @@ class EmbeddingClient:
             for text in texts:
                 yield pb.EmbedRequest(text=text, model=pb.EMBEDDING_MODEL_FINE)
 
+        await import_numpy()  # whoever has an embedding computes with it next
         with map_convergence_errors():
             meanings = [
                 Embedding(list(each.vector), each.model) async for each in self._stub.Embed(requests())

@@ -1,7 +1,10 @@
 """Vectors as they stand in documents, and how like they are."""
 
+import asyncio
 import base64
+import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -13,6 +16,12 @@ else:
     Matrix = Any  # numpy is imported by what computes: the service starts without it
 
 _TYPE: Final = "<f4"
+
+
+async def import_numpy() -> None:
+    """Import numpy on a thread, unless it is imported: on the event loop this would stop all else for 50 ms."""
+    if "numpy" not in sys.modules:
+        await asyncio.to_thread(import_module, "numpy")
 
 
 def to_vector(numbers: Sequence[float]) -> Matrix:

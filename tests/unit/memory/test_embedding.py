@@ -1,0 +1,35 @@
+"""What the client for embeddings does before it asks."""
+
+import subprocess
+import sys
+
+
+def test_numpy_is_imported_on_a_thread_before_a_vector_is_there() -> None:
+    code = """
+import asyncio, sys, threading
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            print("on the loop" if threading.current_thread() is threading.main_thread() else "on a thread")
+
+sys.meta_path.insert(0, Watch())
+
+from parley.memory.embedding import EmbeddingClient
+from parley.memory.ranking import Candidate, rank
+from parley.memory.traces import Trace
+from parley.runtime.channel import channel
+from parley.runtime.errors import ParleyError
+
+async def recall():
+    async with channel("127.0.0.1:1") as nowhere:
+        try:
+            await EmbeddingClient(nowhere).embed("a text")
+        except ParleyError as error:
+            print(error.reason)
+    rank(["text"], [Candidate("deb-1", 0.9, [1.0], Trace())], 0.5, 0.0)
+
+asyncio.run(recall())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n") == ["on a thread", "CONVERGENCE_UNAVAILABLE", ""]
