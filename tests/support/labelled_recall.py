@@ -37,17 +37,29 @@ Finder = Callable[[int], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Figures of one way to recall on one half. `silent` is how many of the 10 questions without an answer got none."""
+    """Figures of one way to recall on one half. `silent` is how many of the questions without an answer (`unanswered`) got none."""
 
     recall: float
     reciprocal_rank: float
     silent: int
+    unanswered: int
 
 
 @cache
 def _load(name: str, key: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = yaml.load((DATA / name).read_text("utf-8"), yaml.CSafeLoader)[key]
     return found
+
+
+def _load_questions(part: str) -> Sequence[Mapping[str, Any]]:
+    if part != "reworded":
+        return _load(f"recall-{part}.yaml", "questions")
+    relevant = {each["id"]: each["relevant"] for each in _load("recall-open.yaml", "questions")}
+    return [
+        {"text": text, "relevant": relevant[each["id"]]}
+        for each in _load("recall-reworded.yaml", "questions")
+        for text in each["texts"]
+    ]
 
 
 @dataclass(frozen=True)
@@ -89,9 +101,9 @@ def _to_debate(memory: Mapping[str, Any]) -> PastDebate:
     return debate
 
 
-def measure(half: str) -> dict[str, Figures]:
-    """Return the figures of all ways on a half: `ours`, `cosine` and `bm25`."""
-    questions, kept = _load(f"recall-{half}.yaml", "questions"), _memories()
+def measure(part: str) -> dict[str, Figures]:
+    """Return the figures of all ways on `open`, `reworded` or `held-out`: `ours`, `cosine` and `bm25`."""
+    questions, kept = _load_questions(part), _memories()
     vectors = np.stack([_model().embed(each["text"]) for each in questions])
     cosines = vectors @ kept.vectors.T
     bm25 = _score_bm25([each["text"] for each in questions], kept.debates)
@@ -123,7 +135,7 @@ def _measure(questions: Sequence[Mapping[str, Any]], find: Finder) -> Figures:
         recalls.append(len(relevant.intersection(found[:5])) / len(relevant))
         places = [place for place, each in enumerate(found, start=1) if each in relevant]
         ranks.append(1 / places[0] if places else 0.0)
-    return Figures(float(np.mean(recalls)), float(np.mean(ranks)), silent)
+    return Figures(float(np.mean(recalls)), float(np.mean(ranks)), silent, len(questions) - len(ranks))
 
 
 def _score_bm25(questions: Sequence[str], debates: Sequence[PastDebate]) -> np.ndarray[Any, Any]:

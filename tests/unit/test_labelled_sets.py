@@ -66,6 +66,15 @@ def test_no_memory_belongs_to_two_questions() -> None:
     assert unique([name for each in questions for name in each["relevant"] + each["near_misses"]])
 
 
+def test_each_open_question_with_an_answer_is_asked_in_two_other_wordings() -> None:
+    reworded = load("memory/recall-reworded.yaml", "questions")
+    questions = load("memory/recall-open.yaml", "questions")
+    assert [each["id"] for each in reworded] == [each["id"] for each in questions if each["relevant"]]
+    texts = [each["text"] for each in questions] + [text for each in reworded for text in each["texts"]]
+    assert unique(texts)
+    assert len(texts) == len(questions) + 2 * len(reworded)
+
+
 @both_halves
 def test_half_of_the_ledgers_label_pairs_of_stands(half: str) -> None:
     ledgers = load(f"memory/flips-{half}.yaml", "ledgers")
