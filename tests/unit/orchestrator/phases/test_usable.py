@@ -39,6 +39,7 @@ def check(text: str) -> None:
         "Set it to `{}`, and all is well.",
         '```json\n{"processes": 1}\n```',
         f"{TASK}\n" + "One process is enough for all that comes, since it is not much. " * 5,
+        f"{TASK}\n" + "Enough. " * 41,
         "Write the answer to the disk, from one process.",
     ],
 )
@@ -60,6 +61,7 @@ def test_what_says_something_is_an_answer(text: str) -> None:
         ("  how many processes do we need", "repeats what was asked"),
         ("\n\n".join(part.text for part in PROMPT), "repeats what was asked"),
         (f"{TASK}\n\n{SCHEMA}", "repeats what was asked"),
+        (f"{TASK}\n" + "Enough. " * 40, "repeats what was asked"),
         (
             "Score the work of every agent from 0 to 10, and be strict about it in any case.",
             "repeats what was asked",
