@@ -317,6 +317,29 @@ async def test_alone_an_answer_is_committed_with_what_its_caller_writes_next(
         assert (await completed(later.ask(model))).stored
 
 
+@pytest.mark.parametrize(
+    ("listeners", "may_wait"), [([True, True], True), ([True, False], False), ([False], False)]
+)
+async def test_alone_the_commit_of_an_answer_waits_only_if_all_who_listen_record_it_themselves(
+    alone: Replica, monkeypatch: pytest.MonkeyPatch, listeners: list[bool], may_wait: bool
+) -> None:
+    model, patiences = Model(), list[float]()
+    end = alone.store.end
+
+    async def seen(*given: Any) -> bool:
+        patiences.append(given[-1])
+        return await end(*given)
+
+    monkeypatch.setattr(alone.store, "end", seen)
+    asked = [asyncio.create_task(completed(alone.ask(model, records=each))) for each in listeners]
+    await until(lambda: model.asked == 1)
+    await until(lambda: (call := alone.calls.find(KEY)) is not None and call.listeners == len(listeners))
+    model.may_answer.set()
+    await asyncio.gather(*asked)
+    await until(lambda: bool(patiences))
+    assert [each > 0 for each in patiences] == [may_wait]
+
+
 async def test_alone_a_call_that_was_given_up_leaves_nothing_and_one_that_failed_is_made_anew(
     alone: Replica,
 ) -> None:
