@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from parley.storage.ports import Above, Below, Collection, Fields, HasAll, Index, OneOf, Order, Record, Where
 
@@ -11,6 +11,7 @@ _INTEGER_BOUND = 2**63
 _MAX_BYTES = 15_000_000
 SEALING_ROOM = 1_000_000
 """Bytes by which encryption may lengthen a record on its way to a store."""
+_SCALARS: Final = frozenset({int, float, bool, type(None)})
 _Place: TypeAlias = "str | tuple[_Place, str | int]"
 """A field, or a place in it: a name or a position, and what is around. It becomes text only in a message."""
 
@@ -106,10 +107,12 @@ def _check_name(name: str) -> None:
 
 
 def _check_value(value: object, where: _Place) -> None:
-    """Check a value and all in it. Common types come first: to match the others takes longer."""
+    """Check a value and all in it. Common types come first: to ask whether one is a mapping or a sequence takes longer."""
     kind = type(value)
     if kind is str:
         _check_text(value, where)  # type: ignore[arg-type]
+    elif kind in _SCALARS:
+        _check_scalar(value, where)
     elif kind is dict or isinstance(value, Mapping):
         for name, inner in value.items():  # type: ignore[attr-defined]
             if not isinstance(name, str):

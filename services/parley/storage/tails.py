@@ -26,25 +26,26 @@ class _Tail:
     def __init__(self) -> None:
         self.followers = 0
         self.last = 0
-        self.recent: deque[Record] = deque(maxlen=_RECENT)
-        self.waiters: set[asyncio.Future[None]] = set()
+        self.recent: deque[Record] = deque()
+        self.recent_bytes = 0
+        self.waiters: set[asyncio.Future[bool]] = set()
         self.read_at = 0.0
 
     def offer(self, record: Record) -> None:
         if record.last <= self.last:
             return
         if record.first != self.last + 1:
-            self.recent.clear()
+            self.forget()
         self.recent.append(record)
-        while len(self.recent) > 1 and sum(map(_size, self.recent)) > _RECENT_BYTES:
-            self.recent.popleft()
+        self.recent_bytes += _size(record)
+        while len(self.recent) > 1 and (len(self.recent) > _RECENT or self.recent_bytes > _RECENT_BYTES):
+            self.recent_bytes -= _size(self.recent.popleft())
         self.last = record.last
         for waiter in self.waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            _end_wait(waiter, True)
 
     def forget(self) -> None:
-        self.last = 0
+        self.last = self.recent_bytes = 0
         self.recent.clear()
 
     def recent_after(self, after: int) -> list[Record]:
@@ -57,6 +58,11 @@ class _Tail:
 
 def _size(record: Record) -> int:
     return sum(map(len, record.entries))
+
+
+def _end_wait(waiter: asyncio.Future[bool], has_grown: bool) -> None:  # noqa: FBT001 - a timer passes it by place
+    if not waiter.done():
+        waiter.set_result(has_grown)
 
 
 class Tails:
@@ -109,16 +115,15 @@ class Tails:
 
     async def _wait_for_growth(self, tail: _Tail) -> bool:
         """Wait until the tail has grown, or for one poll interval; return whether it has grown."""
-        waiter = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
+        timer = loop.call_later(self.poll_interval, _end_wait, waiter, False)
         tail.waiters.add(waiter)
         try:
-            async with asyncio.timeout(self.poll_interval):
-                await waiter
-        except TimeoutError:
-            return False
+            return await waiter
         finally:
             tail.waiters.discard(waiter)
-        return True
+            timer.cancel()
 
     @contextmanager
     def _follow_tail(self, log: str) -> Iterator[_Tail]:

@@ -10,10 +10,9 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def timestamp(time: datetime) -> Timestamp:
-    """Return a time as the contract has it."""
-    stamp = Timestamp()
-    stamp.FromDatetime(time)
-    return stamp
+    """Return a time as the contract has it. `FromDatetime` takes four times as long."""
+    since = time - _EPOCH
+    return Timestamp(seconds=since.days * 86_400 + since.seconds, nanos=since.microseconds * 1000)
 
 
 def time_of(stamp: Timestamp) -> datetime:
