@@ -102,7 +102,7 @@ class Memories:
             await self._documents.insert(DEBATES, document.key, fields)
         except DuplicateError:  # another replica was faster
             return False
-        await self._outbox.finish(document)
+        await self._outbox.finish(document, record)
         return True
 
     async def forget(self, tenant: str, debate_id: str) -> bool:

@@ -46,15 +46,15 @@ class Outbox:
         self._clock = clock
         self._tombstones = Tombstones(documents, clock)
 
-    async def finish(self, document: Document) -> None:
+    async def finish(self, document: Document, record: RecordDebateRequest | None = None) -> None:
         """Apply the effects of a record; if it is to be forgotten, remove them and delete it. Safe to repeat.
 
-        Raise StorageError or ParleyError if an effect cannot be done now.
+        `record` is what the document holds; None: it is read. Raise StorageError or ParleyError if an effect cannot be done now.
         """
         if is_forgetting(document) or await self._is_forgotten_before(document):
             await self._forget(document)
         else:
-            await self._apply(document)
+            await self._apply(document, record)
 
     async def _is_forgotten_before(self, document: Document) -> bool:
         """Return whether a record came after it was forgotten; then it is marked."""
@@ -97,11 +97,11 @@ class Outbox:
             async for document in scan(self._documents, DEBATES, "key", {"unfinished": mark}, page=_PAGE):
                 yield document
 
-    async def _apply(self, document: Document) -> None:
+    async def _apply(self, document: Document, record: RecordDebateRequest | None) -> None:
         tenant, _ = debate_of(document)
-        for record in skip_unreadable([document], from_document, KIND, document_key):
+        for each in [record] if record else skip_unreadable([document], from_document, KIND, document_key):
             # At once: none needs another, and so their writes share commits.
-            await write_together(*(effect.apply(tenant, record) for effect in self._effects))
+            await write_together(*(effect.apply(tenant, each) for effect in self._effects))
             if not await self._documents.update(
                 DEBATES, document.key, {"unfinished": None}, {"unfinished": RECORDING}
             ):

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final
 
 from parley.memory.debate import document_key, storage_key
@@ -160,6 +161,7 @@ class Stand(StandHead):
         return found
 
 
+@lru_cache(256)
 def agent_key(agent: str) -> str:
     """Return what stands for an agent in keys: ids may be long, and hold any character."""
     return hashlib.sha256(agent.encode()).hexdigest()[:32]
