@@ -37,8 +37,9 @@ async def create_agent_step(
     scopes: frozenset[str],
 ) -> StepRequest:
     """Return the step that asks an agent, within so many seconds. `documents` are the digests of documents by their paths."""
-    size = size_of_prompt(digests.find_new_parts(agent, task, documents))
-    make_digest = partial(digests.digest, agent, task, shape, seconds, documents)
+    start = digests.find_start(agent, task, documents)
+    size = size_of_prompt(start.find_rest(task))
+    make_digest = partial(digests.digest, start, task, shape, seconds)
     return StepRequest(
         key,
         task.work,
@@ -83,7 +84,7 @@ class AgentCaller:
                 reply = await self._agents.generate(self._call_id(step.key, attempt.number), request)
                 reply.prompt_characters_left_out += left_out
                 read = len(reply.text) + (size if task.check else 0)
-                await in_thread_if_large(read, partial(complete_reply, task, step.shape, reply))
+                await in_thread_if_large(read, partial(complete_reply, task, step, reply))
             except StepError as error:
                 span.set_status(Status(StatusCode.ERROR, f"{error.reason}: {error}"))
                 raise

@@ -24,7 +24,7 @@ _ROLES: Final[Mapping[int, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _HashedStart:
+class HashedStart:
     """How a prompt begins, as far as it is hashed.
 
     Attributes:
@@ -38,6 +38,10 @@ class _HashedStart:
     parts: tuple[PromptPart, ...] = ()
     states: tuple["_Hash", ...] = ()
 
+    def find_rest(self, task: Task) -> Sequence[PromptPart]:
+        """Return the parts of the task's prompt that are not hashed yet."""
+        return task.prompt[len(self.parts) :]
+
 
 class PromptDigests:
     """Makes the digests of what the agents of one debate are asked.
@@ -50,42 +54,31 @@ class PromptDigests:
     def __init__(self) -> None:
         """Know no prompt yet."""
         self._agents: dict[bytes, bytes] = {}
-        self._last: dict[bytes, _HashedStart] = {}
+        self._last: dict[bytes, HashedStart] = {}
 
-    def find_new_parts(self, agent: Agent, task: Task, documents: Mapping[str, str]) -> Sequence[PromptPart]:
-        """Return the parts of a task's prompt that are not hashed yet."""
-        return task.prompt[len(self._find_start(agent, task, documents).parts) :]
-
-    def _find_start(self, agent: Agent, task: Task, documents: Mapping[str, str]) -> _HashedStart:
+    def find_start(self, agent: Agent, task: Task, documents: Mapping[str, str]) -> HashedStart:
+        """Return how the prompt of a task begins, as far as it is hashed. `documents` are the digests of documents by their paths."""
         head = self._head(agent, task)
         last = self._last.get(head)
         if last is None or last.documents is not documents:
-            return _HashedStart(head, documents)
+            return HashedStart(head, documents)
         shared = 0
         for known, part in zip(last.parts, task.prompt, strict=False):
             if known is not part and known != part:
                 break
             shared += 1
-        return _HashedStart(head, documents, last.parts[:shared], last.states[:shared])
+        return HashedStart(head, documents, last.parts[:shared], last.states[:shared])
 
-    def digest(
-        self,
-        agent: Agent,
-        task: Task,
-        shape: AnswerShape[Any] | None,
-        seconds: float,
-        documents: Mapping[str, str],
-    ) -> str:
-        """Return the digest of what an agent is asked, 32 hex digits. `documents` are the digests of documents by their paths."""
-        start = self._find_start(agent, task, documents)
+    def digest(self, start: HashedStart, task: Task, shape: AnswerShape[Any] | None, seconds: float) -> str:
+        """Return the digest of what an agent is asked, 32 hex digits. `start` is how its prompt begins."""
         states: list[_Hash] = list(start.states)
         state: _Hash = states[-1] if states else blake2b(start.head, digest_size=DIGEST_BYTES)
-        for part in task.prompt[len(start.parts) :]:
+        for part in start.find_rest(task):
             state = state.copy()
             state.update(b"," if states else b'"prompt":[')
-            state.update(canonical_json(_part(part, documents)))
+            state.update(canonical_json(_part(part, start.documents)))
             states.append(state)
-        self._last[start.head] = _HashedStart(start.head, documents, task.prompt, tuple(states))
+        self._last[start.head] = HashedStart(start.head, start.documents, task.prompt, tuple(states))
         schema = _schema_member(shape.name, shape.json_schema) if shape else b""
         members = (b"]," if states else b"") + schema + _seconds_member(seconds)
         end = state.copy()

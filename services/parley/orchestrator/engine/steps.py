@@ -165,11 +165,11 @@ def digest_of_step(request: Message) -> str:
 M = TypeVar("M", bound=BaseModel)
 
 
-def complete_reply(task: Task, shape: AnswerShape[Any] | None, reply: Reply) -> None:
-    """Add to a reply what is recorded of its text. Raise StepError if the text cannot be read, whatever a model has written."""
+def complete_reply(task: Task, step: StepRequest, reply: Reply) -> None:
+    """Add to the reply of a step what is recorded of its text. Raise StepError if the text cannot be read, whatever a model has written."""
     try:
-        if shape is not None:
-            reply.rendered = shape.render(shape.parse(reply.text))
+        if step.shape is not None:
+            reply.rendered = step.shape.render(step.read(reply.text))
         elif task.max_characters:
             _shorten_answer(reply, task.max_characters)
         if task.check is not None:

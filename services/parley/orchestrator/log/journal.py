@@ -7,6 +7,7 @@ the owner stops.
 """
 
 import asyncio
+import itertools
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -152,6 +153,8 @@ class Journal:
         self._latest: asyncio.Future[tuple[Envelope, ...]] | None = None
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        self._id = uuid.uuid4().hex
+        self._appends = itertools.count(1)
 
     @property
     def sequence(self) -> int:
@@ -286,7 +289,9 @@ class Journal:
         self.recorded.apply(sealed, self._clock.monotonic())
 
     async def _append(self, sealed: Sequence[Envelope], *, patient: bool) -> None:
-        record = Record(sealed[0].sequence, uuid.uuid4().hex, tuple(each.entry for each in sealed))
+        record = Record(
+            sealed[0].sequence, f"{self._id}-{next(self._appends)}", tuple(each.entry for each in sealed)
+        )
         name, began = log_name(self.tenant, self.debate), self._clock.monotonic()
         try:
             await retry(

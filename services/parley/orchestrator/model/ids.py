@@ -8,7 +8,8 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
 def new_debate_id(now: datetime) -> str:
     """Return a new id for a debate accepted now (UTC)."""
-    return f"deb-{now:%Y%m%d-%H%M%S}-{''.join(secrets.choice(_ALPHABET) for _ in range(8))}"
+    letters = (_ALPHABET[each % len(_ALPHABET)] for each in secrets.token_bytes(8))
+    return f"deb-{now:%Y%m%d-%H%M%S}-{''.join(letters)}"
 
 
 def creation_time(debate_id: str) -> datetime:

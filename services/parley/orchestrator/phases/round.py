@@ -104,6 +104,7 @@ class Round:
         self._plan = plan
         self._before = before
         self._carried: set[str] = set()
+        self._first_situation: Situation | None = None
         self._situations: dict[str, Situation] = {}
         self._made: tuple[Contribution, ...] = ()
         self._longest: LongestTexts | None = None
@@ -286,15 +287,18 @@ class Round:
         return self._situations[name]
 
     async def _create_first_situation(self) -> Situation:
-        """Return where an agent stands that writes its first draft, before there are requirements."""
+        """Return where an agent stands that writes its first draft, before there are requirements: the same for all agents."""
         plan = self._plan
-        return Situation(
-            plan.number,
-            plan.total,
-            past=past_prompt(await plan.past),
-            patterns=patterns_prompt(await plan.patterns),
-            guidance=plan.steering.guidance,
-        )
+        past, patterns = await plan.past, await plan.patterns
+        if self._first_situation is None:
+            self._first_situation = Situation(
+                plan.number,
+                plan.total,
+                past=past_prompt(past),
+                patterns=patterns_prompt(patterns),
+                guidance=plan.steering.guidance,
+            )
+        return self._first_situation
 
     async def _propose(self, agent: Agent) -> Contribution | StepFailed:
         before = await self._find_last_work(agent.id)

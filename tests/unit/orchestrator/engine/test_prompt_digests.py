@@ -1,6 +1,6 @@
 """Digests of what agents are asked: what prompts have in common is hashed once, and no digest shows that."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from google.protobuf.json_format import MessageToDict
 from hypothesis import given
@@ -72,15 +72,19 @@ def test_a_digest_is_that_of_the_whole_question_whatever_was_asked_before(
 ) -> None:
     digests = PromptDigests()
     for who, task, shape, seconds in asked:
-        made = digests.digest(who, task, shape, seconds, DOCUMENTS)
+        made = digests.digest(digests.find_start(who, task, DOCUMENTS), task, shape, seconds)
         assert made == plain_digest(who, task, shape, seconds)
 
 
 def test_of_a_prompt_that_begins_like_the_last_one_only_the_rest_is_hashed() -> None:
     digests, history = PromptDigests(), user_part("The debate so far: it is long.")
     first, second = (Task(Work(), (history, user_part(each))) for each in ("Criticize A.", "Criticize B."))
-    assert digests.find_new_parts(ADA, first, DOCUMENTS) == first.prompt
-    digests.digest(ADA, first, None, 30.0, DOCUMENTS)
-    assert digests.find_new_parts(ADA, second, DOCUMENTS) == second.prompt[1:]
-    assert digests.find_new_parts(BO, second, DOCUMENTS) == second.prompt, "what it is comes first"
-    assert digests.find_new_parts(ADA, second, {"a.md": "0th3r"}) == second.prompt, "it may be another text"
+
+    def find_rest(agent: Agent, task: Task, documents: Mapping[str, str] = DOCUMENTS) -> Sequence[PromptPart]:
+        return digests.find_start(agent, task, documents).find_rest(task)
+
+    assert find_rest(ADA, first) == first.prompt
+    digests.digest(digests.find_start(ADA, first, DOCUMENTS), first, None, 30.0)
+    assert find_rest(ADA, second) == second.prompt[1:]
+    assert find_rest(BO, second) == second.prompt, "what it is comes first"
+    assert find_rest(ADA, second, {"a.md": "0th3r"}) == second.prompt, "it may be another text"
