@@ -4,11 +4,9 @@ If the log has a key, the recorded outcome is returned and nothing is called. So
 resumes the debate. This needs two rules, which are checked here: a key is used once in a run, and a step always asks the same.
 """
 
-import asyncio
 import hashlib
 import random
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from contextvars import ContextVar, copy_context
 from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -24,6 +22,7 @@ from parley.orchestrator.engine.checkpoints import CheckpointRequest, Checkpoint
 from parley.orchestrator.engine.documents import Documents
 from parley.orchestrator.engine.kept_steps import KeptSteps
 from parley.orchestrator.engine.limiter import Budget, Limiter
+from parley.orchestrator.engine.parallel_steps import get_scopes, run_in_parallel
 from parley.orchestrator.engine.prompt_digests import PromptDigests
 from parley.orchestrator.engine.refusals import check_not_all_refused
 from parley.orchestrator.engine.step_runner import StepRunner
@@ -60,9 +59,6 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 from parley.v1.source_pb2 import Findings, NearestPassages
-
-_scopes: ContextVar[frozenset[str]] = ContextVar("scopes", default=frozenset())
-"""The groups of parallel steps that the present task belongs to."""
 
 M = TypeVar("M", bound=BaseModel)
 R = TypeVar("R", bound=Message)
@@ -254,7 +250,7 @@ class Debate:
             ReplayError: as `ask`.
         """
         self._mark_used(key)
-        step = StepRequest(key, work, digest_of_step(request), scopes=_scopes.get())
+        step = StepRequest(key, work, digest_of_step(request), scopes=get_scopes())
 
         async def answer(_: StepAttempt) -> StepSucceeded:
             value = AnyMessage()
@@ -284,10 +280,10 @@ class Debate:
             await self.limiter.fail_left_out(settled)
             if not steps.keys() >= set(settled.counted):
                 raise ReplayError(f"{key} does not start a step that counted when it was recorded")
-            results, _ = await self._run_steps(key, {name: steps[name] for name in settled.counted}, None)
-            return {name: results[name] for name in settled.counted}
-        results, _ = await self._run_steps(key, steps, enough)
-        return results
+            counted = {name: steps[name] for name in settled.counted}
+            results = await run_in_parallel(key, counted, self.limiter)
+            return {name: results[name] for name in counted}
+        return await run_in_parallel(key, steps, self.limiter, enough)
 
     async def add_findings(self, key: str, findings: Findings) -> None:
         """Let the prompts that follow show what was found, as sources after the documents; they are listed once under `key`."""
@@ -393,7 +389,7 @@ class Debate:
             seconds,
             digests=self._digests,
             documents=self.documents.digests,
-            scopes=_scopes.get(),
+            scopes=get_scopes(),
         )
         _, before = self._recorded.outcomes.get(key, (0, None))
         outcome = await self._steps.run(step, partial(self._caller.call, step, agent, task, seconds))
@@ -410,29 +406,6 @@ class Debate:
             )
         return step, outcome.reply
 
-    async def _run_steps(
-        self,
-        key: str,
-        steps: Mapping[str, Callable[[], Coroutine[Any, Any, T]]],
-        enough: Callable[[Mapping[str, T]], bool] | None,
-    ) -> tuple[dict[str, T], list[str]]:
-        """Run steps until they are enough (all if `enough` is None), and record which counted. Return results and names left out."""
-        results: dict[str, T] = {}
-        async with asyncio.TaskGroup() as tasks:
-            running = {
-                name: tasks.create_task(begin(), context=_context_with_scope(f"{key}/{name}"))
-                for name, begin in steps.items()
-            }
-            while running and not (enough is not None and enough(results)):
-                await asyncio.wait(running.values(), return_when=asyncio.FIRST_COMPLETED)
-                for name in [name for name, task in running.items() if task.done()]:
-                    results[name] = running.pop(name).result()
-            if enough is not None:
-                await self.limiter.stop_left_out(key, tuple(results), tuple(running))
-            for task in running.values():
-                task.cancel()
-        return results, list(running)
-
     def _mark_used(self, key: str) -> None:
         if key in self._used:
             raise ReplayError(f"key {key} was used twice in one run")
@@ -442,10 +415,3 @@ class Debate:
 def given_up_key(phase: str) -> str:
     """Return the key of the event that a phase is not waited for any more."""
     return f"given-up/{phase.replace(' ', '-')}"
-
-
-def _context_with_scope(scope: str) -> Any:
-    """Return a copy of the present context with one more group of steps."""
-    context = copy_context()
-    context.run(_scopes.set, _scopes.get() | {scope})
-    return context
