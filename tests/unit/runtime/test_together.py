@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from parley.local_services import enter_together
 from parley.runtime.errors import ConfigurationError, PartFailedError
 from parley.runtime.tasks import background_task
+from parley.runtime.together import enter_together
 
 
 async def fail_to_open() -> None:
