@@ -6,6 +6,7 @@ says that it lives with a counter of its own, so that a lease costs one write fo
 lease counts by its own clock.
 """
 
+import asyncio
 import json
 import secrets
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from parley.gateway.failures import FAILURE_KINDS, SERVER_ERROR, Failure
 from parley.runtime.clock import Clock
 from parley.runtime.clock_watch import ClockWatch
-from parley.storage.ports import Below, Collection, Documents, DuplicateError, Fields, Index
+from parley.storage.ports import Below, Collection, Documents, DuplicateError, Fields, Index, Order
 from parley.v1.agent_pb2 import Usage
 from parley.v1.gateway_pb2 import CallId, GenerateCompleted
 
@@ -40,6 +41,8 @@ _REPLICAS: Final = Collection("replicas", (Index(("touched_ms",)),))
 _STOPS: Final = Collection("stops", (Index(("replica",)), Index(("touched_ms",))))
 _KINDS_BY_NAME: Final = {kind.name: kind for kind in FAILURE_KINDS}
 _SWEPT_AT_ONCE: Final = 500
+_MAX_LISTED: Final = 50_000
+"""Calls whose keys are kept, 70 bytes each; of more each is looked for in the store."""
 
 
 class CallState(StrEnum):
@@ -96,6 +99,8 @@ class CallStore:
         self._watch = ClockWatch(clock)
         self._heartbeats = 0
         self._late: dict[str, _LateClaim] = {}
+        self._listing = asyncio.Lock()
+        self._listed: set[int] | None = None
         self.replica = secrets.token_hex(8)
         """This process's name among the replicas."""
         self._runs = count(1)
@@ -129,7 +134,7 @@ class CallStore:
 
     async def claim_late(self, key: str, run: str, digest: str, seen: StoredCall | None) -> bool:
         """Claim a call as `claim` does, but write so only with what comes of it. For a replica that is alone with its store."""
-        if seen is None and await self.look(key) is not None:
+        if seen is None and await self._may_be_stored(key) and await self.look(key) is not None:
             return False
         self._late[run] = _LateClaim(digest, seen)
         return True
@@ -139,6 +144,8 @@ class CallStore:
         claim = self._late.get(run)
         if claim is not None:
             fields = self._describe(run, claim.digest, state, outcome)
+            if self._listed is not None:
+                self._listed.add(hash(key))
             # What was given up is as if it had never begun.
             written = state is CallState.RELEASED or await self._write(
                 key, claim.seen, fields, patience=patience
@@ -208,6 +215,17 @@ class CallStore:
                 for each in found:
                     swept += await self._documents.delete(collection, each.key, old)
         return swept
+
+    async def _may_be_stored(self, key: str) -> bool:
+        """Return False if a call is surely not stored, as nearly every one: the stored ones are listed once, and later ones are all this replica's."""
+        async with self._listing:
+            if self._listed is None:
+                by_time = (Order("touched_ms"),)
+                found = await self._documents.find(
+                    _CALLS, {}, order=by_time, limit=_MAX_LISTED, fields=("touched_ms",)
+                )
+                self._listed = {hash(each.key) for each in found}
+        return len(self._listed) >= _MAX_LISTED or hash(key) in self._listed
 
     async def _write(
         self, key: str, seen: StoredCall | None, fields: Fields, *, patience: float = 0.0

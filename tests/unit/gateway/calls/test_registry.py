@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from parley.gateway.calls import registry
+from parley.gateway.calls import store as store_module
 from parley.gateway.calls.registry import CallRegistry
 from parley.gateway.calls.store import CallState, CallStore, StoredCall, call_key
 from parley.gateway.calls.stream import CallFailed, RunningCall
@@ -278,6 +279,31 @@ async def test_alone_a_call_is_written_once_with_its_answer_and_not_made_again(
     async with alone_with(alone.store) as later:
         assert (await completed(later.ask(model))).stored
     assert model.asked == 1
+
+
+async def test_alone_no_new_call_is_looked_for_in_the_store_and_every_stored_one_is_found(
+    alone: Replica, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, looked = Model(), list[str]()
+    model.may_answer.set()
+    look = CallStore.look
+
+    async def note(store: CallStore, key: str) -> object:
+        looked.append(key)
+        return await look(store, key)
+
+    monkeypatch.setattr(CallStore, "look", note)
+    assert not (await completed(alone.ask(model, "first"))).stored
+    assert not (await completed(alone.ask(model, "second"))).stored
+    assert looked == []
+    async with replicas(tmp_path) as (one,), alone_with(one.store) as later:
+        one.keeping.cancel()
+        assert (await completed(later.ask(model, "first"))).stored
+        assert not (await completed(later.ask(model, "third"))).stored
+        assert set(looked) == {"first"}
+        monkeypatch.setattr(store_module, "_MAX_LISTED", 1)
+        assert (await completed(later.ask(model, "third"))).stored
+    assert model.asked == 3
 
 
 async def test_alone_who_records_an_answer_gets_it_before_it_is_stored_and_all_others_after(
