@@ -116,6 +116,13 @@ def test_the_object_itself_is_found_and_keeps_only_its_own_keys(value: Any) -> N
     assert fit_value(value, SCHEMA) == WHOLE
 
 
+def test_a_text_of_another_name_is_the_one_that_is_missing_unless_there_are_two() -> None:
+    properties = {**SCHEMA["properties"], "text": {"type": "string", "minLength": 1}}
+    schema, rest = {**SCHEMA, "properties": properties}, {"openQuestions": ["when?"], "sure": 80}
+    assert fit_value({"decision": "x", **rest}, schema) == WHOLE
+    assert fit_value({"decision": "x", "comment": "y", **rest}, schema) == rest
+
+
 def test_only_a_list_that_was_left_out_is_made_up() -> None:
     assert fit_value({}, SCHEMA) == {"openQuestions": []}
 

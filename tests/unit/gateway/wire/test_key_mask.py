@@ -44,3 +44,8 @@ def test_a_text_that_ends_within_it_shows_no_more_than_its_beginning() -> None:
 @pytest.mark.parametrize("key", ["", "ollama", "lm-studio", "no-key"])
 def test_a_key_that_is_a_word_is_none(key: str) -> None:
     assert masked(["Use ollama, or lm-studio with no-key."], key) == "Use ollama, or lm-studio with no-key."
+
+
+def test_a_key_is_hidden_from_twelve_characters_on() -> None:
+    assert masked(["It is abcdefghijkl."], "abcdefghijkl") == "It is ***."
+    assert masked(["It is abcdefghijk."], "abcdefghijk") == "It is abcdefghijk."
