@@ -102,6 +102,13 @@ def test_an_event_that_never_ends_is_refused(chunk: bytes) -> None:
         list(chain.from_iterable(decoder.feed(chunk) for _ in range(10)))
 
 
+def test_an_event_may_be_as_large_as_the_bound_and_no_larger() -> None:
+    full = b"data:" + b"x" * (_MAX - 6) + b"\n"
+    assert not list(EventDecoder(_MAX).feed(full))
+    with pytest.raises(EventTooLargeError):
+        list(EventDecoder(_MAX).feed(b"x" + full))
+
+
 def test_the_bound_is_that_of_an_event_and_not_of_the_stream() -> None:
     assert data_of(*[b": ping\n\ndata: " + b"x" * 900 + b"\n\n"] * 5) == ["x" * 900] * 5
 

@@ -80,6 +80,18 @@ async def test_an_answer_may_be_silent_as_long_as_its_last_chunk_says(thinks: bo
             await monitor.run(read())
 
 
+@pytest.mark.parametrize("api", Api)
+async def test_an_endpoint_that_did_not_say_that_the_model_thinks_may_not_be_silent(api: Api) -> None:
+    monitor = AnswerMonitor(None, Patience(first=3_600, silence=0.05))
+
+    async def read() -> None:
+        monitor.follow(reader(api).reply)
+        await asyncio.wait_for(asyncio.Event().wait(), 30)
+
+    with pytest.raises(Failure, match="silent"):
+        await monitor.run(read())
+
+
 @given(
     st.lists(st.text(max_size=20), max_size=8),
     st.lists(st.integers(1, 30), min_size=1),
