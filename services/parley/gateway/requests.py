@@ -218,6 +218,8 @@ def _create_call(
     request: gateway_pb2.GenerateRequest, shape: AnswerShape | None, documents: Mapping[str, HeldText]
 ) -> Call:
     """Return a call whose request names its documents by their digests, however they came."""
+    if not documents:
+        return Call(request, shape, {}, sum(len(part.text) for part in request.prompt))
     bare, size = copy_without(request, "prompt"), 0
     for part in request.prompt:
         held = documents.get(part.document)

@@ -144,7 +144,8 @@ def _metadata(
 ) -> list[tuple[str, str | bytes]]:
     metadata = list(given or ())
     named = {key for key, _ in metadata}
-    ambient = telemetry.inject(trace.set_span_in_context(span))
+    is_traced = span.get_span_context().is_valid
+    ambient = telemetry.inject(trace.set_span_in_context(span)) if is_traced else {}
     for name, value in labels().items():
         if value.isascii() and value.isprintable():
             ambient[LABELS[name]] = value

@@ -162,11 +162,14 @@ def _limit_check(name: str, check: _Check) -> _Check:
         validator: Any, value: Any, instance: Any, schema: Any
     ) -> Iterator[ValidationError]:
         take_work(least + size(value) + _count_entries(instance))
-        for error in check(validator, value, instance, schema) or ():
-            take_work(len(error.message) // CHARACTERS)
-            yield error
+        return map(_take_work_of, check(validator, value, instance, schema) or ())
 
     return check_within_bounds
+
+
+def _take_work_of(error: ValidationError) -> ValidationError:
+    take_work(len(error.message) // CHARACTERS)
+    return error
 
 
 def _count_entries(value: Any) -> int:

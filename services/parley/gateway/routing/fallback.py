@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any, Final
 
@@ -192,16 +191,15 @@ class _RoutedCall:
             return None, False
         conversation, tokens = self._conversation, self._attempts.tokens(live)
         waiting_since = self._loop.time()
-        async with AsyncExitStack() as stack:
-            try:
-                waiting = live.queue.slot(conversation, tokens, self._queue_seconds(live, following))
-                slot = await stack.enter_async_context(waiting)
-            except NoSlot:
-                return None, False
-            finally:
-                waited = self._loop.time() - waiting_since
-                self._meter.queued_seconds += waited
-                metrics.record_wait(live.route.name, waited)
+        try:
+            slot = await live.queue.take_slot(conversation, tokens, self._queue_seconds(live, following))
+        except NoSlot:
+            return None, False
+        finally:
+            waited = self._loop.time() - waiting_since
+            self._meter.queued_seconds += waited
+            metrics.record_wait(live.route.name, waited)
+        with slot:
             return await self._ask_in_slot(slot, live, progress, others_follow=bool(following))
 
     async def _resolve_model(self, live: LiveRoute, *, others_follow: bool) -> tuple[LiveRoute | None, bool]:

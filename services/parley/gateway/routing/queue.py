@@ -5,10 +5,8 @@ Debates take turns: one with a hundred calls waiting gets every second slot whil
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 _BURST_SECONDS: Final = 10.0
 """An idle route may be asked at once as often as it may in this time."""
@@ -29,11 +27,19 @@ class NoSlot(Exception):  # noqa: N818 (an outcome, not an error of this program
     """No slot came in the time that its caller would wait for one."""
 
 
-@dataclass(slots=True, eq=False)
 class Slot:
-    """A slot that was given; `tokens` is what it was given for, and what it took in the end."""
+    """A slot that was given, until the end of a `with` block; `tokens` is what it was given for, and what it took in the end."""
 
-    tokens: int
+    def __init__(self, queue: "RouteQueue", tokens: int) -> None:
+        self.tokens = tokens
+        self._queue = queue
+        self._given_for = tokens
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._queue.free(self.tokens - self._given_for)
 
 
 class RouteQueue:
@@ -70,13 +76,11 @@ class RouteQueue:
         self._tokens.change(limits.tokens_per_minute)
         self._next()
 
-    @asynccontextmanager
-    async def slot(self, debate: str, tokens: int, within: float | None = None) -> AsyncIterator[Slot]:
-        """Yield a slot for a call of a debate that takes about so many tokens, as soon as it is its turn.
+    async def take_slot(self, debate: str, tokens: int, within: float | None = None) -> Slot:
+        """Return a slot for a call of a debate that takes about so many tokens, as soon as it is its turn.
 
         Raise NoSlot if that is not within so many seconds, at once if that is certain.
         """
-        slot = Slot(tokens)
         if self._waiting or self._seconds_until_free(tokens):
             if within is not None and self._seconds_until_free(tokens) > within:
                 raise NoSlot
@@ -87,12 +91,13 @@ class RouteQueue:
                 raise NoSlot from None
         else:
             self._take(tokens)
-        try:
-            yield slot
-        finally:
-            self.in_flight -= 1
-            self._tokens.take(slot.tokens - tokens)
-            self._next()
+        return Slot(self, tokens)
+
+    def free(self, more_tokens: int) -> None:
+        """Take a slot back whose call took so many tokens more than the slot was given for."""
+        self.in_flight -= 1
+        self._tokens.take(more_tokens)
+        self._next()
 
     async def _wait_for_turn(self, debate: str, tokens: int) -> None:
         turn = asyncio.get_running_loop().create_future()

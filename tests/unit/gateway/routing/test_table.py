@@ -37,15 +37,16 @@ async def test_other_limits_keep_the_calls_in_flight_the_waiting_ones_and_the_re
     live = table.find_known("p/m")
     assert live is not None
     live.queue.rest(30)
-    async with asyncio.timeout(30), live.queue.slot("d", 0):
 
-        async def waits() -> None:
-            async with live.queue.slot("d", 0):
-                pass
+    async def wait_for_slot() -> None:
+        with await live.queue.take_slot("d", 0):
+            pass
 
-        waiting = [asyncio.create_task(waits()) for _ in range(2)]
-        while live.queue.waiting < 2:  # noqa: ASYNC110 (a queue tells nobody)
-            await asyncio.sleep(0)
+    with await live.queue.take_slot("d", 0):
+        waiting = [asyncio.create_task(wait_for_slot()) for _ in range(2)]
+        async with asyncio.timeout(30):
+            while live.queue.waiting < 2:  # noqa: ASYNC110 (a queue tells nobody)
+                await asyncio.sleep(0)
         changed = Route("p/m", "p", "m", limits=Limits(concurrency=2))
         table.replace(replace(before, routes=(changed,)))
         now = table.find_known("p/m")
@@ -53,7 +54,8 @@ async def test_other_limits_keep_the_calls_in_flight_the_waiting_ones_and_the_re
         assert now.route.limits.concurrency == 2
         assert now.queue.rests_until == live.queue.rests_until > 0
         assert now.queue.in_flight >= 1
-        await asyncio.gather(*waiting)
+        async with asyncio.timeout(30):
+            await asyncio.gather(*waiting)
         assert now.queue.in_flight == 1
 
 
