@@ -21,6 +21,8 @@ _NEAR: Final = 0.75
 def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911 (a return an ending)
     """Run a command line and return its exit code; print errors to stderr."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log would appear between our lines
+    # Pydantic would look for plugins in every package that is installed.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         from parley.cli.app import parley
 

@@ -1,7 +1,8 @@
-"""Less to import: packages of which only some modules are needed, and packages that are used only because they are there."""
+"""Less to import: packages of which only some modules are needed, packages that are used only because they are there, and certificates."""
 
+import ssl
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
@@ -59,3 +60,34 @@ def hide_package(name: str) -> Iterator[None]:
         yield
     finally:
         del sys.modules[name]
+
+
+class _LateContext(ssl.SSLContext):
+    """Python's default context for TLS, made when the first connection needs it. Until then it trusts nobody."""
+
+    _protocols: Sequence[str] = ()
+    _context: ssl.SSLContext | None = None
+
+    def set_alpn_protocols(self, alpn_protocols: Iterable[str]) -> None:
+        self._protocols = tuple(alpn_protocols)
+
+    def wrap_bio(self, *args: Any, **given: Any) -> ssl.SSLObject:
+        if self._context is None:
+            self._context = ssl.create_default_context()
+            self._context.set_alpn_protocols(self._protocols)
+        return self._context.wrap_bio(*args, **given)
+
+
+def _create_late_context() -> ssl.SSLContext:
+    return _LateContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@contextmanager
+def read_certificates_late() -> Iterator[None]:
+    """Let default contexts for TLS that imports in the block make read this machine's certificates when a connection needs them."""
+    create = ssl.create_default_context
+    ssl.create_default_context = _create_late_context  # type: ignore[assignment] # nothing is set in the imports
+    try:
+        yield
+    finally:
+        ssl.create_default_context = create

@@ -303,7 +303,6 @@ def _config(collection: VectorCollection) -> EdgeConfig:
 def _close(parts: Sequence[EdgeShard]) -> None:
     for part in parts:
         try:
-            part.flush()
             part.close()
         except BaseException as error:
             if not _is_engine_error(error):
