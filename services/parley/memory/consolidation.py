@@ -5,7 +5,7 @@ One replica at a time does it. It reads and writes only what was recalled, what 
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final
 
 from parley.memory.lease import Lease
@@ -17,7 +17,7 @@ from parley.runtime.clock import Clock
 from parley.runtime.clock_watch import ClockWatch
 from parley.runtime.errors import ParleyError
 from parley.runtime.logs import get_logger
-from parley.storage.ports import Above, Below, Document, Documents, Order, StorageError, Where
+from parley.storage.ports import Above, Below, Documents, Order, StorageError, Where
 
 LEASE_SECONDS: Final = 120.0
 """More than a page of writes takes, by far."""
@@ -96,7 +96,7 @@ class Consolidation:
         tenants = await self._list_changed()
         for tier in CAPACITIES:
             for tenant in tenants[tier]:
-                if over := await self._list_overflow(tenant, tier):
+                async for over in self._find_overflow(tenant, tier):
                     await self._sink(over, now)
                     tenants[tier + 1].add(tenant)
 
@@ -117,20 +117,20 @@ class Consolidation:
     async def _sink(self, found: Iterable[tuple[str, Standing]], now: float) -> None:
         await self._move([(key, each, each.sink(now)) for key, each in found])
 
-    async def _list_overflow(self, tenant: str, tier: int) -> list[tuple[str, Standing]]:
-        """Return the weakest memories of a tier that is too full."""
-        left, over = CAPACITIES[tier], list[Document]()
+    async def _find_overflow(self, tenant: str, tier: int) -> AsyncIterator[list[tuple[str, Standing]]]:
+        """Yield the weakest memories of a tier that is too full, a page at a time: they may be all that a tenant has."""
+        left = CAPACITIES[tier]
         where: Where = {"tenant": tenant, "tier": tier}
         while page := await self._documents.find(
             TIERS, where, order=(Order("due_at", descending=True),), limit=_PAGE
         ):
-            over += page[max(left, 0) :]
+            if over := page[max(left, 0) :]:
+                yield read_standings(over)
             left -= len(page)
             due = page[-1].fields["due_at"]
             if not isinstance(due, int | float):
                 break
             where = {"tenant": tenant, "tier": tier, "due_at": Below(due)}
-        return read_standings(over)
 
     async def _move(self, moves: Sequence[tuple[str, Standing, Standing]]) -> None:
         for start in range(0, len(moves), _PAGE):

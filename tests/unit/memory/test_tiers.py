@@ -1,6 +1,7 @@
 """Memories sink as they become weak, rise as they are recalled, and are forgotten from the slowest tier alone."""
 
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from parley.memory import consolidation as consolidation_module
 from parley.memory import tiers as tiers_module
 from parley.memory.approvals import APPROVALS
 from parley.memory.consolidation import LEASE_SECONDS, Consolidation
@@ -33,7 +35,7 @@ from parley.memory.tiers import (
 from parley.memory.tombstones import TOMBSTONES
 from parley.memory.traces import TRACES, Traces
 from parley.storage.opening import open_store, open_vectors
-from parley.storage.ports import Documents, Vectors
+from parley.storage.ports import Document, Documents, Vectors
 from tests.support.manual_clock import ManualClock
 from tests.support.stopping_stores import StoppingDocuments, Writes
 from tests.unit.memory.test_index import record
@@ -195,6 +197,25 @@ async def test_the_weakest_of_a_tenant_sink_from_a_tier_that_is_too_full(
         "acme/deb-4": FAST,
         "bolt/deb-9": FAST,
     }
+
+
+async def test_memories_of_a_tier_that_is_far_too_full_are_read_in_pages_which_stop_the_event_loop_shortly(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(tiers_module.CAPACITIES, FAST, 2)
+    read = list[int]()
+
+    def note_read(found: Sequence[Document]) -> list[tuple[str, Standing]]:
+        read.append(len(found))
+        return tiers_module.read_standings(found)
+
+    monkeypatch.setattr(consolidation_module, "read_standings", note_read)
+    replica = stage.replica()
+    for number in range(250):
+        await stage.put(f"acme/deb-{number}", FAST, strength=0.5 + number / 1_000)
+    await replica.consolidation.consolidate()
+    assert Counter((await replica.places()).values()) == {FAST: 2, MEDIUM: 248}
+    assert max(read) == 100
 
 
 async def test_a_consolidation_writes_what_is_due_and_what_was_recalled_and_nothing_else(
