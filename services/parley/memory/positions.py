@@ -181,7 +181,7 @@ class Positions:
     async def _read_upheld(self, stand: Stand, decision: Stand) -> bool | None:
         """Return whether a decision is what a stand of its debate or an earlier one asks for; None if it cannot be told, or is on another matter."""
         upheld = decision.deduce_upheld(stand)
-        if upheld is not None or not decision.decided or decision.find_matter(stand) is not Matter.SAME:
+        if upheld is not None or not decision.decided or not decision.is_on_matter(stand):
             return upheld
         (upheld,) = await self._reader.read([(stand.text, decision.decided)])
         return upheld
@@ -222,7 +222,7 @@ def _outcome(earlier: Stand, later: Stand, *, kept: bool | None) -> pb.FlipOutco
     """Return the outcome for two stands, and whether the later one keeps the earlier one; None: it cannot be told."""
     if kept:
         return pb.FLIP_OUTCOME_NO_FLIP
-    if kept is None or later.find_matter(earlier) is not Matter.SAME:
+    if kept is None or not later.is_on_matter(earlier):
         return pb.FLIP_OUTCOME_UNKNOWN
     return pb.FLIP_OUTCOME_FLIP
 

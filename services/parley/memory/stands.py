@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from parley.memory.debate import document_key, storage_key
 from parley.memory.embedding import Embedding
+from parley.memory.same_question import ask_the_same
 from parley.memory.stand_reader import MAX_CHARACTERS
 from parley.memory.stored_vectors import Matrix, decode_vector, encode_vector, measure_likeness, to_vector
 from parley.runtime.page_tokens import Place
@@ -37,6 +38,8 @@ POSITIONS: Final = Collection(
 SAME_FROM: Final = 0.95
 """The likeness (a cosine) of two questions from which they are one matter: near verbatim. `Does the shop need …?` and `Does the archive
 need …?` have more than half of it, so that less does not tell."""
+ALIKE_FROM: Final = 0.7
+"""The likeness of two questions from which they are one matter if they ask in the same words."""
 MAYBE_FROM: Final = 0.5
 """The likeness from which two questions may be one matter."""
 KIND: Final = "stand of the ledger"
@@ -125,6 +128,14 @@ class Stand(StandHead):
         """What differs if what it is about does, so that who knows that need not read it again."""
         said = [self.debate_key, self.concluded, self.model, sorted(self.related.items())]
         return hashlib.sha256(f"{said}".encode() + self.vector.tobytes()).hexdigest()[:32]
+
+    def is_on_matter(self, earlier: "Stand") -> bool:
+        """Return whether an earlier stand is on the same matter, by what `find_matter` knows or by the words of questions that are alike."""
+        matter = self.find_matter(earlier)
+        if matter is not Matter.MAYBE:
+            return matter is Matter.SAME
+        alike = measure_likeness(self.vector, earlier.vector) >= ALIKE_FROM
+        return alike and ask_the_same((earlier.question, earlier.text), (self.question, self.text))
 
     def deduce_upheld(self, earlier: "Stand") -> bool | None:
         """Return whether what this debate decided is what a stand of it or an earlier one asks for; None if the records do not say."""

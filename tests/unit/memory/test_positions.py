@@ -206,6 +206,17 @@ async def test_opposed_stands_on_questions_that_are_only_alike_cannot_be_told(
     }
 
 
+async def test_opposed_stands_on_questions_that_ask_the_same_in_the_same_words_are_a_flip(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.memory.stands.SAME_FROM", 1.1)
+    questions = "Does the garden need a fence?", "The deer are gone. Does the garden still need a fence?"
+    stands = stand("Yes, still needed."), stand("No.")
+    records = [record(f"deb-{n}", stands[n - 1], question=questions[n - 1]) for n in (1, 2)]
+    await kept.record(*records)
+    assert await kept.outcomes() == {("deb-2", "deb-1"): FLIP}
+
+
 async def test_all_stands_of_a_debate_are_read_by_one_call_and_written_in_few_commits(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
