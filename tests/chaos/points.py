@@ -6,7 +6,7 @@ call (see `CrashingLog`, `CrashingDocuments`, `CrashingVectors` and `process.py`
 
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, ParamSpec, TypeVar
 from uuid import UUID
@@ -99,7 +99,7 @@ class CrashingLog(PassingLog):
 
 
 class CrashingDocuments:
-    """Documents whose writes are points: `insert.COLLECTION`, `update.COLLECTION.FIELD`, `delete.COLLECTION`.
+    """Documents whose writes are points: `insert.COLLECTION`, `put.COLLECTION`, `update.COLLECTION.FIELD`, `delete.COLLECTION`.
 
     An update that sets several fields is one of each, and of all of them: `update.debates.address+owner`.
     """
@@ -120,6 +120,14 @@ class CrashingDocuments:
         names = [f"insert.{collection.name}"]
         self._point.reached("before", names)
         await self._documents.insert(collection, key, fields, patience=patience)
+        self._point.reached("after", names)
+
+    async def put(
+        self, collection: Collection, documents: Mapping[str, Fields], if_new: Fields | None = None
+    ) -> None:
+        names = [f"put.{collection.name}"]
+        self._point.reached("before", names)
+        await self._documents.put(collection, documents, if_new)
         self._point.reached("after", names)
 
     async def find(self, *given: Any, **named: Any) -> Sequence[Document]:

@@ -373,6 +373,31 @@ async def test_a_search_without_an_index_is_refused(
         await books.find(BOOKS, where, order=order)
 
 
+async def test_put_inserts_documents_and_sets_fields_of_those_that_are_there(books: Documents) -> None:
+    shelves = Collection("shelves", (Index(("room",)),), private=("owner",))
+    await books.prepare(shelves)
+    await books.put(shelves, {})
+    await books.insert(shelves, "b", {"room": "hall", "owner": "Ada", "count": 7})
+    await books.put(
+        shelves,
+        {"a": {"room": "attic", "owner": "Bo"}, "b": {"room": "cellar", "owner": None}},
+        {"count": 0, "full": True},
+    )
+    assert list(await books.find(shelves, {})) == [
+        Document("a", {"room": "attic", "owner": "Bo", "count": 0, "full": True}),
+        Document("b", {"room": "cellar", "owner": None, "count": 7}),
+    ]
+    await books.put(shelves, {key: {"room": "attic"} for key in ("a", "b", "c")})
+    assert [each.key for each in await books.find(shelves, {"room": "attic"})] == ["a", "b", "c"]
+    refused: list[dict[str, Fields]] = [{"": {"room": "x"}}, {"d": {}}, {"d": {"A": 1}}]
+    for given in refused:
+        with pytest.raises(ValueError):
+            await books.put(shelves, given)
+    with pytest.raises(ValueError):
+        await books.put(BOOKS, {"k": {"shelf": "x"}})
+    assert await books.count(shelves, {}) == 3
+
+
 async def test_update_sets_fields_and_leaves_the_others(books: Documents) -> None:
     await books.insert(BOOKS, "a", {"title": "A", "number": 1, "nested": {"x": 1}})
     assert await books.update(BOOKS, "a", {"number": 2, "nested": {"y": {"$inc": 1}}, "new": None})

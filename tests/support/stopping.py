@@ -209,6 +209,10 @@ class _CopiedDocuments:
         await self._documents.insert(collection, key, fields, **kwargs)
         self._copies.take()
 
+    async def put(self, *given: Any) -> None:
+        await self._documents.put(*given)
+        self._copies.take()
+
     async def update(
         self, collection: Collection, key: str, changes: Fields, where: Where | None = None
     ) -> bool:

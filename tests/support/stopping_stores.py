@@ -57,6 +57,9 @@ class StoppingDocuments:
     async def insert(self, *args: Any, **kwargs: Any) -> None:
         await self._writes.make(_name("insert", *args), self._documents.insert, *args, **kwargs)
 
+    async def put(self, *args: Any) -> None:
+        await self._writes.make(_name("put", *args), self._documents.put, *args)
+
     async def update(self, *args: Any) -> bool:
         return await self._writes.make(_name("update", *args), self._documents.update, *args)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from parley.memory.approvals import Approvals
 from parley.memory.debate import document_key
 from parley.memory.stands import POSITIONS, Stand, read_stands
-from parley.memory.writing import put_document, write_together
+from parley.memory.writing import put_document
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
@@ -97,12 +97,8 @@ class Changes:
     async def write(self, judged: Sequence[tuple[Stand, Stand, pb.FlipOutcome.ValueType]]) -> None:
         """Write how stands stand to earlier ones: of each the earlier and the later one. What is gone meanwhile is left out."""
         changes = [Change(later.key, earlier.key, outcome) for earlier, later, outcome in judged]
-        await write_together(
-            *(
-                put_document(self._documents, CHANGES, change.key, _to_fields(*each))
-                for change, each in zip(changes, judged, strict=True)
-            )
-        )
+        written = {change.key: _to_fields(*each) for change, each in zip(changes, judged, strict=True)}
+        await self._documents.put(CHANGES, written)
         for key in sorted({each.later for each in changes if _is_flip(each)}):
             await self._documents.update(POSITIONS, key, {"flipped": True}, {"flipped": False})
         there = await self._find_there({key for each in changes for key in (each.earlier, each.later)})

@@ -26,7 +26,6 @@ from parley.memory.stands import (
     to_place,
 )
 from parley.memory.stored_vectors import find_likeness
-from parley.memory.writing import put_document, write_together
 from parley.runtime.page_tokens import Place
 from parley.storage.ports import Above, Below, Document, Documents, Order, Where
 from parley.v1 import memory_pb2 as pb
@@ -104,12 +103,7 @@ class Positions:
             await self.remove(
                 tenant, record
             )  # the debate was forgotten, and recorded anew with other content
-        await write_together(
-            *(
-                put_document(self._documents, POSITIONS, key, fields, if_new={"flipped": False})
-                for key, fields in wanted.items()
-            )
-        )
+        await self._documents.put(POSITIONS, wanted, {"flipped": False})
 
     async def _compare(self, stands: Sequence[Stand]) -> None:
         """Write how the stands of a debate stand to the same agents' stands of others."""

@@ -2,23 +2,15 @@
 
 import asyncio
 from collections.abc import Coroutine
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from parley.storage.ports import Collection, Documents, DuplicateError, Fields
 
-_NONE: Final[Fields] = MappingProxyType({})
 
-
-async def put_document(
-    documents: Documents, collection: Collection, key: str, fields: Fields, *, if_new: Fields = _NONE
-) -> None:
-    """Insert a document, or write these fields of the one that is there. Safe to repeat. Raise StorageError.
-
-    `if_new` are fields that a new document has too, and that one that is there keeps as they are.
-    """
+async def put_document(documents: Documents, collection: Collection, key: str, fields: Fields) -> None:
+    """Insert a document, or write these fields of the one that is there. Safe to repeat. Raise StorageError."""
     try:
-        await documents.insert(collection, key, {**fields, **if_new})
+        await documents.insert(collection, key, fields)
     except DuplicateError:
         await documents.update(collection, key, fields)
 

@@ -29,6 +29,17 @@ def check_document(collection: Collection, key: str, fields: Fields) -> None:
     check_changes(collection, fields)
 
 
+def check_put(collection: Collection, documents: Mapping[str, Fields], if_new: Fields) -> None:
+    """Raise ValueError unless the collection can hold these documents, whether they are there or not."""
+    if any(index.unique for index in collection.indexes):
+        raise ValueError(f"{collection.name} has a unique index; insert its documents one by one")
+    check_changes(collection, if_new)
+    for key, fields in documents.items():
+        if not fields:
+            raise ValueError(f"{collection.name} {key} has no field to set")
+        check_document(collection, key, fields)
+
+
 def check_changes(collection: Collection, fields: Fields) -> None:
     """Raise ValueError unless the fields can be set in a document of the collection."""
     for name, value in fields.items():

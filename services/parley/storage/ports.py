@@ -193,6 +193,14 @@ class Documents(Protocol):
             DuplicateError: the key or a unique index's values exist already.
         """
 
+    async def put(
+        self, collection: Collection, documents: Mapping[str, Fields], if_new: Fields | None = None
+    ) -> None:
+        """Insert documents by their keys, or set these fields, at least one, of those that are there. All are durable when this returns; if it fails, some may be.
+
+        `if_new`: fields that a new document has too, and that one that is there keeps as they are. ValueError if the collection has a unique index.
+        """
+
     async def find(
         self,
         collection: Collection,

@@ -70,6 +70,15 @@ class EncryptedDocuments:
         sealed = await self._seal(collection, key, fields)
         await self._documents.insert(collection, key, sealed, patience=patience)
 
+    async def put(
+        self, collection: Collection, documents: Mapping[str, Fields], if_new: Fields | None = None
+    ) -> None:
+        """See `Documents.put`."""
+        sealed = {key: await self._seal(collection, key, fields) for key, fields in documents.items()}
+        if if_new and _list_private(collection, if_new):
+            raise ValueError(f"{collection.name}: a private field is sealed for one document")
+        await self._documents.put(collection, sealed, if_new)
+
     async def find(
         self,
         collection: Collection,

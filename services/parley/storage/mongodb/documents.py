@@ -1,13 +1,13 @@
 """The Documents port on MongoDB: a document's key is its `_id`, its fields stand next to it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pymongo import ASCENDING, DESCENDING, IndexModel
+from pymongo import ASCENDING, DESCENDING, IndexModel, UpdateOne
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import DuplicateKeyError
 
-from parley.storage.checks import check_changes, check_document, check_search, check_where
+from parley.storage.checks import check_changes, check_document, check_put, check_search, check_where
 from parley.storage.mongodb.database import Database, map_errors
 from parley.storage.ports import (
     Above,
@@ -60,6 +60,20 @@ class MongodbDocuments:
                 await self._collection(collection).insert_one({"_id": key, **fields})
         except DuplicateKeyError as error:
             raise _duplicate(collection, key) from error
+
+    async def put(
+        self, collection: Collection, documents: Mapping[str, Fields], if_new: Fields | None = None
+    ) -> None:
+        """See `Documents.put`."""
+        check_put(collection, documents, if_new or {})
+        only_new = {"$setOnInsert": dict(if_new)} if if_new else {}
+        writes = [
+            UpdateOne({"_id": key}, {"$set": dict(fields), **only_new}, upsert=True)
+            for key, fields in documents.items()
+        ]
+        if writes:
+            with map_errors():
+                await self._collection(collection).bulk_write(writes, ordered=False)
 
     async def find(
         self,

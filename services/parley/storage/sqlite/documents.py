@@ -3,11 +3,18 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from sqlite3 import Connection
 from typing import Any
 
-from parley.storage.checks import check_changes, check_document, check_search, check_size, check_where
+from parley.storage.checks import (
+    check_changes,
+    check_document,
+    check_put,
+    check_search,
+    check_size,
+    check_where,
+)
 from parley.storage.json_text import to_json
 from parley.storage.ports import (
     Above,
@@ -52,6 +59,16 @@ class SqliteDocuments:
         await self._database.write(
             lambda connection: _insert(connection, table, collection, key, body), patience=patience
         )
+
+    async def put(
+        self, collection: Collection, documents: Mapping[str, Fields], if_new: Fields | None = None
+    ) -> None:
+        """See `Documents.put`."""
+        check_put(collection, documents, if_new or {})
+        table = self._table(collection)
+        new = [(key, _json({**fields, **(if_new or {})})) for key, fields in documents.items()]
+        if new:
+            await self._database.write(lambda connection: _put(connection, table, collection, documents, new))
 
     async def find(
         self,
@@ -157,6 +174,23 @@ def _insert(connection: Connection, table: str, collection: Collection, key: str
         connection.execute(f"INSERT INTO {table} (key, body) VALUES (?, ?)", (key, body))
     except sqlite3.IntegrityError as error:
         raise _duplicate(collection, key) from error
+
+
+def _put(
+    connection: Connection,
+    table: str,
+    collection: Collection,
+    documents: Mapping[str, Fields],
+    new: Sequence[tuple[str, str]],
+) -> None:
+    """Insert documents, by one statement as nearly all are new, or set these fields of those that are there."""
+    inserted = connection.execute(
+        f"INSERT INTO {table} (key, body) VALUES {', '.join(['(?, ?)'] * len(new))} ON CONFLICT (key) DO NOTHING",
+        [value for row in new for value in row],
+    )
+    if inserted.rowcount < len(new):
+        for key, fields in documents.items():
+            _update(connection, table, collection, key, fields, {})
 
 
 def _update(
