@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from parley.memory.stored_vectors import to_vector
 from parley.memory.traces import Trace
 from parley.v1.memory_pb2 import Relevance
 
@@ -75,7 +76,7 @@ def rank(words: Sequence[str], candidates: Sequence[Candidate], floor: float, no
     similarities = np.array([each.similarity for each in candidates])
     if not candidates or similarities.max() < floor:
         return []
-    vectors = np.array([each.vector for each in candidates], dtype=np.float32)
+    vectors = np.stack([to_vector(each.vector) for each in candidates])
     likeness = np.einsum("ik,jk->ij", vectors, vectors).astype(
         np.float64
     )  # without the threads that `@` wakes

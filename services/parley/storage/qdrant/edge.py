@@ -130,15 +130,12 @@ class EdgeVectors:
             with_vector=with_vectors,
             score_threshold=floor,
         )
-        found: list[ScoredPoint] = []
+        found: list[Neighbor] = []
         for number in range(len(self._get_parts(collection))):
             # Each in a call of its own: between two, other threads have the interpreter's lock.
             found += await self._run_in(collection, partial(_search_part, number, request))
         found.sort(key=lambda each: -each.score)
-        return [
-            Neighbor(_uuid(each.id), each.score, dict(each.payload or {}), _only_vector(each.vector))
-            for each in found[:limit]
-        ]
+        return found[:limit]
 
     async def delete(self, collection: VectorCollection, ids: Sequence[UUID]) -> None:
         """Delete points."""
@@ -310,9 +307,13 @@ def _close(parts: Sequence[EdgeShard]) -> None:
             _logger.warning("the embedded vector store could not be closed cleanly", error=str(error))
 
 
-def _search_part(number: int, request: SearchRequest, parts: Sequence[EdgeShard]) -> list[ScoredPoint]:
+def _search_part(number: int, request: SearchRequest, parts: Sequence[EdgeShard]) -> list[Neighbor]:
     """Search a part, if it is still there: a damaged collection begins again with one."""
-    return _search(parts[number], request) if number < len(parts) else []
+    found = _search(parts[number], request) if number < len(parts) else []
+    return [
+        Neighbor(_uuid(each.id), each.score, dict(each.payload or {}), _only_vector(each.vector))
+        for each in found
+    ]
 
 
 def _update_all(operation: UpdateOperation, parts: Sequence[EdgeShard]) -> None:
