@@ -9,6 +9,7 @@ import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -109,18 +110,18 @@ class Patterns:
         known = await self._known.load_kinds(tenant)
         # A memory without patterns loads no model.
         meaning = (await self._meanings.embed(text))[0] if text and known else None
-        listed = sorted(
-            (
-                each
-                for each in _list(known, meaning)
-                if domain in ("", each.domain)
-                and (_is_successful(each) or not only_successful)
-                and each.similarity_percent >= floor
-            ),
-            key=_place,
+        listed = [
+            each
+            for each in _list(known, meaning)
+            if domain in ("", each.pattern.domain)
+            and (_is_successful(each.pattern) or not only_successful)
+            and (each.percent or 0.0) >= floor
+        ]
+        left = sorted(
+            (each for each in listed if after is None or each.place > after), key=lambda each: each.place
         )
-        left = [each for each in listed if after is None or _place(each) > after]
-        return left[:size], _place(left[size - 1]) if len(left) > size else None
+        page = [each.to_message() for each in left[:size]]
+        return page, left[size - 1].place if len(left) > size else None
 
     async def _find_parts(self, tenant: str, record: RecordDebateRequest) -> Sequence[Mapping[str, Any]]:
         """Return what was written of a debate's issues; nothing if that is still to be done."""
@@ -276,19 +277,37 @@ def _assign(
     return list_parts(record.issues[:MAX_ISSUES], meanings, kinds, record.debate.concluded_at.seconds)
 
 
-def _list(known: Sequence[KnownPattern], meaning: Embedding | None) -> list[CritiquePattern]:
-    """Return patterns as they are listed, with how like they are to a meaning."""
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A pattern in a list; `percent` is how like it is to the text, None without one."""
+
+    pattern: CritiquePattern
+    percent: float | None = None
+
+    @property
+    def place(self) -> Place:
+        """Its place in the list; the least comes first."""
+        ranked = self.pattern.raised if self.percent is None else self.percent
+        return -ranked, self.pattern.pattern_id
+
+    def to_message(self) -> CritiquePattern:
+        """Return it as it is listed; the pattern itself stays as it is."""
+        if self.percent is None:
+            return self.pattern
+        listed = CritiquePattern(similarity_percent=self.percent)
+        listed.MergeFrom(self.pattern)
+        return listed
+
+
+def _list(known: Sequence[KnownPattern], meaning: Embedding | None) -> list[_Listed]:
+    """Return patterns with how like they are to a meaning."""
     if meaning is None:
-        return [each.listed for each in known]
+        return [_Listed(each.listed) for each in known]
     (likeness,) = find_likeness([to_vector(meaning.vector)], [each.kind.vector for each in known])
-    found = []
-    for each, like in zip(known, likeness, strict=True):
-        is_comparable = each.group[1] == meaning.model
-        percent = 100 * min(max(float(like), 0.0), 1.0) if is_comparable else 0.0
-        pattern = CritiquePattern(similarity_percent=percent)
-        pattern.MergeFrom(each.listed)
-        found.append(pattern)
-    return found
+    return [
+        _Listed(each.listed, 100 * min(max(like, 0.0), 1.0) if each.group[1] == meaning.model else 0.0)
+        for each, like in zip(known, likeness.tolist(), strict=True)
+    ]
 
 
 def lowest_of_related(floor: float) -> float:
@@ -301,9 +320,3 @@ def lowest_of_related(floor: float) -> float:
 
 def _is_successful(pattern: CritiquePattern) -> bool:
     return 2 * pattern.taken_up >= pattern.raised
-
-
-def _place(pattern: CritiquePattern) -> Place:
-    """Return the place of a pattern in the list; the least comes first."""
-    ranked = pattern.similarity_percent if pattern.HasField("similarity_percent") else pattern.raised
-    return -ranked, pattern.pattern_id

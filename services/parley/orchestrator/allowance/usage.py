@@ -65,8 +65,7 @@ class UsageCounts:
 
     def plus(self, other: "UsageCounts") -> "UsageCounts":
         """Return the sum of two counts, as of the later day and minute of both."""
-        return replace(
-            self,
+        return UsageCounts(
             day=max(self.day, other.day),
             minute=max(self.minute, other.minute),
             tokens=self.tokens + other.tokens,
