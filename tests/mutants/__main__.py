@@ -20,6 +20,7 @@ _PROJECT: Final = Path(__file__).parents[2]
 _ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "convergence": ("tests/unit/convergence",),
     "gateway": ("tests/unit/gateway",),
+    "memory": ("tests/unit/memory", "tests/integration/memory"),
     "orchestrator": (
         "tests/unit/orchestrator",
         "tests/contract/test_feedback_store.py",
