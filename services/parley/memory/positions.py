@@ -147,7 +147,10 @@ class Positions:
         read = await self._reader.read([(pairs[place][0].text, pairs[place][1].text) for place in unread])
         for place, each in zip(unread, read, strict=True):
             kept[place] = each
-        return [_outcome(*pair, kept=each) for pair, each in zip(pairs, kept, strict=True)]
+        # On a thread, as the words of many texts may be compared.
+        return await asyncio.to_thread(
+            lambda: [_outcome(*pair, kept=each) for pair, each in zip(pairs, kept, strict=True)]
+        )
 
     async def _settle_by_later(self, stand: Stand) -> None:
         """Write which side of new flips the decisions took that were recorded before them although they are later."""
@@ -175,7 +178,7 @@ class Positions:
     async def _read_upheld(self, stand: Stand, decision: Stand) -> bool | None:
         """Return whether a decision is what a stand of its debate or an earlier one asks for; None if it cannot be told, or is on another matter."""
         upheld = decision.deduce_upheld(stand)
-        if upheld is not None or not decision.decided or not decision.is_on_matter(stand):
+        if upheld is not None or not decision.decided or decision.find_matter(stand) is not Matter.SAME:
             return upheld
         (upheld,) = await self._reader.read([(stand.text, decision.decided)])
         return upheld
