@@ -84,7 +84,7 @@ async def fill(folder: Path, memories: int) -> None:
                 )
                 key = storage_key("default", debate.debate_id)
                 record = pb.RecordDebateRequest(debate=debate)
-                fields = to_fields("default", record, Embedding(vector.tolist(), EMBEDDER.name))
+                fields = to_fields("default", record, Embedding(vector, EMBEDDER.name))
                 writes.append(store.documents.insert(DEBATES, key, fields))
                 writes += [each.apply("default", record) for each in effects]
                 points.append(

@@ -56,7 +56,7 @@ class _Meanings(EmbeddingClient):
         self._model = MiniLm()
 
     async def embed(self, *texts: str) -> list[Embedding]:
-        return [Embedding(self._model.embed(each).tolist(), "minilm") for each in texts]
+        return [Embedding(self._model.embed(each), "minilm") for each in texts]
 
 
 class _Reader(StandReader):

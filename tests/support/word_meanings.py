@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from parley.memory.embedding import Embedding, EmbeddingClient
+from parley.memory.stored_vectors import to_vector
 from parley.runtime.errors import unavailable
 
 __all__ = ["WordMeanings"]
@@ -21,7 +22,7 @@ class WordMeanings(EmbeddingClient):
         if self.away:
             raise unavailable("CONVERGENCE_UNAVAILABLE", "away")
         self.embedded += texts
-        return [Embedding(self._vector(each), self.model) for each in texts]
+        return [Embedding(to_vector(self._vector(each)), self.model) for each in texts]
 
     def _vector(self, text: str) -> list[float]:
         place = next((n for n, word in enumerate(self._words) if word in text.lower()), len(self._words))

@@ -96,5 +96,4 @@ def read_debate(document: Document) -> PastDebate:
 def stored_embedding(document: Document) -> Embedding:
     """Return the stored vector and its model. Raise ValueError or KeyError if they are missing or bad."""
     fields: Any = document.fields
-    vector = decode_vector(fields["vector"])
-    return Embedding(vector.tolist(), str(fields["model"]))
+    return Embedding(decode_vector(fields["vector"]), str(fields["model"]))

@@ -1,15 +1,14 @@
 """Embeddings of texts, from the convergence service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
 
 import grpc
 
-from parley.memory.stored_vectors import import_numpy
+from parley.memory.stored_vectors import Matrix, import_numpy, is_whole, to_vector
 from parley.runtime.errors import from_rpc_error, is_transport, unavailable
 from parley.v1 import convergence_pb2 as pb
 from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
@@ -19,7 +18,7 @@ from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
 class Embedding:
     """A vector of length 1 and its model; vectors of two models cannot be compared."""
 
-    vector: Sequence[float]
+    vector: Matrix
     model: str
 
 
@@ -72,13 +71,9 @@ class EmbeddingClient:
         await import_numpy()  # whoever has an embedding computes with it next
         with map_convergence_errors():
             meanings = [
-                Embedding(list(each.vector), each.model) async for each in self._stub.Embed(requests())
+                Embedding(to_vector(each.vector), each.model) async for each in self._stub.Embed(requests())
             ]
-        if len(meanings) != len(texts) or not all(map(_is_finite, meanings)):
+        if len(meanings) != len(texts) or not all(is_whole(each.vector) for each in meanings):
             message = "the convergence service's answer lacks vectors, or has numbers that are not finite"
             raise unavailable("CONVERGENCE_UNAVAILABLE", message)
         return meanings
-
-
-def _is_finite(meaning: Embedding) -> bool:
-    return bool(meaning.vector) and isfinite(sum(meaning.vector))  # of 32 bits: their sum is no overflow

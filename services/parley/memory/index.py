@@ -153,7 +153,7 @@ class DebateIndex:
                 )
             return await self._vectors.search(
                 index.collection,
-                meaning.vector,
+                meaning.vector.tolist(),
                 where=where,
                 without=[point_id(key) for key in excluded],
                 limit=limit,
@@ -339,7 +339,7 @@ class Filler:
 def point(document: Document, meaning: Embedding) -> Point:
     """Return a debate's vector as a point of the index."""
     fields = {name: str(document.fields[name]) for name in ("key", "tenant", "domain")}
-    return Point(point_id(document.key), meaning.vector, fields)
+    return Point(point_id(document.key), meaning.vector.tolist(), fields)
 
 
 def _require_readable(document: Document) -> Document:

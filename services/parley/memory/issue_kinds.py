@@ -8,7 +8,7 @@ from uuid import uuid4
 from zlib import crc32
 
 from parley.memory.embedding import Embedding
-from parley.memory.stored_vectors import Matrix, encode_vector, find_likeness, to_vector
+from parley.memory.stored_vectors import Matrix, encode_vector, find_likeness
 from parley.storage.ports import Fields
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP
 from parley.v1.memory_pb2 import CritiquePattern, RecordedIssue
@@ -41,9 +41,9 @@ class Kind:
     vector: Matrix
 
 
-def assign_kinds(vectors: Sequence[Sequence[float]], known: Sequence[Kind]) -> Iterator[str]:
-    """Yield the pattern of each issue: the nearest one of its kind, or a new one that the next issues may join."""
-    kinds, issues = list(known), [to_vector(each) for each in vectors]
+def assign_kinds(issues: Sequence[Matrix], known: Sequence[Kind]) -> Iterator[str]:
+    """Yield the pattern of each issue, by its vector: the nearest one of its kind, or a new one that the next issues may join."""
+    kinds = list(known)
     likeness_to_known = find_likeness(issues, [kind.vector for kind in known])
     for vector, to_known in zip(issues, likeness_to_known, strict=True):
         likeness = to_known.tolist()

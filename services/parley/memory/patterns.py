@@ -26,7 +26,7 @@ from parley.memory.issue_kinds import (
     start_pattern,
 )
 from parley.memory.known_patterns import PATTERNS, KnownPattern, KnownPatterns
-from parley.memory.stored_vectors import find_likeness, to_vector
+from parley.memory.stored_vectors import find_likeness
 from parley.memory.writing import write_together
 from parley.runtime.page_tokens import Place
 from parley.storage.ports import (
@@ -303,7 +303,7 @@ def _list(known: Sequence[KnownPattern], meaning: Embedding | None) -> list[_Lis
     """Return patterns with how like they are to a meaning."""
     if meaning is None:
         return [_Listed(each.listed) for each in known]
-    (likeness,) = find_likeness([to_vector(meaning.vector)], [each.kind.vector for each in known])
+    (likeness,) = find_likeness([meaning.vector], [each.kind.vector for each in known])
     return [
         _Listed(each.listed, 100 * min(max(like, 0.0), 1.0) if each.group[1] == meaning.model else 0.0)
         for each, like in zip(known, likeness.tolist(), strict=True)

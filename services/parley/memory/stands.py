@@ -15,7 +15,7 @@ from parley.memory.debate import document_key, storage_key
 from parley.memory.embedding import Embedding
 from parley.memory.same_question import ask_the_same
 from parley.memory.stand_reader import MAX_CHARACTERS
-from parley.memory.stored_vectors import Matrix, decode_vector, encode_vector, measure_likeness, to_vector
+from parley.memory.stored_vectors import Matrix, decode_vector, encode_vector, measure_likeness
 from parley.runtime.page_tokens import Place
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Collection, Document, Fields, Index
@@ -188,7 +188,6 @@ def create_stands(tenant: str, record: RecordDebateRequest, meaning: Embedding) 
     """Return the stands of a debate; `meaning` is that of its shortened question."""
     debate = record.debate
     related = {each.debate_id: int(each.relation) for each in debate.related}
-    vector = to_vector(meaning.vector)
     decided = next((each.text for each in record.stands if each.for_decision), "")
 
     def create(each: FinalStand) -> Stand:
@@ -204,7 +203,7 @@ def create_stands(tenant: str, record: RecordDebateRequest, meaning: Embedding) 
             for_decision=each.for_decision if each.HasField("for_decision") else None,
             decided=decided[:MAX_CHARACTERS],
             related=related,
-            vector=vector,
+            vector=meaning.vector,
             model=meaning.model,
         )
 

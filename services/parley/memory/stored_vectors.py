@@ -31,7 +31,14 @@ def to_vector(numbers: Sequence[float]) -> Matrix:
     return np.array(numbers, np.float32)
 
 
-def encode_vector(vector: Sequence[float] | Matrix) -> str:
+def is_whole(vector: Matrix) -> bool:
+    """Return whether a vector has numbers, all of them finite."""
+    import numpy as np
+
+    return len(vector) > 0 and bool(np.isfinite(vector).all())
+
+
+def encode_vector(vector: Matrix) -> str:
     """Return a vector as text."""
     import numpy as np
 

@@ -2,6 +2,15 @@
 
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from math import inf, nan
+from unittest.mock import Mock
+
+import pytest
+
+from parley.memory import embedding
+from parley.runtime.errors import ParleyError
+from parley.v1.convergence_pb2 import EmbedResponse
 
 
 def test_numpy_is_imported_on_a_thread_before_a_vector_is_there() -> None:
@@ -33,3 +42,16 @@ asyncio.run(recall())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n") == ["on a thread", "CONVERGENCE_UNAVAILABLE", ""]
+
+
+@pytest.mark.parametrize("numbers", [(), (0.6, nan), (inf, 0.8), (inf, -inf)])
+async def test_an_answer_without_numbers_or_with_ones_that_are_not_finite_is_no_embedding(
+    numbers: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(_requests: object) -> AsyncIterator[EmbedResponse]:
+        yield EmbedResponse(vector=numbers, model="a-model")
+
+    monkeypatch.setattr(embedding, "ConvergenceServiceStub", Mock(return_value=Mock(Embed=answer)))
+    with pytest.raises(ParleyError) as raised:
+        await embedding.EmbeddingClient(Mock()).embed("a text")
+    assert raised.value.reason == "CONVERGENCE_UNAVAILABLE"

@@ -17,6 +17,7 @@ from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.index import DebateIndex, Filler, ModelChangedError
 from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
+from parley.memory.stored_vectors import to_vector
 from parley.memory.tiers import TIERS, Tiers
 from parley.memory.tombstones import TOMBSTONES
 from parley.memory.traces import TRACES, Traces
@@ -47,7 +48,7 @@ class CountingEmbeddingClient(EmbeddingClient):
         if len(self.embedded) + len(texts) > self.allowed:
             raise unavailable("CONVERGENCE_UNAVAILABLE", "away")
         self.embedded += texts
-        return [Embedding([1.0, 0.0], self.model) for _ in texts]
+        return [Embedding(to_vector([1.0, 0.0]), self.model) for _ in texts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def record(debate_id: str, question: str = "Which?", conclusion: str = "This.") 
 async def remember(stores: Stores, count: int, model: str = "old") -> None:
     for number in range(count):
         debate = record(f"deb-{number:02}")
-        fields = to_fields("default", debate, Embedding([0.0, 1.0], model))
+        fields = to_fields("default", debate, Embedding(to_vector([0.0, 1.0]), model))
         await stores.documents.insert(DEBATES, f"default/{debate.debate.debate_id}", fields)
 
 

@@ -16,6 +16,7 @@ from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.index import DebateIndex
 from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
+from parley.memory.stored_vectors import to_vector
 from parley.memory.tiers import TIERS, Tiers
 from parley.memory.tombstones import TOMBSTONES
 from parley.memory.traces import TRACES, Traces
@@ -39,7 +40,7 @@ class OneMeaning(EmbeddingClient):
         """Need no channel."""
 
     async def embed(self, *texts: str) -> list[Embedding]:
-        return [Embedding([1.0, 0.0], "one") for _ in texts]
+        return [Embedding(to_vector([1.0, 0.0]), "one") for _ in texts]
 
 
 @dataclass
@@ -346,7 +347,7 @@ async def test_a_record_that_cannot_be_read_is_forgotten_all_the_same(tmp_path: 
 
 async def test_a_record_without_a_mark_is_left_alone(tmp_path: Path) -> None:
     async with opened(tmp_path) as process:
-        fields = to_fields("acme", record("deb-1"), Embedding([1.0, 0.0], "one"))
+        fields = to_fields("acme", record("deb-1"), Embedding(to_vector([1.0, 0.0]), "one"))
         await process.documents.insert(DEBATES, KEY, fields)
         writes = Writes()
         assert await process.stopping(writes).memories.record("acme", record("deb-1"))

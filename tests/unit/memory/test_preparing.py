@@ -10,6 +10,7 @@ import grpc
 from parley.memory.debate import DEBATES, FILL_PROGRESS
 from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.index import DebateIndex
+from parley.memory.stored_vectors import to_vector
 from parley.runtime.errors import unavailable
 from parley.storage.opening import open_store, open_vectors
 from tests.support.manual_clock import ManualClock
@@ -27,7 +28,7 @@ class CountingClient(EmbeddingClient):
         self.asked += texts
         if self._away:
             raise unavailable("CONVERGENCE_UNAVAILABLE", "away")
-        return [Embedding([0.0, 1.0], "a-model")] * len(texts)
+        return [Embedding(to_vector([0.0, 1.0]), "a-model")] * len(texts)
 
 
 @asynccontextmanager
