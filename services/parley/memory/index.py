@@ -279,7 +279,10 @@ class Filler:
         _logger.info("memory's index is complete", index=collection.name)
 
     async def _write(self, collection: VectorCollection, model: str, page: Sequence[Document]) -> int:
-        readable = list(skip_unreadable(page, _require_readable, KIND, document_key))
+        # On a thread: a page of records takes a tenth of a second.
+        readable = await asyncio.to_thread(
+            lambda: list(skip_unreadable(page, _require_readable, KIND, document_key))
+        )
         for start in range(0, len(readable), _EMBED_BATCH):
             part = readable[start : start + _EMBED_BATCH]
             meanings = await self._embeddings(part, model, collection.size)

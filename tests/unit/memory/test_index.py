@@ -1,6 +1,7 @@
 """The index of memories is made beside the service, goes on where it was left, and is made again where it is damaged."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import pytest
 
 from parley.memory import index as index_module
 from parley.memory.approvals import APPROVALS
-from parley.memory.debate import DEBATES, FILL_PROGRESS, FORGETTING, to_fields
+from parley.memory.debate import DEBATES, FILL_PROGRESS, FORGETTING, from_document, to_fields
 from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.index import DebateIndex, Filler, ModelChangedError
 from parley.memory.memories import Memories
@@ -26,7 +27,7 @@ from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ParleyError, unavailable
 from parley.runtime.tasks import background_task
 from parley.storage.opening import open_store, open_vectors
-from parley.storage.ports import Documents, Point, VectorCollection, Vectors
+from parley.storage.ports import Document, Documents, Point, VectorCollection, Vectors
 from parley.storage.sqlite.documents import SqliteDocuments
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
@@ -156,6 +157,24 @@ async def test_an_index_that_is_lost_half_way_is_begun_anew(
     async with opened(tmp_path) as stores:
         await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
         assert await stores.vectors.count(NEW) == 10
+
+
+async def test_the_documents_of_which_an_index_is_made_are_not_read_on_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, readers = threading.current_thread(), set[threading.Thread]()
+
+    def note_reader(document: Document) -> RecordDebateRequest:
+        readers.add(threading.current_thread())
+        return from_document(document)
+
+    monkeypatch.setattr(index_module, "from_document", note_reader)
+    async with opened(tmp_path) as stores:
+        await remember(stores, 3, model="new")
+        await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
+        assert await stores.vectors.count(NEW) == 3
+    assert readers
+    assert loop not in readers
 
 
 async def test_the_debates_of_an_index_that_was_complete_are_counted_and_not_read(tmp_path: Path) -> None:
