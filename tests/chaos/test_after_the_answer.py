@@ -83,7 +83,6 @@ _OF_MEMORY = [
     "insert.traces:1",
     "insert.tiers:1",
     "vectors.upsert:1",
-    "put.positions:1",
     "insert.pattern_contributions:1",
     "insert.patterns:1",
     "insert.patterns:2",
