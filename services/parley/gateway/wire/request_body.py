@@ -86,7 +86,7 @@ def _write(value: object) -> Iterator[str]:
             yield "," if place else ""
             yield from _write(each)
         yield "]"
-    elif isinstance(value, dict):
+    elif isinstance(value, dict) and not all(map(_is_short, value.values())):
         yield "{"
         for place, (name, each) in enumerate(value.items()):
             yield f"{',' if place else ''}{_encode(name)}:"
@@ -99,6 +99,10 @@ def _write(value: object) -> Iterator[str]:
         yield '"'
     else:
         yield _encode(value)
+
+
+def _is_short(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= _PIECE
 
 
 def _encode(value: object) -> str:

@@ -179,6 +179,9 @@ class EventReader:
         events = () if self.done else self._events.feed(chunk)
         try:
             for data in events:
+                if data == _DONE:
+                    self.done = True
+                    return
                 if isinstance(found := _parse(data), dict):  # as nearly all are
                     yield found
                     continue
