@@ -15,12 +15,21 @@ from parley.gateway.routing.call import Timeouts
 from parley.gateway.wire.api import Api
 from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
 from parley.v1 import gateway_pb2
-from tests.integration.gateway.harness import Gateway, failure_of, one_server, request, routes_file, running
+from tests.integration.gateway.harness import (
+    Gateway,
+    failure_of,
+    one_server,
+    paths,
+    request,
+    routes_file,
+    running,
+)
 from tests.support.manual_clock import ManualClock
 from tests.support.model_server import (
     ErrorShape,
     Fault,
     FaultKind,
+    Match,
     ModelServer,
     Rule,
     context_overflow,
@@ -125,6 +134,17 @@ async def test_a_web_page_in_place_of_an_api_is_nothing_to_wait_for() -> None:
         failure = await failure_of(gateway)
     assert failure.reason == "PROVIDER_UNREACHABLE"
     assert failure.message == "openai/m-1: a web page answers, and no JSON"
+
+
+@pytest.mark.parametrize(
+    "fault", [error(200, "Welcome", shape=ErrorShape.HTML), error(404, "no such path")], ids=["a page", "404"]
+)
+async def test_an_api_that_lists_models_and_completes_nothing_is_nothing_to_wait_for(fault: Fault) -> None:
+    rules = [Rule(Match(path=f"/v1/{path}"), fault=fault) for path in ("responses", "chat/completions")]
+    async with ModelServer(rules=rules) as server, one_server(server, model="") as gateway:
+        failure = await failure_of(gateway)
+        assert paths(server)[0] == "/v1/models"
+    assert failure.reason == "PROVIDER_UNREACHABLE"
 
 
 async def test_one_that_answered_before_is_away_and_may_come_back() -> None:

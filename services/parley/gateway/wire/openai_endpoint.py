@@ -6,7 +6,6 @@ than everything else here.
 
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -103,7 +102,7 @@ class OpenAIEndpoint:
         self._requests = _open_client(provider, self._secret, limits, headers)
         self._server = _server(provider.base_url)
         # A patient one was found on this machine, or was started on it, a moment ago.
-        self._has_answered = provider.patient
+        self._has_answered = self._has_completed = provider.patient
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -148,7 +147,7 @@ class OpenAIEndpoint:
                 if _learn(known, api, rendered, create_body(), error):
                     api = choice.of(model) if usual is None else api
                     continue
-                problem, failure = error, _name_cause(self._failure(error))
+                problem, failure = error, _name_cause(self._failure(error, answered=self._has_completed))
             except Failure as error:
                 if monitor.characters:
                     raise
@@ -177,9 +176,9 @@ class OpenAIEndpoint:
                 await answer.aclose()
             self._has_answered = True
         except Failure as failure:
-            raise self._judge(failure, {NO_SUCH_ENDPOINT}) from None
+            raise self._judge(failure, NO_SUCH_ENDPOINT, answered=self._has_answered) from None
         except APIStatusError as error:
-            raise self._failure(error) from None
+            raise self._failure(error, answered=self._has_answered) from None
         except TRANSPORT_ERRORS as error:
             raise self._transport_failure(error) from None
         if not found:
@@ -264,17 +263,18 @@ class OpenAIEndpoint:
             try:
                 async with aclosing(answer.chunks()) as chunks:
                     if is_event_stream(answer.headers):
-                        self._has_answered = True
+                        self._has_answered = self._has_completed = True
                         await read_events(chunks, reading, incoming, monitor)
                     else:
                         whole = await read_whole(chunks)
-                        self._has_answered = True
+                        self._has_answered = self._has_completed = True
                         incoming.feed(reading.read_whole(whole))
                         monitor.follow(reading.reply)
             finally:
                 await answer.aclose()
         except Failure as failure:
-            raise self._redact(self._judge(failure, {NO_SUCH_ENDPOINT})) from None
+            lasting = self._judge(failure, NO_SUCH_ENDPOINT, answered=self._has_completed)
+            raise self._redact(lasting) from None
         except APIStatusError:
             reading.reply.refused = True
             raise
@@ -295,15 +295,21 @@ class OpenAIEndpoint:
         tools = tuple(replace(each, arguments=hide(each.arguments)) for each in reply.tool_requests)
         return Reply(text, hide(reply.model) or request.model, truncated, tools, reply.reasoning, unclosed)
 
-    def _failure(self, error: APIStatusError) -> Failure:
-        return self._redact(self._judge(of_status(error), {NO_SUCH_ENDPOINT}))
+    def _failure(self, error: APIStatusError, *, answered: bool) -> Failure:
+        return self._redact(self._judge(of_status(error), NO_SUCH_ENDPOINT, answered=answered))
 
     def _transport_failure(self, error: BaseException) -> Failure:
-        return self._judge(of_transport(error), {CONNECTION} if was_not_sent(error) else set())
+        failure = of_transport(error)
+        return (
+            self._judge(failure, CONNECTION, answered=self._has_answered) if was_not_sent(error) else failure
+        )
 
-    def _judge(self, failure: Failure, permanent: AbstractSet[FailureKind]) -> Failure:
-        """Return a failure that lasts if it is one of these kinds and nothing ever answered there: none is waited for."""
-        if self._has_answered or failure.kind not in permanent:
+    def _judge(self, failure: Failure, lasting: FailureKind, *, answered: bool) -> Failure:
+        """Return a failure that lasts if it is of this kind, and what was asked for was never answered there: none is waited for.
+
+        A list of models says nothing of completions: their path may be another one.
+        """
+        if answered or failure.kind is not lasting:
             return failure
         return replace(failure, kind=UNREACHABLE)
 
