@@ -107,10 +107,12 @@ def test_a_key_that_is_wrong(model: dict[str, str], tmp_path: Path) -> None:
     assert "PROVIDER_AUTH" in ended.err[-1]
     assert ended.err[-1].endswith("; the key is that of OPENAI_API_KEY: set the right one")
     assert ".;" not in ended.err[-1]
-    assert len([line for line in ended.err if "failed" in line]) == 1, "the first refusal ends the debate"
-    assert len(asked) <= 1 + len(MANY.split(",")) + 1, (
-        "the list of models, and what begins at once: each agent, and the judge"
+    at_once = len(MANY.split(",")) + 1
+    failed = [line for line in ended.err if "failed" in line]
+    assert 1 <= len(failed) <= at_once, (
+        "the first refusal ends the debate, and others may come at that moment"
     )
+    assert len(asked) <= 1 + at_once, "the list of models, and what begins at once: each agent, and the judge"
 
 
 def test_a_model_that_ollama_does_not_have(tmp_path: Path) -> None:
