@@ -147,17 +147,16 @@ class _ReconnectPauses:
     def __init__(self, patience: float) -> None:
         self._patience = patience
         self._clock = asyncio.get_running_loop().time
-        self.reset()
+        self._since: float | None = None
 
     def reset(self) -> None:
-        self._pauses = RECONNECTION.pauses()
-        self._since: float | None = None
+        self._since = None
 
     async def pause(self) -> bool:
         """Wait before the next stream; return False at once if the patience has ended."""
         now = self._clock()
         if self._since is None:
-            self._since = now
+            self._since, self._pauses = now, RECONNECTION.pauses()
         if now - self._since >= self._patience:
             return False
         await asyncio.sleep(next(self._pauses))

@@ -1,7 +1,9 @@
 """The kinds of events, as the contract lists them, and what their payloads have in common."""
 
+from functools import cache
 from typing import Final
 
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from parley.v1 import event_pb2
@@ -28,4 +30,9 @@ def kind_of(payload: Payload) -> str:
 
 def is_ignorable(payload: Payload) -> bool:
     """Return whether an owner that does not know this kind may ignore it."""
-    return bool(payload.DESCRIPTOR.GetOptions().Extensions[event_pb2.ignorable])
+    return _is_ignorable(payload.DESCRIPTOR)
+
+
+@cache
+def _is_ignorable(kind: Descriptor) -> bool:
+    return bool(kind.GetOptions().Extensions[event_pb2.ignorable])
