@@ -121,7 +121,7 @@ def test_a_key_that_is_missing_is_exit_3_with_agent_and_phase(tmp_path: Path) ->
         ended = debate(tmp_path, url, "Which?", "--agents", "architect", "--rounds", "1").end()
     assert (ended.code, ended.out) == (3, "")
     assert re.fullmatch(
-        r"parley: judge in list of requirements: PROVIDER_AUTH: .*; no key is set: export OPENAI_API_KEY=…",
+        r"parley: (architect in round 1 proposal|judge in list of requirements): PROVIDER_AUTH: .*; no key is set: export OPENAI_API_KEY=…",
         ended.err[-1],
     )
     assert ended.err[-2].endswith(f"parley debate --resume {debate_id(ended)}")
