@@ -6,7 +6,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from parley.runtime.loopback import loopback
 from tests.bench.bare_script import LEVELS
 from tests.bench.environment import MODEL, use_environment
 from tests.bench.figures import main, middle, table
-from tests.support.model_server import Ledger, ModelServer
+from tests.support.model_server import Ledger, ModelServer, Record
 from tests.support.ports import free_ports
 
 _CALL_SECONDS = 0.2
@@ -27,12 +27,15 @@ _SERVICES = ("gateway", "orchestrator", "convergence", "memory", "ratings")
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What one command took, in seconds: until its first call came in, and in all."""
+    """What one command took, in seconds: until its first request and its first call for text came in, in all, and while no request was open."""
+
+    request: float
 
     first: float
     first_cpu: float
     whole: float
     cpu: float
+    alone: float
     calls: int
 
 
@@ -70,10 +73,12 @@ def _print(runs: dict[str, list[_Run]], modules: dict[str, int], services: dict[
             f"command, calls of {1000 * _CALL_SECONDS:.0f} ms",
             "CPU to the first call",
             "s to it",
+            "s to the first request",
             "modules till then",
             "CPU in all",
             "s in all",
             f"beyond a path of {path:.1f} s",
+            "s while none is open",
             "calls",
         ],
         [
@@ -81,10 +86,12 @@ def _print(runs: dict[str, list[_Run]], modules: dict[str, int], services: dict[
                 name,
                 middle([each.first_cpu for each in those], 2),
                 middle([each.first for each in those], 2),
+                middle([each.request for each in those], 2),
                 str(modules[name]),
                 middle([each.cpu for each in those], 2),
                 middle([each.whole for each in those], 2),
                 f"{median(each.whole for each in those) - path:.2f}",
+                middle([each.alone for each in those], 2),
                 str(those[-1].calls),
             ]
             for name, those in runs.items()
@@ -134,7 +141,18 @@ async def _measure(models: ModelServer, *arguments: str) -> _Run:
     assert await process.wait() == 0, arguments
     whole, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return _Run(first, first_cpu, whole, cpu, len(models.ledger.calls))
+    calls = models.ledger.calls
+    request = min(each.started for each in calls) - began
+    return _Run(request, first, first_cpu, whole, cpu, whole - _sum_open_seconds(calls), len(calls))
+
+
+def _sum_open_seconds(calls: Iterable[Record]) -> float:
+    """Return for how long at least one was open: the list of models and what checks the answer are requests too."""
+    seconds = until = 0.0
+    for each in sorted(calls, key=lambda each: each.started):
+        seconds += max(each.ended - max(each.started, until), 0.0)
+        until = max(until, each.ended)
+    return seconds
 
 
 async def _first_call(models: ModelServer, question: str) -> None:
