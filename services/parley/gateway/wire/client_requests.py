@@ -185,8 +185,10 @@ def _status_error(response: ClientResponse, content: bytes, request: httpx2.Requ
     """Return the client's error for an answer that was read."""
     headers = [each for each in response.raw_headers if each[0].lower() not in _OF_THE_WIRE]
     as_client_has_it = httpx2.Response(response.status, headers=headers, content=content, request=request)
-    said: object = as_client_has_it.text.strip()
+    # Never as the charset of its headers: Python knows some that are none, such as bz2.
+    text = content.decode("utf-8", "replace").strip()
+    said: object = text
     with suppress(ValueError, RecursionError):
-        said = json.loads(str(said))
+        said = json.loads(text)
     error = said.get("error", said) if isinstance(said, dict) else said
     return APIStatusError(f"Error code: {response.status}", response=as_client_has_it, body=error)

@@ -187,6 +187,15 @@ async def test_of_a_long_error_the_beginning_is_read(*, packed: bool) -> None:
     assert str(raised.value.body).startswith("no no")
 
 
+@pytest.mark.parametrize("charset", ["bz2", "hex", "idna", "rot13", "utf-16", "undefined", "nothing"])
+async def test_an_error_is_read_whatever_charset_it_claims(charset: str) -> None:
+    headers = {"Content-Type": f"application/json; charset={charset}"}
+    async with endpoint(b'{"error": "\xff slow down"}', 429, headers) as there:
+        with pytest.raises(APIStatusError) as raised:
+            await there.requests({}).send("POST", "/responses", b"{}")
+    assert raised.value.body == "\ufffd slow down"
+
+
 async def test_a_broken_way_is_the_clients_error_with_its_cause(unused_tcp_port: int) -> None:
     connections = DefaultAioHttpClient()
     async with AsyncOpenAI(
