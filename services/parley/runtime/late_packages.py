@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
-from threading import RLock
+from threading import RLock, get_ident
 from types import ModuleType
 from typing import Any, Final
 
@@ -78,15 +78,20 @@ class _LateContext(ssl.SSLContext):
         return self._context.wrap_bio(*args, **given)
 
 
-def _create_late_context() -> ssl.SSLContext:
-    return _LateContext(ssl.PROTOCOL_TLS_CLIENT)
-
-
 @contextmanager
 def read_certificates_late() -> Iterator[None]:
-    """Let default contexts for TLS that imports in the block make read this machine's certificates when a connection needs them."""
-    create = ssl.create_default_context
-    ssl.create_default_context = _create_late_context  # type: ignore[assignment] # nothing is set in the imports
+    """Let default contexts for TLS that imports in the block make read this machine's certificates when a connection needs them.
+
+    Other threads get theirs as ever.
+    """
+    create, importing = ssl.create_default_context, get_ident()
+
+    def create_late(*args: Any, **given: Any) -> ssl.SSLContext:
+        if args or given or get_ident() != importing:
+            return create(*args, **given)
+        return _LateContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    ssl.create_default_context = create_late
     try:
         yield
     finally:

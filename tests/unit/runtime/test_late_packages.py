@@ -3,6 +3,7 @@
 import importlib
 import ssl
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,12 @@ def test_a_late_context_trusts_whom_the_machine_trusts_once_a_connection_needs_i
     assert len(used.get_ca_certs()) == 1
     assert (used.verify_mode, used.check_hostname) == (ssl.CERT_REQUIRED, True)
     assert type(ssl.create_default_context()) is type(used), "outside of the block nothing is late"
+
+
+def test_while_imports_read_certificates_late_other_threads_get_what_they_ask_for(tmp_path: Path) -> None:
+    authority = Authority(tmp_path).file
+    with ThreadPoolExecutor(1) as other, read_certificates_late():
+        theirs = other.submit(ssl.create_default_context).result()
+        own = ssl.create_default_context(cafile=authority)
+    assert type(theirs) is ssl.SSLContext
+    assert len(own.get_ca_certs()) == 1
