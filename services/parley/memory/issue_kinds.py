@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
-from zlib import crc32
 
 from parley.memory.embedding import Embedding
 from parley.memory.stored_vectors import Matrix, encode_vector, find_likeness
@@ -22,7 +21,12 @@ MAX_DEBATES: Final = 500
 MAX_CHARACTERS: Final = 500
 """Of an example."""
 TALLIES: Final = ("tallies", *(f"tallies_{number}" for number in range(1, 16)))
-"""Fields of a pattern, which share the debates that it counts: so that to count one more writes few of them again."""
+"""Fields of a pattern, which share the debates that it counts: so that to count one more writes few of them again.
+
+They are filled in turn, since versions before read the first one alone.
+"""
+_MAX_TALLIES: Final = 32
+"""Of a field. All together have room for more debates than a pattern counts; what versions before add to the first one comes on top."""
 _MAX_EXAMPLES: Final = 3
 _MAX_CRITICS: Final = 8
 _MAX_NAME: Final = 128
@@ -89,9 +93,10 @@ def _count(tally: dict[str, Any], issue: RecordedIssue) -> None:
 
 def add_part(fields: Fields, debate: str, part: Mapping[str, Any]) -> dict[str, Any]:
     """Return a pattern that counts a debate; one that counts it already stays as it is."""
-    name = _find_tallies(fields, debate) or TALLIES[crc32(debate.encode()) % len(TALLIES)]
+    has_room = [name for name in TALLIES if len(_mapping(fields.get(name, {}))) < _MAX_TALLIES]
+    name = [*_find_tallies(fields, debate), *has_room, TALLIES[-1]][0]
     counted = {**fields, name: {**_mapping(fields.get(name, {})), debate: part["tally"]}}
-    if (surplus := sum(len(_mapping(counted.get(each, {}))) for each in TALLIES) - MAX_DEBATES) > 0:
+    if (surplus := len(_list_tallies(counted)) - MAX_DEBATES) > 0:
         for oldest in oldest_debates(counted)[:surplus]:
             counted |= _remove_tally(counted, oldest)
     others = [each for each in _list(fields["examples"]) if each["debate"] != debate]
@@ -100,17 +105,17 @@ def add_part(fields: Fields, debate: str, part: Mapping[str, Any]) -> dict[str, 
     return {**counted, "examples": examples[:_MAX_EXAMPLES]}
 
 
-def _find_tallies(fields: Fields, debate: str) -> str | None:
-    """Return the field that has a debate's tally; None if it is not counted."""
-    return next((name for name in TALLIES if debate in _mapping(fields.get(name, {}))), None)
+def _find_tallies(fields: Fields, debate: str) -> list[str]:
+    """Return the fields that have a debate's tally: one, or two if replicas of two versions counted it."""
+    return [name for name in TALLIES if debate in _mapping(fields.get(name, {}))]
 
 
 def _remove_tally(fields: Fields, debate: str) -> dict[str, Any]:
-    """Return the field that changes if a debate is not counted, if it was."""
-    name = _find_tallies(fields, debate)
-    if name is None:
-        return {}
-    return {name: {key: each for key, each in _mapping(fields[name]).items() if key != debate}}
+    """Return the fields that change if a debate is not counted any more."""
+    return {
+        name: {key: each for key, each in _mapping(fields[name]).items() if key != debate}
+        for name in _find_tallies(fields, debate)
+    }
 
 
 def _list_tallies(fields: Fields) -> dict[str, Any]:

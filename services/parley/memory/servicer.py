@@ -77,6 +77,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
     ) -> pb.RecordDebateResponse:
         """Record what a debate leaves."""
         check_record(request)
+        request.DiscardUnknownFields()  # of a newer caller: they are not kept, and the same again would differ from what is
         debate = request.debate
         debate.domain = debate.domain or _GENERAL
         try:

@@ -60,6 +60,15 @@ async def test_all_that_a_debate_left_is_returned_to_its_tenant_alone(memory: Me
     assert (await refused(memory.GetRecord(asked, metadata=ACME))).reason == "REMEMBERED_DEBATE_NOT_FOUND"
 
 
+async def test_a_debate_with_fields_of_a_newer_version_is_the_same_the_second_time(
+    memory: MemoryServiceStub,
+) -> None:
+    newer = with_all_that_a_debate_leaves(debate("deb-1"))
+    newer.stands[0].MergeFromString(b"\xfa\x3f\x01x")
+    assert not (await memory.RecordDebate(newer)).existed
+    assert (await memory.RecordDebate(newer)).existed
+
+
 async def test_another_stand_is_other_content(memory: MemoryServiceStub) -> None:
     request = with_all_that_a_debate_leaves(debate("deb-1"))
     await memory.RecordDebate(request)

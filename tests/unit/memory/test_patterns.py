@@ -226,6 +226,44 @@ async def test_to_count_one_more_debate_does_not_write_all_earlier_ones_again(
     assert [each.debates for each in await kept.listed()] == [65]
 
 
+async def test_a_pattern_of_few_debates_is_one_that_a_version_before_can_read_and_forget(kept: Kept) -> None:
+    patterns = kept.patterns
+    for number in range(20):
+        await patterns.apply("acme", record(f"deb-{number}", issue("Cost.")))
+    (pattern,) = await kept.documents.find(PATTERNS, {})
+    first: Any = pattern.fields[TALLIES[0]]
+    assert len(first) == 20
+    assert not pattern.fields.keys() & set(TALLIES[1:])
+
+
+async def test_a_debate_that_two_versions_counted_in_two_fields_counts_once_and_leaves_nothing(
+    kept: Kept,
+) -> None:
+    for number in (1, 2):
+        await kept.patterns.apply("acme", record(f"deb-{number}", issue("Cost.")))
+    (pattern,) = await kept.documents.find(PATTERNS, {})
+    twice: Fields = {TALLIES[3]: pattern.fields[TALLIES[0]], "version": "two"}
+    await kept.documents.update(PATTERNS, pattern.key, twice)
+    assert [each.debates for each in await kept.listed()] == [2]
+    await kept.patterns.remove("acme", record("deb-2"))
+    assert [each.debates for each in await kept.listed()] == [1]
+    assert "deb-2" not in str(await kept.stored())
+
+
+async def test_a_pattern_to_which_a_version_before_added_its_most_debates_counts_more(kept: Kept) -> None:
+    await kept.patterns.apply("acme", record("deb-1", issue("Cost."), at=1))
+    (pattern,) = await kept.documents.find(PATTERNS, {})
+    tally: Any = pattern.fields[TALLIES[0]]
+    full: Fields = {
+        name: {f"{name}-{number}": {**tally["deb-1"], "at": 2} for number in range(issue_kinds.MAX_DEBATES)}
+        for name in TALLIES
+    }
+    await kept.documents.update(PATTERNS, pattern.key, {**full, "version": "full"})
+    await kept.patterns.apply("acme", record("deb-2", issue("Cost."), at=3))
+    assert [each.debates for each in await kept.listed()] == [issue_kinds.MAX_DEBATES]
+    assert "deb-2" in str(await kept.documents.find(PATTERNS, {}))
+
+
 async def test_debates_that_a_process_records_at_once_start_a_kind_once(kept: Kept) -> None:
     patterns = kept.patterns
     records = [record(f"deb-{number}", issue("Rollback.")) for number in range(5)]
