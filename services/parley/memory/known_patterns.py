@@ -11,7 +11,7 @@ from parley.memory.debate import document_key
 from parley.memory.issue_kinds import SAME_KIND, Kind, join_twins, to_pattern
 from parley.memory.stored_vectors import decode_vector, find_likeness
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Collection, Document, Documents, Index, OneOf
+from parley.storage.ports import Collection, Document, Documents, Index, OneOf, Order
 from parley.v1.memory_pb2 import CritiquePattern
 
 PATTERNS: Final = Collection(
@@ -110,7 +110,11 @@ class KnownPatterns:
             self._written.popitem(last=False)
 
     async def _renew(self, tenant: str) -> _Tenant:
-        heads = await self._documents.find(PATTERNS, {"tenant": tenant}, fields=("version",))
+        # In the order of the index that has the versions: a store of before has one of the tenant alone, too.
+        by_version = (Order("version"),)
+        heads = await self._documents.find(
+            PATTERNS, {"tenant": tenant}, order=by_version, fields=("version",)
+        )
         versions = {each.key: each.fields["version"] for each in heads}
         known = self._tenants.get(tenant, _Tenant())
         if versions != known.versions:

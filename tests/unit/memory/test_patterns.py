@@ -4,7 +4,9 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Any
 
 import pytest
@@ -16,7 +18,9 @@ from parley.memory.known_patterns import PATTERNS
 from parley.memory.patterns import CONTRIBUTIONS, Patterns
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
-from parley.storage.ports import Collection, Document, Documents, Fields, Where
+from parley.storage.ports import Collection, Document, Documents, Fields, Index, Where
+from parley.storage.sqlite import readers
+from parley.storage.sqlite.database import SqliteDatabase
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP, Issue, IssueStatus
 from parley.v1.memory_pb2 import CritiquePattern, PastDebate, RecordDebateRequest, RecordedIssue
 from tests.support.commits import count_commits
@@ -205,6 +209,25 @@ async def test_a_pattern_of_an_earlier_version_counts_on(kept: Kept) -> None:
     await kept.documents.insert(PATTERNS, pattern.key, earlier)
     await kept.patterns.apply("acme", record("deb-2", issue("Cost?"), at=2000))
     assert await kept.counts() == [("Cost?", 2, 2, 2)]
+
+
+async def test_in_a_folder_of_before_too_no_pattern_is_read_to_know_that_none_has_changed(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "MOST", 1)
+    await kept.documents.prepare(Collection("patterns", (Index(("tenant",)),)))
+    patterns = kept.patterns
+    await patterns.apply("acme", record("deb-1", issue("Cost.")))
+    listed = partial(patterns.page, "acme", text="", domain="", only_successful=False, after=None, size=9)
+    before = await listed()
+    database: SqliteDatabase = kept.documents._database  # type: ignore[attr-defined]
+
+    def refuse_to_read(connection: Connection) -> None:
+        for function in ("json_extract", "json_type"):
+            connection.create_function(function, -1, lambda *_: 1 / 0, deterministic=True)
+
+    await database.read(refuse_to_read)
+    assert await listed() == before
 
 
 async def test_to_count_one_more_debate_does_not_write_all_earlier_ones_again(
