@@ -322,6 +322,7 @@ async def _run_system(
         direct = await stack.enter_async_context(services.connect_user(orchestrator))
         if lock is not None and options.purpose == "debates":
             lock.publish(f"{orchestrator},{others.gateway}")
+            stack.callback(lock.withdraw)  # before anything stops
         services.start_late()
         return_large_blocks()
         tune_gc_and_threads()  # as `runtime.entry` does, for a caller with a process of its own

@@ -40,7 +40,7 @@ class FolderLock:
         for _ in range(_ATTEMPTS):
             if _try_lock(descriptor, fcntl.LOCK_EX):
                 lock = cls(descriptor, alone=True)
-                lock._write({"pid": os.getpid()})
+                lock.withdraw()  # that of a process that was killed
                 return lock
             time.sleep(_PAUSE)
         os.close(descriptor)
@@ -68,6 +68,10 @@ class FolderLock:
     def publish(self, address: str) -> None:
         """Write this process's address, for `read_address`."""
         self._write({"pid": os.getpid(), "address": address})
+
+    def withdraw(self) -> None:
+        """Take the address back: whoever looks for it waits for the folder."""
+        self._write({"pid": os.getpid()})
 
     def release(self) -> None:
         """Release the folder. It may be called again."""

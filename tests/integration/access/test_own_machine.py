@@ -17,6 +17,7 @@ from parley.local import LocalOptions, Ports, local_system
 from parley.runtime.channel import channel
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.identity.local_token import find_token
+from parley.storage.folder_lock import read_address
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
 ASKED = orchestrator_pb2.ListDebatesRequest()
@@ -62,6 +63,26 @@ async def test_whoever_finds_the_token_finds_all_ports_open(monkeypatch: pytest.
     async with local_system(LocalOptions(purpose="records", ports=Ports(edge=0))) as system:
         assert found == [""]
         assert find_token(int(system.orchestrator_address.rpartition(":")[2]))
+
+
+async def test_a_system_that_stops_is_not_found_any_more_and_its_folder_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    at_the_stop: list[str | None] = []
+    run_edge = edge_process.run_edge
+
+    @asynccontextmanager
+    async def run(settings: EdgeSettings, **parts: Any) -> AsyncIterator[str]:
+        async with run_edge(settings, **parts) as address:
+            yield address
+            at_the_stop.append(read_address(tmp_path / "data"))
+
+    monkeypatch.setattr(edge_process, "run_edge", run)
+    monkeypatch.setenv("PARLEY_LOCAL_MODEL", "off")
+    async with local_system(LocalOptions(ports=Ports(edge=0))) as system:
+        while_it_runs = read_address(tmp_path / "data")
+    assert while_it_runs == f"{system.orchestrator_address},{system.gateway_address}"
+    assert at_the_stop == [None]
 
 
 async def test_this_users_client_gets_in_by_itself_also_with_a_token_for_elsewhere_around(

@@ -63,6 +63,17 @@ def test_a_released_folder_can_be_owned_again(tmp_path: Path) -> None:
         lock.release()
 
 
+def test_an_address_that_was_withdrawn_is_not_found_and_the_folder_stays_owned(tmp_path: Path) -> None:
+    lock = FolderLock.acquire(tmp_path)
+    assert lock is not None
+    with lock:
+        lock.publish("127.0.0.1:7401")
+        lock.withdraw()
+        assert read_address(tmp_path) is None
+        assert FolderLock.acquire(tmp_path) is None
+        assert describe_holders(tmp_path) == f"process {os.getpid()}"
+
+
 def test_a_folder_that_is_not_there_has_no_address(tmp_path: Path) -> None:
     assert read_address(tmp_path / "none") is None
     assert not (tmp_path / "none").exists()
