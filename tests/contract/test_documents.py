@@ -394,6 +394,8 @@ async def test_put_inserts_documents_and_sets_fields_of_those_that_are_there(boo
         with pytest.raises(ValueError):
             await books.put(shelves, given)
     with pytest.raises(ValueError):
+        await books.put(shelves, {"d": {"room": "x"}}, {"room": "y"})
+    with pytest.raises(ValueError):
         await books.put(BOOKS, {"k": {"shelf": "x"}})
     assert await books.count(shelves, {}) == 3
 

@@ -37,6 +37,10 @@ def check_put(collection: Collection, documents: Mapping[str, Fields], if_new: F
     for key, fields in documents.items():
         if not fields:
             raise ValueError(f"{collection.name} {key} has no field to set")
+        if twice := fields.keys() & if_new.keys():
+            raise ValueError(
+                f"{collection.name} {key} has fields both to set and if new: {', '.join(sorted(twice))}"
+            )
         check_document(collection, key, fields)
 
 

@@ -198,7 +198,7 @@ class Documents(Protocol):
     ) -> None:
         """Insert documents by their keys, or set these fields, at least one, of those that are there. All are durable when this returns; if it fails, some may be.
 
-        `if_new`: fields that a new document has too, and that one that is there keeps as they are. ValueError if the collection has a unique index.
+        `if_new`: other fields that a new document has too, and that one that is there keeps as they are. ValueError if the collection has a unique index.
         """
 
     async def find(

@@ -1,6 +1,7 @@
 import pytest
 from pymongo.errors import (
     AutoReconnect,
+    BulkWriteError,
     DocumentTooLarge,
     NetworkTimeout,
     OperationFailure,
@@ -35,6 +36,19 @@ async def test_what_may_pass_is_unavailable_in_one_line(error: PyMongoError) -> 
     assert isinstance(seen, StoreUnavailableError)
     assert "\n" not in str(seen)
     assert "Topology" not in str(seen)
+
+
+async def test_of_many_writes_that_failed_the_first_one_says_why() -> None:
+    refused = {"index": 1, "code": 121, "errmsg": "Document failed validation"}
+    error = BulkWriteError({"writeErrors": [refused], "writeConcernErrors": []})
+    assert str(explained(error)) == "MongoDB: Document failed validation"
+
+
+async def test_many_writes_that_the_replica_set_may_have_lost_are_worth_another_try() -> None:
+    lost = {"code": 189, "errmsg": "primary stepped down"}
+    seen = explained(BulkWriteError({"writeErrors": [], "writeConcernErrors": [lost]}))
+    assert isinstance(seen, StoreUnavailableError)
+    assert "primary stepped down" in str(seen)
 
 
 @pytest.mark.parametrize("code", [13, 18])

@@ -18,6 +18,7 @@ from pymongo import ASCENDING, AsyncMongoClient, ReadPreference, WriteConcern
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.errors import (
+    BulkWriteError,
     ConfigurationError,
     ConnectionFailure,
     DocumentTooLarge,
@@ -127,11 +128,21 @@ def map_errors() -> Iterator[None]:
         raise
     except DocumentTooLarge as error:
         raise ValueError(f"too large for a store: {_first_line(error)}") from error
+    except BulkWriteError as error:
+        raise _to_storage_error(_take_first(error)) from error
     except PyMongoError as error:
         raise _to_storage_error(error) from error
     finally:
         if task and task.cancelling() > before:
             raise asyncio.CancelledError
+
+
+def _take_first(error: BulkWriteError) -> PyMongoError:
+    """Return the first error of many writes as one write raises it; that of all of them says nothing."""
+    for kind, name in ((WriteError, "writeErrors"), (WriteConcernError, "writeConcernErrors")):
+        for each in error.details.get(name, ()):
+            return kind(each.get("errmsg", ""), each["code"], each)
+    return error
 
 
 def _to_storage_error(error: PyMongoError) -> StorageError:
