@@ -33,8 +33,9 @@ async def asked(
         (Fault(FaultKind.DROP_MID_STREAM, after_chunks=20), {}, True),
         (Fault(FaultKind.STALL_MID_STREAM, after_chunks=20), {"idle_timeout_seconds": 0.3}, True),
         (Fault(FaultKind.HANG), {"first_token_timeout_seconds": 0.3}, False),
+        (Fault(FaultKind.DROP_BEFORE_ANY_BYTE), {}, False),
     ],
-    ids=["cut", "stalled", "silent"],
+    ids=["cut", "stalled", "silent", "hung up"],
 )
 async def test_an_attempt_that_breaks_off_counts_with_its_prompt_and_what_was_heard(
     fault: Fault, more: dict[str, Any], said: bool, tmp_path: Path

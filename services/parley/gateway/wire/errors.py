@@ -168,15 +168,26 @@ def of_transport(error: BaseException) -> Failure:
 
 def was_not_sent(error: BaseException) -> bool:
     """Return whether a broken way to an endpoint says that it never got the request."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(
-            cause,
-            httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.InvalidURL | aiohttp.ClientConnectorError,
-        ):
-            return True
-        cause = cause.__cause__
-    return False
+    return _is_caused_by(
+        error,
+        aiohttp.ClientConnectorError,
+        aiohttp.ConnectionTimeoutError,
+        aiohttp.ClientHttpProxyError,
+        aiohttp.InvalidURL,
+        httpx2.InvalidURL,
+    )
+
+
+def has_no_answer(error: BaseException) -> bool:
+    """Return whether the way to an endpoint broke before an answer began, whether or not the request was sent."""
+    # The transport says ConnectTimeout of a connection that is lost after that, too.
+    return _is_caused_by(error, httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.InvalidURL)
+
+
+def _is_caused_by(error: BaseException | None, *kinds: type[BaseException]) -> bool:
+    while error is not None and not isinstance(error, kinds):
+        error = error.__cause__
+    return error is not None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -45,6 +45,7 @@ from parley.gateway.wire.endpoint import (
 )
 from parley.gateway.wire.errors import (
     TRANSPORT_ERRORS,
+    has_no_answer,
     of_empty_answer,
     of_status,
     of_transport,
@@ -301,7 +302,7 @@ class OpenAIEndpoint:
     def _transport_failure(self, error: BaseException) -> Failure:
         failure = of_transport(error)
         return (
-            self._judge(failure, CONNECTION, answered=self._has_answered) if was_not_sent(error) else failure
+            self._judge(failure, CONNECTION, answered=self._has_answered) if has_no_answer(error) else failure
         )
 
     def _judge(self, failure: Failure, lasting: FailureKind, *, answered: bool) -> Failure:
