@@ -95,7 +95,7 @@ class ClientRequests:
         """Return the answer, of which nothing is read yet; close it. `silence_seconds` is how long it may be silent.
 
         Raises:
-            APIStatusError: the status is none of success; the answer is read, 16 KiB of it at most, and closed.
+            APIStatusError: the status is none of success; the answer is read as far as it comes, 16 KiB of it at most, and closed.
             APIConnectionError: the way to the endpoint is broken.
         """
         timeout = self._patient
@@ -168,16 +168,17 @@ class ClientRequests:
 
 
 async def _read_error(answer: Answer) -> bytes:
-    """Return the beginning of what an endpoint says about an error, and close the answer."""
+    """Return the beginning of what an endpoint says about an error, as far as it comes, and close the answer."""
     said = b""
-    try:
-        async with aclosing(answer.chunks()) as chunks:
-            async for chunk in chunks:
-                said += chunk
-                if len(said) >= _MAX_ERROR_BYTES:
-                    break
-    finally:
-        await answer.aclose()
+    with suppress(httpx2.HTTPError):  # the status is known
+        try:
+            async with aclosing(answer.chunks()) as chunks:
+                async for chunk in chunks:
+                    said += chunk
+                    if len(said) >= _MAX_ERROR_BYTES:
+                        break
+        finally:
+            await answer.aclose()
     return said[:_MAX_ERROR_BYTES]
 
 

@@ -196,6 +196,33 @@ async def test_an_error_is_read_whatever_charset_it_claims(charset: str) -> None
     assert raised.value.body == "\ufffd slow down"
 
 
+@pytest.mark.parametrize(
+    ("headers", "said"), [({"Content-Length": "99"}, "slow"), ({"Content-Encoding": "gzip"}, "")]
+)
+async def test_an_error_that_breaks_off_or_cannot_be_unpacked_has_its_status_all_the_same(
+    headers: dict[str, str], said: str
+) -> None:
+    async def cut(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(status=429, headers={"Retry-After": "7", **headers})
+        await response.prepare(request)
+        await response.write(b"slow")
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    app = web.Application()
+    app.router.add_post("/responses", cut)
+    connections = DefaultAioHttpClient()
+    async with (
+        TestServer(app) as server,
+        AsyncOpenAI(api_key="none", base_url=str(server.make_url("/")), http_client=connections) as client,
+    ):
+        with pytest.raises(APIStatusError) as raised:
+            await ClientRequests(client, connections, {}, 3).send("POST", "/responses", b"{}")
+    error = raised.value
+    assert (error.status_code, error.response.headers["retry-after"], error.body) == (429, "7", said)
+
+
 async def test_a_broken_way_is_the_clients_error_with_its_cause(unused_tcp_port: int) -> None:
     connections = DefaultAioHttpClient()
     async with AsyncOpenAI(
