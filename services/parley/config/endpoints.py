@@ -34,7 +34,7 @@ def find_url_problem(text: str) -> str | None:
         return f"is not an address: {error}"
     if port == 0:
         return "is not an address: Port out of range 0-65535"
-    if not host or not (_is_ipv6(host) if "[" in parts.netloc else _HOST.fullmatch(host)):
+    if not host or not _can_be_asked(host, is_bracketed="[" in parts.netloc):
         return "is not an address: it has no host that can be asked"
     return None
 
@@ -65,9 +65,12 @@ def find_header_problem(name: str) -> str | None:
     return None if _TOKEN.fullmatch(name) else "is not the name of a header: letters, digits and `-` make one"
 
 
-def _is_ipv6(host: str) -> bool:
+def _can_be_asked(host: str, *, is_bracketed: bool) -> bool:
+    """Return whether a host is a name or a whole address: of short forms such as 127.1 only some programs know."""
+    if not is_bracketed and not host.replace(".", "").isdecimal():
+        return _HOST.fullmatch(host) is not None
     try:
-        ipaddress.IPv6Address(host)
+        address = ipaddress.ip_address(host)
     except ValueError:
         return False
-    return True
+    return is_bracketed == (address.version == 6)

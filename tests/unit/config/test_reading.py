@@ -227,6 +227,8 @@ def test_a_key_in_a_header_is_refused_too() -> None:
         ("http://localhost:0/v1", "is not an address: Port out of range 0-65535"),
         ("http:///v1", "is not an address: it has no host that can be asked"),
         ("http://a..b/v1", "is not an address: it has no host that can be asked"),
+        ("http://10.0.0/v1", "is not an address: it has no host that can be asked"),
+        ("http://10.0.0.256/v1", "is not an address: it has no host that can be asked"),
         ("http://✓.example/v1", "must be ASCII; write a host of other letters as xn--…"),
     ],
 )
