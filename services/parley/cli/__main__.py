@@ -16,9 +16,8 @@ looking at them. A system that is started here sets its own number."""
 
 def main() -> None:
     """Run the command line of this process and exit."""
-    if (
-        signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    ):  # else the parent process wants it ignored
+    # Not if the parent process wants it ignored.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _exit_at_once)
     codes: list[int] = []
     atexit.register(_leave_at_once, codes)  # before any other, so that it is called after all others

@@ -134,6 +134,5 @@ class EdgeSettings(ServiceSettings):
 
     def orchestrator_channel(self) -> ChannelSettings:
         """Return the settings of the channel: it carries the credentials of each caller, and none of its own."""
-        return ChannelSettings(
-            tls=self._client_tls(), headers=tuple, allow_plaintext=self.tls == "off"
-        )  # headers: so that credentials are not sent in plaintext to another machine
+        # `headers`: so that credentials are not sent in plaintext to another machine
+        return ChannelSettings(tls=self._client_tls(), headers=tuple, allow_plaintext=self.tls == "off")

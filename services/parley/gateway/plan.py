@@ -181,9 +181,10 @@ def found_plan(model: str | None, servers: Sequence[gateway_pb2.FoundServer]) ->
 
     Raise ConfigurationError if none of them lists `model`.
     """
+    # `patient`: it may have to load the model first
     providers = tuple(
         Provider(each.provider, openai_compatible.KIND.name, each.base_url, patient=True) for each in servers
-    )  # patient: it may have to load the model first
+    )
     routes = tuple(
         Route(f"{each.provider}/{name}", each.provider, name, input_price=0.0, output_price=0.0)
         for each in servers

@@ -100,9 +100,8 @@ class Positions:
             {**wanted.get(each.key, {}), "flipped": each.fields.get("flipped")} != each.fields
             for each in known
         ):
-            await self.remove(
-                tenant, record
-            )  # the debate was forgotten, and recorded anew with other content
+            # the debate was forgotten, and recorded anew with other content
+            await self.remove(tenant, record)
         await self._documents.put(POSITIONS, wanted, {"flipped": False})
 
     async def _compare(self, stands: Sequence[Stand]) -> None:

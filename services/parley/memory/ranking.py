@@ -77,9 +77,8 @@ def rank(words: Sequence[str], candidates: Sequence[Candidate], floor: float, no
     if not candidates or similarities.max() < floor:
         return []
     vectors = np.stack([to_vector(each.vector) for each in candidates])
-    likeness = np.einsum("ik,jk->ij", vectors, vectors).astype(
-        np.float64
-    )  # without the threads that `@` wakes
+    # without the threads that `@` wakes
+    likeness = np.einsum("ik,jk->ij", vectors, vectors).astype(np.float64)
     shares = _share_words(words, candidates)
     scores = (
         similarities

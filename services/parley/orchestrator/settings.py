@@ -22,9 +22,8 @@ from parley.runtime.errors import ConfigurationError
 from parley.runtime.loopback import is_loopback, join_address
 from parley.storage.settings import StoreSettings
 
-if (
-    TYPE_CHECKING
-):  # imported on use: settings are read before the orchestrator is imported, and most read no page
+# imported on use: settings are read before the orchestrator is imported, and most read no page
+if TYPE_CHECKING:
     from parley.orchestrator.api.receipts import ReceiptKeys
     from parley.orchestrator.engine.runner import RunnerSettings
     from parley.orchestrator.research.servers import ToolServer

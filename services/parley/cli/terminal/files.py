@@ -118,9 +118,8 @@ def _find_obstacle(path: Path) -> str | None:
     if not folder.is_dir():
         return f"cannot be written: {folder} is not a folder"
     try:
-        with tempfile.NamedTemporaryFile(
-            prefix=f".{file.name}.", dir=folder
-        ):  # as the result will be, before it gets its name
+        # as the result will be, before it gets its name
+        with tempfile.NamedTemporaryFile(prefix=f".{file.name}.", dir=folder):
             return None
     except PermissionError:
         return f"cannot be written: no permission in {folder}"

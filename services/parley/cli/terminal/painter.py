@@ -65,9 +65,8 @@ class Painter:
 
     def __enter__(self) -> Self:
         self._take_terminal()
-        with suppress(
-            NotImplementedError, RuntimeError, ValueError
-        ):  # no loop runs, or not in the main thread
+        # no loop runs, or not in the main thread
+        with suppress(NotImplementedError, RuntimeError, ValueError):
             asyncio.get_running_loop().add_signal_handler(signal.SIGTSTP, self._suspend)
         self._thread.start()
         return self

@@ -60,9 +60,8 @@ def write_report(path: Path, text: str) -> None:
 
 def write_decision(decision: GetDecisionResponse) -> None:
     """Write the decision document into its folder and overwrite nothing; a failure is only a warning."""
-    if not _FILE_NAME.fullmatch(
-        decision.file_name
-    ):  # the server chose the name, which must not lead out of the folder
+    # the server chose the name, which must not lead out of the folder
+    if not _FILE_NAME.fullmatch(decision.file_name):
         say(f"warning: the decision was not written: {decision.file_name!r} is no file name for it")
         return
     try:
@@ -105,9 +104,8 @@ def csv_text(evaluation: Debate) -> str:
     A missing score is an empty cell. A text that a spreadsheet would read as a formula begins with an apostrophe.
     """
     written = io.StringIO()
-    rows = csv.writer(
-        written, quoting=csv.QUOTE_ALL
-    )  # where `;` separates, a text must not begin a cell either
+    # where `;` separates, a text must not begin a cell either
+    rows = csv.writer(written, quoting=csv.QUOTE_ALL)
     rows.writerow(_HEAD)
     outcome = evaluation.outcome.evaluation
     for row in (*_score_rows(outcome), *_average_rows(outcome)):

@@ -22,9 +22,8 @@ from parley.v1.agent_pb2 import Usage
 from parley.v1.gateway_pb2 import GenerateCompleted
 
 BACKOFF: Final = Backoff(first=0.05, maximum=1.0)
-_CLOCK: Final = (
-    SystemClock()
-)  # calls and leases go by the machine's time, and so does the patience with their store
+# calls and leases go by the machine's time, and so does the patience with their store
+_CLOCK: Final = SystemClock()
 
 T = TypeVar("T")
 

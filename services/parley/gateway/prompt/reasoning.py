@@ -108,9 +108,8 @@ def strip_reasoning(text: str) -> str:
     about.
     """
     lowered = text.lower()
-    if not any(
-        tag in lowered for tag in (*_OPENING, *_CLOSING)
-    ):  # each line would be searched for what is nowhere
+    # each line would be searched for what is nowhere
+    if not any(tag in lowered for tag in (*_OPENING, *_CLOSING)):
         return text
     left = _strip_tags(text)[0]
     while left != text:  # a tag may stand on a line of its own only now

@@ -23,9 +23,8 @@ class EventDecoder:
 
     def __init__(self, max_characters: int) -> None:
         self._max_characters = max_characters
-        self._characters = codecs.getincrementaldecoder("utf-8-sig")(
-            "replace"
-        )  # drops a leading byte order mark
+        # drops a leading byte order mark
+        self._characters = codecs.getincrementaldecoder("utf-8-sig")("replace")
         self._after_cr = False
         self._unfinished_line: list[str] = []  # joined at the line's end: a large event comes in many chunks
         self._size = 0

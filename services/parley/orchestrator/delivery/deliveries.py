@@ -224,9 +224,8 @@ class DeliveryStore:
 
 
 def _until(now: datetime) -> Below:
-    return Below(
-        f"{time_text(now)}~"
-    )  # "~" sorts after the end of the time, so that what is due now is included
+    # "~" sorts after the end of the time, so that what is due now is included
+    return Below(f"{time_text(now)}~")
 
 
 def _key(document: Document) -> str:

@@ -148,9 +148,8 @@ class Outbox:
             if await self._index.record_told(record, told):
                 return True
             if found and await self._index.get(record.tenant, record.debate) is None:
-                await self._deliveries.delete_for_debate(
-                    record.tenant, record.debate
-                )  # it was deleted meanwhile
+                # it was deleted meanwhile
+                await self._deliveries.delete_for_debate(record.tenant, record.debate)
             return False
 
     async def _find_news(self, record: DebateRecord) -> tuple[int, list[Envelope]]:

@@ -161,9 +161,8 @@ class DebateIndex:
 
     async def list_overdue(self, now: str) -> Sequence[DebateRecord]:
         """Return up to 1,000 debates without an owner whose checkpoint is due, the longest due first."""
-        through_now = Below(
-            f"{now}~"
-        )  # "~" sorts after the end of the time, so that what is due now is included
+        # "~" sorts after the end of the time, so that what is due now is included
+        through_now = Below(f"{now}~")
         return await self._find({"due": through_now}, Order("due"), limit=_PAGE_SIZE)
 
     async def count_running(self, tenant: str, at_most: int) -> int:

@@ -94,9 +94,8 @@ def _split_answers(text: str, known: Mapping[str, RaisedIssue]) -> tuple[str, Se
         begin = first = _trailing_answers(lines, known)
     end = next((place for place in range(first, len(lines)) if _is_end(lines[place], known)), len(lines))
     section = lines[first:end]
-    if not any(
-        _FIRST_NAME.match(line) for line in section
-    ):  # issues that no critic raised are no part of a proposal either
+    # issues that no critic raised are no part of a proposal either
+    if not any(_FIRST_NAME.match(line) for line in section):
         return text, ()
     rest = "\n".join(lines[end:]).strip()
     kept = "\n".join(lines[:begin]).rstrip().removesuffix("---").rstrip()

@@ -145,9 +145,8 @@ def direction(title: str, text: str, give: int = 0) -> PromptPart:
 
 def add_claims_to_cite(debate: Debate, reply: Reply) -> None:
     """Keep with a reply which of its claims need a citation and have none; what the person says needs none."""
-    from parley.orchestrator.model.citations import (
-        claims_to_cite,
-    )  # large patterns, for texts that agents wrote
+    # large patterns, for texts that agents wrote
+    from parley.orchestrator.model.citations import claims_to_cite
 
     said = f"{debate.spec.question}\n{environment_text(debate.spec)}\n{debate.briefing}"
     reply.claims_to_cite.extend(claims_to_cite(reply.rendered or reply.text, said))

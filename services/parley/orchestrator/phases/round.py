@@ -366,9 +366,8 @@ class Round:
         self._made = tuple(made for step in steps if isinstance(made := step.result(), Contribution))
 
     async def _wait_for_steps(self) -> None:
-        if (
-            self._refinements
-        ):  # there are none of drafts alone, nor if a limit ended a debate in which every agent is muted
+        # there are none of drafts alone, nor if a limit ended a debate in which every agent is muted
+        if self._refinements:
             await asyncio.wait([*self._critiques.values(), *self._refinements.values()])
         self._situations.clear()  # no step is left that is told of them
         number = self._plan.number

@@ -372,9 +372,8 @@ def _migrate(connection: Connection) -> None:
 
 
 def _require_ours(connection: Connection, path: Path) -> None:
-    connection.execute(
-        "BEGIN"
-    )  # the three values belong together, and another process may be creating the file
+    # The three values belong together, and another process may be creating the file
+    connection.execute("BEGIN")
     version = _query_number(connection, "PRAGMA user_version")
     owner = _query_number(connection, "PRAGMA application_id")
     tables = _query_number(connection, "SELECT count(*) FROM sqlite_master")
