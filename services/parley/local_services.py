@@ -262,10 +262,6 @@ class LocalServices:
 
     @asynccontextmanager
     async def _run_gateway(self) -> AsyncIterator[str]:
-        from parley.runtime.late_packages import read_certificates_late
-
-        with read_certificates_late():  # which takes 20 ms; models on this machine need none
-            import_module("aiohttp")
         from parley.gateway.__main__ import build
         from parley.gateway.settings import GatewaySettings
         from parley.runtime.draining import Draining

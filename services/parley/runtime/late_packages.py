@@ -1,12 +1,11 @@
-"""Less to import: packages of which only some modules are needed, packages that are used only because they are there, and certificates."""
+"""Less to import: packages of which only some modules are needed, and packages that are used only because they are there."""
 
-import ssl
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
-from threading import RLock, get_ident
+from threading import RLock
 from types import ModuleType
 from typing import Any, Final
 
@@ -60,39 +59,3 @@ def hide_package(name: str) -> Iterator[None]:
         yield
     finally:
         del sys.modules[name]
-
-
-class _LateContext(ssl.SSLContext):
-    """Python's default context for TLS, made when the first connection needs it. Until then it trusts nobody."""
-
-    _protocols: Sequence[str] = ()
-    _context: ssl.SSLContext | None = None
-
-    def set_alpn_protocols(self, alpn_protocols: Iterable[str]) -> None:
-        self._protocols = tuple(alpn_protocols)
-
-    def wrap_bio(self, *args: Any, **given: Any) -> ssl.SSLObject:
-        if self._context is None:
-            self._context = ssl.create_default_context()
-            self._context.set_alpn_protocols(self._protocols)
-        return self._context.wrap_bio(*args, **given)
-
-
-@contextmanager
-def read_certificates_late() -> Iterator[None]:
-    """Let default contexts for TLS that imports in the block make read this machine's certificates when a connection needs them.
-
-    Other threads get theirs as ever.
-    """
-    create, importing = ssl.create_default_context, get_ident()
-
-    def create_late(*args: Any, **given: Any) -> ssl.SSLContext:
-        if args or given or get_ident() != importing:
-            return create(*args, **given)
-        return _LateContext(ssl.PROTOCOL_TLS_CLIENT)
-
-    ssl.create_default_context = create_late
-    try:
-        yield
-    finally:
-        ssl.create_default_context = create

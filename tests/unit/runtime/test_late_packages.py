@@ -1,15 +1,12 @@
-"""A package that is imported late is found by its names, and by the name of the package that it stands in; certificates are read late."""
+"""A package that is imported late is found by its names, and by the name of the package that it stands in."""
 
 import importlib
-import ssl
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from parley.runtime.late_packages import import_late, read_certificates_late
-from tests.support.certificates import Authority
+from parley.runtime.late_packages import import_late
 
 
 @pytest.fixture(autouse=True)
@@ -39,27 +36,3 @@ def test_a_name_that_a_late_package_does_not_have_is_missing() -> None:
     import_late("sails")
     with pytest.raises(AttributeError, match="module 'sails' has no attribute 'mast'"):
         _ = importlib.import_module("sails").mast
-
-
-def test_a_late_context_trusts_whom_the_machine_trusts_once_a_connection_needs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with read_certificates_late():
-        late = ssl.create_default_context()
-    monkeypatch.setenv("SSL_CERT_FILE", str(Authority(tmp_path).file))
-    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "none"))
-    late.set_alpn_protocols(["http/1.1"])
-    assert late.get_ca_certs() == []
-    used = late.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname="localhost").context
-    assert len(used.get_ca_certs()) == 1
-    assert (used.verify_mode, used.check_hostname) == (ssl.CERT_REQUIRED, True)
-    assert type(ssl.create_default_context()) is type(used), "outside of the block nothing is late"
-
-
-def test_while_imports_read_certificates_late_other_threads_get_what_they_ask_for(tmp_path: Path) -> None:
-    authority = Authority(tmp_path).file
-    with ThreadPoolExecutor(1) as other, read_certificates_late():
-        theirs = other.submit(ssl.create_default_context).result()
-        own = ssl.create_default_context(cafile=authority)
-    assert type(theirs) is ssl.SSLContext
-    assert len(own.get_ca_certs()) == 1
