@@ -14,6 +14,7 @@ import asyncio
 import errno
 import re
 import shutil
+from array import array
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -384,8 +385,8 @@ def _filter(where: Mapping[str, str] | None, without: Sequence[UUID]) -> Filter 
 
 
 def _only_vector(vector: Any) -> Sequence[float]:
-    """Return a point's vector; collections have no named ones."""
-    return vector if isinstance(vector, list) else ()
+    """Return a point's vector; collections have no named ones. An array: a list is slow to read and to free for who asked."""
+    return array("f", vector) if isinstance(vector, list) else ()
 
 
 def _uuid(point_id: int | str | UUID) -> UUID:
