@@ -80,24 +80,32 @@ _REFUSED: Final = frozenset(
 _Check: TypeAlias = Callable[..., Iterable[ValidationError] | None]
 
 
-def create_validator(schema: Mapping[str, Any]) -> Validator:
-    """Return what checks values against a schema.
-
-    Raise ValueError if it is no JSON Schema (2020-12), or one that we do not check; the message says where and why.
-    """
-    _refuse_costly(schema)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    schema = {name: value for name, value in schema.items() if name not in _ABOUT_THE_WHOLE}
-    # An empty registry: a reference to elsewhere is an error and never a request.
-    validator: Validator = _BoundedValidator(schema, registry=Registry())
-    return validator
+_kept: ContextVar[Mapping[int, Validator]] = ContextVar(
+    "the validators of the schema in use, by what they check"
+)
 
 
-def find_error(validator: Validator, value: Any) -> ValidationError | None:
-    """Return what is wrong with a value, the likeliest first, or None. Raise TooMuchWorkError."""
-    with limit_work():
-        found: ValidationError | None = best_match(validator.iter_errors(value))
-        return found
+class SchemaCheck:
+    """Checks values against a schema. It keeps a validator of every schema in it: to make one takes longer than its check."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        """Raise ValueError if it is no JSON Schema (2020-12), or one that we do not check; the message says where and why."""
+        _refuse_costly(schema)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        schema = {name: value for name, value in schema.items() if name not in _ABOUT_THE_WHOLE}
+        # An empty registry: a reference to elsewhere is an error and never a request.
+        self._validator: Validator = _BoundedValidator(schema, registry=Registry())
+        self._within = {id(each): self._validator.evolve(schema=each) for each in _find_schemas(schema)}
+
+    def find_error(self, value: Any) -> ValidationError | None:
+        """Return what is wrong with a value, the likeliest first, or None. Raise TooMuchWorkError."""
+        before = _kept.set(self._within)
+        try:
+            with limit_work():
+                found: ValidationError | None = best_match(self._validator.iter_errors(value))
+                return found
+        finally:
+            _kept.reset(before)
 
 
 def _refuse_costly(schema: Mapping[str, Any]) -> None:
@@ -193,12 +201,49 @@ def _check_unique(validator: Any, wanted: Any, instance: Any, schema: Any) -> It
         yield ValidationError("has an entry twice")
 
 
+def _check_properties(
+    validator: Any, properties: Mapping[str, Any], instance: Any, schema: Any
+) -> Iterator[ValidationError]:
+    """Do what the library does, with the validators that are kept."""
+    del schema
+    if validator.is_type(instance, "object"):
+        for name, within in properties.items():
+            if name in instance:
+                yield from _check_part(validator, instance[name], within, name, schema_path=name)
+
+
+def _check_items(validator: Any, items: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    """Do what the library does, with the validators that are kept."""
+    if items is False or "prefixItems" in schema:
+        yield from _LIBRARY["items"](validator, items, instance, schema) or ()
+    elif validator.is_type(instance, "array"):
+        for place, each in enumerate(instance):
+            yield from _check_part(validator, each, items, place)
+
+
+def _check_part(
+    validator: Any, part: Any, schema: Any, step: str | int, *, schema_path: str | None = None
+) -> Iterator[ValidationError]:
+    kept = _kept.get().get(id(schema))
+    if kept is None:  # one that is true or false
+        yield from validator.descend(part, schema, path=step, schema_path=schema_path)
+        return
+    for error in kept.iter_errors(part):
+        error.path.appendleft(step)
+        if schema_path is not None:
+            error.schema_path.appendleft(schema_path)
+        yield error
+
+
+_LIBRARY: Final[Mapping[str, _Check]] = jsonschema.Draft202012Validator.VALIDATORS
 _BoundedValidator: Final = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
     jsonschema.Draft202012Validator,
     {
         name: _limit_check(name, check)
         for name, check in {
-            **jsonschema.Draft202012Validator.VALIDATORS,
+            **_LIBRARY,
+            "items": _check_items,
+            "properties": _check_properties,
             "uniqueItems": _check_unique,
         }.items()
     },

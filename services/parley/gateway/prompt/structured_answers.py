@@ -11,13 +11,11 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import jsonschema
-from jsonschema.protocols import Validator
 from referencing.exceptions import Unresolvable
 
 from parley.gateway.prompt.bounded_schema import (
+    SchemaCheck,
     TooMuchWorkError,
-    create_validator,
-    find_error,
     limit_work,
 )
 from parley.gateway.prompt.fit_schema import fit_value, required_texts
@@ -68,7 +66,7 @@ class AnswerShape:
     text: str
     strict: bool
     accepts_prose: bool
-    _validator: Validator = field(repr=False)
+    _check: SchemaCheck = field(repr=False)
 
     def accept(self, answer: str) -> str:
         """Return the answer as clean JSON text, if what it holds satisfies the schema. Raise InvalidAnswer."""
@@ -113,7 +111,7 @@ class AnswerShape:
         except ValueError:  # a number such as 1e999
             raise InvalidAnswer("a number is too large", is_json=True) from None
         try:
-            error = find_error(self._validator, read)
+            error = self._check.find_error(read)
         except TooMuchWorkError as problem:
             raise InvalidAnswer(str(problem), is_json=True) from None
         except (Unresolvable, RecursionError) as problem:
@@ -197,12 +195,12 @@ def parse_shape(name: str, text: str, *, accepts_prose: bool = False) -> AnswerS
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise ValueError("json_schema: must be the schema of an object")
     try:
-        validator = create_validator(schema)
+        check = SchemaCheck(schema)
     except jsonschema.SchemaError as error:
         raise ValueError(f"json_schema: {one_line(error.message)}") from None
     except ValueError as error:
         raise ValueError(f"json_schema: {error}") from None
-    shape = AnswerShape(name, schema, text, _allows_strict(schema), accepts_prose, validator)
+    shape = AnswerShape(name, schema, text, _allows_strict(schema), accepts_prose, check)
     _known_shapes[name, text, accepts_prose] = shape
     return shape
 

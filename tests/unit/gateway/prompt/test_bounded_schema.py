@@ -4,7 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.exceptions import best_match
 
+from parley.gateway.prompt.bounded_schema import SchemaCheck
 from parley.gateway.prompt.structured_answers import InvalidAnswer, parse_shape
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -53,6 +56,46 @@ def test_references_inside_of_a_schema_are_followed() -> None:
     assert shape.accept('{"other": {"n": 1}}')
     with pytest.raises(InvalidAnswer, match="is not of type 'integer'"):
         shape.accept('{"other": {"other": {"n": []}}}')
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"list": [{"n": 1}, {"n": "x"}]},
+        {"list": [{"n": 1, "list": [{"n": 2, "list": [{"n": []}]}]}]},
+        {"list": ["x", {"list": 1}]},
+        {"pair": [1, "x", 2]},
+        {"pair": [1], "n": "x"},
+        {"never": 1},
+        {"empty": [1]},
+        {"any": {"n": "x"}},
+        {"any": [{"k": 1}]},
+    ],
+)
+def test_an_error_says_what_the_library_says_of_it_and_where(answer: dict[str, Any]) -> None:
+    of_texts = {"type": "array", "items": {"properties": {"k": {"type": "string"}}}}
+    schema = {
+        "type": "object",
+        "$defs": {"all": {"$ref": "#"}},
+        "properties": {
+            "n": {"type": "integer"},
+            "list": {"type": "array", "items": {"$ref": "#/$defs/all", "required": ["n"]}},
+            "pair": {"prefixItems": [{"type": "integer"}], "items": {"type": "integer"}},
+            "never": False,
+            "empty": {"items": False},
+            "any": {"anyOf": [{"$ref": "#"}, of_texts]},
+        },
+    }
+    expected = best_match(Draft202012Validator(schema).iter_errors(answer))
+    found = SchemaCheck(schema).find_error(answer)
+    assert expected is not None
+    assert found is not None
+    assert _describe(found) == _describe(expected)
+
+
+def _describe(error: ValidationError) -> Any:
+    described = (error.message, error.validator, error.json_path, list(error.absolute_schema_path))
+    return described, [_describe(each) for each in error.context]
 
 
 def test_what_a_property_is_called_and_what_is_data_is_no_keyword() -> None:
