@@ -4,6 +4,7 @@ Whatever stops in between is finished by the same call again, or by any replica 
 effects or, once it is forgotten, none.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
@@ -57,10 +58,11 @@ class Outbox:
             await self._apply(document, record)
 
     async def _is_forgotten_before(self, document: Document) -> bool:
-        """Return whether a record came after it was forgotten; then it is marked."""
+        """Return whether a record came after it was forgotten, or is gone since; it is marked if it is there."""
         if not await self._tombstones.has(document.key):
             return False
-        return await self._documents.update(DEBATES, document.key, {"unfinished": FORGETTING})
+        await self._documents.update(DEBATES, document.key, {"unfinished": FORGETTING})
+        return True
 
     async def run(self) -> None:
         """Finish what is outstanding: at once what was left, later what is still outstanding at a second look."""
@@ -100,8 +102,12 @@ class Outbox:
     async def _apply(self, document: Document, record: RecordDebateRequest | None) -> None:
         tenant, _ = debate_of(document)
         for each in [record] if record else skip_unreadable([document], from_document, KIND, document_key):
-            # At once: none needs another, and so their writes share commits.
-            await write_together(*(effect.apply(tenant, each) for effect in self._effects))
+            try:
+                # At once: none needs another, and so their writes share commits.
+                await write_together(*(effect.apply(tenant, each) for effect in self._effects))
+            except (Exception, asyncio.CancelledError):
+                await self._follow_change(document)
+                raise
             if not await self._documents.update(
                 DEBATES, document.key, {"unfinished": None}, {"unfinished": RECORDING}
             ):

@@ -74,6 +74,7 @@ class Patterns:
             known = await self._known.load(tenant)
             parts = parts or await self._contribute(tenant, record, meanings, known)
             await self._count(tenant, record.debate, parts, {each.key: each.version for each in known})
+        await self._take_out_if_removed(tenant, record.debate.debate_id, parts)
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Take a debate's issues out of all patterns; one that no other debate raised is deleted."""
@@ -81,6 +82,8 @@ class Patterns:
         found = await self._documents.get(CONTRIBUTIONS, key)
         if found is None:
             return
+        # First, so that who counts it meanwhile sees that, and takes it out again.
+        await self._documents.update(CONTRIBUTIONS, key, {"removed": True})
         for part in _parts(found):
             await self._take_out(tenant, part["pattern"], record.debate.debate_id)
         await self._documents.delete(CONTRIBUTIONS, key)
@@ -191,6 +194,18 @@ class Patterns:
                     return
             seen = await self._documents.get(PATTERNS, key)
         raise StoreUnavailableError(_BUSY)
+
+    async def _take_out_if_removed(
+        self, tenant: str, debate: str, parts: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Take a debate out of the patterns that counted it while it was removed."""
+        found = await self._documents.get(CONTRIBUTIONS, storage_key(tenant, debate))
+        kept = (
+            {each["pattern"] for each in _parts(found)} if found and not found.fields.get("removed") else ()
+        )
+        for part in parts:
+            if part["pattern"] not in kept:
+                await self._take_out(tenant, part["pattern"], debate)
 
     async def _take_out(self, tenant: str, pattern: str, debate: str) -> None:
         """Take a debate out of a pattern; delete the pattern if that leaves no debate that another issue stands for."""

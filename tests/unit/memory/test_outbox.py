@@ -276,6 +276,46 @@ async def test_a_debate_that_is_forgotten_while_another_replica_applies_its_effe
         await process.is_whole([])
 
 
+@pytest.mark.parametrize("cancelled", [True, False], ids=["is-cancelled", "fails"])
+async def test_a_debate_that_is_forgotten_while_its_effects_are_applied_leaves_none_if_one_of_them_is_not_done(
+    tmp_path: Path, cancelled: bool
+) -> None:
+    async with opened(tmp_path) as process:
+        with pytest.raises(StoppedError):
+            await process.stopping(Writes(1)).memories.record("acme", record("deb-1"))
+        (document,) = await process.documents.find(DEBATES, {})
+        late_waits, other_waits = asyncio.Event(), asyncio.Event()
+        late, other = Ledger(waits=late_waits), Ledger(waits=other_waits, refused={"deb-1"})
+        applying = asyncio.create_task(
+            Outbox(process.documents, [late, other], SystemClock()).finish(document)
+        )
+        await other.asked.wait()
+        assert await process.memories.forget("acme", "deb-1")
+        late_waits.set()
+        while not late.kept:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        if cancelled:
+            applying.cancel()
+        other_waits.set()
+        with pytest.raises(asyncio.CancelledError if cancelled else StoreUnavailableError):
+            await applying
+        assert not late.kept
+
+
+async def test_of_a_debate_that_is_forgotten_since_it_was_found_outstanding_no_effect_is_applied(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as process:
+        with pytest.raises(StoppedError):
+            await process.stopping(Writes(1)).memories.record("acme", record("deb-1"))
+        (document,) = await process.documents.find(DEBATES, {})
+        assert await process.memories.forget("acme", "deb-1")
+        writes = Writes()
+        await process.stopping(writes).outbox.finish(document)
+        assert [each for each in writes.made if not each.startswith("delete")] == ["update"]
+        await process.is_whole([])
+
+
 async def test_a_debate_that_is_recorded_while_another_replica_forgets_it_stays_forgotten(
     tmp_path: Path,
 ) -> None:

@@ -306,7 +306,12 @@ FIRST = record("deb-1", issue("No rollback."), issue("No cost.", REJECTED))
 SECOND = record("deb-2", issue("Rollback?", REJECTED), issue("A secret."), at=2000)
 BOTH = [("Rollback?", 2, 2, 1), ("A secret.", 1, 1, 1), ("No cost.", 1, 1, 0)]
 APPLY_WRITES = ["insert pattern_contribution", "update pattern", "insert pattern"]
-REMOVE_WRITES = ["update pattern", "delete pattern", "delete pattern_contribution"]
+REMOVE_WRITES = [
+    "update pattern_contribution",
+    "update pattern",
+    "delete pattern",
+    "delete pattern_contribution",
+]
 
 
 @pytest.mark.parametrize("lost", [True, False], ids=["before", "after"])
@@ -430,6 +435,41 @@ async def test_a_pattern_that_was_deleted_and_created_anew_since_it_was_read_is_
     await kept.patterns.apply("acme", second)
     assert await kept.counts() == [("Rollback.", 2, 2, 2)]
     assert "deb-1" not in str(await kept.stored())
+
+
+async def test_a_debate_that_is_forgotten_while_it_is_counted_again_leaves_nothing(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = record("deb-1", issue("Rollback."), issue("Cost."))
+    await kept.patterns.apply("acme", first)
+    find = kept.documents.find
+
+    async def find_once_it_is_forgotten(*args: Any, **kwargs: Any) -> Sequence[Document]:
+        monkeypatch.undo()
+        await kept.patterns.remove("acme", first)
+        return await find(*args, **kwargs)
+
+    monkeypatch.setattr(kept.documents, "find", find_once_it_is_forgotten)
+    await kept.patterns.apply("acme", first)
+    assert not await kept.stored()
+
+
+async def test_a_debate_that_is_counted_again_while_it_is_forgotten_leaves_nothing(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = record("deb-1", issue("Rollback."), issue("Cost."))
+    await kept.patterns.apply("acme", first)
+    delete = kept.documents.delete
+
+    async def delete_once_it_is_counted(collection: Collection, *args: Any) -> bool:
+        if collection is CONTRIBUTIONS:
+            monkeypatch.undo()
+            await kept.patterns.apply("acme", first)
+        return await delete(collection, *args)
+
+    monkeypatch.setattr(kept.documents, "delete", delete_once_it_is_counted)
+    await kept.patterns.remove("acme", first)
+    assert not await kept.stored()
 
 
 async def test_a_debate_that_joins_a_pattern_while_its_last_other_one_is_forgotten_still_counts(
