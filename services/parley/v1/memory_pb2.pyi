@@ -307,6 +307,9 @@ class GetRecordResponse(_message.Message):
     DEBATE_FIELD_NUMBER: _builtins.int
     STANDS_FIELD_NUMBER: _builtins.int
     ISSUES_FIELD_NUMBER: _builtins.int
+    MAY_FORGET_FIELD_NUMBER: _builtins.int
+    may_forget: _builtins.bool
+    """Whether the caller may forget it. The orchestrator says so; memory itself leaves it unset."""
     @_builtins.property
     def debate(self) -> Global___PastDebate:
         """What it was asked and what it decided."""
@@ -325,10 +328,11 @@ class GetRecordResponse(_message.Message):
         debate: Global___PastDebate | None = ...,
         stands: _abc.Iterable[Global___FinalStand] | None = ...,
         issues: _abc.Iterable[Global___RecordedIssue] | None = ...,
+        may_forget: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["debate", b"debate"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate", b"debate", "issues", b"issues", "stands", b"stands"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate", b"debate", "issues", b"issues", "may_forget", b"may_forget", "stands", b"stands"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

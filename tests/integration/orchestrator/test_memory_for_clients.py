@@ -98,6 +98,7 @@ async def test_all_that_is_remembered_of_a_debate_is_returned(clients: Clients) 
         list(record().stands),
         list(record().issues),
     )
+    assert found.may_forget  # nobody authenticates here, and so everybody may
 
 
 async def test_what_is_forgotten_is_found_no_more_and_forgetting_it_again_changes_nothing(

@@ -15,7 +15,7 @@ from parley.edge.console.sign_in import SignIn
 from parley.edge.settings import EdgeSettings
 
 _PAGES: Final = (
-    *("/", "/login", "/new", "/agents", "/memory"),
+    *("/", "/login", "/new", "/agents", "/memory", "/memory/{debate_id}"),
     *("/debates/{debate_id}", "/debates/{debate_id}/result"),
 )
 

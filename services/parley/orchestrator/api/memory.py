@@ -6,6 +6,8 @@ from typing import Final
 from parley.orchestrator.api.requests import check_id
 from parley.orchestrator.peers.for_clients import SECONDS, pass_on_errors
 from parley.runtime import audit
+from parley.runtime.identity.identity import current_identity
+from parley.runtime.identity.roles import allows, needed_role
 from parley.runtime.validation import Violations
 from parley.v1 import memory_pb2, orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.memory_pb2_grpc import MemoryServiceStub
@@ -14,6 +16,7 @@ _DEFAULT_LIMIT: Final = 10
 _MAX_LIMIT: Final = 100
 _MAX_CHARACTERS: Final = 100_000
 _MAX_DOMAIN: Final = 64
+_FORGET: Final = "parley.v1.OrchestratorService/ForgetMemory"
 
 
 class MemoryServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
@@ -38,10 +41,12 @@ class MemoryServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     async def GetMemory(  # noqa: N802
         self, request: memory_pb2.GetRecordRequest, _context: object
     ) -> memory_pb2.GetRecordResponse:
-        """Return all that is remembered of a debate."""
+        """Return all that is remembered of a debate, and whether the caller may forget it."""
         check_id("debate_id", request.debate_id)
         with pass_on_errors("memory"):
-            return await self.memory.GetRecord(request, timeout=SECONDS)
+            found = await self.memory.GetRecord(request, timeout=SECONDS)
+        found.may_forget = allows(current_identity().roles, needed_role(_FORGET))
+        return found
 
     async def ForgetMemory(  # noqa: N802
         self, request: memory_pb2.ForgetDebateRequest, _context: object

@@ -1,69 +1,19 @@
 """The page about memory, before a memory that answers what a test sets."""
 
+import re
 from collections.abc import AsyncIterator
-from typing import Any, TypeVar
+from typing import Any
+from urllib.parse import urlencode
 
-import grpc
 import pytest
-from google.protobuf.timestamp_pb2 import Timestamp
 from playwright.async_api import Page, expect
 
 from parley.v1 import memory_pb2 as pb
-from parley.v1 import memory_pb2_grpc
-from parley.v1.effect_pb2 import DecisionConfidence
-from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
 from tests.integration.edge.console.conftest import on_one_loop
 from tests.integration.edge.console.test_hostile_debate import ATTACK
 from tests.support.browser import find_serious_faults
 from tests.support.real_services import free_address
-
-KAFKA = "deb-20260301-101112-aaaaaaaa"
-RABBITMQ = "deb-20260302-101112-bbbbbbbb"
-LATER = "deb-20260303-101112-cccccccc"
-Item = TypeVar("Item")
-
-
-class ScriptedMemory:
-    """What is remembered, each list a page for each item."""
-
-    def __init__(self) -> None:
-        self.debates: list[pb.PastDebate] = []
-        self.positions: list[pb.LedgerPosition] = []
-        self.patterns: list[pb.CritiquePattern] = []
-        self.moments: list[pb.Moment] = []
-
-    async def Recall(  # noqa: N802
-        self, _request: pb.RecallRequest, _context: Any
-    ) -> AsyncIterator[pb.RecallResponse]:
-        for each in self.debates:
-            yield pb.RecallResponse(debate=each)
-
-    async def ListPositions(  # noqa: N802
-        self, request: pb.ListPositionsRequest, _context: Any
-    ) -> pb.ListPositionsResponse:
-        found, token = _page(self.positions, request.page_token)
-        return pb.ListPositionsResponse(positions=found, next_page_token=token)
-
-    async def ListPatterns(  # noqa: N802
-        self, request: pb.ListPatternsRequest, _context: Any
-    ) -> pb.ListPatternsResponse:
-        found, token = _page(self.patterns, request.page_token)
-        return pb.ListPatternsResponse(patterns=found, next_page_token=token)
-
-    async def ListMoments(  # noqa: N802
-        self, request: pb.ListMomentsRequest, _context: Any
-    ) -> pb.ListMomentsResponse:
-        found, token = _page(self.moments, request.page_token)
-        return pb.ListMomentsResponse(moments=found, next_page_token=token)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return None for what is not served."""
-        return None
-
-
-def _page(items: list[Item], token: str) -> tuple[list[Item], str]:
-    start = int(token or 0)
-    return items[start : start + 1], str(start + 1) if len(items) > start + 1 else ""
+from tests.support.scripted_memory import KAFKA, LATER, RABBITMQ, ScriptedMemory, on_day, past_debate
 
 
 @pytest.fixture
@@ -78,39 +28,16 @@ def orchestrator_settings(memory_address: str) -> dict[str, Any]:
 
 @on_one_loop
 async def memory(memory_address: str) -> AsyncIterator[ScriptedMemory]:
-    scripted, server = ScriptedMemory(), grpc.aio.server()
-    servicer: Any = scripted
-    memory_pb2_grpc.add_MemoryServiceServicer_to_server(servicer, server)
-    server.add_insecure_port(memory_address)
-    await server.start()
-    yield scripted
-    await server.stop(None)
-
-
-def _on(day: int) -> Timestamp:
-    return Timestamp(seconds=1_772_359_200 + (day - 1) * 86_400)
-
-
-def _past_debate(**fields: Any) -> pb.PastDebate:
-    debate = pb.PastDebate(
-        debate_id=KAFKA,
-        question="Kafka or RabbitMQ for orders?",
-        conclusion="Use **Kafka** for orders.",
-        concluded_at=_on(1),
-        strength=VOTE_STRENGTH_MODERATE,
-        confidence=DecisionConfidence(percent=83.5, votes=2, votes_cast=3),
-        relevance=pb.Relevance(similarity_percent=49.2),
-    )
-    debate.dissents.add(agent_id="cy", text="It is hard to run.")
-    debate.MergeFrom(pb.PastDebate(**fields))
-    return debate
+    scripted = ScriptedMemory()
+    async with scripted.served_at(memory_address):
+        yield scripted
 
 
 def _flip() -> pb.LedgerPosition:
-    settled = pb.FlipSettlement(debate_id=LATER, concluded_at=_on(3), took_later_side=True)
+    settled = pb.FlipSettlement(debate_id=LATER, concluded_at=on_day(3), took_later_side=True)
     change = pb.StandChange(
         earlier_debate_id=KAFKA,
-        earlier_concluded_at=_on(1),
+        earlier_concluded_at=on_day(1),
         earlier_stand="Use Kafka.",
         outcome=pb.FLIP_OUTCOME_FLIP,
         settlement=settled,
@@ -125,7 +52,7 @@ def _position(debate_id: str, stand: str, **fields: Any) -> pb.LedgerPosition:
         debate_id=debate_id,
         question="Kafka or RabbitMQ?",
         domain="data",
-        concluded_at=_on(2),
+        concluded_at=on_day(2),
         stand=stand,
         for_decision=True,
         **fields,
@@ -140,7 +67,7 @@ async def _search(page: Page) -> None:
 async def test_a_search_shows_what_was_decided_and_links_to_the_debate(
     page: Page, memory: ScriptedMemory
 ) -> None:
-    memory.debates = [_past_debate()]
+    memory.debates = [past_debate()]
     await page.goto("/")
     await page.get_by_role("link", name="Memory").click()
     await _search(page)
@@ -152,6 +79,8 @@ async def test_a_search_shows_what_was_decided_and_links_to_the_debate(
     await expect(found).to_contain_text("Against it: cy: It is hard to run.")
     link = found.get_by_role("link", name="Kafka or RabbitMQ for orders?")
     await expect(link).to_have_attribute("href", f"/debates/{KAFKA}")
+    whole = found.get_by_role("link", name="All that is remembered of it")
+    await expect(whole).to_have_attribute("href", f"/memory/{KAFKA}")
     assert await find_serious_faults(page) == []
 
 
@@ -176,11 +105,11 @@ async def test_kinds_of_issue_and_moments_are_listed(page: Page, memory: Scripte
     pattern = pb.CritiquePattern(
         examples=["No figures.", "No way back."], debates=2, raised=3, taken_up=1, domain="data"
     )
-    pattern.latest_at.CopyFrom(_on(2))
+    pattern.latest_at.CopyFrom(on_day(2))
     pattern.critics.add(agent_id="bo", raised=3)
     memory.patterns = [pattern]
     moment = pb.Moment(
-        kind=pb.MOMENT_KIND_REVERSAL, debate_id=RABBITMQ, concluded_at=_on(2), text="The load fell."
+        kind=pb.MOMENT_KIND_REVERSAL, debate_id=RABBITMQ, concluded_at=on_day(2), text="The load fell."
     )
     moment.earlier_debate_id = KAFKA
     memory.moments = [moment]
@@ -194,12 +123,88 @@ async def test_kinds_of_issue_and_moments_are_listed(page: Page, memory: Scripte
     await expect(earlier).to_have_attribute("href", f"/debates/{KAFKA}")
 
 
-async def test_hostile_text_stays_text(page: Page, memory: ScriptedMemory) -> None:
-    memory.debates = [_past_debate(question=ATTACK, conclusion=ATTACK)]
-    memory.positions = [_position(KAFKA, ATTACK[:2000])]
-    memory.patterns = [pb.CritiquePattern(examples=[ATTACK[:500]], debates=1, raised=1, latest_at=_on(1))]
-    memory.moments = [pb.Moment(debate_id=KAFKA, concluded_at=_on(1), text=ATTACK[:1000])]
+async def test_what_is_asked_is_in_the_address_and_an_address_asks_it(
+    page: Page, memory: ScriptedMemory
+) -> None:
+    memory.debates = [past_debate()]
+    memory.positions = [_position(KAFKA, "Use Kafka.")]
     await page.goto("/memory")
+    await page.get_by_role("search").get_by_label("Domain").fill("data")
+    await page.get_by_label("At most").fill("3")
+    await _search(page)
+    positions = page.get_by_role("form", name="Filter positions")
+    await positions.get_by_label("Agent").fill("ada")
+    await positions.get_by_label("Only flips").check()
+    await positions.get_by_role("button", name="Filter").press("Enter")
+    patterns = page.get_by_role("form", name="Filter critique patterns")
+    await patterns.get_by_label("Like").fill("no way back & more")
+    await patterns.get_by_label("Only those on its matter").check()
+    await patterns.get_by_label("Only those taken up").check()
+    await patterns.get_by_label("Domain").fill("data")
+    await patterns.get_by_role("button", name="Filter").click()
+    moments = page.get_by_role("form", name="Filter moments")
+    await moments.get_by_label("Kind").select_option("unanimous flip")
+    await moments.get_by_role("button", name="Filter").click()
+    wanted = [
+        pb.RecallRequest(text="one broker", domain="data", limit=3),
+        pb.ListPositionsRequest(agent_id="ada", only_flips=True, page_size=20),
+        pb.ListPatternsRequest(
+            text="no way back & more", only_related=True, only_successful=True, domain="data", page_size=20
+        ),
+        pb.ListMomentsRequest(kind=pb.MOMENT_KIND_UNANIMOUS_FLIP, page_size=20),
+    ]
+    await memory.until_asked(*wanted)
+    memory.asked.clear()
+    await page.goto("about:blank")
+    await page.go_back()
+    await memory.until_asked(*wanted)
+    assert len(memory.asked) == len(wanted)
+    await expect(page.get_by_role("list", name="Past debates").get_by_role("listitem")).to_have_count(1)
+    await expect(moments.get_by_label("Kind")).to_have_value("unanimous-flip")
+    await expect(positions.get_by_label("Only flips")).to_be_checked()
+
+
+async def test_a_filter_replaces_the_list_and_is_kept_for_its_next_pages(
+    page: Page, memory: ScriptedMemory
+) -> None:
+    memory.positions = [_position(KAFKA, "Use Kafka."), _position(RABBITMQ, "Use RabbitMQ.")]
+    await page.goto("/memory?agent=ada&kind=nonsense")
+    await page.get_by_role("button", name="More positions").click()
+    positions = page.get_by_role("list", name="Positions").get_by_role("listitem")
+    await expect(positions).to_have_count(2)
+    await expect(page.get_by_text("2 shown")).to_be_visible()
+    of_ada = pb.ListPositionsRequest(agent_id="ada", page_size=20)
+    of_ada.page_token = "1"
+    assert of_ada in memory.asked
+    assert pb.ListMomentsRequest(page_size=20) in memory.asked
+    memory.positions = []
+    form = page.get_by_role("form", name="Filter positions")
+    await form.get_by_label("Agent").fill("bo")
+    await form.get_by_label("Agent").press("Enter")
+    await expect(page.get_by_text("Nothing fits this filter.").first).to_be_visible()
+    await expect(positions).to_have_count(0)
+    await form.get_by_label("Agent").fill("")
+    await form.get_by_label("Agent").press("Enter")
+    await expect(page.get_by_text("No agent's position is known yet.")).to_be_visible()
+    assert page.url.endswith("/memory?kind=nonsense")
+
+
+async def test_a_filter_that_is_refused_says_so_above_its_list_alone(
+    page: Page, memory: ScriptedMemory
+) -> None:
+    memory.positions = [_position(KAFKA, "Use Kafka.")]
+    memory.refusal = "only_related: needs a text"
+    await page.goto("/memory?related=yes")
+    await expect(page.get_by_role("alert")).to_have_text(re.compile("needs a text"))
+    await expect(page.get_by_role("list", name="Positions").get_by_role("listitem")).to_have_count(1)
+
+
+async def test_hostile_text_stays_text(page: Page, memory: ScriptedMemory) -> None:
+    memory.debates = [past_debate(question=ATTACK, conclusion=ATTACK)]
+    memory.positions = [_position(KAFKA, ATTACK[:2000])]
+    memory.patterns = [pb.CritiquePattern(examples=[ATTACK[:500]], debates=1, raised=1, latest_at=on_day(1))]
+    memory.moments = [pb.Moment(debate_id=KAFKA, concluded_at=on_day(1), text=ATTACK[:1000])]
+    await page.goto(f"/memory?{urlencode({'agent': ATTACK[:100]})}")
     await _search(page)
     for name in ("Past debates", "Positions", "Critique patterns", "Moments"):
         await expect(page.get_by_role("list", name=name)).to_contain_text("window.attacked")

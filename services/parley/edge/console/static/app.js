@@ -24,6 +24,7 @@ const PAGES = [
   [/^\/new$/, () => import("./new.js")],
   [/^\/agents$/, () => import("./agents.js")],
   [/^\/memory$/, () => import("./memory.js")],
+  [/^\/memory\/([^/]+)$/, () => import("./remembered.js")],
   [/^\/debates\/([^/]+)$/, () => import("./debate.js")],
   [/^\/debates\/([^/]+)\/result$/, () => import("./result.js")],
 ];
@@ -64,7 +65,7 @@ async function show() {
 /** @param {unknown} error */
 function showError(error) {
   if (error instanceof ApiError && error.status === 401) {
-    go(`/login?next=${encodeURIComponent(location.pathname)}`);
+    go(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
     return;
   }
   const message = error instanceof Error ? error.message : String(error);

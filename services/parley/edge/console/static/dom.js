@@ -34,6 +34,34 @@ export function svg(tag, properties = {}, ...children) {
 }
 
 /**
+ * Create a button; it cannot be pressed while it acts.
+ * @param {string} text
+ * @param {() => any} act
+ * @param {string} [kind]
+ */
+export function button(text, act, kind = "") {
+  const element = /** @type {HTMLButtonElement} */ (
+    h(
+      "button",
+      {
+        type: "button",
+        class: kind,
+        onclick: async () => {
+          element.disabled = true; // one click, one act
+          try {
+            await act();
+          } finally {
+            element.disabled = false;
+          }
+        },
+      },
+      text,
+    )
+  );
+  return element;
+}
+
+/**
  * Put other children into an element.
  * @param {Element} element
  * @param {...(Child | Child[])} children

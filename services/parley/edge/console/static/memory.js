@@ -1,109 +1,127 @@
 // What past debates decided, searched by meaning; and below it where agents stood, what they criticized and what stands out.
 
 import { createText } from "./agent_text.js";
-import { call, collect } from "./api.js";
+import { collect } from "./api.js";
 import { h, replace } from "./dom.js";
-import { printable, probability, words } from "./text.js";
+import { FilteredList } from "./filtered_list.js";
+import { createFilters } from "./filters.js";
+import { createDate, createFacts, createLink, createQuote, createRelated, describeSide, listDecisionFacts } from "./memory_parts.js";
+import { printable, words } from "./text.js";
 
-const PAGE_SIZE = 20;
-const MAX_LINK = 300;
+const MAX_RELATED = 2;
+const DOMAIN = { maxlength: 64, placeholder: "any" };
 
-/** Each with the field of the answer in which the items are, and what is said without any. */
+/** @type {import("./filters.js").Field[]} */
+const SEARCH = [
+  { name: "about", key: "text", label: "Past debates about", input: { type: "search", required: true, placeholder: "A question, or words of one" } },
+  { name: "domain", key: "domain", label: "Domain", input: DOMAIN },
+  { name: "most", key: "limit", label: "At most", input: { type: "number", min: 1, max: 100, placeholder: 10 } },
+];
+
+/** @type {import("./filtered_list.js").Kind[]} */
 const LISTS = [
-  { title: "Positions", method: "ListMemoryPositions", field: "positions", createItem: createPosition, none: "No agent's position is known yet." },
-  { title: "Critique patterns", method: "ListMemoryPatterns", field: "patterns", createItem: createPattern, none: "No kind of issue is known yet: debates raise them in critiques." },
-  { title: "Moments", method: "ListMemoryMoments", field: "moments", createItem: createMoment, none: "No moment is known: debates leave one if a lone dissenter wins, all change their minds, or a decision is reversed." },
+  {
+    title: "Positions",
+    method: "ListMemoryPositions",
+    field: "positions",
+    filters: [
+      { name: "agent", key: "agentId", label: "Agent", input: { placeholder: "its id" } },
+      { name: "flips", key: "onlyFlips", label: "Only flips", input: { type: "checkbox" } },
+    ],
+    createItem: createPosition,
+    none: "No agent's position is known yet.",
+  },
+  {
+    title: "Critique patterns",
+    method: "ListMemoryPatterns",
+    field: "patterns",
+    filters: [
+      { name: "issue", key: "text", label: "Like", input: { type: "search", placeholder: "Words of an issue" } },
+      { name: "issue-domain", key: "domain", label: "Domain", input: DOMAIN },
+      { name: "related", key: "onlyRelated", label: "Only those on its matter", input: { type: "checkbox" } },
+      { name: "taken-up", key: "onlySuccessful", label: "Only those taken up every second time or more", input: { type: "checkbox" } },
+    ],
+    createItem: createPattern,
+    none: "No kind of issue is known yet: debates raise them in critiques.",
+  },
+  {
+    title: "Moments",
+    method: "ListMemoryMoments",
+    field: "moments",
+    filters: [
+      {
+        name: "kind",
+        key: "kind",
+        label: "Kind",
+        choices: [
+          { value: "", label: "any", sent: "" },
+          { value: "lone-dissenter-won", label: "lone dissenter won", sent: "MOMENT_KIND_LONE_DISSENTER_WON" },
+          { value: "unanimous-flip", label: "unanimous flip", sent: "MOMENT_KIND_UNANIMOUS_FLIP" },
+          { value: "reversal", label: "reversal", sent: "MOMENT_KIND_REVERSAL" },
+        ],
+      },
+    ],
+    createItem: createMoment,
+    none: "No moment is known: debates leave one if a lone dissenter wins, all change their minds, or a decision is reversed.",
+  },
 ];
 
 /** @param {import("./app.js").Page} page */
-export async function open(page) {
-  page.setTitle("Memory");
-  replace(page.main, h("h1", {}, "Memory"), ...createSearch(page));
-  page.main.append(...(await Promise.all(LISTS.map((each) => createList(each, page)))));
+export async function open({ main, signal, setTitle }) {
+  setTitle("Memory");
+  const lists = LISTS.map((each) => new FilteredList(each, signal));
+  replace(main, h("h1", {}, "Memory"), ...createSearch(signal));
+  await Promise.all(lists.map((each) => each.open()));
+  main.append(...lists.map((each) => each.element));
 }
 
-/** @param {import("./app.js").Page} page */
-function createSearch({ signal }) {
-  const text = /** @type {HTMLInputElement} */ (h("input", { id: "search", type: "search", required: true, placeholder: "A question, or words of one" }));
+/** @param {AbortSignal} signal */
+function createSearch(signal) {
   const found = h("div", { "aria-live": "polite" });
   let latest = 0;
-  /** @param {Event} event */
-  const search = async (event) => {
-    event.preventDefault();
+  const search = async () => {
     const number = ++latest;
-    const shown = await find(text.value, signal);
+    const shown = await find(form.read(), signal);
     if (number === latest) replace(found, shown);
   };
-  return [
-    h("form", { class: "filters", role: "search", onsubmit: search }, h("label", { for: "search" }, "Past debates about"), text, h("button", {}, "Search")),
-    found,
-  ];
+  const form = createFilters(SEARCH, "Search", { role: "search" }, search);
+  if (form.read().text) search();
+  return [form.element, found];
 }
 
-/** @param {string} text @param {AbortSignal} signal */
-async function find(text, signal) {
+/** @param {Record<string, any>} asked @param {AbortSignal} signal */
+async function find(asked, signal) {
   try {
-    const found = await collect("SearchMemory", { text }, signal);
-    if (found.length === 0) return h("p", { class: "hint" }, "Nothing like it is remembered; use other words.");
+    const found = await collect("SearchMemory", asked, signal);
+    const wider = asked.domain ? "use other words, or another domain" : "use other words";
+    if (found.length === 0) return h("p", { class: "hint" }, `Nothing like it is remembered; ${wider}.`);
     return h("ol", { class: "positions", "aria-label": "Past debates" }, found.map(({ debate }) => createFound(debate)));
   } catch (error) {
     return h("p", { class: "failure", role: "alert" }, error instanceof Error ? error.message : String(error));
   }
 }
 
-/**
- * @param {typeof LISTS[number]} list
- * @param {import("./app.js").Page} page
- */
-async function createList({ title, method, field, createItem, none }, { signal, notify }) {
-  const items = h("ol", { class: "positions", "aria-label": title });
-  const more = h("button", { type: "button", onclick: () => loadMore() }, `More ${title.toLowerCase()}`);
-  let pageToken = "";
-  const load = async () => {
-    const page = await call(method, { pageSize: PAGE_SIZE, pageToken }, signal);
-    items.append(...(page[field] ?? []).map(createItem));
-    pageToken = page.nextPageToken ?? "";
-    more.hidden = !pageToken;
-  };
-  const loadMore = () => {
-    more.hidden = true; // a second click would load the same page
-    load().catch((error) => {
-      more.hidden = false;
-      if (!signal.aborted) notify(error.message);
-    });
-  };
-  await load();
-  const isEmpty = !items.hasChildNodes() && !pageToken;
-  return h("section", {}, h("h2", {}, title), isEmpty ? h("p", { class: "hint" }, none) : items, more);
-}
-
 /** @param {any} debate */
 function createFound(debate) {
-  const { percent, votes = 0, votesCast } = debate.confidence ?? {};
-  const strength = words(debate.strength, "VOTE_STRENGTH_");
+  const onMatter = (debate.related ?? []).filter((/** @type {any} */ each) => each.relation !== "DECISION_RELATION_OTHER_MATTER");
   return h(
     "li",
     {},
     h("p", {}, createLink(debate.debateId, debate.question)),
-    createFacts([
-      createDate(debate.concludedAt),
-      ["strong", "moderate", "weak"].includes(strength) ? `${strength} agreement` : strength,
-      percent === undefined ? "" : `${probability(percent)} sure`,
-      votesCast ? `${votes} of ${votesCast} votes` : "",
-      `${Math.round(debate.relevance?.similarityPercent ?? 0)} % alike`,
-    ]),
+    createFacts([...listDecisionFacts(debate), `${Math.round(debate.relevance?.similarityPercent ?? 0)} % alike`]),
     createText(debate.conclusion ?? "", { folds: true }),
     (debate.dissents ?? []).map((/** @type {any} */ each) => createQuote(`Against it: ${each.agentId}: `, each.text)),
+    onMatter.slice(0, MAX_RELATED).map(createRelated),
+    h("p", {}, h("a", { href: `/memory/${encodeURIComponent(debate.debateId)}` }, "All that is remembered of it")),
   );
 }
 
 /** @param {any} position */
 function createPosition(position) {
-  const side = position.forDecision === undefined ? "" : position.forDecision ? " (for the decision)" : " (against it)";
   return h(
     "li",
     {},
-    createQuote(`${position.agentName || position.agentId}${side}: `, position.stand),
+    createQuote(`${position.agentName || position.agentId}${describeSide(position.forDecision)}: `, position.stand),
     createFacts([createDate(position.concludedAt), printable(position.domain ?? ""), createLink(position.debateId, position.question)]),
     (position.changes ?? []).flatMap(createChange),
   );
@@ -136,6 +154,7 @@ function createPattern(pattern) {
       `raised ${times(pattern.raised)} in ${pattern.debates} debate${pattern.debates === 1 ? "" : "s"}`,
       pattern.takenUp ? `taken up ${times(pattern.takenUp)}` : "never taken up",
       pattern.severity === undefined ? "" : `severity ${pattern.severity.toFixed(1)}`,
+      pattern.similarityPercent === undefined ? "" : `${Math.round(pattern.similarityPercent)} % alike`,
       critics && `by ${critics}`,
       printable(pattern.domain ?? ""),
       createDate(pattern.latestAt),
@@ -153,26 +172,6 @@ function createMoment(moment) {
     createQuote("", moment.text),
     createFacts([createLink(moment.debateId, "The debate"), moment.earlierDebateId ? createLink(moment.earlierDebateId, "The decision that it reverses") : ""]),
   );
-}
-
-/** @param {string} before @param {string} [text] what an agent wrote */
-function createQuote(before, text = "") {
-  return h("p", {}, printable(before), h("bdi", {}, printable(text)));
-}
-
-/** @param {string} debateId @param {string} [text] */
-function createLink(debateId, text = "") {
-  return h("a", { href: `/debates/${encodeURIComponent(debateId)}` }, h("bdi", {}, printable(text).slice(0, MAX_LINK) || debateId));
-}
-
-/** @param {string} time */
-function createDate(time) {
-  return h("time", { datetime: time, title: time }, time.slice(0, 10));
-}
-
-/** @param {(Node | string)[]} facts */
-function createFacts(facts) {
-  return h("p", { class: "meta" }, facts.filter(Boolean).flatMap((each, index) => (index ? [", ", each] : [each])));
 }
 
 /** @param {number} count */

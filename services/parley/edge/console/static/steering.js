@@ -2,7 +2,7 @@
 
 import { createText } from "./agent_text.js";
 import { ApiError, call } from "./api.js";
-import { h, replace } from "./dom.js";
+import { button, h, replace } from "./dom.js";
 import { printable } from "./text.js";
 
 const RUNNING = new Set(["pending", "running", "waiting"]);
@@ -180,31 +180,4 @@ export class Steering {
       else throw error;
     }
   }
-}
-
-/**
- * @param {string} text
- * @param {() => any} act
- * @param {string} [kind]
- */
-function button(text, act, kind = "") {
-  const element = /** @type {HTMLButtonElement} */ (
-    h(
-      "button",
-      {
-        type: "button",
-        class: kind,
-        onclick: async () => {
-          element.disabled = true; // one click, one act
-          try {
-            await act();
-          } finally {
-            element.disabled = false;
-          }
-        },
-      },
-      text,
-    )
-  );
-  return element;
 }
