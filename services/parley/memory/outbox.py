@@ -6,6 +6,7 @@ effects or, once it is forgotten, none.
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from parley.memory.debate import (
@@ -106,7 +107,8 @@ class Outbox:
                 # At once: none needs another, and so their writes share commits.
                 await write_together(*(effect.apply(tenant, each) for effect in self._effects))
             except (Exception, asyncio.CancelledError):
-                await self._follow_change(document)
+                with suppress(StorageError, ParleyError):  # what came first is raised
+                    await self._follow_change(document)
                 raise
             if not await self._documents.update(
                 DEBATES, document.key, {"unfinished": None}, {"unfinished": RECORDING}

@@ -302,6 +302,27 @@ async def test_a_debate_that_is_forgotten_while_its_effects_are_applied_leaves_n
         assert not late.kept
 
 
+async def test_who_is_stopped_while_the_store_is_away_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as process:
+        with pytest.raises(StoppedError):
+            await process.stopping(Writes(1)).memories.record("acme", record("deb-1"))
+        slow = Ledger(waits=asyncio.Event())
+        finishing = asyncio.create_task(Outbox(process.documents, [slow], SystemClock()).run())
+        await slow.asked.wait()
+
+        async def fail(*_: object) -> None:
+            raise StoreUnavailableError("away")
+
+        monkeypatch.setattr(process.documents, "get", fail)
+        finishing.cancel()
+        done, _ = await asyncio.wait({finishing}, timeout=5)
+        finishing.cancel()
+        assert done
+        assert finishing.cancelled()
+
+
 async def test_of_a_debate_that_is_forgotten_since_it_was_found_outstanding_no_effect_is_applied(
     tmp_path: Path,
 ) -> None:
