@@ -161,6 +161,8 @@ def of_transport(error: BaseException) -> Failure:
     # The transport calls every lost connection a timeout; only aiohttp's own word can be believed.
     if isinstance(root, TimeoutError):
         return Failure(TIMEOUT, "the endpoint was silent for too long")
+    if isinstance(root, aiohttp.ClientHttpProxyError):
+        return Failure(CONNECTION, f"the proxy refuses: {root.status} {one_line(root.message, 120)}")
     if isinstance(root, aiohttp.ClientResponseError | aiohttp.InvalidURL | UnicodeError):
         return Failure(UNREADABLE_ANSWER, f"the answer is not proper HTTP: {type(root).__name__}")
     return Failure(CONNECTION, f"the connection was lost: {type(root).__name__}")
@@ -181,7 +183,9 @@ def was_not_sent(error: BaseException) -> bool:
 def has_no_answer(error: BaseException) -> bool:
     """Return whether the way to an endpoint broke before an answer began, whether or not the request was sent."""
     # The transport says ConnectTimeout of a connection that is lost after that, too.
-    return _is_caused_by(error, httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.InvalidURL)
+    return _is_caused_by(
+        error, httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError, httpx2.InvalidURL
+    )
 
 
 def _is_caused_by(error: BaseException | None, *kinds: type[BaseException]) -> bool:
