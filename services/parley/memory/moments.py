@@ -7,7 +7,6 @@ from typing import Any, Final
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from parley.memory.debate import document_key, list_debates, storage_key
-from parley.memory.writing import put_document
 from parley.moment_rules import find_moments
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Below, Collection, Document, Documents, Fields, Index, Order
@@ -30,13 +29,14 @@ class Moments:
     async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
         """Write a debate's moments, and delete others that it had as another record."""
         key = storage_key(tenant, record.debate.debate_id)
-        found = find_moments(record)
-        wanted = {f"{key}/{place:03}": each for place, each in enumerate(found)}
+        wanted: dict[str, Fields] = {}
+        for place, each in enumerate(find_moments(record)):
+            name = f"{key}/{place:03}"
+            wanted[name] = _to_fields(tenant, name, each)
         for known in await self._list(key):
             if known.key not in wanted:
                 await self._documents.delete(MOMENTS, known.key)
-        for name, moment in wanted.items():
-            await put_document(self._documents, MOMENTS, name, _to_fields(tenant, name, moment))
+        await self._documents.put(MOMENTS, wanted)
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Delete a debate's moments."""
