@@ -105,7 +105,8 @@ def read_address(folder: Path) -> str | None:
     """Return the address of the exclusive owner, or None if there is none or it has not published one yet."""
     for content in _read_entries(folder):
         address = content.get("address")
-        return address if isinstance(address, str) else None
+        # That of a killed owner stands there until a new one writes, and another reader may hold the lock for an instant.
+        return address if isinstance(address, str) and _is_running(content.get("pid")) else None
     return None
 
 

@@ -1,4 +1,5 @@
 import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -49,6 +50,16 @@ def test_a_killed_owner_is_no_obstacle(tmp_path: Path) -> None:
     assert lock is not None
     assert read_address(tmp_path) is None  # and its address is not taken for the new owner's
     lock.release()
+
+
+def test_the_address_of_a_killed_owner_is_not_found_while_another_command_looks_for_it(
+    tmp_path: Path,
+) -> None:
+    with hold(tmp_path) as process:
+        process.kill()
+    with (tmp_path / "parley.lock").open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_EX)  # as a reader does for an instant
+        assert read_address(tmp_path) is None
 
 
 def test_a_released_folder_can_be_owned_again(tmp_path: Path) -> None:
