@@ -1,7 +1,7 @@
 """Watching a debate and reading its log over streams that break and are opened again."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, TypeVar
@@ -164,13 +164,46 @@ class _ReconnectPauses:
 
 
 async def _read_until_silent(stream: Stream[Response]) -> AsyncGenerator[Response, None]:
-    messages = aiter(stream)
+    messages, silence = aiter(stream), _Silence(stream)
     try:
-        while True:
-            async with asyncio.timeout(_SILENCE_SECONDS):
-                response = await anext(messages, None)
-            if response is None:
-                return
+        while (response := await silence.bound(anext(messages, None))) is not None:
             yield response
     finally:
+        silence.stop()
         stream.cancel()
+
+
+class _Silence:
+    """Cancels a stream that lets its reader wait too long. One timer serves all its messages: to set one for each costs more than to read it."""
+
+    def __init__(self, stream: Stream[object]) -> None:
+        self._stream = stream
+        self._loop = asyncio.get_running_loop()
+        self._waits_since: float | None = None
+        self._is_too_long = False
+        self._timer = self._loop.call_later(_SILENCE_SECONDS, self._look)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    async def bound(self, message: Awaitable[Item]) -> Item:
+        """Return the stream's next message. Raise TimeoutError if the stream was cancelled because of its silence."""
+        self._waits_since = self._loop.time()
+        try:
+            return await message
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._is_too_long and task is not None and not task.cancelling():
+                raise TimeoutError from None
+            raise
+        finally:
+            self._waits_since = None
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        ends = (now if self._waits_since is None else self._waits_since) + _SILENCE_SECONDS
+        if now < ends:
+            self._timer = self._loop.call_at(ends, self._look)
+        else:
+            self._is_too_long = True
+            self._stream.cancel()
