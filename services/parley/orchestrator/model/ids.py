@@ -1,6 +1,6 @@
 """Debate ids: `deb-YYYYMMDD-HHMMSS-` and 8 base-32 characters, so that they sort by age and can be read aloud."""
 
-import secrets
+import secrets  # noqa: TID251 (of a debate that begins)
 from datetime import UTC, datetime
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"

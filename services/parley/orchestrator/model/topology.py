@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from random import Random
+from random import Random  # noqa: TID251 (callers pass that of the debate)
 from typing import Final
 
 from parley.runtime.contract_settings import default_of
