@@ -13,10 +13,10 @@ from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
-from parley.v1.event_pb2 import Concluded
+from parley.v1.event_pb2 import Concluded, DebateCreated
 from tests.support.kept_logs import FOLDER, KEPT, KeptDebate, Person, kept_log
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, backstage, check_log, left_behind, make_debate
+from tests.support.orchestration import Backstage, backstage, check_log, left_behind, make_debate, with_fields
 from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.small_format import formats_with_small
 
@@ -62,6 +62,18 @@ def place_of(kind: str, events: Sequence[Envelope]) -> int:
 def test_logs_are_kept_of_every_version_of_every_format() -> None:
     assert {each.format for each in KEPT.values()} == {each.id for each in formats_with_small().all()}
     assert {path.name for path in FOLDER.iterdir()} == {f"{name}.log" for name in KEPT}
+
+
+@pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT)
+def test_a_kept_log_is_of_the_debate_that_is_said_to_be_in_it(kept: KeptDebate) -> None:
+    first = kept_log(kept)[0].payload
+    assert isinstance(first, DebateCreated)
+    # The texts of roles are as they were then.
+    begun = with_fields(first, request_id=None, roles=None)
+    assert begun == with_fields(kept.spec(kept.format), roles=None), (
+        f"record it: python -m tests.support.kept_logs --again {kept.format}; if that version is released, "
+        "leave this KeptDebate as it was and add another one"
+    )
 
 
 @pytest.mark.parametrize("last", ["concluded", "closed"])
