@@ -22,7 +22,7 @@ from google.protobuf.descriptor_pb2 import (
 
 from parley.v1 import access_pb2, setting_pb2
 
-__all__ = ["pages"]
+__all__ = ["comments_of_rpcs", "pages"]
 
 ROOT: Final = Path(__file__).parent.parent.parent
 PROTOS: Final = ROOT / "protos"
@@ -74,6 +74,17 @@ def pages() -> dict[str, str]:
     found = {each.name: each for each in (_File(proto, _comments(proto), page_of) for proto in compiled)}
     made = {f"{name}.md": _page(file) for name, file in found.items()}
     return {"README.md": _index(found), **made}
+
+
+def comments_of_rpcs() -> dict[str, str]:
+    """Return the comment of each RPC, by the RPC's full name."""
+    return {
+        f"{PACKAGE}.{service.name}.{method.name}": comments.get((_OF_SERVICES, place, _METHODS, number), "")
+        for proto in _compiled()
+        for comments in [_comments(proto)]
+        for place, service in enumerate(proto.service)
+        for number, method in enumerate(service.method)
+    }
 
 
 def _compiled() -> Sequence[FileDescriptorProto]:

@@ -45,6 +45,7 @@ from parley.v1.event_pb2 import Event, ignorable, in_no_kept_log, not_in_state, 
 from parley.v1.moderated_pb2 import ModeratedSettings
 from parley.v1.panel_pb2 import PanelSettings
 from tests.support.access import methods
+from tests.support.contract_reference import comments_of_rpcs
 from tests.support.kept_logs import KEPT, kept_log
 from tests.support.parsed_modules import parse_folder
 from tests.support.right_requests import RIGHT_REQUESTS
@@ -75,6 +76,15 @@ def test_every_rpc_names_the_role_that_its_callers_need(method: MethodDescriptor
 def test_every_rpc_of_the_orchestrator_says_what_it_is_to_the_audit_log(method: MethodDescriptor) -> None:
     assert method.GetOptions().Extensions[act] != AUDIT_ACT_UNSPECIFIED, (
         f"{method.full_name}: add `option (act) = AUDIT_ACT_…;`, NONE if nothing of it is to be recorded"
+    )
+
+
+def test_every_rpc_says_its_errors() -> None:
+    silent = {
+        name for name, said in comments_of_rpcs().items() if not re.search("^Errors[:,]", said, re.MULTILINE)
+    }
+    assert not silent, (
+        "end the RPC's comment with `Errors: ` and each code with its reasons, or with `Errors: none of its own.`"
     )
 
 
@@ -264,14 +274,34 @@ def kinds_with(option: Any) -> set[str]:
     return {name for name, each in KINDS.items() if each.GetOptions().Extensions[option]}
 
 
-def cases_in(*modules: ModuleType) -> set[str]:
-    """The classes that the code of these modules has a `case` or an `isinstance` for; in a union alone, none is handled."""
-    nodes = [each for module in modules for each in ast.walk(ast.parse(inspect.getsource(module)))]
+def cases_in(*trees: ast.AST) -> set[str]:
+    """The classes that this code has a `case` or an `isinstance` for; in a union alone, none is handled."""
+    nodes = [each for tree in trees for each in ast.walk(tree)]
     named = [each.cls for each in nodes if isinstance(each, ast.MatchClass)]
     for each in nodes:
         if isinstance(each, ast.Call) and ast.unparse(each.func) == "isinstance":
             named += each.args[1:]
     return {each.id for tree in named for each in ast.walk(tree) if isinstance(each, ast.Name)}
+
+
+def tree_of(module: ModuleType) -> ast.Module:
+    return ast.parse(inspect.getsource(module))
+
+
+def functions_behind(name: str, *modules: ModuleType) -> list[ast.AST]:
+    """A function, and those of these modules that it calls, and so on."""
+    all_here = {
+        each.name: each
+        for module in modules
+        for each in tree_of(module).body
+        if isinstance(each, ast.FunctionDef)
+    }
+    found, left = dict[str, ast.AST](), {name}
+    while left:
+        found |= {each: all_here[each] for each in left}
+        named = {each.id for tree in found.values() for each in ast.walk(tree) if isinstance(each, ast.Name)}
+        left = (named & all_here.keys()) - found.keys()
+    return list(found.values())
 
 
 def test_every_message_of_an_event_is_a_kind_of_event() -> None:
@@ -291,20 +321,21 @@ def test_a_kind_of_event_is_recorded_by_some_code() -> None:
 
 
 def test_a_kind_of_event_is_replayed_unless_the_contract_says_that_it_can_be_ignored() -> None:
-    assert KINDS.keys() - cases_in(replay) == kinds_with(ignorable), (
+    assert KINDS.keys() - cases_in(tree_of(replay)) == kinds_with(ignorable), (
         "add a case to orchestrator/log/replay.py, or `option (ignorable) = true;` to the message"
     )
 
 
 def test_a_kind_of_event_changes_a_debates_state_unless_the_contract_says_why_not() -> None:
-    assert KINDS.keys() - cases_in(folding) == kinds_with(not_in_state), (
+    assert KINDS.keys() - cases_in(tree_of(folding)) == kinds_with(not_in_state), (
         'add a case to orchestrator/api/folding.py, or `option (not_in_state) = "…";` to the message'
     )
 
 
 def test_a_kind_of_event_has_a_line_in_parley_watch_unless_the_contract_says_why_not() -> None:
-    assert KINDS.keys() - cases_in(event_lines, event_texts) == kinds_with(without_line), (
-        'add a case to cli/terminal/event_lines.py, or `option (without_line) = "…";` to the message'
+    shown = cases_in(*functions_behind(event_lines.event_lines.__name__, event_lines, event_texts))
+    assert KINDS.keys() - shown == kinds_with(without_line), (
+        'add a case to _event_text in cli/terminal/event_lines.py, or `option (without_line) = "…";` to the message'
     )
 
 

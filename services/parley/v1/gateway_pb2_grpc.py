@@ -110,6 +110,8 @@ class GatewayServiceServicer:
 
     def ListAgents(self, request, context):
         """Lists the configured agents, ordered by id.
+
+        Errors: none of its own.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -126,6 +128,8 @@ class GatewayServiceServicer:
 
     def ListRoutes(self, request, context):
         """Lists the routes with their breaker states, ordered by name.
+
+        Errors: INVALID_ARGUMENT (every bad field).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

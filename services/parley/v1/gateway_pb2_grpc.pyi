@@ -46,14 +46,20 @@ class GatewayServiceStub:
     Errors: INVALID_ARGUMENT; PERMISSION_DENIED `WRONG_TENANT`.
     """
     ListAgents: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ListAgentsRequest, _gateway_pb2.ListAgentsResponse]
-    """Lists the configured agents, ordered by id."""
+    """Lists the configured agents, ordered by id.
+
+    Errors: none of its own.
+    """
     GetAgent: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetAgentRequest, _gateway_pb2.GetAgentResponse]
     """Returns one configured agent.
 
     Errors: NOT_FOUND.
     """
     ListRoutes: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ListRoutesRequest, _gateway_pb2.ListRoutesResponse]
-    """Lists the routes with their breaker states, ordered by name."""
+    """Lists the routes with their breaker states, ordered by name.
+
+    Errors: INVALID_ARGUMENT (every bad field).
+    """
     WatchRoutes: _aio.UnaryStreamMultiCallable[_gateway_pb2.WatchRoutesRequest, _gateway_pb2.WatchRoutesResponse]
     """Sends every route's state, then each change, until the caller hangs up.
 
@@ -110,7 +116,10 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _gateway_pb2.ListAgentsRequest,
         context: _aio.ServicerContext[_gateway_pb2.ListAgentsRequest, _abc.Awaitable[_gateway_pb2.ListAgentsResponse]],
     ) -> _abc.Awaitable[_gateway_pb2.ListAgentsResponse]:
-        """Lists the configured agents, ordered by id."""
+        """Lists the configured agents, ordered by id.
+
+        Errors: none of its own.
+        """
 
     @_abc_1.abstractmethod
     def GetAgent(
@@ -129,7 +138,10 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _gateway_pb2.ListRoutesRequest,
         context: _aio.ServicerContext[_gateway_pb2.ListRoutesRequest, _abc.Awaitable[_gateway_pb2.ListRoutesResponse]],
     ) -> _abc.Awaitable[_gateway_pb2.ListRoutesResponse]:
-        """Lists the routes with their breaker states, ordered by name."""
+        """Lists the routes with their breaker states, ordered by name.
+
+        Errors: INVALID_ARGUMENT (every bad field).
+        """
 
     @_abc_1.abstractmethod
     def WatchRoutes(
