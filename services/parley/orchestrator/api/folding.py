@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.log.events import CorruptEventError
+from parley.orchestrator.log.events import CorruptEventError, Payload
 from parley.orchestrator.log.usage import add_usage, usage_of, usage_of_stopped
 from parley.orchestrator.model.tasks import BALLOT, phase_of
 from parley.v1.agent_pb2 import Usage
@@ -63,18 +63,6 @@ def fold(events: Sequence[Envelope]) -> Debate:
     return DebateFold(events).debate
 
 
-_Fact = (
-    PhaseEntered
-    | TeamSelected
-    | ParticipantJoined
-    | DraftsGrouped
-    | Recalled
-    | RequirementsListed
-    | SourcesListed
-    | AnswerAnalysed
-)
-
-
 class DebateFold:
     """Folds the events of one log, all or a part at a time.
 
@@ -125,7 +113,7 @@ class DebateFold:
         self.debate.last_sequence = self.last.sequence
 
     def _apply(self, event: Envelope) -> None:  # noqa: C901, PLR0912 - a case a kind
-        """Fold an event in; kinds that are not known, or change nothing here, are passed over."""
+        """Fold an event in."""
         debate = self.debate
         match event.payload:
             case StepSucceeded() | StepFailed() as outcome:
@@ -145,8 +133,6 @@ class DebateFold:
                 _apply_marks(debate, observed)
             case RoundStarted() | RoundAssessed() | TricksterChecked() | RoundsEnded() as turn:
                 _apply_round(debate, turn)
-            case fact if isinstance(fact, _Fact):
-                _apply_fact(debate, fact)
             case WaitStarted() | WaitFinished() as wait:
                 self._apply_wait(event.key, wait)
             case CheckpointOpened() | CheckpointClosed() | CheckpointExpired() as checkpoint:
@@ -157,8 +143,8 @@ class DebateFold:
                 _count_usage(debate, usage_of_stopped(closed.stopped))
             case Claimed() | Paused() | Resumed() | DebateFailed() | Concluded() as turn_of_status:
                 self._apply_status_change(event, turn_of_status)
-            case _:
-                pass
+            case fact:
+                _apply_fact(debate, fact)
 
     def _apply_outcome(self, event: Envelope, outcome: StepSucceeded | StepFailed) -> None:
         """Let a step's latest outcome stand for it, and count every one."""
@@ -303,7 +289,8 @@ def _apply_round(debate: Debate, turn: RoundStarted | RoundAssessed | TricksterC
             debate.rounds_ended_by = turn.finding
 
 
-def _apply_fact(debate: Debate, fact: _Fact) -> None:
+def _apply_fact(debate: Debate, fact: Payload | None) -> None:
+    """Set what an event says of the debate; kinds that are not known, or change nothing here, are passed over."""
     match fact:
         case PhaseEntered():
             debate.phase = fact.name
