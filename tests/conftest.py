@@ -20,6 +20,7 @@ from tests.support.fixtures import model_server
 from tests.support.memory_folder import memory_folder
 from tests.support.scheduling import FileScheduling, order_scopes, scope_of
 from tests.support.shared_compiling import import_in_processes
+from tests.support.stale_contract import note_stale_contract
 
 __all__ = ["model_server"]
 
@@ -107,6 +108,14 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     note_cpu(report, is_last=item.stash.get(_IS_LAST, False))
+    note_stale_contract(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    note_stale_contract(report)
     return report
 
 

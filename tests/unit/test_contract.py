@@ -221,7 +221,9 @@ def _settings_read_in(folder: Path) -> set[str]:
 def test_every_setting_is_read_where_debates_are_run() -> None:
     read = _settings_read_in(PARLEY / "orchestrator")
     unread = {name for name, field in SETTINGS.items() if field.name not in read}
-    assert not unread, "a setting that no code of services/parley/orchestrator reads has no effect"
+    assert not unread, (
+        "no code reads these, so they have no effect: read them in services/parley/orchestrator/formats/FORMAT, or where debates are run"
+    )
 
 
 def test_a_number_that_cannot_be_0_says_what_holds_if_it_is_unset() -> None:
@@ -342,5 +344,6 @@ def test_a_kind_of_event_has_a_line_in_parley_watch_unless_the_contract_says_why
 def test_a_kind_of_event_is_in_a_kept_log_unless_the_contract_says_why_not() -> None:
     kept = {type(event.payload).__name__ for each in KEPT.values() for event in kept_log(each)}
     assert KINDS.keys() - kept == kinds_with(in_no_kept_log), (
-        'add a debate to tests/support/kept_logs.py, or `option (in_no_kept_log) = "…";` to the message'
+        "if a kept debate records it by now, only record anew: `python -m tests.support.kept_logs --again FORMAT@1`; otherwise add a debate "
+        'to tests/support/kept_logs.py, or `option (in_no_kept_log) = "…";` to the message'
     )

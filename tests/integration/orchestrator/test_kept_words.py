@@ -1,5 +1,6 @@
 """A debate keeps its words: whatever has changed since, it goes on as it began, on the version it began with."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
 from parley.v1.event_pb2 import Concluded, DebateCreated
 from tests.support.kept_logs import FOLDER, KEPT, KeptDebate, Person, kept_log
+from tests.support.kept_words import stopped_replay
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, backstage, check_log, left_behind, make_debate, with_fields
 from tests.support.scripted_gateway import ScriptedGateway
@@ -46,12 +48,24 @@ async def gone_on_with(kept: KeptDebate, events: Sequence[Envelope], folder: Pat
     """Go on with a log as a new owner would, while the person does what is not in it."""
     clock, gateway = ManualClock(events[-1].time), kept.gateway()
     async with (
+        stopped_replay(events) as stopped,
         backstage(folder, gateway, formats_with_small()) as stage,
         stage.replica(clock=clock) as replica,
     ):
         debate = await left_behind(stage, events)
-        await kept.steer(Person(stage, replica, debate, clock))
-        return Ended(await stage.comes_to(debate, "COMPLETED"), gateway)
+
+        async def go_on() -> Sequence[Envelope]:
+            await kept.steer(Person(stage, replica, debate, clock))
+            return await stage.comes_to(debate, "COMPLETED")
+
+        async with asyncio.TaskGroup() as tasks:
+            going_on = tasks.create_task(go_on())
+            await asyncio.wait((going_on, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if stopped.done():
+                going_on.cancel()
+        if stopped.done():
+            pytest.fail(f"{kept.id}: {stopped.result()}", pytrace=False)
+        return Ended(going_on.result(), gateway)
 
 
 def place_of(kind: str, events: Sequence[Envelope]) -> int:
@@ -81,7 +95,6 @@ def test_a_kept_log_is_of_the_debate_that_is_said_to_be_in_it(kept: KeptDebate) 
 async def test_a_kept_log_is_gone_on_with_to_the_same_end_and_nothing_is_asked_again(
     name: str, last: str, tmp_path: Path
 ) -> None:
-    """If this fails, words or steps of a released version have changed: make them a new version of the format."""
     events = kept_log(KEPT[name])
     replayed, gateway = await gone_on_with(KEPT[name], events[: place_of(last, events)], tmp_path)
     check_log(replayed)

@@ -54,10 +54,11 @@ def test_they_have_every_method_of_the_others_with_its_parameters_and_its_words(
     blocking: type, client: type
 ) -> None:
     mirrored = {name: each for name, each in methods(blocking).items() if name != "export"}
-    assert mirrored.keys() == methods(client).keys()
+    without = sorted(mirrored.keys() ^ methods(client).keys())
+    assert not without, f"of {client.__name__} or {blocking.__name__} alone: run `make protos`"
     for name, each in methods(client).items():
-        assert inspect.signature(mirrored[name]) == inspect.signature(each)
-        assert inspect.getdoc(mirrored[name]) == inspect.getdoc(each)
+        assert inspect.signature(mirrored[name]) == inspect.signature(each), name
+        assert inspect.getdoc(mirrored[name]) == inspect.getdoc(each), name
     assert inspect.signature(blocking) == inspect.signature(client)
 
 

@@ -138,21 +138,23 @@ def test_the_formats_are_those_whose_settings_the_contract_gives_keys() -> None:
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
 def test_the_command_has_the_options_that_the_contract_names_with_their_values(each: Format) -> None:
     options = {opt: option for option in debate.params for opt in option.opts}
+    takes: object
     for name, key in each.options.items():
         option = options.get(f"--{name}")
         assert option is not None, f"--{name}: add the option to `debate` in cli/app.py"
         if key.field.enum_type is not None:
-            assert isinstance(option.type, click.Choice)
-            assert list(option.type.choices) == list(enum_labels(key.field.enum_type))
+            values = list(enum_labels(key.field.enum_type))
+            takes = list(option.type.choices) if isinstance(option.type, click.Choice) else option.type
+            assert takes == values, f"--{name} in cli/app.py: its type is a choice of {values}"
         elif key.setting.HasField("max"):
-            assert isinstance(option.type, Count)
-            assert (option.type._min, option.type._max) in {
-                (key.setting.min, key.setting.max),
-                (1, key.setting.max),
-            }
+            least, most = int(key.setting.min), int(key.setting.max)
+            takes = (option.type._min, option.type._max) if isinstance(option.type, Count) else option.type
+            assert takes in ((least, most), (1, most)), (
+                f"--{name} in cli/app.py: its type is Count({most}, {least}), as its range in the contract"
+            )
         else:
-            assert isinstance(option, click.Option)
-            assert option.is_flag
+            is_flag = isinstance(option, click.Option) and option.is_flag
+            assert is_flag, f"--{name} in cli/app.py: it is a flag (is_flag=True)"
 
 
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
