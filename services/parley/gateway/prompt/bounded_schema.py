@@ -5,6 +5,7 @@ largest size, some keywords are refused, and all work on one answer takes from o
 """
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -60,6 +61,8 @@ _MAX_LEVELS: Final = 32
 _MAX_PARTS: Final = 1000
 _REFERENCE: Final = 20
 """A reference is so much more work than another keyword."""
+_ROOM: Final = 200
+"""Calls in one another that may be left when a reference is followed: twice what a schema without references takes."""
 _Kind: TypeAlias = Literal["schema", "named schemas", "other"]
 _KINDS: Final[Mapping[str, _Kind]] = {
     **dict.fromkeys(("$defs", "definitions", "dependentSchemas", "properties"), "named schemas"),
@@ -170,9 +173,20 @@ def _limit_check(name: str, check: _Check) -> _Check:
         validator: Any, value: Any, instance: Any, schema: Any
     ) -> Iterator[ValidationError]:
         take_work(least + size(value) + _count_entries(instance))
+        if name == "$ref":
+            _check_room()
         return map(_take_work_of, check(validator, value, instance, schema) or ())
 
     return check_within_bounds
+
+
+def _check_room() -> None:
+    """Raise RecursionError before the interpreter does: of its error a part in Rust makes a panic, which is no Exception."""
+    calls, frame = 0, sys._getframe()  # noqa: SLF001
+    while frame := frame.f_back:  # type: ignore[assignment]
+        calls += 1
+    if calls > sys.getrecursionlimit() - _ROOM:
+        raise RecursionError("its references lead too deep")
 
 
 def _take_work_of(error: ValidationError) -> ValidationError:

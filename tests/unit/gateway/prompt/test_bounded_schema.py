@@ -151,6 +151,22 @@ def test_entries_are_unique_by_what_they_hold(entries: list[Any], is_accepted: b
             shape.accept(json.dumps({"x": entries}))
 
 
-def test_a_schema_that_leads_back_to_itself_is_an_invalid_answer() -> None:
-    with pytest.raises(InvalidAnswer, match="the schema cannot be applied"):
-        _shape(**{"$ref": "#"}).accept("{}")
+@pytest.mark.parametrize("keywords", [{"$ref": "#"}, {"not": {"$ref": "#"}}, {"allOf": [{"$ref": "#"}]}])
+def test_a_schema_that_leads_back_to_itself_is_an_invalid_answer(keywords: dict[str, Any]) -> None:
+    """However many calls stand around the check: the library panics if the interpreter stops it at some of its steps."""
+    shape = _shape(**keywords)
+
+    def accept_within(calls: int) -> None:
+        if calls:
+            accept_within(calls - 1)
+        else:
+            shape.accept("{}")
+
+    for calls in range(10):
+        with pytest.raises(InvalidAnswer, match="the schema cannot be applied: its references lead too deep"):
+            accept_within(calls)
+
+
+def test_an_answer_of_a_schema_that_leads_back_to_itself_may_have_64_levels() -> None:
+    shape = _shape(properties={"o": {"allOf": [{"type": "object"}, {"$ref": "#"}]}})
+    assert shape.accept('{"o": ' * 63 + "{}" + "}" * 63)
