@@ -204,10 +204,12 @@ async def test_hostile_text_stays_text(page: Page, memory: ScriptedMemory) -> No
     memory.positions = [_position(KAFKA, ATTACK[:2000])]
     memory.patterns = [pb.CritiquePattern(examples=[ATTACK[:500]], debates=1, raised=1, latest_at=on_day(1))]
     memory.moments = [pb.Moment(debate_id=KAFKA, concluded_at=on_day(1), text=ATTACK[:1000])]
+    await page.set_viewport_size({"width": 320, "height": 800})
     await page.goto(f"/memory?{urlencode({'agent': ATTACK[:100]})}")
     await _search(page)
     for name in ("Past debates", "Positions", "Critique patterns", "Moments"):
         await expect(page.get_by_role("list", name=name)).to_contain_text("window.attacked")
+    await page.locator(".text").scroll_into_view_if_needed()
     await expect(page.locator(".text:not(.streams)")).to_be_visible()
     assert await page.evaluate("window.attacked") is None
     assert (

@@ -160,11 +160,13 @@ async def test_a_refusal_to_forget_is_shown_and_it_can_be_tried_again(
     _answer(admin, accept=True)
     memory.is_forgetful = False
     await admin.goto(f"/memory/{KAFKA}")
-    await admin.get_by_role("button", name=FORGET).click()
+    forget = admin.get_by_role("button", name=FORGET)
+    await forget.press("Enter")
     await expect(admin.get_by_role("alert")).to_contain_text("the memory service is away; try again")
+    await expect(forget).to_be_focused()
     assert KAFKA in memory.records
     memory.is_forgetful = True
-    await admin.get_by_role("button", name=FORGET).click()
+    await forget.press("Enter")
     await expect(admin.get_by_role("heading", name="Memory")).to_be_visible()
 
 
@@ -187,7 +189,7 @@ async def test_hostile_text_stays_text_there_too(admin: Page, memory: ScriptedMe
     memory.records[KAFKA].issues.add(
         critic_agent_id=ATTACK, target_agent_id=ATTACK, issue=Issue(text=ATTACK), reason=ATTACK
     )
-    await admin.set_viewport_size({"width": 400, "height": 800})
+    await admin.set_viewport_size({"width": 320, "height": 800})
     await admin.goto(f"/memory/{KAFKA}")
     await admin.locator(".text").scroll_into_view_if_needed()
     await expect(admin.locator(".text:not(.streams)")).to_be_visible()

@@ -52,6 +52,7 @@ export function button(text, act, kind = "") {
             await act();
           } finally {
             element.disabled = false;
+            if (document.activeElement === document.body) element.focus(); // it had lost it while disabled
           }
         },
       },
