@@ -1,6 +1,7 @@
 """A debate keeps its words: whatever has changed since, it goes on as it began, on the version it began with."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,8 @@ from parley.orchestrator.api.report import render_report
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.model.positions import POSITION_INSTRUCTION
+from parley.orchestrator.phases import propose
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
 from parley.v1.event_pb2 import Concluded, DebateCreated
 from tests.support.kept_logs import FOLDER, KEPT, KeptDebate, Person, kept_log
@@ -125,6 +128,17 @@ def _but_for_ballots(found: Concluded) -> Concluded:
         for name in ("options", "ballots", "groups", "left_out_agent_ids", "left_out_weight"):
             vote.ClearField(name)
     return told
+
+
+async def test_a_sentence_that_a_kept_log_does_not_have_is_quoted_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(propose, "POSITION_INSTRUCTION", f"{POSITION_INSTRUCTION} Then sing.")
+    kept = KEPT["arena@1-alone"]
+    events = kept_log(kept)
+    said = "round/1/propose/ada says what its log does not: 'Then sing.'"
+    with pytest.raises(pytest.fail.Exception, match=re.escape(said)):
+        await gone_on_with(kept, events[: place_of("concluded", events)], tmp_path)
 
 
 @pytest.mark.parametrize("name", KEPT)
