@@ -329,7 +329,16 @@ PATHS: Final[Mapping[str, tuple[str, str, object]]] = {
 }
 """What the edge answers besides RPCs, each with the RPC that it calls first."""
 OPEN: Final = frozenset(
-    {"/", "/login", "/new", "/agents", "/memory", "/debates/{debate_id}", "/debates/{debate_id}/result"}
+    {
+        "/",
+        "/login",
+        "/new",
+        "/agents",
+        "/memory",
+        "/memory/{debate_id}",
+        "/debates/{debate_id}",
+        "/debates/{debate_id}/result",
+    }
     | {"/console/{name}", "/console/options", "/console/markdown", "/healthz", "/readyz"}
 )
 """What everybody may read, since nobody's debates are in it."""
