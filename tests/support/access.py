@@ -22,7 +22,7 @@ from parley.v1 import (
     ratings_pb2,
 )
 
-__all__ = ["SECRET", "Headers", "key_for", "methods", "service_headers", "stub_call"]
+__all__ = ["SECRET", "Headers", "key_for", "methods", "service_headers", "stub_answers", "stub_call"]
 
 SECRET = "0123456789abcdef0123456789abcdef"
 Headers = Sequence[tuple[str, str]]
@@ -63,6 +63,24 @@ async def stub_call(
     channel: grpc.aio.Channel, method: MethodDescriptor, headers: Headers, request: Any = None
 ) -> Any:
     """Call an RPC by its descriptor; return its answer, or the first one of a stream, None where there is none."""
+    call = _open_call(channel, method, headers, request)
+    if not method.server_streaming:
+        return await call
+    async for answer in call:
+        call.cancel()
+        return answer
+    return None
+
+
+async def stub_answers(
+    channel: grpc.aio.Channel, method: MethodDescriptor, headers: Headers, request: Any
+) -> list[Any]:
+    """Call an RPC by its descriptor; return all that it answers, up to the end of a stream."""
+    call = _open_call(channel, method, headers, request)
+    return [each async for each in call] if method.server_streaming else [await call]
+
+
+def _open_call(channel: grpc.aio.Channel, method: MethodDescriptor, headers: Headers, request: Any) -> Any:
     path = f"/{method.containing_service.full_name}/{method.name}"
     codec = {
         "request_serializer": lambda message: message.SerializeToString(),
@@ -72,10 +90,4 @@ async def stub_call(
     # Without a request of its own a stream is empty: whoever writes to one that was refused meanwhile gets INTERNAL from grpc.aio.
     given: Any = iter([asked] if request is not None else []) if method.client_streaming else asked
     kind = f"{'stream' if method.client_streaming else 'unary'}_{'stream' if method.server_streaming else 'unary'}"
-    call = getattr(channel, kind)(path, **codec)(given, metadata=tuple(headers), timeout=20)
-    if not method.server_streaming:
-        return await call
-    async for answer in call:
-        call.cancel()
-        return answer
-    return None
+    return getattr(channel, kind)(path, **codec)(given, metadata=tuple(headers), timeout=20)
