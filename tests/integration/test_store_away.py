@@ -13,6 +13,7 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
+from parley.memory import __main__ as memory_main
 from parley.orchestrator import __main__ as orchestrator_main
 from parley.orchestrator.links.tokens import LinkTokens
 from parley.orchestrator.model.times import timestamp
@@ -20,22 +21,24 @@ from parley.runtime import audit
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import from_rpc_error
 from parley.runtime.identity.identity import DEFAULT_TENANT, current_identity
-from parley.runtime.identity.roles import CLIENT_ROLES, needed_role
+from parley.runtime.identity.roles import needed_role
 from parley.storage.opening import Store, open_store
 from parley.storage.ports import StoreUnavailableError
-from parley.v1.access_pb2 import ACCESS_ROLE_ADMIN
+from parley.v1.access_pb2 import ACCESS_ROLE_ADMIN, ACCESS_ROLE_LINK
 from parley.v1.debate_pb2 import DebateSpec
 from parley.v1.link_pb2 import LinkClaims
 from tests.integration.orchestrator.around import Around
+from tests.support import real_services
 from tests.support.access import SECRET, Headers, key_for, methods, stub_answers
 from tests.support.full_tenant import fill_tenant
 from tests.support.receipts import OLD, pem_of
 from tests.support.right_requests import RIGHT_REQUESTS
 from tests.support.scripted_gateway import ScriptedGateway
 
+SERVICES: Final = ("OrchestratorService", "RatingsService", "MemoryService")
 METHODS: Final = sorted(
-    (each for each in methods() if each.containing_service.name == "OrchestratorService"),
-    key=lambda each: each.name.startswith(("Delete", "Revoke")),
+    (each for each in methods() if each.containing_service.name in SERVICES),
+    key=lambda each: each.name.startswith(("Delete", "Forget", "Revoke")),
 )
 """What takes away what others ask about comes last."""
 MOST_STORE_CALLS: Final = 60
@@ -49,21 +52,22 @@ ASK_NO_STORE: Final[Mapping[str, str]] = {
     "ListAvailableAgents": "the gateway knows it",
     "ListReceiptKeys": "is in the settings",
 }
-"""RPCs that call no store of the orchestrator here, and why."""
+"""RPCs of the orchestrator that call no store of it, and why."""
 
 
 class Faults:
     """Which calls of the store fail: those of one RPC, after some that pass."""
 
     def __init__(self) -> None:
-        self.method = ""
+        self.method = "no method"
         self.passing = 0
         """Calls that pass yet."""
         self.met = 0
 
     def meet(self) -> None:
-        # Whoever authenticates a caller has errors of its own, and what goes on behind has no caller.
-        if audit._call.get().method != self.method or not current_identity().proven:
+        # Whoever authenticates a caller of the orchestrator has errors of its own.
+        is_entering = "Orchestrator" in self.method and not current_identity().proven
+        if audit._call.get().method != self.method or is_entering:
             return
         if self.passing:
             self.passing -= 1
@@ -92,9 +96,9 @@ class Failing:
 
 @dataclass
 class Served:
-    """An orchestrator whose store fails as a test says, a caller who has something of everything, and the holder of a link."""
+    """Services whose stores fail as a test says, a caller who has something of everything, and the holder of a link."""
 
-    connection: grpc.aio.Channel
+    connections: Mapping[str, grpc.aio.Channel]
     caller: Headers
     holder: Headers
     ids: Mapping[str, str]
@@ -113,9 +117,11 @@ class Served:
         """Why an RPC fails if so many calls of the store pass; empty if it does not."""
         name = f"{method.containing_service.full_name}/{method.name}"
         self.faults.method, self.faults.passing, self.faults.met = name, passing, 0
-        caller = self.caller if needed_role(name) in CLIENT_ROLES else self.holder
+        caller = self.holder if needed_role(name) == ACCESS_ROLE_LINK else self.caller
         try:
-            await stub_answers(self.connection, method, caller, self.request(method))
+            await stub_answers(
+                self.connections[method.containing_service.name], method, caller, self.request(method)
+            )
         except grpc.aio.AioRpcError as error:
             return from_rpc_error(error).reason
         return ""
@@ -131,7 +137,8 @@ async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
             documents, log = Failing(store.documents, faults), Failing(store.log, faults)
             yield replace(store, documents=documents, log=log)
 
-    monkeypatch.setattr(orchestrator_main, "open_store", open_failing)
+    for module in (orchestrator_main, memory_main, real_services):
+        monkeypatch.setattr(module, "open_store", open_failing)
     around, receipts = Around(tmp_path), tmp_path / "receipts.pem"
     receipts.write_text(pem_of(OLD))
     async with (
@@ -146,12 +153,15 @@ async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
             public_url="https://parley.example",
         ) as orchestrator,
         open_store(f"sqlite:///{tmp_path / 'orchestrator'}", "orchestrator") as store,
+        grpc.aio.insecure_channel(around.ratings) as ratings,
+        grpc.aio.insecure_channel(around.memory) as memory,
     ):
+        connections = dict(zip(SERVICES, (orchestrator.connection, ratings, memory), strict=True))
         caller = await key_for(store.documents, DEFAULT_TENANT, {ACCESS_ROLE_ADMIN})
         ids = await fill_tenant(orchestrator.stub, caller)
         ids["token"] = link_to(ids["debate_id"], ids["hook_id"])
         holder = (("authorization", f"Bearer {ids['token']}"),)
-        yield Served(orchestrator.connection, caller, holder, ids, faults)
+        yield Served(connections, caller, holder, ids, faults)
 
 
 def link_to(debate: str, hook: str) -> str:
