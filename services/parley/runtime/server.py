@@ -88,7 +88,7 @@ class ServerSettings:
 
 
 class RunningServer:
-    """A server that listens; it drains when its `start_server` block is left.
+    """A server that listens, and answers once it is started; it drains when its `start_server` block is left.
 
     Attributes:
         direct: Answers calls from this process, as the server answers those that come over its port.
@@ -114,6 +114,16 @@ class RunningServer:
         self.address = join_address(settings.host, port)
         self.draining = draining
         self.direct = direct
+
+    async def start(self, services: Iterable[Service]) -> None:
+        """Begin to answer."""
+        await self._checks.start_serving()
+        for each in self._health_servers:
+            await each.start()
+        for service in services:
+            if service.on_listening is not None:
+                service.on_listening(self.address)
+        await self._server.start()
 
     async def drain(self, *, at_once: asyncio.Event | None = None) -> None:
         """Set health to NOT_SERVING, set `draining`, let running calls end, and stop the server.
@@ -153,8 +163,10 @@ async def start_server(
 
     Raise ConfigurationError if the address cannot be used.
     """
-    running = await _start(tuple(services), settings or ServerSettings(), draining or Draining())
+    services = tuple(services)
+    running = _listen(services, settings or ServerSettings(), draining or Draining())
     try:
+        await running.start(services)
         yield running
     finally:
         await running.drain()
@@ -187,7 +199,7 @@ async def serve(
             loop.remove_signal_handler(number)
 
 
-async def _start(services: Sequence[Service], settings: ServerSettings, draining: Draining) -> RunningServer:
+def _listen(services: Sequence[Service], settings: ServerSettings, draining: Draining) -> RunningServer:
     admissions = {each.name: each.admission for each in services if each.admission is not None}
     acts = {each.name: each.acts for each in services if each.acts is not None}
     interceptor = CallInterceptor(settings.guard, admissions, acts)
@@ -201,17 +213,9 @@ async def _start(services: Sequence[Service], settings: ServerSettings, draining
     for each in servers:
         checks.register(each)
     add_reflection((*names, health.SERVICE_NAME), server)
-    port = _listen(server, settings)
+    port = _add_port(server, settings)
     health_servers = _health_server(checks, settings)
-    await checks.start_serving()
-    for each in health_servers:
-        await each.start()
-    running = RunningServer(server, checks, settings, port, draining, health_servers, direct)
-    for service in services:
-        if service.on_listening is not None:
-            service.on_listening(running.address)
-    await server.start()
-    return running
+    return RunningServer(server, checks, settings, port, draining, health_servers, direct)
 
 
 def _options(settings: ServerSettings) -> list[tuple[str, int]]:
@@ -254,7 +258,7 @@ def _health_server(checks: Health, settings: ServerSettings) -> Sequence[grpc.ai
     return (server,)
 
 
-def _listen(server: grpc.aio.Server, settings: ServerSettings) -> int:
+def _add_port(server: grpc.aio.Server, settings: ServerSettings) -> int:
     wanted = join_address(settings.host, settings.port)
     if settings.port:
         # gRPC logs pages when it cannot bind; a probe of the port gives one plain reason.

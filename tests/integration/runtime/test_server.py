@@ -44,6 +44,29 @@ async def test_health_is_told_for_the_server_and_for_each_service_by_name() -> N
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
+async def test_a_server_whose_start_is_cancelled_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else gRPC stops it when it is collected, and complains if no loop runs by then."""
+    servers: list[grpc.aio.Server] = []
+    create_server = grpc.aio.server
+
+    def keep_server(**options: Any) -> grpc.aio.Server:
+        servers.append(create_server(**options))
+        return servers[-1]
+
+    def cancel_start(_address: str) -> None:
+        starting.cancel()
+
+    async def run() -> None:
+        async with start_server([replace(make_service(Echo=echo), on_listening=cancel_start)]):
+            raise AssertionError("it was started")
+
+    monkeypatch.setattr(grpc.aio, "server", keep_server)
+    starting = asyncio.create_task(run())
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert [each._server.is_running() for each in servers] == [False]  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])
 async def test_reflection_lists_and_describes_the_services_under_both_names(version: str) -> None:
     services = [make_service("a.v1.A", Echo=echo), make_service("b.v1.B", Echo=echo)]
