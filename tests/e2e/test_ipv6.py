@@ -22,7 +22,7 @@ export OPENAI_BASE_URL=http://[::1]:18080/v1 PARLEY_MODEL=test
 "$@" parley.cli debate "Which?" --agents architect,security --rounds 1
 "$@" parley.cli up --port 17401 > up.txt 2> up.err &
 up=$!
-until grep -q memory up.txt; do kill -0 $up; sleep 0.1; done
+until grep -q memory up.txt && grep -q orchestrator up.txt; do kill -0 $up; sleep 0.1; done
 cat up.txt
 "$@" parley.cli list --server "[::1]:17401"
 PARLEY_HOST=::1 PARLEY_PORT=17501 PARLEY_STORE=sqlite:///other "$@" parley.cli serve ratings 2> serve.err &
