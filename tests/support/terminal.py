@@ -173,6 +173,13 @@ class Terminal(AbstractContextManager["Terminal"]):
         self._draw(whole_pictures=False)
         return self.process.wait()
 
+    def wait_until_stopped(self, seconds: float = _SECONDS) -> None:
+        """Wait until the process is stopped: a signal to go on that comes before is lost (Linux only)."""
+        ends = time.monotonic() + seconds
+        while Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+            assert time.monotonic() < ends, "the process goes on"
+            self.read()
+
     def wait_until_sane(self, seconds: float = _SECONDS) -> None:
         """Wait until the terminal is as it was."""
         ends = time.monotonic() + seconds

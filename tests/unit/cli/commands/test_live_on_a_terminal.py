@@ -269,6 +269,7 @@ def test_a_stopped_process_gives_the_terminal_back_and_draws_again_afterwards(
         terminal.process.send_signal(signal.SIGTSTP)
         terminal.wait_until_sane()
         assert "╭" not in terminal.text
+        terminal.wait_until_stopped()
         terminal.process.send_signal(signal.SIGCONT)
         terminal.wait_for("─ ada ", "Use one, since it is")
         held.go_on.set()
