@@ -130,12 +130,14 @@ class Stand(StandHead):
         return hashlib.sha256(f"{said}".encode() + self.vector.tobytes()).hexdigest()[:32]
 
     def is_on_matter(self, earlier: "Stand") -> bool:
-        """Return whether an earlier stand is on the same matter, by what `find_matter` knows or by the words of questions that are alike."""
-        matter = self.find_matter(earlier)
+        """Return whether an earlier stand is on the same matter, by what `judge_matter` knows or by the words of questions that are alike."""
+        likeness = measure_likeness(self.vector, earlier.vector)
+        matter = self.judge_matter(earlier, likeness)
         if matter is not Matter.MAYBE:
             return matter is Matter.SAME
-        alike = measure_likeness(self.vector, earlier.vector) >= ALIKE_FROM
-        return alike and ask_the_same((earlier.question, earlier.text), (self.question, self.text))
+        return likeness >= ALIKE_FROM and ask_the_same(
+            (earlier.question, earlier.text), (self.question, self.text)
+        )
 
     def deduce_upheld(self, earlier: "Stand") -> bool | None:
         """Return whether what this debate decided is what a stand of it or an earlier one asks for; None if the records do not say."""
