@@ -6,13 +6,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import grpc
+import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from parley.gateway.__main__ import build
 from parley.gateway.discovery import UsualServer
+from parley.gateway.local_model.catalogue import SmallModel
+from parley.gateway.local_model.model import LocalModel
 from parley.gateway.providers import openai
 from parley.gateway.providers.kind import ProviderKind
 from parley.gateway.providers.kinds import KINDS
@@ -41,6 +44,7 @@ __all__ = [
     "request",
     "routes_file",
     "running",
+    "serve_as_local_model",
     "settings_for",
     "structured",
 ]
@@ -150,6 +154,16 @@ def structured(text: str = "Is water wet?", *, accepts_prose: bool = False) -> g
 
 def paths(server: ModelServer) -> list[str]:
     return [record.path for record in server.ledger.calls]
+
+
+def serve_as_local_model(server: ModelServer, monkeypatch: pytest.MonkeyPatch, name: str = "tiny") -> None:
+    """Let gateways of this test ask the server instead of a model that they would start on this machine."""
+
+    @asynccontextmanager
+    async def local_model(_model: SmallModel) -> AsyncIterator[LocalModel]:
+        yield LocalModel(server.base_url, name, 2048, 4, cast(Any, None))
+
+    monkeypatch.setattr("parley.gateway.__main__.local_model", local_model)
 
 
 @asynccontextmanager

@@ -1,39 +1,24 @@
 """Answers that are begun for a model: gone on with where that can be done, left alone elsewhere."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from parley.gateway.local_model.catalogue import SmallModel
-from parley.gateway.local_model.model import LocalModel
 from parley.gateway.settings import GatewaySettings
 from parley.v1 import gateway_pb2
-from tests.integration.gateway.harness import failure_of, one_server, request, running
+from tests.integration.gateway.harness import failure_of, one_server, request, running, serve_as_local_model
 from tests.support.model_server import ModelServer
 
 START = "I recommend to"
 KEYLESS: dict[str, Any] = {"openai_api_key": None, "openai_base_url": None, "openrouter_api_key": None}
 
 
-@asynccontextmanager
-async def in_place_of_the_local_model(
-    server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[None]:
-    @asynccontextmanager
-    async def local_model(_model: SmallModel) -> AsyncIterator[LocalModel]:
-        yield LocalModel(server.base_url, "tiny", 2048, 4, cast(Any, None))
-
-    monkeypatch.setattr("parley.gateway.__main__.local_model", local_model)
-    yield
-
-
 @pytest.mark.parametrize("said", [" wait.", f"{START} wait."], ids=["the rest", "all of it"])
 async def test_the_model_on_this_machine_goes_on_from_what_was_begun(
     said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with ModelServer(answer=said) as server, in_place_of_the_local_model(server, monkeypatch):
+    async with ModelServer(answer=said) as server:
+        serve_as_local_model(server, monkeypatch)
         async with running(GatewaySettings(**KEYLESS)) as gateway:
             heard = await gateway.ask(request(answer_start=START))
             routes = await gateway.routes()

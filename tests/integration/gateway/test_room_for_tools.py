@@ -1,17 +1,14 @@
 """Documents, and what tools return of them, within the context of a route."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from parley.gateway.local_model.catalogue import SmallModel
-from parley.gateway.local_model.model import LocalModel
 from parley.gateway.settings import GatewaySettings
 from parley.v1 import agent_pb2
-from tests.integration.gateway.harness import routes_file, running
+from tests.integration.gateway.harness import routes_file, running, serve_as_local_model
 from tests.integration.gateway.looking_up import READ, SECRET, asking, gateway_for
 from tests.support.model_server import Match, ModelServer, Rule, ToolCall, ToolCalls, error
 
@@ -107,12 +104,7 @@ async def test_the_model_on_this_machine_has_the_documents_in_its_prompt(
 ) -> None:
     settings = GatewaySettings(openai_api_key=None, openai_base_url=None, openrouter_api_key=None)
     async with ModelServer() as server:
-
-        @asynccontextmanager
-        async def local_model(_model: SmallModel) -> AsyncIterator[LocalModel]:
-            yield LocalModel(server.base_url, "small", 2048, 4, cast(Any, None))
-
-        monkeypatch.setattr("parley.gateway.__main__.local_model", local_model)
+        serve_as_local_model(server, monkeypatch, "small")
         async with running(settings) as gateway:
             answer = (await gateway.ask(asking())).answer
             asked = first(server)

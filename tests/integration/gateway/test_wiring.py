@@ -6,17 +6,14 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import grpc
 import pytest
 
 from parley.gateway.__main__ import build
 from parley.gateway.calls.registry import CallRegistry
-from parley.gateway.local_model.catalogue import SmallModel
-from parley.gateway.local_model.model import LocalModel
 from parley.gateway.settings import GatewaySettings
 from parley.runtime.channel import channel
 from parley.runtime.errors import ConfigurationError, PartFailedError, from_rpc_error
@@ -28,6 +25,7 @@ from tests.integration.gateway.harness import (
     request,
     routes_file,
     running,
+    serve_as_local_model,
     settings_for,
 )
 from tests.integration.gateway.processes import gateway_process
@@ -210,12 +208,7 @@ async def test_the_model_on_this_machine_is_held_to_a_schema_whose_texts_have_an
 ) -> None:
     settings = GatewaySettings(openai_api_key=None, openai_base_url=None, openrouter_api_key=None)
     async with ModelServer() as server:
-
-        @asynccontextmanager
-        async def local_model(_model: SmallModel) -> AsyncIterator[LocalModel]:
-            yield LocalModel(server.base_url, "tiny", 2048, 4, cast(Any, None))
-
-        monkeypatch.setattr("parley.gateway.__main__.local_model", local_model)
+        serve_as_local_model(server, monkeypatch)
         async with running(settings) as gateway:
             answer = (await gateway.ask(judging())).answer
         assert set(json.loads(answer.text)) == set(JUDGEMENT["required"])

@@ -27,8 +27,6 @@ from tests.support.hook_stage import TENANT, HookStage, concluded, open_hook_sta
 from tests.support.manual_clock import ManualClock, advance_until
 from tests.support.orchestration import until
 
-HALF_AN_HOUR = 1800.0
-
 
 async def damage(stage: HookStage, hook: str, **fields: Any) -> None:
     """Make the record of a hook such that nobody can read it."""
