@@ -318,7 +318,6 @@ async def _run_system(
             settings = settings.model_copy(update={"max_debates": 0})  # reading claims no debate
         orchestrator = await stack.enter_async_context(services.run_orchestrator(settings))
         edge = await stack.enter_async_context(services.run_edge(orchestrator))
-        stack.enter_context(services.publish_token())
         direct = await stack.enter_async_context(services.connect_user(orchestrator))
         if lock is not None and options.purpose == "debates":
             lock.publish(f"{orchestrator},{others.gateway}")

@@ -2,8 +2,13 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -77,7 +82,7 @@ class LocalOptions:
         evaluators: Whether the file at `config_path` may also list evaluators alone.
         context_tokens: Of routes for which the file does not say it. None: PARLEY_CONTEXT_TOKENS, or what is known of them.
         log_to_stderr: Whether logs go to stderr, rather than to `parley.log` in the data folder.
-        on_listening: Called with the name and address of each service that answers from now on.
+        on_listening: Called with the name and address of each service that answers this user from now on.
     """
 
     config_path: Path | None = None
@@ -120,7 +125,6 @@ class LocalServices:
         self._token = LocalToken()
         self._servers: dict[str, DirectServer] = {}
         """By address, those that answer services of this process."""
-        self._guarded_ports: list[int] = []
         self._late: dict[str, LateServer] = {}
         """By name, those that start once they are called."""
         self._shared: dict[str, Any] = {
@@ -353,20 +357,17 @@ class LocalServices:
         settings = ServerSettings(loopback(), port, _GRACE_SECONDS, guard=self._guard(service, auth))
         async with start_server([service], settings, draining=draining) as running:
             self._servers[running.address] = running.direct
-            if auth != "none":
-                self._guarded_ports.append(int(running.address.rpartition(":")[2]))
-            if self._options.on_listening is not None:
-                name = service.name.rpartition(".")[2].removesuffix("Service").lower()
-                self._options.on_listening(name, running.address)
-            yield running.address
+            with self._publish_token(running.address, auth):
+                if self._options.on_listening is not None:
+                    name = service.name.rpartition(".")[2].removesuffix("Service").lower()
+                    self._options.on_listening(name, running.address)
+                yield running.address
 
-    @contextmanager
-    def publish_token(self) -> Iterator[None]:
-        """Write the token that the ports so far ask for while the block runs. Whoever finds it finds a system that answers."""
-        with ExitStack() as files:
-            for port in self._guarded_ports:
-                files.enter_context(self._token.publish(port))
-            yield
+    def _publish_token(self, address: str, auth: str) -> AbstractContextManager[None]:
+        """Write the token that a port asks for, if it does, before its address is printed: whoever reads that can call it."""
+        if auth == "none":
+            return nullcontext()
+        return self._token.publish(int(address.rpartition(":")[2]))
 
     def _guard(self, service: "Service", auth: str) -> "Guard":
         from parley.runtime.identity.guard import OPEN, Guard

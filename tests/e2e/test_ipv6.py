@@ -13,6 +13,7 @@ pytestmark = pytest.mark.timeout(300)  # a start takes its time on a machine tha
 ONLY_IPV6 = "ip link set lo up && ip addr del 127.0.0.1/8 dev lo"
 DEBATES = """
 set -e
+trap 'kill $(jobs -p) 2> /dev/null || true' EXIT  # what still runs would keep the output open
 cd "$1"
 shift
 "$@" tests.support.model_server --port 18080 > url &

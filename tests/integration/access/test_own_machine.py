@@ -49,20 +49,15 @@ async def refusal(address: str, **access: str) -> str:
     return caught.value.reason
 
 
-async def test_whoever_finds_the_token_finds_all_ports_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[str] = []
-    run_edge = edge_process.run_edge
+async def test_a_service_that_is_listed_answers_this_user_at_once() -> None:
+    tokens: dict[str, str] = {}
 
-    @asynccontextmanager
-    async def run(settings: EdgeSettings, **parts: Any) -> AsyncIterator[str]:
-        found.append(find_token(int(settings.orchestrator.rpartition(":")[2])))
-        async with run_edge(settings, **parts) as address:
-            yield address
+    def note(name: str, address: str) -> None:
+        tokens[name] = find_token(int(address.rpartition(":")[2]))
 
-    monkeypatch.setattr(edge_process, "run_edge", run)
-    async with local_system(LocalOptions(purpose="records", ports=Ports(edge=0))) as system:
-        assert found == [""]
-        assert find_token(int(system.orchestrator_address.rpartition(":")[2]))
+    async with local_system(LocalOptions(purpose="deleting", on_listening=note)):
+        assert sorted(tokens) == ["convergence", "memory", "orchestrator", "ratings"]
+        assert all(tokens.values())
 
 
 async def test_a_system_that_stops_is_not_found_any_more_and_its_folder_is_waited_for(
