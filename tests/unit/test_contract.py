@@ -48,6 +48,7 @@ from tests.support.access import methods
 from tests.support.contract_reference import comments_of_rpcs
 from tests.support.kept_logs import KEPT, kept_log
 from tests.support.parsed_modules import parse_folder
+from tests.support.prompt_settings import find_debates_with, find_prompt_settings
 from tests.support.right_requests import RIGHT_REQUESTS
 
 METHODS = methods()
@@ -223,6 +224,15 @@ def test_every_setting_is_read_where_debates_are_run() -> None:
     unread = {name for name, field in SETTINGS.items() if field.name not in read}
     assert not unread, (
         "no code reads these, so they have no effect: read them in services/parley/orchestrator/formats/FORMAT, or where debates are run"
+    )
+
+
+@pytest.mark.parametrize("setting", find_prompt_settings())
+def test_a_setting_that_a_phase_reads_is_set_in_a_debate_whose_log_is_kept(setting: str) -> None:
+    assert "." in setting, f"read each setting as `debate.spec.{setting}.NAME`, so that it is seen here which"
+    assert find_debates_with(setting), (
+        f"no kept log has what prompts say with {setting}: set it in a debate of tests/support/kept_logs.py, then record that: "
+        "`python -m tests.support.kept_logs --again FORMAT@1`"
     )
 
 

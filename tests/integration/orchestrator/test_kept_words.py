@@ -5,12 +5,13 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
+from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Envelope
@@ -22,6 +23,7 @@ from tests.support.kept_logs import FOLDER, KEPT, KeptDebate, Person, kept_log
 from tests.support.kept_words import stopped_replay
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, backstage, check_log, left_behind, make_debate, with_fields
+from tests.support.prompt_settings import find_debates_with, find_prompt_settings, without_setting
 from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.small_format import formats_with_small
 
@@ -139,6 +141,35 @@ async def test_a_sentence_that_a_kept_log_does_not_have_is_quoted_at_once(
     said = "round/1/propose/ada says what its log does not: 'Then sing.'"
     with pytest.raises(pytest.fail.Exception, match=re.escape(said)):
         await gone_on_with(kept, events[: place_of("concluded", events)], tmp_path)
+
+
+async def find_stop(kept: KeptDebate, folder: Path) -> str:
+    """Say why a log is not gone on with to its end; empty if it is."""
+    events = kept_log(kept)
+    try:
+        await gone_on_with(kept, events[: place_of("concluded", events)], folder)
+    except pytest.fail.Exception as stopped:
+        return str(stopped)
+    return ""
+
+
+@pytest.mark.parametrize("setting", find_prompt_settings())
+async def test_a_setting_that_a_phase_reads_has_words_in_a_kept_log(
+    setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it is left unset, a debate that has it does not ask what its log has."""
+    begin = Debate.__init__
+
+    def begin_without(self: Debate, created: DebateCreated, *rest: Any, **given: Any) -> None:
+        begin(self, with_fields(created, spec=without_setting(created.spec, setting)), *rest, **given)
+
+    monkeypatch.setattr(Debate, "__init__", begin_without)
+    for kept in find_debates_with(setting):
+        if "words were changed or removed" in await find_stop(kept, tmp_path / kept.name):
+            return
+    pytest.fail(
+        f"no kept log says what hangs on {setting}: let a debate of tests/support/kept_logs.py come to it"
+    )
 
 
 @pytest.mark.parametrize("name", KEPT)

@@ -23,6 +23,7 @@ from parley.orchestrator.model.open_issues import own_issues
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.patterns import PATTERNS_FOR_CRITICS
 from parley.orchestrator.phases.prompting import fit_to_question, length_limit, quotation, unsupported_claims
+from parley.orchestrator.phases.protocols import with_manner
 from parley.orchestrator.phases.schemas import (
     StrippedText,
     YesOrNo,
@@ -173,7 +174,7 @@ async def criticize(
         ),
         user_part(
             f"{fit_to_question(debate.instructions(critic)[SECTION])}\n\n"
-            f"{situation.with_manner(SECTION, task_text)}{length_limit(spec.max_output_tokens)}"
+            f"{with_manner(debate, SECTION, task_text)}{length_limit(spec.max_output_tokens)}"
         ),
     )
     shape = _shape(debate.letter(critic.id))

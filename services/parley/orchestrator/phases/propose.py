@@ -16,6 +16,7 @@ from parley.orchestrator.phases.failing import answer_failure, debate_failure
 from parley.orchestrator.phases.past import PAST_FOR_AUTHORS
 from parley.orchestrator.phases.patterns import PATTERNS_FOR_AUTHORS
 from parley.orchestrator.phases.prompting import add_claims_to_cite, fit_to_question, length_limit, quotation
+from parley.orchestrator.phases.protocols import with_manner
 from parley.orchestrator.phases.situation import Situation, round_preamble
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Reply
@@ -74,7 +75,8 @@ def create_proposal(agent: str, number: int, reply: Reply) -> Contribution:
 def _create_first_task(debate: Debate, agent: Agent, situation: Situation) -> str:
     of_past = f"{PAST_FOR_AUTHORS} " if situation.past else ""
     of_patterns = f"{PATTERNS_FOR_AUTHORS} " if situation.patterns else ""
-    task = situation.with_manner(
+    task = with_manner(
+        debate,
         SECTION,
         f"Write your proposal: your own answer to the question. {of_past}{of_patterns}{POSITION_INSTRUCTION}",
     )
@@ -92,7 +94,7 @@ def _create_later_task(debate: Debate, agent: Agent, before: Contribution, situa
         f" Keep what holds, {found} {more} The proposal must be complete in itself."
     )
     return (
-        f"{situation.with_manner(SECTION, task)}\n\n"
+        f"{with_manner(debate, SECTION, task)}\n\n"
         f"In round 1 you were asked for the following, and the proposal that you write now has to hold it too:\n"
         f"{fit_to_question(debate.instructions(agent)[SECTION])}\n\n{of_past}{POSITION_INSTRUCTION}"
     )

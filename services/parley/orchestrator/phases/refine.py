@@ -16,6 +16,7 @@ from parley.orchestrator.model.positions import POSITION_FORM, POSITION_INSTRUCT
 from parley.orchestrator.model.readiness import READINESS_FORM, parse_readiness, without_readiness
 from parley.orchestrator.model.tasks import Activity, Prompt, Task, user_part
 from parley.orchestrator.phases.prompting import add_claims_to_cite, instruction, length_limit, quotation
+from parley.orchestrator.phases.protocols import with_manner
 from parley.orchestrator.phases.situation import Situation, quote_work, round_preamble
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Reply, Work
@@ -109,7 +110,7 @@ def _create_task(
         *([READINESS_FORM] if situation.asks_readiness else []),
     ]
     listed = "\n".join(f"{number}. {form}" for number, form in enumerate(forms, start=1))
-    task_text = situation.with_manner(SECTION, f"Write, in this order:\n{listed}")
+    task_text = with_manner(debate, SECTION, f"Write, in this order:\n{listed}")
     if is_alone:
         return user_part(f"{_ALONE_PROMPT}\n\n{task_text}")
     return instruction(debate, agent, SECTION, task_text)
@@ -146,7 +147,7 @@ async def finish(
             debate,
             agent,
             SECTION,
-            situation.with_manner(FINISH_SECTION, _FINISH_PROMPT),
+            with_manner(debate, FINISH_SECTION, _FINISH_PROMPT),
             debate.spec.max_output_tokens,
         ),
     )

@@ -1,6 +1,6 @@
 """Where an agent stands when it is asked: its letter, the round, what is known so far."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,7 +30,6 @@ class Situation:
         past: What the agent reads of earlier decisions, as `past_prompt` makes it.
         patterns: What critics, and who writes a first draft, read of issues of earlier debates, as `patterns_prompt` makes it.
         guidance: What a person asked of the agents.
-        manner: How agents are to argue, by the section of a role that it goes with.
         asks_readiness: Whether those who revise say whether they are ready for the vote.
         cites: Whether claims are noted that need a citation.
         preambles: What prompts begin with that were made of it.
@@ -43,15 +42,9 @@ class Situation:
     past: Prompt = ()
     patterns: Prompt = ()
     guidance: Sequence[str] = ()
-    manner: Mapping[str, str] = field(default_factory=dict)
     asks_readiness: bool = False
     cites: bool = False
     preambles: dict[Hashable, Prompt] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def with_manner(self, section: str, task: str) -> str:
-        """Return a task with how the agent is to argue in it, if that is said."""
-        manner = self.manner.get(section, "")
-        return f"{manner}\n\n{task}" if manner else task
 
 
 def round_preamble(debate: Debate, agent: Agent, situation: Situation) -> Prompt:

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.arena.positions import PositionTracker
-from parley.orchestrator.formats.arena.protocols import PROTOCOLS
 from parley.orchestrator.formats.arena.record import Transcript
 from parley.orchestrator.formats.arena.settings import agents_with_duty, asks_readiness
 from parley.orchestrator.log.replay import Steering
@@ -154,7 +153,6 @@ class Discussion:
             past=past_prompt(self.past),
             patterns=patterns_prompt(self.patterns),
             guidance=self.steering.guidance,
-            manner=PROTOCOLS[self.settings.protocol],
             asks_readiness=number > CRITIQUE_ROUND and not missing and asks_readiness(self.settings.stopping),
             cites=True,
         )

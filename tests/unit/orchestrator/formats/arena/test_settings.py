@@ -2,7 +2,6 @@
 
 import pytest
 
-from parley.orchestrator.formats.arena.protocols import PROTOCOLS
 from parley.orchestrator.formats.arena.settings import SETTINGS, topology_of
 from parley.runtime.errors import ParleyError
 from parley.runtime.validation import Violations
@@ -15,7 +14,6 @@ from parley.v1.arena_pb2 import (
     TOPOLOGY_KIND_STAR,
     AgentDuties,
     ArenaSettings,
-    DebateProtocol,
     RoundTopology,
     StoppingSettings,
     TeamSettings,
@@ -128,14 +126,6 @@ def test_a_round_has_its_own_topology_or_that_of_the_debate() -> None:
     assert topology_of(settings, 3).kind == TOPOLOGY_KIND_RING
     assert topology_of(settings, 4).kind == TOPOLOGY_KIND_STAR
     assert topology_of(ArenaSettings(), 4).kind == TOPOLOGY_KIND_ALL_TO_ALL
-
-
-def test_every_protocol_says_how_to_argue_in_every_phase() -> None:
-    known = {each for each in DebateProtocol.values() if each}
-    assert PROTOCOLS.keys() == known
-    assert {frozenset(each) for each in PROTOCOLS.values()} == {
-        frozenset({"propose", "critique", "refine", "finish"})
-    }
 
 
 def test_who_takes_no_part_cannot_be_named() -> None:

@@ -1,0 +1,51 @@
+"""The settings of formats that stand in prompts: those that a phase reads, as in `debate.spec.arena.protocol`."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from parley.orchestrator import phases
+from parley.v1.debate_pb2 import DebateSpec
+from tests.support.kept_logs import KEPT, KeptDebate
+from tests.support.parsed_modules import parse_folder
+
+__all__ = ["find_debates_with", "find_prompt_settings", "without_setting"]
+
+_FOLDER: Final = Path(phases.__path__[0])
+_FORMATS: Final = [each.name for each in DebateSpec.DESCRIPTOR.oneofs_by_name["format_settings"].fields]
+_SETTING: Final = re.compile(rf"(?:\w+\.)*spec\.((?:{'|'.join(_FORMATS)})(?:\.\w+)*)")
+
+
+def find_prompt_settings() -> list[str]:
+    """Return the settings that phases read, such as `arena.protocol`; `arena` if a phase hands on all of its settings."""
+    return sorted({each for tree in parse_folder(_FOLDER) for each in _find_settings(tree)})
+
+
+def _find_settings(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Attribute) and (found := _SETTING.fullmatch(ast.unparse(node))):
+        yield found[1]
+    else:
+        for each in ast.iter_child_nodes(node):
+            yield from _find_settings(each)
+
+
+def find_debates_with(setting: str) -> list[KeptDebate]:
+    """Return the kept debates that have this setting."""
+    specs = [(each, each.spec(each.format).spec) for each in KEPT.values()]
+    return [each for each, spec in specs if without_setting(spec, setting) != spec]
+
+
+def without_setting(spec: DebateSpec, setting: str) -> DebateSpec:
+    """Return a copy of a specification in which this setting is unset."""
+    changed = DebateSpec()
+    changed.CopyFrom(spec)
+    *above, name = setting.split(".")
+    message: Any = changed
+    for each in above:
+        if not message.HasField(each):
+            return changed
+        message = getattr(message, each)
+    message.ClearField(name)
+    return changed
