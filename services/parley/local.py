@@ -158,14 +158,14 @@ def back_up(target: Path) -> Sequence[str]:
     """Copy the databases of our data folder into a new folder, also while they are in use; return their names.
 
     Raises:
-        ConfigurationError: the data are not in a folder, or cannot be copied.
+        ConfigurationError: the data are not in a folder, are of an earlier Parley, or cannot be copied.
         OSError: the target cannot be written.
     """
     from parley.storage.ports import StorageError
     from parley.storage.sqlite.backup import back_up
 
     try:
-        return back_up(_own_folder(), target)
+        return back_up(_own_folder(), target, DATABASE)
     except StorageError as error:
         raise ConfigurationError(str(error)) from None
 

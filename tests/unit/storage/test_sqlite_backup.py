@@ -37,7 +37,7 @@ async def test_a_backup_of_a_database_in_use_holds_what_was_acknowledged_and_a_c
         copied = tmp_path / "copied"
         copied.mkdir()
         (copied / "parley.db").write_bytes((folder / "parley.db").read_bytes())
-        assert back_up(folder, tmp_path / "backup") == ["parley.db"]
+        assert back_up(folder, tmp_path / "backup", DATABASE) == ["parley.db"]
         await store.log.append("debate", Record(2, "b", (b"later",)))
     restore(tmp_path / "backup", tmp_path / "restored", DATABASE)
     assert await entries(tmp_path / "restored", "orchestrator") == 1
@@ -47,7 +47,7 @@ async def test_a_backup_of_a_database_in_use_holds_what_was_acknowledged_and_a_c
 async def test_every_service_is_copied(tmp_path: Path, folder: Path) -> None:
     for service in ("gateway", "memory", "orchestrator"):
         await written(folder, service, 3)
-    assert back_up(folder, tmp_path / "backup") == ["parley.db"]
+    assert back_up(folder, tmp_path / "backup", DATABASE) == ["parley.db"]
     restore(tmp_path / "backup", tmp_path / "restored", DATABASE)
     assert [await entries(tmp_path / "restored", each) for each in ("gateway", "memory", "orchestrator")] == [
         3
@@ -56,19 +56,29 @@ async def test_every_service_is_copied(tmp_path: Path, folder: Path) -> None:
 
 async def test_what_is_there_is_never_overwritten(tmp_path: Path, folder: Path) -> None:
     await written(folder, "orchestrator", 1)
-    back_up(folder, tmp_path / "backup")
+    back_up(folder, tmp_path / "backup", DATABASE)
     with pytest.raises(StorageError, match="already exists; name a new folder"):
-        back_up(folder, tmp_path / "backup")
+        back_up(folder, tmp_path / "backup", DATABASE)
     with pytest.raises(StorageError, match="restore into an empty folder"):
         restore(tmp_path / "backup", folder, DATABASE)
     with pytest.raises(StorageError, match="holds no database"):
-        back_up(tmp_path / "nowhere", tmp_path / "other")
+        back_up(tmp_path / "nowhere", tmp_path / "other", DATABASE)
+
+
+async def test_a_folder_of_an_earlier_parley_is_not_backed_up_since_nothing_could_restore_it(
+    tmp_path: Path, folder: Path
+) -> None:
+    await written(folder, "orchestrator", 1)
+    (folder / DATABASE).rename(folder / "orchestrator.db")
+    with pytest.raises(StorageError, match=r"holds orchestrator\.db and no parley\.db: it is of an earlier"):
+        back_up(folder, tmp_path / "backup", DATABASE)
+    assert not (tmp_path / "backup").exists()
 
 
 async def test_a_backup_that_is_not_whole_is_not_restored(tmp_path: Path, folder: Path) -> None:
     await written(folder, "orchestrator", 5)
     backup, restored = tmp_path / "backup", tmp_path / "restored"
-    back_up(folder, backup)
+    back_up(folder, backup, DATABASE)
     file, manifest = backup / "parley.db", backup / "backup.json"
     whole, told = file.read_bytes(), json.loads(manifest.read_text())
     for broken, why in (
@@ -93,7 +103,7 @@ async def test_a_restore_that_was_killed_can_be_run_again_and_its_folder_is_not_
     for service in ("orchestrator", "ratings"):
         await written(folder, service, 3)
     backup, restored = tmp_path / "backup", tmp_path / "restored"
-    back_up(folder, backup)
+    back_up(folder, backup, DATABASE)
     process = os.fork()
     if process == 0:
         kill_at(monkeypatch, step)
@@ -116,7 +126,7 @@ async def test_a_restore_that_fails_leaves_the_folder_empty(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await written(folder, "orchestrator", 3)
-    back_up(folder, tmp_path / "backup")
+    back_up(folder, tmp_path / "backup", DATABASE)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
         with pytest.raises(OSError, match="no space left"):
@@ -131,12 +141,12 @@ async def test_a_damaged_database_is_not_taken_for_a_backup(tmp_path: Path, fold
     content[4096 * 3 : 4096 * 5] = b"\xff" * 8192
     file.write_bytes(content)
     with pytest.raises(StorageError, match=r"is damaged|cannot be copied"):
-        back_up(folder, tmp_path / "backup")
+        back_up(folder, tmp_path / "backup", DATABASE)
     assert not (tmp_path / "backup").exists()
 
 
 async def test_nobody_else_can_read_a_backup(tmp_path: Path, folder: Path) -> None:
     await written(folder, "orchestrator", 1)
-    back_up(folder, tmp_path / "backup")
+    back_up(folder, tmp_path / "backup", DATABASE)
     assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o700
     assert {each.stat().st_mode & 0o777 for each in (tmp_path / "backup").iterdir()} == {0o600}

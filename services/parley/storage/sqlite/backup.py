@@ -24,16 +24,20 @@ _FORMAT: Final = 1
 _SUFFIX: Final = ".db"
 
 
-def back_up(folder: Path, target: Path) -> Sequence[str]:
+def back_up(folder: Path, target: Path, database: str) -> Sequence[str]:
     """Copy every database of a data folder into a new folder; return their names. They may be in use.
 
     Raises:
-        StorageError: there is no database, the target exists, or a database cannot be read.
+        StorageError: there is no `database`, the target exists, or a database cannot be read.
         OSError: the target cannot be written.
     """
     names = sorted(each.name for each in folder.glob(f"*{_SUFFIX}"))
     if not names:
         raise StorageError(f"{folder} holds no database")
+    if database not in names:
+        raise StorageError(
+            f"{folder} holds {', '.join(names)} and no {database}: it is of an earlier Parley, which had a file for each service; that one backs it up"
+        )
     _require_new(target)
     make_folder(target.parent)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as made:
