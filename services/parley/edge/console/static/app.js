@@ -47,19 +47,36 @@ async function show() {
     else link.removeAttribute("aria-current");
   }
   replace(main);
-  const [pattern, load] = PAGES.find(([each]) => each.test(path)) ?? [/(?:)/, null];
-  if (load === null) {
+  const found = findPage(path);
+  if (found === null) {
     setTitle("Not found");
     replace(main, h("h1", {}, "There is no such page"), h("p", {}, h("a", { href: "/" }, "All debates")));
     return;
   }
-  const parts = (pattern.exec(path) ?? []).slice(1).map(decodeURIComponent);
+  const { load, parts } = found;
   try {
     const page = await load();
     if (!signal.aborted) await page.open({ main, parts, signal, setTitle, go, notify });
   } catch (error) {
     if (!signal.aborted) showError(error);
   }
+}
+
+/**
+ * @param {string} path
+ * @returns {{load: () => Promise<PageModule>, parts: string[]} | null} null if it names no page
+ */
+function findPage(path) {
+  for (const [pattern, load] of PAGES) {
+    const match = pattern.exec(path);
+    if (match === null) continue;
+    try {
+      return { load, parts: match.slice(1).map(decodeURIComponent) };
+    } catch {
+      return null; // a percent sign without the bytes of a character after it
+    }
+  }
+  return null;
 }
 
 /** @param {unknown} error */
