@@ -103,6 +103,13 @@ async def test_what_a_default_provider_listed_is_remembered_also_while_calls_are
         assert listings(server) <= 4
 
 
+@pytest.mark.parametrize("model", ["m", None], ids=["named", "the first that is listed"])
+async def test_a_default_route_is_listed_with_its_host_before_anybody_has_asked_it(model: str | None) -> None:
+    async with ModelServer(models=("m",)) as server, one_server(server, model=model) as gateway:
+        routes = await gateway.routes()
+    assert routes["openai/m"].host == server.base_url.removeprefix("http://").removesuffix("/v1")
+
+
 async def test_a_route_that_is_not_there_any_more_is_passed_over_with_an_alarm(
     capfd: pytest.CaptureFixture[str],
 ) -> None:

@@ -152,6 +152,8 @@ class RouteTable:
         await self.learn_prices(routes)
         await self._learn_contexts(routes)
         await self._learn_defaults()
+        for name in self.default_names():
+            self.get(name)  # whoever lists the routes sees where the default ones lead
 
     async def learn_used(self, agents: Iterable[Agent]) -> None:
         """Find it out for the routes that a debate of these agents takes, as far as they are known."""
