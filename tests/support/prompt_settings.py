@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from parley.orchestrator import phases
 from parley.v1.debate_pb2 import DebateSpec
-from tests.support.kept_logs import KEPT, KeptDebate
+from parley.v1.event_pb2 import DebateCreated
+from tests.support.kept_logs import KEPT, KeptDebate, kept_log
 from tests.support.parsed_modules import parse_folder
 
 __all__ = ["find_debates_with", "find_prompt_settings", "without_setting"]
@@ -32,9 +33,14 @@ def _find_settings(node: ast.AST) -> Iterator[str]:
 
 
 def find_debates_with(setting: str) -> list[KeptDebate]:
-    """Return the kept debates that have this setting."""
-    specs = [(each, each.spec(each.format).spec) for each in KEPT.values()]
-    return [each for each, spec in specs if without_setting(spec, setting) != spec]
+    """Return the debates that have this setting in their kept logs."""
+    return [each for each in KEPT.values() if without_setting(spec := _spec_of(each), setting) != spec]
+
+
+def _spec_of(kept: KeptDebate) -> DebateSpec:
+    created = kept_log(kept)[0].payload
+    assert isinstance(created, DebateCreated)
+    return created.spec
 
 
 def without_setting(spec: DebateSpec, setting: str) -> DebateSpec:

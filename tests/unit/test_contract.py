@@ -228,7 +228,7 @@ def test_every_setting_is_read_where_debates_are_run() -> None:
 
 
 @pytest.mark.parametrize("setting", find_prompt_settings())
-def test_a_setting_that_a_phase_reads_is_set_in_a_debate_whose_log_is_kept(setting: str) -> None:
+def test_a_setting_that_a_phase_reads_is_set_in_a_kept_log(setting: str) -> None:
     assert "." in setting, f"read each setting as `debate.spec.{setting}.NAME`, so that it is seen here which"
     assert find_debates_with(setting), (
         f"no kept log has what prompts say with {setting}: set it in a debate of tests/support/kept_logs.py, then record that: "
