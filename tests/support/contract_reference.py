@@ -20,7 +20,7 @@ from google.protobuf.descriptor_pb2 import (
     MethodDescriptorProto,
 )
 
-from parley.v1 import access_pb2, setting_pb2
+from parley.v1 import access_pb2, example_pb2, setting_pb2
 
 __all__ = ["comments_of_rpcs", "pages"]
 
@@ -193,6 +193,8 @@ def _message(file: _File, message: DescriptorProto, name: str, place: _Place) ->
                 f"| `{field.name}`{marks} | {field.number} | {_type(file, message, field)} | {meaning} |"
             )
         lines.append("")
+    for example in message.options.Extensions[example_pb2.example]:
+        lines += [f"Example: `{example}`", ""]
     for number, inner in enumerate(message.nested_type):
         if not inner.options.map_entry:
             lines += _message(file, inner, f"{name}.{inner.name}", (*place, _NESTED, number))

@@ -144,8 +144,8 @@ def test_every_rpc_of_the_orchestrator_is_called_by_the_client_and_any_other_by_
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda each: each.full_name)
 def test_every_rpc_has_a_right_request_of_which_odd_ones_are_made(method: MethodDescriptor) -> None:
-    assert method.input_type.name in RIGHT_REQUESTS, (
-        f"{method.input_type.name}: add one to _SPECIAL in tests/support/right_requests.py"
+    assert RIGHT_REQUESTS[method.input_type.name], (
+        f"{method.input_type.full_name}: add `option (example) = '{{…}}';` to the message: a right request, as JSON"
     )
 
 

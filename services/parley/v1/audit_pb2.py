@@ -24,9 +24,10 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from parley.v1 import example_pb2 as parley_dot_v1_dot_example__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15parley/v1/audit.proto\x12\tparley.v1\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd4\x02\n\nAuditEntry\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06tenant\x18\x03 \x01(\t\x12\x0f\n\x07subject\x18\x04 \x01(\t\x12 \n\x03\x61\x63t\x18\x05 \x01(\x0e\x32\x13.parley.v1.AuditAct\x12(\n\x07outcome\x18\x06 \x01(\x0e\x32\x17.parley.v1.AuditOutcome\x12\x0e\n\x06method\x18\x07 \x01(\t\x12\x0e\n\x06reason\x18\x08 \x01(\t\x12\x11\n\tdebate_id\x18\t \x01(\t\x12\x0e\n\x06target\x18\n \x01(\t\x12\x12\n\nrequest_id\x18\x0b \x01(\t\x12\x0c\n\x04peer\x18\x0c \x01(\t\x12\x18\n\x10started_sequence\x18\r \x01(\x03\x12\x10\n\x08left_out\x18\x0e \x01(\x05\x12\x0c\n\x04hash\x18\x0f \x01(\x0c\"\xef\x01\n\x17ListAuditEntriesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x31\n\rrecorded_from\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x33\n\x0frecorded_before\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07subject\x18\x05 \x01(\t\x12\x11\n\tdebate_id\x18\x06 \x01(\t\x12!\n\x04\x61\x63ts\x18\x07 \x03(\x0e\x32\x13.parley.v1.AuditAct\"[\n\x18ListAuditEntriesResponse\x12&\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x15.parley.v1.AuditEntry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"-\n\x13ReadAuditLogRequest\x12\x16\n\x0e\x61\x66ter_sequence\x18\x01 \x01(\x03\"V\n\x14ReadAuditLogResponse\x12\x0f\n\x07\x65ntries\x18\x01 \x03(\x0c\x12\x15\n\rprevious_hash\x18\x02 \x01(\x0c\x12\x16\n\x0e\x66irst_sequence\x18\x03 \x01(\x03*\xd0\x04\n\x08\x41uditAct\x12\x19\n\x15\x41UDIT_ACT_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x41UDIT_ACT_NONE\x10\x01\x12!\n\x17\x41UDIT_ACT_CREATE_DEBATE\x10\x02\x1a\x04\xd0\xce\x18\x01\x12\x1a\n\x16\x41UDIT_ACT_WATCH_DEBATE\x10\x03\x12\x19\n\x15\x41UDIT_ACT_READ_DEBATE\x10\x04\x12\x1b\n\x17\x41UDIT_ACT_EXPORT_DEBATE\x10\x05\x12!\n\x17\x41UDIT_ACT_IMPORT_DEBATE\x10\x06\x1a\x04\xd0\xce\x18\x01\x12 \n\x16\x41UDIT_ACT_STEER_DEBATE\x10\x07\x1a\x04\xd0\xce\x18\x01\x12\x1f\n\x15\x41UDIT_ACT_RATE_DEBATE\x10\x08\x1a\x04\xd0\xce\x18\x01\x12!\n\x17\x41UDIT_ACT_DELETE_DEBATE\x10\t\x1a\x04\xd0\xce\x18\x01\x12\x19\n\x15\x41UDIT_ACT_READ_MEMORY\x10\n\x12!\n\x17\x41UDIT_ACT_FORGET_MEMORY\x10\x0b\x1a\x04\xd0\xce\x18\x01\x12\x1e\n\x14\x41UDIT_ACT_CREATE_KEY\x10\x0c\x1a\x04\xd0\xce\x18\x01\x12\x1e\n\x14\x41UDIT_ACT_REVOKE_KEY\x10\r\x1a\x04\xd0\xce\x18\x01\x12\x1f\n\x15\x41UDIT_ACT_CREATE_HOOK\x10\x0e\x1a\x04\xd0\xce\x18\x01\x12\x1f\n\x15\x41UDIT_ACT_CHANGE_HOOK\x10\x0f\x1a\x04\xd0\xce\x18\x01\x12\x1f\n\x15\x41UDIT_ACT_DELETE_HOOK\x10\x10\x1a\x04\xd0\xce\x18\x01\x12\x1c\n\x18\x41UDIT_ACT_READ_AUDIT_LOG\x10\x11\x12\x16\n\x12\x41UDIT_ACT_END_PART\x10\x12*\xb0\x01\n\x0c\x41uditOutcome\x12\x1d\n\x19\x41UDIT_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n\x15\x41UDIT_OUTCOME_STARTED\x10\x01\x12\x16\n\x12\x41UDIT_OUTCOME_DONE\x10\x02\x12\x18\n\x14\x41UDIT_OUTCOME_FAILED\x10\x03\x12\x19\n\x15\x41UDIT_OUTCOME_REFUSED\x10\x04\x12\x19\n\x15\x41UDIT_OUTCOME_CUT_OFF\x10\x05:4\n\x07\x63hanges\x12!.google.protobuf.EnumValueOptions\x18\xea\x89\x03 \x01(\x08:B\n\x03\x61\x63t\x12\x1e.google.protobuf.MethodOptions\x18\xeb\x89\x03 \x01(\x0e\x32\x13.parley.v1.AuditActb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15parley/v1/audit.proto\x12\tparley.v1\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17parley/v1/example.proto\"\xd4\x02\n\nAuditEntry\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06tenant\x18\x03 \x01(\t\x12\x0f\n\x07subject\x18\x04 \x01(\t\x12 \n\x03\x61\x63t\x18\x05 \x01(\x0e\x32\x13.parley.v1.AuditAct\x12(\n\x07outcome\x18\x06 \x01(\x0e\x32\x17.parley.v1.AuditOutcome\x12\x0e\n\x06method\x18\x07 \x01(\t\x12\x0e\n\x06reason\x18\x08 \x01(\t\x12\x11\n\tdebate_id\x18\t \x01(\t\x12\x0e\n\x06target\x18\n \x01(\t\x12\x12\n\nrequest_id\x18\x0b \x01(\t\x12\x0c\n\x04peer\x18\x0c \x01(\t\x12\x18\n\x10started_sequence\x18\r \x01(\x03\x12\x10\n\x08left_out\x18\x0e \x01(\x05\x12\x0c\n\x04hash\x18\x0f \x01(\x0c\"\xbc\x02\n\x17ListAuditEntriesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x31\n\rrecorded_from\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x33\n\x0frecorded_before\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07subject\x18\x05 \x01(\t\x12\x11\n\tdebate_id\x18\x06 \x01(\t\x12!\n\x04\x61\x63ts\x18\x07 \x03(\x0e\x32\x13.parley.v1.AuditAct:K\xe2\xce\x18G{\"page_size\": 3, \"subject\": \"ann\", \"acts\": [\"AUDIT_ACT_CREATE_DEBATE\"]}\"[\n\x18ListAuditEntriesResponse\x12&\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x15.parley.v1.AuditEntry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"-\n\x13ReadAuditLogRequest\x12\x16\n\x0e\x61\x66ter_sequence\x18\x01 \x01(\x03\"V\n\x14ReadAuditLogResponse\x12\x0f\n\x07\x65ntries\x18\x01 \x03(\x0c\x12\x15\n\rprevious_hash\x18\x02 \x01(\x0c\x12\x16\n\x0e\x66irst_sequence\x18\x03 \x01(\x03*\xd0\x04\n\x08\x41uditAct\x12\x19\n\x15\x41UDIT_ACT_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x41UDIT_ACT_NONE\x10\x01\x12!\n\x17\x41UDIT_ACT_CREATE_DEBATE\x10\x02\x1a\x04\xd0\xce\x18\x01\x12\x1a\n\x16\x41UDIT_ACT_WATCH_DEBATE\x10\x03\x12\x19\n\x15\x41UDIT_ACT_READ_DEBATE\x10\x04\x12\x1b\n\x17\x41UDIT_ACT_EXPORT_DEBATE\x10\x05\x12!\n\x17\x41UDIT_ACT_IMPORT_DEBATE\x10\x06\x1a\x04\xd0\xce\x18\x01\x12 \n\x16\x41UDIT_ACT_STEER_DEBATE\x10\x07\x1a\x04\xd0\xce\x18\x01\x12\x1f\n\x15\x41UDIT_ACT_RATE_DEBATE\x10\x08\x1a\x04\xd0\xce\x18\x01\x12!\n\x17\x41UDIT_ACT_DELETE_DEBATE\x10\t\x1a\x04\xd0\xce\x18\x01\x12\x19\n\x15\x41UDIT_ACT_READ_MEMORY\x10\n\x12!\n\x17\x41UDIT_ACT_FORGET_MEMORY\x10\x0b\x1a\x04\xd0\xce\x18\x01\x12\x1e\n\x14\x41UDIT_ACT_CREATE_KEY\x10\x0c\x1a\x04\xd0\xce\x18\x01\x12\x1e\n\x14\x41UDIT_ACT_REVOKE_KEY\x10\r\x1a\x04\xd0\xce\x18\x01\x12\x1f\n\x15\x41UDIT_ACT_CREATE_HOOK\x10\x0e\x1a\x04\xd0\xce\x18\x01\x12\x1f\n\x15\x41UDIT_ACT_CHANGE_HOOK\x10\x0f\x1a\x04\xd0\xce\x18\x01\x12\x1f\n\x15\x41UDIT_ACT_DELETE_HOOK\x10\x10\x1a\x04\xd0\xce\x18\x01\x12\x1c\n\x18\x41UDIT_ACT_READ_AUDIT_LOG\x10\x11\x12\x16\n\x12\x41UDIT_ACT_END_PART\x10\x12*\xb0\x01\n\x0c\x41uditOutcome\x12\x1d\n\x19\x41UDIT_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n\x15\x41UDIT_OUTCOME_STARTED\x10\x01\x12\x16\n\x12\x41UDIT_OUTCOME_DONE\x10\x02\x12\x18\n\x14\x41UDIT_OUTCOME_FAILED\x10\x03\x12\x19\n\x15\x41UDIT_OUTCOME_REFUSED\x10\x04\x12\x19\n\x15\x41UDIT_OUTCOME_CUT_OFF\x10\x05:4\n\x07\x63hanges\x12!.google.protobuf.EnumValueOptions\x18\xea\x89\x03 \x01(\x08:B\n\x03\x61\x63t\x12\x1e.google.protobuf.MethodOptions\x18\xeb\x89\x03 \x01(\x0e\x32\x13.parley.v1.AuditActb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -55,18 +56,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_AUDITACT'].values_by_name["AUDIT_ACT_CHANGE_HOOK"]._serialized_options = b'\320\316\030\001'
   _globals['_AUDITACT'].values_by_name["AUDIT_ACT_DELETE_HOOK"]._loaded_options = None
   _globals['_AUDITACT'].values_by_name["AUDIT_ACT_DELETE_HOOK"]._serialized_options = b'\320\316\030\001'
-  _globals['_AUDITACT']._serialized_start=917
-  _globals['_AUDITACT']._serialized_end=1509
-  _globals['_AUDITOUTCOME']._serialized_start=1512
-  _globals['_AUDITOUTCOME']._serialized_end=1688
-  _globals['_AUDITENTRY']._serialized_start=104
-  _globals['_AUDITENTRY']._serialized_end=444
-  _globals['_LISTAUDITENTRIESREQUEST']._serialized_start=447
-  _globals['_LISTAUDITENTRIESREQUEST']._serialized_end=686
-  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_start=688
-  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_end=779
-  _globals['_READAUDITLOGREQUEST']._serialized_start=781
-  _globals['_READAUDITLOGREQUEST']._serialized_end=826
-  _globals['_READAUDITLOGRESPONSE']._serialized_start=828
-  _globals['_READAUDITLOGRESPONSE']._serialized_end=914
+  _globals['_LISTAUDITENTRIESREQUEST']._loaded_options = None
+  _globals['_LISTAUDITENTRIESREQUEST']._serialized_options = b'\342\316\030G{\"page_size\": 3, \"subject\": \"ann\", \"acts\": [\"AUDIT_ACT_CREATE_DEBATE\"]}'
+  _globals['_AUDITACT']._serialized_start=1019
+  _globals['_AUDITACT']._serialized_end=1611
+  _globals['_AUDITOUTCOME']._serialized_start=1614
+  _globals['_AUDITOUTCOME']._serialized_end=1790
+  _globals['_AUDITENTRY']._serialized_start=129
+  _globals['_AUDITENTRY']._serialized_end=469
+  _globals['_LISTAUDITENTRIESREQUEST']._serialized_start=472
+  _globals['_LISTAUDITENTRIESREQUEST']._serialized_end=788
+  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_start=790
+  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_end=881
+  _globals['_READAUDITLOGREQUEST']._serialized_start=883
+  _globals['_READAUDITLOGREQUEST']._serialized_end=928
+  _globals['_READAUDITLOGRESPONSE']._serialized_start=930
+  _globals['_READAUDITLOGRESPONSE']._serialized_end=1016
 # @@protoc_insertion_point(module_scope)

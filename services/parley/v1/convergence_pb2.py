@@ -23,15 +23,26 @@ _sym_db = _symbol_database.Default()
 
 
 from parley.v1 import access_pb2 as parley_dot_v1_dot_access__pb2
+from parley.v1 import example_pb2 as parley_dot_v1_dot_example__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bparley/v1/convergence.proto\x12\tparley.v1\x1a\x16parley/v1/access.proto\"F\n\x0c\x45mbedRequest\x12\x0c\n\x04text\x18\x01 \x01(\t\x12(\n\x05model\x18\x02 \x01(\x0e\x32\x19.parley.v1.EmbeddingModel\".\n\rEmbedResponse\x12\x0e\n\x06vector\x18\x01 \x03(\x02\x12\r\n\x05model\x18\x02 \x01(\t\"A\n\rAgentPosition\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08position\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\"Q\n\rCriticVerdict\x12\x17\n\x0f\x63ritic_agent_id\x18\x01 \x01(\t\x12\x17\n\x0ftarget_agent_id\x18\x02 \x01(\t\x12\x0e\n\x06\x61grees\x18\x03 \x01(\x08\"\x96\x02\n\rAssessRequest\x12\x10\n\x08question\x18\x01 \x01(\t\x12+\n\tpositions\x18\x02 \x03(\x0b\x32\x18.parley.v1.AgentPosition\x12*\n\x08previous\x18\x03 \x03(\x0b\x32\x18.parley.v1.AgentPosition\x12)\n\x07\x63ritics\x18\x04 \x03(\x0b\x32\x18.parley.v1.CriticVerdict\x12#\n\x1b\x61greement_threshold_percent\x18\x05 \x01(\x05\x12!\n\x19novelty_threshold_percent\x18\x06 \x01(\x05\x12\'\n\x07settled\x18\x07 \x03(\x0b\x32\x16.parley.v1.SettledPair\"E\n\x0bSettledPair\x12\x10\n\x08position\x18\x01 \x01(\t\x12\x16\n\x0eother_position\x18\x02 \x01(\t\x12\x0c\n\x04same\x18\x03 \x01(\x08\"\xcc\x03\n\x0e\x41ssessResponse\x12.\n\x07verdict\x18\x01 \x01(\x0e\x32\x1d.parley.v1.ConvergenceVerdict\x12\x19\n\x11\x61greement_percent\x18\x02 \x01(\x01\x12\"\n\x1aposition_agreement_percent\x18\x03 \x01(\x01\x12#\n\x16text_agreement_percent\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12%\n\x18\x63ritic_agreement_percent\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12,\n\tstability\x18\x06 \x03(\x0b\x32\x19.parley.v1.AgentStability\x12\x1c\n\x0fnovelty_percent\x18\x07 \x01(\x01H\x02\x88\x01\x01\x12\x30\n\x0e\x63ontradictions\x18\x08 \x03(\x0b\x32\x18.parley.v1.Contradiction\x12\x0e\n\x06reason\x18\t \x01(\t\x12%\n\x06unsure\x18\n \x03(\x0b\x32\x15.parley.v1.UnsurePairB\x19\n\x17_text_agreement_percentB\x1b\n\x19_critic_agreement_percentB\x12\n\x10_novelty_percent\"j\n\nUnsurePair\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\x0eother_agent_id\x18\x02 \x01(\t\x12\x1d\n\x10same_probability\x18\x03 \x01(\x01H\x00\x88\x01\x01\x42\x13\n\x11_same_probability\">\n\x0e\x41gentStability\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x11\n\x04kept\x18\x02 \x01(\x08H\x00\x88\x01\x01\x42\x07\n\x05_kept\"I\n\rContradiction\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\x0eother_agent_id\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\x7f\n\x15GroupPositionsRequest\x12\x10\n\x08question\x18\x01 \x01(\t\x12+\n\tpositions\x18\x02 \x03(\x0b\x32\x18.parley.v1.AgentPosition\x12\'\n\x07settled\x18\x03 \x03(\x0b\x32\x16.parley.v1.SettledPair\"\xbe\x01\n\x16GroupPositionsResponse\x12(\n\x06groups\x18\x01 \x03(\x0b\x32\x18.parley.v1.PositionGroup\x12\x10\n\x08majority\x18\x02 \x01(\x08\x12\x30\n\x0e\x63ontradictions\x18\x03 \x03(\x0b\x32\x18.parley.v1.Contradiction\x12\x0f\n\x07\x63\x65rtain\x18\x04 \x01(\x08\x12%\n\x06unsure\x18\x05 \x03(\x0b\x32\x15.parley.v1.UnsurePair\"U\n\rPositionGroup\x12\x11\n\tagent_ids\x18\x01 \x03(\t\x12\x1f\n\x17representative_agent_id\x18\x02 \x01(\t\x12\x10\n\x08position\x18\x03 \x01(\t\"A\n\x17\x43omparePositionsRequest\x12&\n\x05pairs\x18\x01 \x03(\x0b\x32\x17.parley.v1.PositionPair\"8\n\x0cPositionPair\x12\x10\n\x08position\x18\x01 \x01(\t\x12\x16\n\x0eother_position\x18\x02 \x01(\t\"B\n\x18\x43omparePositionsResponse\x12&\n\x05pairs\x18\x01 \x03(\x0b\x32\x17.parley.v1.ComparedPair\"*\n\x0c\x43omparedPair\x12\x11\n\x04same\x18\x01 \x01(\x08H\x00\x88\x01\x01\x42\x07\n\x05_same\"3\n\x12\x46indSupportRequest\x12\x0e\n\x06\x63laims\x18\x01 \x03(\t\x12\r\n\x05texts\x18\x02 \x03(\t\">\n\x13\x46indSupportResponse\x12\'\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x17.parley.v1.ClaimSupport\"G\n\x0c\x43laimSupport\x12\x18\n\x0bprobability\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05texts\x18\x02 \x03(\x05\x42\x0e\n\x0c_probability*e\n\x0e\x45mbeddingModel\x12\x1f\n\x1b\x45MBEDDING_MODEL_UNSPECIFIED\x10\x00\x12\x18\n\x14\x45MBEDDING_MODEL_FINE\x10\x01\x12\x18\n\x14\x45MBEDDING_MODEL_FAST\x10\x02*\x98\x02\n\x12\x43onvergenceVerdict\x12#\n\x1f\x43ONVERGENCE_VERDICT_UNSPECIFIED\x10\x00\x12!\n\x1d\x43ONVERGENCE_VERDICT_CONVERGED\x10\x01\x12+\n\'CONVERGENCE_VERDICT_STABLE_DISAGREEMENT\x10\x02\x12\"\n\x1e\x43ONVERGENCE_VERDICT_CONTINUING\x10\x03\x12 \n\x1c\x43ONVERGENCE_VERDICT_REFINING\x10\x04\x12!\n\x1d\x43ONVERGENCE_VERDICT_DIVERGING\x10\x05\x12$\n CONVERGENCE_VERDICT_UNDETERMINED\x10\x06\x32\xd6\x03\n\x12\x43onvergenceService\x12K\n\x05\x45mbed\x12\x17.parley.v1.EmbedRequest\x1a\x18.parley.v1.EmbedResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08(\x01\x30\x01\x12J\n\x06\x41ssess\x12\x18.parley.v1.AssessRequest\x1a\x19.parley.v1.AssessResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x12\x62\n\x0eGroupPositions\x12 .parley.v1.GroupPositionsRequest\x1a!.parley.v1.GroupPositionsResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x12h\n\x10\x43omparePositions\x12\".parley.v1.ComparePositionsRequest\x1a#.parley.v1.ComparePositionsResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x12Y\n\x0b\x46indSupport\x12\x1d.parley.v1.FindSupportRequest\x1a\x1e.parley.v1.FindSupportResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bparley/v1/convergence.proto\x12\tparley.v1\x1a\x16parley/v1/access.proto\x1a\x17parley/v1/example.proto\"\x8f\x01\n\x0c\x45mbedRequest\x12\x0c\n\x04text\x18\x01 \x01(\t\x12(\n\x05model\x18\x02 \x01(\x0e\x32\x19.parley.v1.EmbeddingModel:G\xe2\xce\x18\x43{\"text\": \"One service is enough.\", \"model\": \"EMBEDDING_MODEL_FAST\"}\".\n\rEmbedResponse\x12\x0e\n\x06vector\x18\x01 \x03(\x02\x12\r\n\x05model\x18\x02 \x01(\t\"A\n\rAgentPosition\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08position\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\"Q\n\rCriticVerdict\x12\x17\n\x0f\x63ritic_agent_id\x18\x01 \x01(\t\x12\x17\n\x0ftarget_agent_id\x18\x02 \x01(\t\x12\x0e\n\x06\x61grees\x18\x03 \x01(\x08\"\xda\x05\n\rAssessRequest\x12\x10\n\x08question\x18\x01 \x01(\t\x12+\n\tpositions\x18\x02 \x03(\x0b\x32\x18.parley.v1.AgentPosition\x12*\n\x08previous\x18\x03 \x03(\x0b\x32\x18.parley.v1.AgentPosition\x12)\n\x07\x63ritics\x18\x04 \x03(\x0b\x32\x18.parley.v1.CriticVerdict\x12#\n\x1b\x61greement_threshold_percent\x18\x05 \x01(\x05\x12!\n\x19novelty_threshold_percent\x18\x06 \x01(\x05\x12\'\n\x07settled\x18\x07 \x03(\x0b\x32\x16.parley.v1.SettledPair:\xc1\x03\xe2\xce\x18\xbc\x03{\"question\": \"One or several?\", \"positions\": [{\"agent_id\": \"one\", \"position\": \"Keep one service.\", \"text\": \"One is enough for four people.\"}, {\"agent_id\": \"two\", \"position\": \"Split it in five.\", \"text\": \"Five teams need five services.\"}], \"previous\": [{\"agent_id\": \"one\", \"position\": \"Keep one service.\", \"text\": \"One is enough for four people.\"}, {\"agent_id\": \"two\", \"position\": \"Split it in five.\", \"text\": \"Five teams need five services.\"}]}\"E\n\x0bSettledPair\x12\x10\n\x08position\x18\x01 \x01(\t\x12\x16\n\x0eother_position\x18\x02 \x01(\t\x12\x0c\n\x04same\x18\x03 \x01(\x08\"\xcc\x03\n\x0e\x41ssessResponse\x12.\n\x07verdict\x18\x01 \x01(\x0e\x32\x1d.parley.v1.ConvergenceVerdict\x12\x19\n\x11\x61greement_percent\x18\x02 \x01(\x01\x12\"\n\x1aposition_agreement_percent\x18\x03 \x01(\x01\x12#\n\x16text_agreement_percent\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12%\n\x18\x63ritic_agreement_percent\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12,\n\tstability\x18\x06 \x03(\x0b\x32\x19.parley.v1.AgentStability\x12\x1c\n\x0fnovelty_percent\x18\x07 \x01(\x01H\x02\x88\x01\x01\x12\x30\n\x0e\x63ontradictions\x18\x08 \x03(\x0b\x32\x18.parley.v1.Contradiction\x12\x0e\n\x06reason\x18\t \x01(\t\x12%\n\x06unsure\x18\n \x03(\x0b\x32\x15.parley.v1.UnsurePairB\x19\n\x17_text_agreement_percentB\x1b\n\x19_critic_agreement_percentB\x12\n\x10_novelty_percent\"j\n\nUnsurePair\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\x0eother_agent_id\x18\x02 \x01(\t\x12\x1d\n\x10same_probability\x18\x03 \x01(\x01H\x00\x88\x01\x01\x42\x13\n\x11_same_probability\">\n\x0e\x41gentStability\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x11\n\x04kept\x18\x02 \x01(\x08H\x00\x88\x01\x01\x42\x07\n\x05_kept\"I\n\rContradiction\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\x0eother_agent_id\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\xf5\x02\n\x15GroupPositionsRequest\x12\x10\n\x08question\x18\x01 \x01(\t\x12+\n\tpositions\x18\x02 \x03(\x0b\x32\x18.parley.v1.AgentPosition\x12\'\n\x07settled\x18\x03 \x03(\x0b\x32\x16.parley.v1.SettledPair:\xf3\x01\xe2\xce\x18\xee\x01{\"question\": \"One or several?\", \"positions\": [{\"agent_id\": \"one\", \"position\": \"Keep one service.\", \"text\": \"One is enough for four people.\"}, {\"agent_id\": \"two\", \"position\": \"Split it in five.\", \"text\": \"Five teams need five services.\"}]}\"\xbe\x01\n\x16GroupPositionsResponse\x12(\n\x06groups\x18\x01 \x03(\x0b\x32\x18.parley.v1.PositionGroup\x12\x10\n\x08majority\x18\x02 \x01(\x08\x12\x30\n\x0e\x63ontradictions\x18\x03 \x03(\x0b\x32\x18.parley.v1.Contradiction\x12\x0f\n\x07\x63\x65rtain\x18\x04 \x01(\x08\x12%\n\x06unsure\x18\x05 \x03(\x0b\x32\x15.parley.v1.UnsurePair\"U\n\rPositionGroup\x12\x11\n\tagent_ids\x18\x01 \x03(\t\x12\x1f\n\x17representative_agent_id\x18\x02 \x01(\t\x12\x10\n\x08position\x18\x03 \x01(\t\"\x9c\x01\n\x17\x43omparePositionsRequest\x12&\n\x05pairs\x18\x01 \x03(\x0b\x32\x17.parley.v1.PositionPair:Y\xe2\xce\x18U{\"pairs\": [{\"position\": \"Keep one service.\", \"other_position\": \"Split it in five.\"}]}\"8\n\x0cPositionPair\x12\x10\n\x08position\x18\x01 \x01(\t\x12\x16\n\x0eother_position\x18\x02 \x01(\t\"B\n\x18\x43omparePositionsResponse\x12&\n\x05pairs\x18\x01 \x03(\x0b\x32\x17.parley.v1.ComparedPair\"*\n\x0c\x43omparedPair\x12\x11\n\x04same\x18\x01 \x01(\x08H\x00\x88\x01\x01\x42\x07\n\x05_same\"\x83\x01\n\x12\x46indSupportRequest\x12\x0e\n\x06\x63laims\x18\x01 \x03(\t\x12\r\n\x05texts\x18\x02 \x03(\t:N\xe2\xce\x18J{\"claims\": [\"One is enough.\"], \"texts\": [\"One service is enough for us.\"]}\">\n\x13\x46indSupportResponse\x12\'\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x17.parley.v1.ClaimSupport\"G\n\x0c\x43laimSupport\x12\x18\n\x0bprobability\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05texts\x18\x02 \x03(\x05\x42\x0e\n\x0c_probability*e\n\x0e\x45mbeddingModel\x12\x1f\n\x1b\x45MBEDDING_MODEL_UNSPECIFIED\x10\x00\x12\x18\n\x14\x45MBEDDING_MODEL_FINE\x10\x01\x12\x18\n\x14\x45MBEDDING_MODEL_FAST\x10\x02*\x98\x02\n\x12\x43onvergenceVerdict\x12#\n\x1f\x43ONVERGENCE_VERDICT_UNSPECIFIED\x10\x00\x12!\n\x1d\x43ONVERGENCE_VERDICT_CONVERGED\x10\x01\x12+\n\'CONVERGENCE_VERDICT_STABLE_DISAGREEMENT\x10\x02\x12\"\n\x1e\x43ONVERGENCE_VERDICT_CONTINUING\x10\x03\x12 \n\x1c\x43ONVERGENCE_VERDICT_REFINING\x10\x04\x12!\n\x1d\x43ONVERGENCE_VERDICT_DIVERGING\x10\x05\x12$\n CONVERGENCE_VERDICT_UNDETERMINED\x10\x06\x32\xd6\x03\n\x12\x43onvergenceService\x12K\n\x05\x45mbed\x12\x17.parley.v1.EmbedRequest\x1a\x18.parley.v1.EmbedResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08(\x01\x30\x01\x12J\n\x06\x41ssess\x12\x18.parley.v1.AssessRequest\x1a\x19.parley.v1.AssessResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x12\x62\n\x0eGroupPositions\x12 .parley.v1.GroupPositionsRequest\x1a!.parley.v1.GroupPositionsResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x12h\n\x10\x43omparePositions\x12\".parley.v1.ComparePositionsRequest\x1a#.parley.v1.ComparePositionsResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x12Y\n\x0b\x46indSupport\x12\x1d.parley.v1.FindSupportRequest\x1a\x1e.parley.v1.FindSupportResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.convergence_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_EMBEDREQUEST']._loaded_options = None
+  _globals['_EMBEDREQUEST']._serialized_options = b'\342\316\030C{\"text\": \"One service is enough.\", \"model\": \"EMBEDDING_MODEL_FAST\"}'
+  _globals['_ASSESSREQUEST']._loaded_options = None
+  _globals['_ASSESSREQUEST']._serialized_options = b'\342\316\030\274\003{\"question\": \"One or several?\", \"positions\": [{\"agent_id\": \"one\", \"position\": \"Keep one service.\", \"text\": \"One is enough for four people.\"}, {\"agent_id\": \"two\", \"position\": \"Split it in five.\", \"text\": \"Five teams need five services.\"}], \"previous\": [{\"agent_id\": \"one\", \"position\": \"Keep one service.\", \"text\": \"One is enough for four people.\"}, {\"agent_id\": \"two\", \"position\": \"Split it in five.\", \"text\": \"Five teams need five services.\"}]}'
+  _globals['_GROUPPOSITIONSREQUEST']._loaded_options = None
+  _globals['_GROUPPOSITIONSREQUEST']._serialized_options = b'\342\316\030\356\001{\"question\": \"One or several?\", \"positions\": [{\"agent_id\": \"one\", \"position\": \"Keep one service.\", \"text\": \"One is enough for four people.\"}, {\"agent_id\": \"two\", \"position\": \"Split it in five.\", \"text\": \"Five teams need five services.\"}]}'
+  _globals['_COMPAREPOSITIONSREQUEST']._loaded_options = None
+  _globals['_COMPAREPOSITIONSREQUEST']._serialized_options = b'\342\316\030U{\"pairs\": [{\"position\": \"Keep one service.\", \"other_position\": \"Split it in five.\"}]}'
+  _globals['_FINDSUPPORTREQUEST']._loaded_options = None
+  _globals['_FINDSUPPORTREQUEST']._serialized_options = b'\342\316\030J{\"claims\": [\"One is enough.\"], \"texts\": [\"One service is enough for us.\"]}'
   _globals['_CONVERGENCESERVICE'].methods_by_name['Embed']._loaded_options = None
   _globals['_CONVERGENCESERVICE'].methods_by_name['Embed']._serialized_options = b'\220\316\030\005\250\316\030\200\200\200\010'
   _globals['_CONVERGENCESERVICE'].methods_by_name['Assess']._loaded_options = None
@@ -42,50 +53,50 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CONVERGENCESERVICE'].methods_by_name['ComparePositions']._serialized_options = b'\220\316\030\005\250\316\030\200\200\200\010'
   _globals['_CONVERGENCESERVICE'].methods_by_name['FindSupport']._loaded_options = None
   _globals['_CONVERGENCESERVICE'].methods_by_name['FindSupport']._serialized_options = b'\220\316\030\005\250\316\030\200\200\200\010'
-  _globals['_EMBEDDINGMODEL']._serialized_start=2234
-  _globals['_EMBEDDINGMODEL']._serialized_end=2335
-  _globals['_CONVERGENCEVERDICT']._serialized_start=2338
-  _globals['_CONVERGENCEVERDICT']._serialized_end=2618
-  _globals['_EMBEDREQUEST']._serialized_start=66
-  _globals['_EMBEDREQUEST']._serialized_end=136
-  _globals['_EMBEDRESPONSE']._serialized_start=138
-  _globals['_EMBEDRESPONSE']._serialized_end=184
-  _globals['_AGENTPOSITION']._serialized_start=186
-  _globals['_AGENTPOSITION']._serialized_end=251
-  _globals['_CRITICVERDICT']._serialized_start=253
-  _globals['_CRITICVERDICT']._serialized_end=334
-  _globals['_ASSESSREQUEST']._serialized_start=337
-  _globals['_ASSESSREQUEST']._serialized_end=615
-  _globals['_SETTLEDPAIR']._serialized_start=617
-  _globals['_SETTLEDPAIR']._serialized_end=686
-  _globals['_ASSESSRESPONSE']._serialized_start=689
-  _globals['_ASSESSRESPONSE']._serialized_end=1149
-  _globals['_UNSUREPAIR']._serialized_start=1151
-  _globals['_UNSUREPAIR']._serialized_end=1257
-  _globals['_AGENTSTABILITY']._serialized_start=1259
-  _globals['_AGENTSTABILITY']._serialized_end=1321
-  _globals['_CONTRADICTION']._serialized_start=1323
-  _globals['_CONTRADICTION']._serialized_end=1396
-  _globals['_GROUPPOSITIONSREQUEST']._serialized_start=1398
-  _globals['_GROUPPOSITIONSREQUEST']._serialized_end=1525
-  _globals['_GROUPPOSITIONSRESPONSE']._serialized_start=1528
-  _globals['_GROUPPOSITIONSRESPONSE']._serialized_end=1718
-  _globals['_POSITIONGROUP']._serialized_start=1720
-  _globals['_POSITIONGROUP']._serialized_end=1805
-  _globals['_COMPAREPOSITIONSREQUEST']._serialized_start=1807
-  _globals['_COMPAREPOSITIONSREQUEST']._serialized_end=1872
-  _globals['_POSITIONPAIR']._serialized_start=1874
-  _globals['_POSITIONPAIR']._serialized_end=1930
-  _globals['_COMPAREPOSITIONSRESPONSE']._serialized_start=1932
-  _globals['_COMPAREPOSITIONSRESPONSE']._serialized_end=1998
-  _globals['_COMPAREDPAIR']._serialized_start=2000
-  _globals['_COMPAREDPAIR']._serialized_end=2042
-  _globals['_FINDSUPPORTREQUEST']._serialized_start=2044
-  _globals['_FINDSUPPORTREQUEST']._serialized_end=2095
-  _globals['_FINDSUPPORTRESPONSE']._serialized_start=2097
-  _globals['_FINDSUPPORTRESPONSE']._serialized_end=2159
-  _globals['_CLAIMSUPPORT']._serialized_start=2161
-  _globals['_CLAIMSUPPORT']._serialized_end=2232
-  _globals['_CONVERGENCESERVICE']._serialized_start=2621
-  _globals['_CONVERGENCESERVICE']._serialized_end=3091
+  _globals['_EMBEDDINGMODEL']._serialized_start=3205
+  _globals['_EMBEDDINGMODEL']._serialized_end=3306
+  _globals['_CONVERGENCEVERDICT']._serialized_start=3309
+  _globals['_CONVERGENCEVERDICT']._serialized_end=3589
+  _globals['_EMBEDREQUEST']._serialized_start=92
+  _globals['_EMBEDREQUEST']._serialized_end=235
+  _globals['_EMBEDRESPONSE']._serialized_start=237
+  _globals['_EMBEDRESPONSE']._serialized_end=283
+  _globals['_AGENTPOSITION']._serialized_start=285
+  _globals['_AGENTPOSITION']._serialized_end=350
+  _globals['_CRITICVERDICT']._serialized_start=352
+  _globals['_CRITICVERDICT']._serialized_end=433
+  _globals['_ASSESSREQUEST']._serialized_start=436
+  _globals['_ASSESSREQUEST']._serialized_end=1166
+  _globals['_SETTLEDPAIR']._serialized_start=1168
+  _globals['_SETTLEDPAIR']._serialized_end=1237
+  _globals['_ASSESSRESPONSE']._serialized_start=1240
+  _globals['_ASSESSRESPONSE']._serialized_end=1700
+  _globals['_UNSUREPAIR']._serialized_start=1702
+  _globals['_UNSUREPAIR']._serialized_end=1808
+  _globals['_AGENTSTABILITY']._serialized_start=1810
+  _globals['_AGENTSTABILITY']._serialized_end=1872
+  _globals['_CONTRADICTION']._serialized_start=1874
+  _globals['_CONTRADICTION']._serialized_end=1947
+  _globals['_GROUPPOSITIONSREQUEST']._serialized_start=1950
+  _globals['_GROUPPOSITIONSREQUEST']._serialized_end=2323
+  _globals['_GROUPPOSITIONSRESPONSE']._serialized_start=2326
+  _globals['_GROUPPOSITIONSRESPONSE']._serialized_end=2516
+  _globals['_POSITIONGROUP']._serialized_start=2518
+  _globals['_POSITIONGROUP']._serialized_end=2603
+  _globals['_COMPAREPOSITIONSREQUEST']._serialized_start=2606
+  _globals['_COMPAREPOSITIONSREQUEST']._serialized_end=2762
+  _globals['_POSITIONPAIR']._serialized_start=2764
+  _globals['_POSITIONPAIR']._serialized_end=2820
+  _globals['_COMPAREPOSITIONSRESPONSE']._serialized_start=2822
+  _globals['_COMPAREPOSITIONSRESPONSE']._serialized_end=2888
+  _globals['_COMPAREDPAIR']._serialized_start=2890
+  _globals['_COMPAREDPAIR']._serialized_end=2932
+  _globals['_FINDSUPPORTREQUEST']._serialized_start=2935
+  _globals['_FINDSUPPORTREQUEST']._serialized_end=3066
+  _globals['_FINDSUPPORTRESPONSE']._serialized_start=3068
+  _globals['_FINDSUPPORTRESPONSE']._serialized_end=3130
+  _globals['_CLAIMSUPPORT']._serialized_start=3132
+  _globals['_CLAIMSUPPORT']._serialized_end=3203
+  _globals['_CONVERGENCESERVICE']._serialized_start=3592
+  _globals['_CONVERGENCESERVICE']._serialized_end=4062
 # @@protoc_insertion_point(module_scope)

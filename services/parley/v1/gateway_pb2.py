@@ -26,16 +26,25 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from parley.v1 import access_pb2 as parley_dot_v1_dot_access__pb2
 from parley.v1 import agent_pb2 as parley_dot_v1_dot_agent__pb2
+from parley.v1 import example_pb2 as parley_dot_v1_dot_example__pb2
 from parley.v1 import source_pb2 as parley_dot_v1_dot_source__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17parley/v1/gateway.proto\x12\tparley.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/access.proto\x1a\x15parley/v1/agent.proto\x1a\x16parley/v1/source.proto\"O\n\x06\x43\x61llId\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\x0c\n\x04step\x18\x03 \x01(\t\x12\x14\n\x0cstep_attempt\x18\x04 \x01(\x05\"\xb0\x01\n\nPromptPart\x12#\n\x04role\x18\x01 \x01(\x0e\x32\x15.parley.v1.PromptRole\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x17\n\x0fshrink_priority\x18\x03 \x01(\x05\x12\x10\n\x08\x64ocument\x18\x04 \x01(\t\x12\x0e\n\x06\x64igest\x18\x05 \x01(\t\x12\x0e\n\x06source\x18\x06 \x01(\x05\x12$\n\x08passages\x18\x07 \x03(\x0b\x32\x12.parley.v1.Passage\"H\n\x0c\x41nswerSchema\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0bjson_schema\x18\x02 \x01(\t\x12\x15\n\raccepts_prose\x18\x03 \x01(\x08\"\xe7\x02\n\x0fGenerateRequest\x12\'\n\x07\x63\x61ll_id\x18\x01 \x01(\x0b\x32\x11.parley.v1.CallIdH\x00\x88\x01\x01\x12\x1f\n\x05\x61gent\x18\x02 \x01(\x0b\x32\x10.parley.v1.Agent\x12%\n\x06prompt\x18\x03 \x03(\x0b\x32\x15.parley.v1.PromptPart\x12,\n\x06schema\x18\x04 \x01(\x0b\x32\x17.parley.v1.AnswerSchemaH\x01\x88\x01\x01\x12\x19\n\x11max_output_tokens\x18\x05 \x01(\x05\x12*\n\x07timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x0c\x61nswer_start\x18\x07 \x01(\t\x12 \n\x18\x61\x66\x66ordable_output_tokens\x18\x08 \x01(\x05\x12\x1f\n\x17\x61\x66\x66ordable_input_tokens\x18\t \x01(\x05\x42\n\n\x08_call_idB\t\n\x07_schema\"\xae\x01\n\x10GenerateResponse\x12\x37\n\rroute_attempt\x18\x01 \x01(\x0b\x32\x1e.parley.v1.RouteAttemptStartedH\x00\x12%\n\x05\x64\x65lta\x18\x02 \x01(\x0b\x32\x14.parley.v1.TextDeltaH\x00\x12\x31\n\tcompleted\x18\x03 \x01(\x0b\x32\x1c.parley.v1.GenerateCompletedH\x00\x42\x07\n\x05\x65vent\"4\n\x13RouteAttemptStarted\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\r\n\x05route\x18\x02 \x01(\t\"@\n\tTextDelta\x12\x15\n\rroute_attempt\x18\x01 \x01(\x05\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x0c\n\x04text\x18\x03 \x01(\t\"\xb8\x02\n\x11GenerateCompleted\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05route\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x1f\n\x05usage\x18\x04 \x01(\x0b\x32\x10.parley.v1.Usage\x12*\n\x07latency\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12)\n\x06queued\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\ttruncated\x18\x07 \x01(\x08\x12\"\n\x1aprompt_characters_left_out\x18\x08 \x01(\x03\x12\x0f\n\x07repeats\x18\t \x01(\x05\x12\x0e\n\x06stored\x18\n \x01(\x08\x12\'\n\ntool_calls\x18\x0b \x03(\x0b\x32\x13.parley.v1.ToolCall\"7\n\x11\x43\x61ncelCallRequest\x12\"\n\x07\x63\x61ll_id\x18\x01 \x01(\x0b\x32\x11.parley.v1.CallId\"f\n\x12\x43\x61ncelCallResponse\x12\x13\n\x0bwas_running\x18\x01 \x01(\x08\x12$\n\x05usage\x18\x02 \x01(\x0b\x32\x10.parley.v1.UsageH\x00\x88\x01\x01\x12\x0b\n\x03run\x18\x03 \x01(\tB\x08\n\x06_usage\"\x13\n\x11ListAgentsRequest\"c\n\x12ListAgentsResponse\x12 \n\x06\x61gents\x18\x01 \x03(\x0b\x32\x10.parley.v1.Agent\x12\x14\n\x0c\x64\x65\x66\x61ult_team\x18\x02 \x03(\t\x12\x15\n\rdefault_judge\x18\x03 \x01(\t\"#\n\x0fGetAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"3\n\x10GetAgentResponse\x12\x1f\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x10.parley.v1.Agent\"\"\n\x11ListRoutesRequest\x12\r\n\x05names\x18\x01 \x03(\t\"\xd0\x01\n\x12ListRoutesResponse\x12&\n\x06routes\x18\x01 \x03(\x0b\x32\x16.parley.v1.RouteStatus\x12\x16\n\x0e\x64\x65\x66\x61ult_routes\x18\x02 \x03(\t\x12\x16\n\x0eopen_providers\x18\x03 \x03(\t\x12-\n\rfound_servers\x18\x04 \x03(\x0b\x32\x16.parley.v1.FoundServer\x12\x33\n\x11unlisted_defaults\x18\x05 \x03(\x0b\x32\x18.parley.v1.UnlistedModel\"1\n\rUnlistedModel\x12\r\n\x05route\x18\x01 \x01(\t\x12\x11\n\tsuccessor\x18\x02 \x01(\t\"P\n\x0b\x46oundServer\x12\x10\n\x08provider\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x10\n\x08\x62\x61se_url\x18\x03 \x01(\t\x12\x0e\n\x06models\x18\x04 \x03(\t\"\xc8\x03\n\x0bRouteStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08provider\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x16\n\x0e\x63ontext_tokens\x18\x04 \x01(\x05\x12(\n\x07\x62reaker\x18\x05 \x01(\x0e\x32\x17.parley.v1.BreakerState\x12\x19\n\x11\x66\x61ilures_in_a_row\x18\x06 \x01(\x05\x12,\n\x08retry_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0clast_failure\x18\x08 \x01(\t\x12\x11\n\tin_flight\x18\t \x01(\x05\x12\r\n\x05local\x18\n \x01(\x08\x12\x0e\n\x06queued\x18\x0b \x01(\x05\x12\x0e\n\x06priced\x18\x0c \x01(\x08\x12\x15\n\rdemonstration\x18\r \x01(\x08\x12\x1f\n\x12input_price_micros\x18\x0e \x01(\x03H\x00\x88\x01\x01\x12 \n\x13output_price_micros\x18\x0f \x01(\x03H\x01\x88\x01\x01\x12\x10\n\x08stronger\x18\x10 \x01(\x08\x12\x0c\n\x04host\x18\x11 \x01(\tB\x15\n\x13_input_price_microsB\x16\n\x14_output_price_micros\"\x14\n\x12WatchRoutesRequest\"<\n\x13WatchRoutesResponse\x12%\n\x05route\x18\x01 \x01(\x0b\x32\x16.parley.v1.RouteStatus*r\n\nPromptRole\x12\x1b\n\x17PROMPT_ROLE_UNSPECIFIED\x10\x00\x12\x16\n\x12PROMPT_ROLE_SYSTEM\x10\x01\x12\x14\n\x10PROMPT_ROLE_USER\x10\x02\x12\x19\n\x15PROMPT_ROLE_ASSISTANT\x10\x03*|\n\x0c\x42reakerState\x12\x1d\n\x19\x42REAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x42REAKER_STATE_CLOSED\x10\x01\x12\x16\n\x12\x42REAKER_STATE_OPEN\x10\x02\x12\x1b\n\x17\x42REAKER_STATE_HALF_OPEN\x10\x03\x32\xf8\x03\n\x0eGatewayService\x12R\n\x08Generate\x12\x1a.parley.v1.GenerateRequest\x1a\x1b.parley.v1.GenerateResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x30\x01\x12O\n\nCancelCall\x12\x1c.parley.v1.CancelCallRequest\x1a\x1d.parley.v1.CancelCallResponse\"\x04\x90\xce\x18\x05\x12O\n\nListAgents\x12\x1c.parley.v1.ListAgentsRequest\x1a\x1d.parley.v1.ListAgentsResponse\"\x04\x90\xce\x18\x05\x12I\n\x08GetAgent\x12\x1a.parley.v1.GetAgentRequest\x1a\x1b.parley.v1.GetAgentResponse\"\x04\x90\xce\x18\x05\x12O\n\nListRoutes\x12\x1c.parley.v1.ListRoutesRequest\x1a\x1d.parley.v1.ListRoutesResponse\"\x04\x90\xce\x18\x05\x12T\n\x0bWatchRoutes\x12\x1d.parley.v1.WatchRoutesRequest\x1a\x1e.parley.v1.WatchRoutesResponse\"\x04\x90\xce\x18\x05\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17parley/v1/gateway.proto\x12\tparley.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/access.proto\x1a\x15parley/v1/agent.proto\x1a\x17parley/v1/example.proto\x1a\x16parley/v1/source.proto\"O\n\x06\x43\x61llId\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\x0c\n\x04step\x18\x03 \x01(\t\x12\x14\n\x0cstep_attempt\x18\x04 \x01(\x05\"\xb0\x01\n\nPromptPart\x12#\n\x04role\x18\x01 \x01(\x0e\x32\x15.parley.v1.PromptRole\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x17\n\x0fshrink_priority\x18\x03 \x01(\x05\x12\x10\n\x08\x64ocument\x18\x04 \x01(\t\x12\x0e\n\x06\x64igest\x18\x05 \x01(\t\x12\x0e\n\x06source\x18\x06 \x01(\x05\x12$\n\x08passages\x18\x07 \x03(\x0b\x32\x12.parley.v1.Passage\"H\n\x0c\x41nswerSchema\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0bjson_schema\x18\x02 \x01(\t\x12\x15\n\raccepts_prose\x18\x03 \x01(\x08\"\xd4\x06\n\x0fGenerateRequest\x12\'\n\x07\x63\x61ll_id\x18\x01 \x01(\x0b\x32\x11.parley.v1.CallIdH\x00\x88\x01\x01\x12\x1f\n\x05\x61gent\x18\x02 \x01(\x0b\x32\x10.parley.v1.Agent\x12%\n\x06prompt\x18\x03 \x03(\x0b\x32\x15.parley.v1.PromptPart\x12,\n\x06schema\x18\x04 \x01(\x0b\x32\x17.parley.v1.AnswerSchemaH\x01\x88\x01\x01\x12\x19\n\x11max_output_tokens\x18\x05 \x01(\x05\x12*\n\x07timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x0c\x61nswer_start\x18\x07 \x01(\t\x12 \n\x18\x61\x66\x66ordable_output_tokens\x18\x08 \x01(\x05\x12\x1f\n\x17\x61\x66\x66ordable_input_tokens\x18\t \x01(\x05:\xea\x03\xe2\xce\x18\x81\x02{\"call_id\": {\"tenant\": \"default\", \"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"step\": \"round/1/propose/ada\", \"step_attempt\": 1}, \"agent\": {\"id\": \"ada\", \"name\": \"Ada\", \"role\": \"architect\"}, \"prompt\": [{\"role\": \"PROMPT_ROLE_USER\", \"text\": \"Say something.\"}]}\xe2\xce\x18\xdf\x01{\"agent\": {\"id\": \"ada\", \"name\": \"Ada\", \"role\": \"architect\"}, \"prompt\": [{\"role\": \"PROMPT_ROLE_USER\", \"text\": \"Say something.\", \"shrink_priority\": 1}], \"schema\": {\"name\": \"position\", \"json_schema\": \"{\\\"type\\\": \\\"object\\\"}\"}}B\n\n\x08_call_idB\t\n\x07_schema\"\xae\x01\n\x10GenerateResponse\x12\x37\n\rroute_attempt\x18\x01 \x01(\x0b\x32\x1e.parley.v1.RouteAttemptStartedH\x00\x12%\n\x05\x64\x65lta\x18\x02 \x01(\x0b\x32\x14.parley.v1.TextDeltaH\x00\x12\x31\n\tcompleted\x18\x03 \x01(\x0b\x32\x1c.parley.v1.GenerateCompletedH\x00\x42\x07\n\x05\x65vent\"4\n\x13RouteAttemptStarted\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\r\n\x05route\x18\x02 \x01(\t\"@\n\tTextDelta\x12\x15\n\rroute_attempt\x18\x01 \x01(\x05\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x0c\n\x04text\x18\x03 \x01(\t\"\xb8\x02\n\x11GenerateCompleted\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05route\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x1f\n\x05usage\x18\x04 \x01(\x0b\x32\x10.parley.v1.Usage\x12*\n\x07latency\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12)\n\x06queued\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\ttruncated\x18\x07 \x01(\x08\x12\"\n\x1aprompt_characters_left_out\x18\x08 \x01(\x03\x12\x0f\n\x07repeats\x18\t \x01(\x05\x12\x0e\n\x06stored\x18\n \x01(\x08\x12\'\n\ntool_calls\x18\x0b \x03(\x0b\x32\x13.parley.v1.ToolCall\"\xc0\x01\n\x11\x43\x61ncelCallRequest\x12\"\n\x07\x63\x61ll_id\x18\x01 \x01(\x0b\x32\x11.parley.v1.CallId:\x86\x01\xe2\xce\x18\x81\x01{\"call_id\": {\"tenant\": \"default\", \"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"step\": \"round/1/propose/ada\", \"step_attempt\": 1}}\"f\n\x12\x43\x61ncelCallResponse\x12\x13\n\x0bwas_running\x18\x01 \x01(\x08\x12$\n\x05usage\x18\x02 \x01(\x0b\x32\x10.parley.v1.UsageH\x00\x88\x01\x01\x12\x0b\n\x03run\x18\x03 \x01(\tB\x08\n\x06_usage\"\x13\n\x11ListAgentsRequest\"c\n\x12ListAgentsResponse\x12 \n\x06\x61gents\x18\x01 \x03(\x0b\x32\x10.parley.v1.Agent\x12\x14\n\x0c\x64\x65\x66\x61ult_team\x18\x02 \x03(\t\x12\x15\n\rdefault_judge\x18\x03 \x01(\t\"B\n\x0fGetAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t:\x1d\xe2\xce\x18\x19{\"agent_id\": \"architect\"}\"3\n\x10GetAgentResponse\x12\x1f\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x10.parley.v1.Agent\";\n\x11ListRoutesRequest\x12\r\n\x05names\x18\x01 \x03(\t:\x17\xe2\xce\x18\x13{\"names\": [\"fast\"]}\"\xd0\x01\n\x12ListRoutesResponse\x12&\n\x06routes\x18\x01 \x03(\x0b\x32\x16.parley.v1.RouteStatus\x12\x16\n\x0e\x64\x65\x66\x61ult_routes\x18\x02 \x03(\t\x12\x16\n\x0eopen_providers\x18\x03 \x03(\t\x12-\n\rfound_servers\x18\x04 \x03(\x0b\x32\x16.parley.v1.FoundServer\x12\x33\n\x11unlisted_defaults\x18\x05 \x03(\x0b\x32\x18.parley.v1.UnlistedModel\"1\n\rUnlistedModel\x12\r\n\x05route\x18\x01 \x01(\t\x12\x11\n\tsuccessor\x18\x02 \x01(\t\"P\n\x0b\x46oundServer\x12\x10\n\x08provider\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x10\n\x08\x62\x61se_url\x18\x03 \x01(\t\x12\x0e\n\x06models\x18\x04 \x03(\t\"\xc8\x03\n\x0bRouteStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08provider\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x16\n\x0e\x63ontext_tokens\x18\x04 \x01(\x05\x12(\n\x07\x62reaker\x18\x05 \x01(\x0e\x32\x17.parley.v1.BreakerState\x12\x19\n\x11\x66\x61ilures_in_a_row\x18\x06 \x01(\x05\x12,\n\x08retry_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0clast_failure\x18\x08 \x01(\t\x12\x11\n\tin_flight\x18\t \x01(\x05\x12\r\n\x05local\x18\n \x01(\x08\x12\x0e\n\x06queued\x18\x0b \x01(\x05\x12\x0e\n\x06priced\x18\x0c \x01(\x08\x12\x15\n\rdemonstration\x18\r \x01(\x08\x12\x1f\n\x12input_price_micros\x18\x0e \x01(\x03H\x00\x88\x01\x01\x12 \n\x13output_price_micros\x18\x0f \x01(\x03H\x01\x88\x01\x01\x12\x10\n\x08stronger\x18\x10 \x01(\x08\x12\x0c\n\x04host\x18\x11 \x01(\tB\x15\n\x13_input_price_microsB\x16\n\x14_output_price_micros\"\x14\n\x12WatchRoutesRequest\"<\n\x13WatchRoutesResponse\x12%\n\x05route\x18\x01 \x01(\x0b\x32\x16.parley.v1.RouteStatus*r\n\nPromptRole\x12\x1b\n\x17PROMPT_ROLE_UNSPECIFIED\x10\x00\x12\x16\n\x12PROMPT_ROLE_SYSTEM\x10\x01\x12\x14\n\x10PROMPT_ROLE_USER\x10\x02\x12\x19\n\x15PROMPT_ROLE_ASSISTANT\x10\x03*|\n\x0c\x42reakerState\x12\x1d\n\x19\x42REAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x42REAKER_STATE_CLOSED\x10\x01\x12\x16\n\x12\x42REAKER_STATE_OPEN\x10\x02\x12\x1b\n\x17\x42REAKER_STATE_HALF_OPEN\x10\x03\x32\xf8\x03\n\x0eGatewayService\x12R\n\x08Generate\x12\x1a.parley.v1.GenerateRequest\x1a\x1b.parley.v1.GenerateResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x30\x01\x12O\n\nCancelCall\x12\x1c.parley.v1.CancelCallRequest\x1a\x1d.parley.v1.CancelCallResponse\"\x04\x90\xce\x18\x05\x12O\n\nListAgents\x12\x1c.parley.v1.ListAgentsRequest\x1a\x1d.parley.v1.ListAgentsResponse\"\x04\x90\xce\x18\x05\x12I\n\x08GetAgent\x12\x1a.parley.v1.GetAgentRequest\x1a\x1b.parley.v1.GetAgentResponse\"\x04\x90\xce\x18\x05\x12O\n\nListRoutes\x12\x1c.parley.v1.ListRoutesRequest\x1a\x1d.parley.v1.ListRoutesResponse\"\x04\x90\xce\x18\x05\x12T\n\x0bWatchRoutes\x12\x1d.parley.v1.WatchRoutesRequest\x1a\x1e.parley.v1.WatchRoutesResponse\"\x04\x90\xce\x18\x05\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.gateway_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_GENERATEREQUEST']._loaded_options = None
+  _globals['_GENERATEREQUEST']._serialized_options = b'\342\316\030\201\002{\"call_id\": {\"tenant\": \"default\", \"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"step\": \"round/1/propose/ada\", \"step_attempt\": 1}, \"agent\": {\"id\": \"ada\", \"name\": \"Ada\", \"role\": \"architect\"}, \"prompt\": [{\"role\": \"PROMPT_ROLE_USER\", \"text\": \"Say something.\"}]}\342\316\030\337\001{\"agent\": {\"id\": \"ada\", \"name\": \"Ada\", \"role\": \"architect\"}, \"prompt\": [{\"role\": \"PROMPT_ROLE_USER\", \"text\": \"Say something.\", \"shrink_priority\": 1}], \"schema\": {\"name\": \"position\", \"json_schema\": \"{\\\"type\\\": \\\"object\\\"}\"}}'
+  _globals['_CANCELCALLREQUEST']._loaded_options = None
+  _globals['_CANCELCALLREQUEST']._serialized_options = b'\342\316\030\201\001{\"call_id\": {\"tenant\": \"default\", \"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"step\": \"round/1/propose/ada\", \"step_attempt\": 1}}'
+  _globals['_GETAGENTREQUEST']._loaded_options = None
+  _globals['_GETAGENTREQUEST']._serialized_options = b'\342\316\030\031{\"agent_id\": \"architect\"}'
+  _globals['_LISTROUTESREQUEST']._loaded_options = None
+  _globals['_LISTROUTESREQUEST']._serialized_options = b'\342\316\030\023{\"names\": [\"fast\"]}'
   _globals['_GATEWAYSERVICE'].methods_by_name['Generate']._loaded_options = None
   _globals['_GATEWAYSERVICE'].methods_by_name['Generate']._serialized_options = b'\220\316\030\005\250\316\030\200\200\200\010'
   _globals['_GATEWAYSERVICE'].methods_by_name['CancelCall']._loaded_options = None
@@ -48,52 +57,52 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GATEWAYSERVICE'].methods_by_name['ListRoutes']._serialized_options = b'\220\316\030\005'
   _globals['_GATEWAYSERVICE'].methods_by_name['WatchRoutes']._loaded_options = None
   _globals['_GATEWAYSERVICE'].methods_by_name['WatchRoutes']._serialized_options = b'\220\316\030\005'
-  _globals['_PROMPTROLE']._serialized_start=2778
-  _globals['_PROMPTROLE']._serialized_end=2892
-  _globals['_BREAKERSTATE']._serialized_start=2894
-  _globals['_BREAKERSTATE']._serialized_end=3018
-  _globals['_CALLID']._serialized_start=174
-  _globals['_CALLID']._serialized_end=253
-  _globals['_PROMPTPART']._serialized_start=256
-  _globals['_PROMPTPART']._serialized_end=432
-  _globals['_ANSWERSCHEMA']._serialized_start=434
-  _globals['_ANSWERSCHEMA']._serialized_end=506
-  _globals['_GENERATEREQUEST']._serialized_start=509
-  _globals['_GENERATEREQUEST']._serialized_end=868
-  _globals['_GENERATERESPONSE']._serialized_start=871
-  _globals['_GENERATERESPONSE']._serialized_end=1045
-  _globals['_ROUTEATTEMPTSTARTED']._serialized_start=1047
-  _globals['_ROUTEATTEMPTSTARTED']._serialized_end=1099
-  _globals['_TEXTDELTA']._serialized_start=1101
-  _globals['_TEXTDELTA']._serialized_end=1165
-  _globals['_GENERATECOMPLETED']._serialized_start=1168
-  _globals['_GENERATECOMPLETED']._serialized_end=1480
-  _globals['_CANCELCALLREQUEST']._serialized_start=1482
-  _globals['_CANCELCALLREQUEST']._serialized_end=1537
-  _globals['_CANCELCALLRESPONSE']._serialized_start=1539
-  _globals['_CANCELCALLRESPONSE']._serialized_end=1641
-  _globals['_LISTAGENTSREQUEST']._serialized_start=1643
-  _globals['_LISTAGENTSREQUEST']._serialized_end=1662
-  _globals['_LISTAGENTSRESPONSE']._serialized_start=1664
-  _globals['_LISTAGENTSRESPONSE']._serialized_end=1763
-  _globals['_GETAGENTREQUEST']._serialized_start=1765
-  _globals['_GETAGENTREQUEST']._serialized_end=1800
-  _globals['_GETAGENTRESPONSE']._serialized_start=1802
-  _globals['_GETAGENTRESPONSE']._serialized_end=1853
-  _globals['_LISTROUTESREQUEST']._serialized_start=1855
-  _globals['_LISTROUTESREQUEST']._serialized_end=1889
-  _globals['_LISTROUTESRESPONSE']._serialized_start=1892
-  _globals['_LISTROUTESRESPONSE']._serialized_end=2100
-  _globals['_UNLISTEDMODEL']._serialized_start=2102
-  _globals['_UNLISTEDMODEL']._serialized_end=2151
-  _globals['_FOUNDSERVER']._serialized_start=2153
-  _globals['_FOUNDSERVER']._serialized_end=2233
-  _globals['_ROUTESTATUS']._serialized_start=2236
-  _globals['_ROUTESTATUS']._serialized_end=2692
-  _globals['_WATCHROUTESREQUEST']._serialized_start=2694
-  _globals['_WATCHROUTESREQUEST']._serialized_end=2714
-  _globals['_WATCHROUTESRESPONSE']._serialized_start=2716
-  _globals['_WATCHROUTESRESPONSE']._serialized_end=2776
-  _globals['_GATEWAYSERVICE']._serialized_start=3021
-  _globals['_GATEWAYSERVICE']._serialized_end=3525
+  _globals['_PROMPTROLE']._serialized_start=3490
+  _globals['_PROMPTROLE']._serialized_end=3604
+  _globals['_BREAKERSTATE']._serialized_start=3606
+  _globals['_BREAKERSTATE']._serialized_end=3730
+  _globals['_CALLID']._serialized_start=199
+  _globals['_CALLID']._serialized_end=278
+  _globals['_PROMPTPART']._serialized_start=281
+  _globals['_PROMPTPART']._serialized_end=457
+  _globals['_ANSWERSCHEMA']._serialized_start=459
+  _globals['_ANSWERSCHEMA']._serialized_end=531
+  _globals['_GENERATEREQUEST']._serialized_start=534
+  _globals['_GENERATEREQUEST']._serialized_end=1386
+  _globals['_GENERATERESPONSE']._serialized_start=1389
+  _globals['_GENERATERESPONSE']._serialized_end=1563
+  _globals['_ROUTEATTEMPTSTARTED']._serialized_start=1565
+  _globals['_ROUTEATTEMPTSTARTED']._serialized_end=1617
+  _globals['_TEXTDELTA']._serialized_start=1619
+  _globals['_TEXTDELTA']._serialized_end=1683
+  _globals['_GENERATECOMPLETED']._serialized_start=1686
+  _globals['_GENERATECOMPLETED']._serialized_end=1998
+  _globals['_CANCELCALLREQUEST']._serialized_start=2001
+  _globals['_CANCELCALLREQUEST']._serialized_end=2193
+  _globals['_CANCELCALLRESPONSE']._serialized_start=2195
+  _globals['_CANCELCALLRESPONSE']._serialized_end=2297
+  _globals['_LISTAGENTSREQUEST']._serialized_start=2299
+  _globals['_LISTAGENTSREQUEST']._serialized_end=2318
+  _globals['_LISTAGENTSRESPONSE']._serialized_start=2320
+  _globals['_LISTAGENTSRESPONSE']._serialized_end=2419
+  _globals['_GETAGENTREQUEST']._serialized_start=2421
+  _globals['_GETAGENTREQUEST']._serialized_end=2487
+  _globals['_GETAGENTRESPONSE']._serialized_start=2489
+  _globals['_GETAGENTRESPONSE']._serialized_end=2540
+  _globals['_LISTROUTESREQUEST']._serialized_start=2542
+  _globals['_LISTROUTESREQUEST']._serialized_end=2601
+  _globals['_LISTROUTESRESPONSE']._serialized_start=2604
+  _globals['_LISTROUTESRESPONSE']._serialized_end=2812
+  _globals['_UNLISTEDMODEL']._serialized_start=2814
+  _globals['_UNLISTEDMODEL']._serialized_end=2863
+  _globals['_FOUNDSERVER']._serialized_start=2865
+  _globals['_FOUNDSERVER']._serialized_end=2945
+  _globals['_ROUTESTATUS']._serialized_start=2948
+  _globals['_ROUTESTATUS']._serialized_end=3404
+  _globals['_WATCHROUTESREQUEST']._serialized_start=3406
+  _globals['_WATCHROUTESREQUEST']._serialized_end=3426
+  _globals['_WATCHROUTESRESPONSE']._serialized_start=3428
+  _globals['_WATCHROUTESRESPONSE']._serialized_end=3488
+  _globals['_GATEWAYSERVICE']._serialized_start=3733
+  _globals['_GATEWAYSERVICE']._serialized_end=4237
 # @@protoc_insertion_point(module_scope)

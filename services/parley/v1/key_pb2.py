@@ -24,29 +24,34 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from parley.v1 import access_pb2 as parley_dot_v1_dot_access__pb2
+from parley.v1 import example_pb2 as parley_dot_v1_dot_example__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13parley/v1/key.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/access.proto\"\x86\x03\n\x06\x41piKey\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12$\n\x05roles\x18\x03 \x03(\x0e\x32\x15.parley.v1.AccessRole\x12/\n\x0b\x63reate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x34\n\x0brevoke_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x88\x01\x01\x12\x0f\n\x07\x63reator\x18\x06 \x01(\t\x12\x36\n\rlast_use_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x01\x88\x01\x01\x12\x34\n\x0b\x65xpire_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x02\x88\x01\x01\x12$\n\x06\x62udget\x18\t \x01(\x0b\x32\x14.parley.v1.KeyBudgetB\x0e\n\x0c_revoke_timeB\x10\n\x0e_last_use_timeB\x0e\n\x0c_expire_time\"@\n\tKeyBudget\x12\x16\n\x0etokens_per_day\x18\x01 \x01(\x03\x12\x1b\n\x13\x63ost_micros_per_day\x18\x02 \x01(\x03\"\xc6\x01\n\x10\x43reateKeyRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12$\n\x05roles\x18\x03 \x03(\x0e\x32\x15.parley.v1.AccessRole\x12\x34\n\x0b\x65xpire_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x88\x01\x01\x12$\n\x06\x62udget\x18\x05 \x01(\x0b\x32\x14.parley.v1.KeyBudgetB\x0e\n\x0c_expire_time\"A\n\x11\x43reateKeyResponse\x12\x1e\n\x03key\x18\x01 \x01(\x0b\x32\x11.parley.v1.ApiKey\x12\x0c\n\x04text\x18\x02 \x01(\t\"8\n\x0fListKeysRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"L\n\x10ListKeysResponse\x12\x1f\n\x04keys\x18\x01 \x03(\x0b\x32\x11.parley.v1.ApiKey\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\"\n\x10RevokeKeyRequest\x12\x0e\n\x06key_id\x18\x01 \x01(\t\"3\n\x11RevokeKeyResponse\x12\x1e\n\x03key\x18\x01 \x01(\x0b\x32\x11.parley.v1.ApiKeyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13parley/v1/key.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/access.proto\x1a\x17parley/v1/example.proto\"\x86\x03\n\x06\x41piKey\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12$\n\x05roles\x18\x03 \x03(\x0e\x32\x15.parley.v1.AccessRole\x12/\n\x0b\x63reate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x34\n\x0brevoke_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x88\x01\x01\x12\x0f\n\x07\x63reator\x18\x06 \x01(\t\x12\x36\n\rlast_use_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x01\x88\x01\x01\x12\x34\n\x0b\x65xpire_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x02\x88\x01\x01\x12$\n\x06\x62udget\x18\t \x01(\x0b\x32\x14.parley.v1.KeyBudgetB\x0e\n\x0c_revoke_timeB\x10\n\x0e_last_use_timeB\x0e\n\x0c_expire_time\"@\n\tKeyBudget\x12\x16\n\x0etokens_per_day\x18\x01 \x01(\x03\x12\x1b\n\x13\x63ost_micros_per_day\x18\x02 \x01(\x03\"\x94\x02\n\x10\x43reateKeyRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12$\n\x05roles\x18\x03 \x03(\x0e\x32\x15.parley.v1.AccessRole\x12\x34\n\x0b\x65xpire_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x88\x01\x01\x12$\n\x06\x62udget\x18\x05 \x01(\x0b\x32\x14.parley.v1.KeyBudget:L\xe2\xce\x18H{\"request_id\": \"request-1\", \"name\": \"ci\", \"roles\": [\"ACCESS_ROLE_READ\"]}B\x0e\n\x0c_expire_time\"A\n\x11\x43reateKeyResponse\x12\x1e\n\x03key\x18\x01 \x01(\x0b\x32\x11.parley.v1.ApiKey\x12\x0c\n\x04text\x18\x02 \x01(\t\"8\n\x0fListKeysRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"L\n\x10ListKeysResponse\x12\x1f\n\x04keys\x18\x01 \x03(\x0b\x32\x11.parley.v1.ApiKey\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"B\n\x10RevokeKeyRequest\x12\x0e\n\x06key_id\x18\x01 \x01(\t:\x1e\xe2\xce\x18\x1a{\"key_id\": \"0123456789ab\"}\"3\n\x11RevokeKeyResponse\x12\x1e\n\x03key\x18\x01 \x01(\x0b\x32\x11.parley.v1.ApiKeyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.key_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_APIKEY']._serialized_start=92
-  _globals['_APIKEY']._serialized_end=482
-  _globals['_KEYBUDGET']._serialized_start=484
-  _globals['_KEYBUDGET']._serialized_end=548
-  _globals['_CREATEKEYREQUEST']._serialized_start=551
-  _globals['_CREATEKEYREQUEST']._serialized_end=749
-  _globals['_CREATEKEYRESPONSE']._serialized_start=751
-  _globals['_CREATEKEYRESPONSE']._serialized_end=816
-  _globals['_LISTKEYSREQUEST']._serialized_start=818
-  _globals['_LISTKEYSREQUEST']._serialized_end=874
-  _globals['_LISTKEYSRESPONSE']._serialized_start=876
-  _globals['_LISTKEYSRESPONSE']._serialized_end=952
-  _globals['_REVOKEKEYREQUEST']._serialized_start=954
-  _globals['_REVOKEKEYREQUEST']._serialized_end=988
-  _globals['_REVOKEKEYRESPONSE']._serialized_start=990
-  _globals['_REVOKEKEYRESPONSE']._serialized_end=1041
+  _globals['_CREATEKEYREQUEST']._loaded_options = None
+  _globals['_CREATEKEYREQUEST']._serialized_options = b'\342\316\030H{\"request_id\": \"request-1\", \"name\": \"ci\", \"roles\": [\"ACCESS_ROLE_READ\"]}'
+  _globals['_REVOKEKEYREQUEST']._loaded_options = None
+  _globals['_REVOKEKEYREQUEST']._serialized_options = b'\342\316\030\032{\"key_id\": \"0123456789ab\"}'
+  _globals['_APIKEY']._serialized_start=117
+  _globals['_APIKEY']._serialized_end=507
+  _globals['_KEYBUDGET']._serialized_start=509
+  _globals['_KEYBUDGET']._serialized_end=573
+  _globals['_CREATEKEYREQUEST']._serialized_start=576
+  _globals['_CREATEKEYREQUEST']._serialized_end=852
+  _globals['_CREATEKEYRESPONSE']._serialized_start=854
+  _globals['_CREATEKEYRESPONSE']._serialized_end=919
+  _globals['_LISTKEYSREQUEST']._serialized_start=921
+  _globals['_LISTKEYSREQUEST']._serialized_end=977
+  _globals['_LISTKEYSRESPONSE']._serialized_start=979
+  _globals['_LISTKEYSRESPONSE']._serialized_end=1055
+  _globals['_REVOKEKEYREQUEST']._serialized_start=1057
+  _globals['_REVOKEKEYREQUEST']._serialized_end=1123
+  _globals['_REVOKEKEYRESPONSE']._serialized_start=1125
+  _globals['_REVOKEKEYRESPONSE']._serialized_end=1176
 # @@protoc_insertion_point(module_scope)

@@ -23,27 +23,32 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from parley.v1 import example_pb2 as parley_dot_v1_dot_example__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14parley/v1/link.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"A\n\x0bOneTimeLink\x12%\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x15.parley.v1.LinkAction\x12\x0b\n\x03url\x18\x02 \x01(\t\"\xbe\x01\n\nLinkClaims\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\x12\n\ncheckpoint\x18\x03 \x01(\t\x12\x10\n\x08sequence\x18\x04 \x01(\x03\x12%\n\x06\x61\x63tion\x18\x05 \x01(\x0e\x32\x15.parley.v1.LinkAction\x12\x0f\n\x07hook_id\x18\x06 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x1f\n\x0eGetLinkRequest\x12\r\n\x05token\x18\x01 \x01(\t\"\x9d\x01\n\x0fGetLinkResponse\x12%\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x15.parley.v1.LinkAction\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\x10\n\x08question\x18\x03 \x01(\t\x12\r\n\x05\x61sked\x18\x04 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x1f\n\x0eUseLinkRequest\x12\r\n\x05token\x18\x01 \x01(\t\"]\n\x0fUseLinkResponse\x12%\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x15.parley.v1.LinkAction\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\x10\n\x08sequence\x18\x03 \x01(\x03*q\n\nLinkAction\x12\x1b\n\x17LINK_ACTION_UNSPECIFIED\x10\x00\x12\x18\n\x14LINK_ACTION_CONTINUE\x10\x01\x12\x13\n\x0fLINK_ACTION_END\x10\x02\x12\x17\n\x13LINK_ACTION_APPROVE\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14parley/v1/link.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17parley/v1/example.proto\"A\n\x0bOneTimeLink\x12%\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x15.parley.v1.LinkAction\x12\x0b\n\x03url\x18\x02 \x01(\t\"\xbe\x01\n\nLinkClaims\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\x12\n\ncheckpoint\x18\x03 \x01(\t\x12\x10\n\x08sequence\x18\x04 \x01(\x03\x12%\n\x06\x61\x63tion\x18\x05 \x01(\x0e\x32\x15.parley.v1.LinkAction\x12\x0f\n\x07hook_id\x18\x06 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\";\n\x0eGetLinkRequest\x12\r\n\x05token\x18\x01 \x01(\t:\x1a\xe2\xce\x18\x16{\"token\": \"link_AAAA\"}\"\x9d\x01\n\x0fGetLinkResponse\x12%\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x15.parley.v1.LinkAction\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\x10\n\x08question\x18\x03 \x01(\t\x12\r\n\x05\x61sked\x18\x04 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\";\n\x0eUseLinkRequest\x12\r\n\x05token\x18\x01 \x01(\t:\x1a\xe2\xce\x18\x16{\"token\": \"link_AAAA\"}\"]\n\x0fUseLinkResponse\x12%\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x15.parley.v1.LinkAction\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\x10\n\x08sequence\x18\x03 \x01(\x03*q\n\nLinkAction\x12\x1b\n\x17LINK_ACTION_UNSPECIFIED\x10\x00\x12\x18\n\x14LINK_ACTION_CONTINUE\x10\x01\x12\x13\n\x0fLINK_ACTION_END\x10\x02\x12\x17\n\x13LINK_ACTION_APPROVE\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.link_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LINKACTION']._serialized_start=649
-  _globals['_LINKACTION']._serialized_end=762
-  _globals['_ONETIMELINK']._serialized_start=68
-  _globals['_ONETIMELINK']._serialized_end=133
-  _globals['_LINKCLAIMS']._serialized_start=136
-  _globals['_LINKCLAIMS']._serialized_end=326
-  _globals['_GETLINKREQUEST']._serialized_start=328
-  _globals['_GETLINKREQUEST']._serialized_end=359
-  _globals['_GETLINKRESPONSE']._serialized_start=362
-  _globals['_GETLINKRESPONSE']._serialized_end=519
-  _globals['_USELINKREQUEST']._serialized_start=521
-  _globals['_USELINKREQUEST']._serialized_end=552
-  _globals['_USELINKRESPONSE']._serialized_start=554
-  _globals['_USELINKRESPONSE']._serialized_end=647
+  _globals['_GETLINKREQUEST']._loaded_options = None
+  _globals['_GETLINKREQUEST']._serialized_options = b'\342\316\030\026{\"token\": \"link_AAAA\"}'
+  _globals['_USELINKREQUEST']._loaded_options = None
+  _globals['_USELINKREQUEST']._serialized_options = b'\342\316\030\026{\"token\": \"link_AAAA\"}'
+  _globals['_LINKACTION']._serialized_start=730
+  _globals['_LINKACTION']._serialized_end=843
+  _globals['_ONETIMELINK']._serialized_start=93
+  _globals['_ONETIMELINK']._serialized_end=158
+  _globals['_LINKCLAIMS']._serialized_start=161
+  _globals['_LINKCLAIMS']._serialized_end=351
+  _globals['_GETLINKREQUEST']._serialized_start=353
+  _globals['_GETLINKREQUEST']._serialized_end=412
+  _globals['_GETLINKRESPONSE']._serialized_start=415
+  _globals['_GETLINKRESPONSE']._serialized_end=572
+  _globals['_USELINKREQUEST']._serialized_start=574
+  _globals['_USELINKREQUEST']._serialized_end=633
+  _globals['_USELINKRESPONSE']._serialized_start=635
+  _globals['_USELINKRESPONSE']._serialized_end=728
 # @@protoc_insertion_point(module_scope)

@@ -26,17 +26,30 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from parley.v1 import access_pb2 as parley_dot_v1_dot_access__pb2
 from parley.v1 import critique_pb2 as parley_dot_v1_dot_critique__pb2
 from parley.v1 import effect_pb2 as parley_dot_v1_dot_effect__pb2
+from parley.v1 import example_pb2 as parley_dot_v1_dot_example__pb2
 from parley.v1 import panel_pb2 as parley_dot_v1_dot_panel__pb2
 from parley.v1 import voting_pb2 as parley_dot_v1_dot_voting__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/memory.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/access.proto\x1a\x18parley/v1/critique.proto\x1a\x16parley/v1/effect.proto\x1a\x15parley/v1/panel.proto\x1a\x16parley/v1/voting.proto\"p\n\rRecallRequest\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x15\n\rfloor_percent\x18\x03 \x01(\x05\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x1b\n\x13\x65xcluded_debate_ids\x18\x05 \x03(\t\"7\n\x0eRecallResponse\x12%\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x15.parley.v1.PastDebate\"\x8a\x03\n\nPastDebate\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x12\n\nconclusion\x18\x03 \x01(\t\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x30\n\x0c\x63oncluded_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x08strength\x18\x06 \x01(\x0e\x32\x17.parley.v1.VoteStrength\x12\x31\n\nconfidence\x18\x07 \x01(\x0b\x32\x1d.parley.v1.DecisionConfidence\x12&\n\x08\x64issents\x18\x08 \x03(\x0b\x32\x14.parley.v1.Objection\x12%\n\x08\x65vidence\x18\t \x03(\x0b\x32\x13.parley.v1.Evidence\x12+\n\x07related\x18\x0b \x03(\x0b\x32\x1a.parley.v1.RelatedDecision\x12\'\n\trelevance\x18\n \x01(\x0b\x32\x14.parley.v1.Relevance\"(\n\x08\x45vidence\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0e\n\x06source\x18\x02 \x01(\t\"M\n\tRelevance\x12\x1a\n\x12similarity_percent\x18\x01 \x01(\x01\x12\x15\n\rwords_percent\x18\x02 \x01(\x01\x12\r\n\x05score\x18\x03 \x01(\x01\"%\n\x10GetRecordRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"\x9f\x01\n\x11GetRecordResponse\x12%\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x15.parley.v1.PastDebate\x12%\n\x06stands\x18\x02 \x03(\x0b\x32\x15.parley.v1.FinalStand\x12(\n\x06issues\x18\x03 \x03(\x0b\x32\x18.parley.v1.RecordedIssue\x12\x12\n\nmay_forget\x18\x04 \x01(\x08\"\x8d\x01\n\x13RecordDebateRequest\x12%\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x15.parley.v1.PastDebate\x12%\n\x06stands\x18\x02 \x03(\x0b\x32\x15.parley.v1.FinalStand\x12(\n\x06issues\x18\x03 \x03(\x0b\x32\x18.parley.v1.RecordedIssue\"\xd0\x01\n\nFinalStand\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nagent_name\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x19\n\x0c\x66or_decision\x18\x04 \x01(\x08H\x00\x88\x01\x01\x12\x12\n\nfirst_text\x18\x05 \x01(\t\x12\x1f\n\x12\x66irst_for_decision\x18\x06 \x01(\x08H\x01\x88\x01\x01\x12\x16\n\x0e\x66irst_position\x18\x07 \x01(\x05\x42\x0f\n\r_for_decisionB\x15\n\x13_first_for_decision\"\x9a\x01\n\rRecordedIssue\x12\x17\n\x0f\x63ritic_agent_id\x18\x01 \x01(\t\x12\x17\n\x0ftarget_agent_id\x18\x02 \x01(\t\x12\x1f\n\x05issue\x18\x03 \x01(\x0b\x32\x10.parley.v1.Issue\x12&\n\x06status\x18\x04 \x01(\x0e\x32\x16.parley.v1.IssueStatus\x12\x0e\n\x06reason\x18\x05 \x01(\t\"\'\n\x14RecordDebateResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\"(\n\x13\x46orgetDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"\'\n\x14\x46orgetDebateResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\"E\n\x11RateDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x05\x12\r\n\x05value\x18\x03 \x01(\x05\"%\n\x12RateDebateResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\"\x89\x01\n\x13ListPatternsRequest\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\x17\n\x0fonly_successful\x18\x03 \x01(\x08\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\x12\x14\n\x0conly_related\x18\x06 \x01(\x08\"]\n\x14ListPatternsResponse\x12,\n\x08patterns\x18\x01 \x03(\x0b\x32\x1a.parley.v1.CritiquePattern\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xb0\x02\n\x0f\x43ritiquePattern\x12\x12\n\npattern_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\x10\n\x08\x65xamples\x18\x03 \x03(\t\x12\x0f\n\x07\x64\x65\x62\x61tes\x18\x04 \x01(\x05\x12\x0e\n\x06raised\x18\x05 \x01(\x05\x12\x10\n\x08taken_up\x18\x06 \x01(\x05\x12\x15\n\x08severity\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12)\n\x07\x63ritics\x18\x08 \x03(\x0b\x32\x18.parley.v1.PatternCritic\x12-\n\tlatest_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1f\n\x12similarity_percent\x18\n \x01(\x01H\x01\x88\x01\x01\x42\x0b\n\t_severityB\x15\n\x13_similarity_percent\"1\n\rPatternCritic\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06raised\x18\x02 \x01(\x05\"c\n\x14ListPositionsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nonly_flips\x18\x02 \x01(\x08\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"^\n\x15ListPositionsResponse\x12,\n\tpositions\x18\x01 \x03(\x0b\x32\x19.parley.v1.LedgerPosition\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x81\x02\n\x0eLedgerPosition\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nagent_name\x18\x02 \x01(\t\x12\x11\n\tdebate_id\x18\x03 \x01(\t\x12\x10\n\x08question\x18\x04 \x01(\t\x12\x0e\n\x06\x64omain\x18\x05 \x01(\t\x12\x30\n\x0c\x63oncluded_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05stand\x18\x07 \x01(\t\x12\x19\n\x0c\x66or_decision\x18\x08 \x01(\x08H\x00\x88\x01\x01\x12\'\n\x07\x63hanges\x18\t \x03(\x0b\x32\x16.parley.v1.StandChangeB\x0f\n\r_for_decision\"\xd1\x01\n\x0bStandChange\x12\x19\n\x11\x65\x61rlier_debate_id\x18\x01 \x01(\t\x12\x38\n\x14\x65\x61rlier_concluded_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rearlier_stand\x18\x03 \x01(\t\x12\'\n\x07outcome\x18\x04 \x01(\x0e\x32\x16.parley.v1.FlipOutcome\x12-\n\nsettlement\x18\x05 \x01(\x0b\x32\x19.parley.v1.FlipSettlement\"\x80\x01\n\x0e\x46lipSettlement\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x30\n\x0c\x63oncluded_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0ftook_later_side\x18\x03 \x01(\x08\x12\x10\n\x08\x61pproved\x18\x04 \x01(\x08\"`\n\x12ListMomentsRequest\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.parley.v1.MomentKind\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"R\n\x13ListMomentsResponse\x12\"\n\x07moments\x18\x01 \x03(\x0b\x32\x11.parley.v1.Moment\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xae\x01\n\x06Moment\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.parley.v1.MomentKind\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\x30\n\x0c\x63oncluded_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tagent_ids\x18\x04 \x03(\t\x12\x0c\n\x04text\x18\x05 \x01(\t\x12\x19\n\x11\x65\x61rlier_debate_id\x18\x06 \x01(\t*v\n\x0b\x46lipOutcome\x12\x1c\n\x18\x46LIP_OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11\x46LIP_OUTCOME_FLIP\x10\x01\x12\x18\n\x14\x46LIP_OUTCOME_NO_FLIP\x10\x02\x12\x18\n\x14\x46LIP_OUTCOME_UNKNOWN\x10\x03*\x87\x01\n\nMomentKind\x12\x1b\n\x17MOMENT_KIND_UNSPECIFIED\x10\x00\x12\"\n\x1eMOMENT_KIND_LONE_DISSENTER_WON\x10\x01\x12\x1e\n\x1aMOMENT_KIND_UNANIMOUS_FLIP\x10\x02\x12\x18\n\x14MOMENT_KIND_REVERSAL\x10\x03\x32\xb6\x05\n\rMemoryService\x12L\n\x06Recall\x12\x18.parley.v1.RecallRequest\x1a\x19.parley.v1.RecallResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x30\x01\x12L\n\tGetRecord\x12\x1b.parley.v1.GetRecordRequest\x1a\x1c.parley.v1.GetRecordResponse\"\x04\x90\xce\x18\x05\x12\\\n\x0cRecordDebate\x12\x1e.parley.v1.RecordDebateRequest\x1a\x1f.parley.v1.RecordDebateResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x12U\n\x0c\x46orgetDebate\x12\x1e.parley.v1.ForgetDebateRequest\x1a\x1f.parley.v1.ForgetDebateResponse\"\x04\x90\xce\x18\x05\x12O\n\nRateDebate\x12\x1c.parley.v1.RateDebateRequest\x1a\x1d.parley.v1.RateDebateResponse\"\x04\x90\xce\x18\x05\x12U\n\x0cListPatterns\x12\x1e.parley.v1.ListPatternsRequest\x1a\x1f.parley.v1.ListPatternsResponse\"\x04\x90\xce\x18\x05\x12R\n\x0bListMoments\x12\x1d.parley.v1.ListMomentsRequest\x1a\x1e.parley.v1.ListMomentsResponse\"\x04\x90\xce\x18\x05\x12X\n\rListPositions\x12\x1f.parley.v1.ListPositionsRequest\x1a .parley.v1.ListPositionsResponse\"\x04\x90\xce\x18\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/memory.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/access.proto\x1a\x18parley/v1/critique.proto\x1a\x16parley/v1/effect.proto\x1a\x17parley/v1/example.proto\x1a\x15parley/v1/panel.proto\x1a\x16parley/v1/voting.proto\"\xa5\x01\n\rRecallRequest\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x15\n\rfloor_percent\x18\x03 \x01(\x05\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x1b\n\x13\x65xcluded_debate_ids\x18\x05 \x03(\t:3\xe2\xce\x18/{\"text\": \"One service or several?\", \"limit\": 2}\"7\n\x0eRecallResponse\x12%\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x15.parley.v1.PastDebate\"\x8a\x03\n\nPastDebate\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x12\n\nconclusion\x18\x03 \x01(\t\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x30\n\x0c\x63oncluded_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x08strength\x18\x06 \x01(\x0e\x32\x17.parley.v1.VoteStrength\x12\x31\n\nconfidence\x18\x07 \x01(\x0b\x32\x1d.parley.v1.DecisionConfidence\x12&\n\x08\x64issents\x18\x08 \x03(\x0b\x32\x14.parley.v1.Objection\x12%\n\x08\x65vidence\x18\t \x03(\x0b\x32\x13.parley.v1.Evidence\x12+\n\x07related\x18\x0b \x03(\x0b\x32\x1a.parley.v1.RelatedDecision\x12\'\n\trelevance\x18\n \x01(\x0b\x32\x14.parley.v1.Relevance\"(\n\x08\x45vidence\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0e\n\x06source\x18\x02 \x01(\t\"M\n\tRelevance\x12\x1a\n\x12similarity_percent\x18\x01 \x01(\x01\x12\x15\n\rwords_percent\x18\x02 \x01(\x01\x12\r\n\x05score\x18\x03 \x01(\x01\"%\n\x10GetRecordRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"\x9f\x01\n\x11GetRecordResponse\x12%\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x15.parley.v1.PastDebate\x12%\n\x06stands\x18\x02 \x03(\x0b\x32\x15.parley.v1.FinalStand\x12(\n\x06issues\x18\x03 \x03(\x0b\x32\x18.parley.v1.RecordedIssue\x12\x12\n\nmay_forget\x18\x04 \x01(\x08\"\xb3\x02\n\x13RecordDebateRequest\x12%\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x15.parley.v1.PastDebate\x12%\n\x06stands\x18\x02 \x03(\x0b\x32\x15.parley.v1.FinalStand\x12(\n\x06issues\x18\x03 \x03(\x0b\x32\x18.parley.v1.RecordedIssue:\xa3\x01\xe2\xce\x18\x9e\x01{\"debate\": {\"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"question\": \"One service or several?\", \"conclusion\": \"One.\", \"concluded_at\": \"2026-05-28T20:26:40Z\"}}\"\xd0\x01\n\nFinalStand\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nagent_name\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x19\n\x0c\x66or_decision\x18\x04 \x01(\x08H\x00\x88\x01\x01\x12\x12\n\nfirst_text\x18\x05 \x01(\t\x12\x1f\n\x12\x66irst_for_decision\x18\x06 \x01(\x08H\x01\x88\x01\x01\x12\x16\n\x0e\x66irst_position\x18\x07 \x01(\x05\x42\x0f\n\r_for_decisionB\x15\n\x13_first_for_decision\"\x9a\x01\n\rRecordedIssue\x12\x17\n\x0f\x63ritic_agent_id\x18\x01 \x01(\t\x12\x17\n\x0ftarget_agent_id\x18\x02 \x01(\t\x12\x1f\n\x05issue\x18\x03 \x01(\x0b\x32\x10.parley.v1.Issue\x12&\n\x06status\x18\x04 \x01(\x0e\x32\x16.parley.v1.IssueStatus\x12\x0e\n\x06reason\x18\x05 \x01(\t\"\'\n\x14RecordDebateResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\"(\n\x13\x46orgetDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"\'\n\x14\x46orgetDebateResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\"\x91\x01\n\x11RateDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x05\x12\r\n\x05value\x18\x03 \x01(\x05:J\xe2\xce\x18\x46{\"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"number\": 1, \"value\": 1}\"%\n\x12RateDebateResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\"\xd4\x01\n\x13ListPatternsRequest\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\x17\n\x0fonly_successful\x18\x03 \x01(\x08\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\x12\x14\n\x0conly_related\x18\x06 \x01(\x08:I\xe2\xce\x18\x45{\"text\": \"One service or several?\", \"domain\": \"code\", \"page_size\": 3}\"]\n\x14ListPatternsResponse\x12,\n\x08patterns\x18\x01 \x03(\x0b\x32\x1a.parley.v1.CritiquePattern\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xb0\x02\n\x0f\x43ritiquePattern\x12\x12\n\npattern_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\x10\n\x08\x65xamples\x18\x03 \x03(\t\x12\x0f\n\x07\x64\x65\x62\x61tes\x18\x04 \x01(\x05\x12\x0e\n\x06raised\x18\x05 \x01(\x05\x12\x10\n\x08taken_up\x18\x06 \x01(\x05\x12\x15\n\x08severity\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12)\n\x07\x63ritics\x18\x08 \x03(\x0b\x32\x18.parley.v1.PatternCritic\x12-\n\tlatest_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1f\n\x12similarity_percent\x18\n \x01(\x01H\x01\x88\x01\x01\x42\x0b\n\t_severityB\x15\n\x13_similarity_percent\"1\n\rPatternCritic\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06raised\x18\x02 \x01(\x05\"\xa0\x01\n\x14ListPositionsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nonly_flips\x18\x02 \x01(\x08\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t:;\xe2\xce\x18\x37{\"agent_id\": \"one\", \"only_flips\": true, \"page_size\": 3}\"^\n\x15ListPositionsResponse\x12,\n\tpositions\x18\x01 \x03(\x0b\x32\x19.parley.v1.LedgerPosition\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x81\x02\n\x0eLedgerPosition\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nagent_name\x18\x02 \x01(\t\x12\x11\n\tdebate_id\x18\x03 \x01(\t\x12\x10\n\x08question\x18\x04 \x01(\t\x12\x0e\n\x06\x64omain\x18\x05 \x01(\t\x12\x30\n\x0c\x63oncluded_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05stand\x18\x07 \x01(\t\x12\x19\n\x0c\x66or_decision\x18\x08 \x01(\x08H\x00\x88\x01\x01\x12\'\n\x07\x63hanges\x18\t \x03(\x0b\x32\x16.parley.v1.StandChangeB\x0f\n\r_for_decision\"\xd1\x01\n\x0bStandChange\x12\x19\n\x11\x65\x61rlier_debate_id\x18\x01 \x01(\t\x12\x38\n\x14\x65\x61rlier_concluded_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rearlier_stand\x18\x03 \x01(\t\x12\'\n\x07outcome\x18\x04 \x01(\x0e\x32\x16.parley.v1.FlipOutcome\x12-\n\nsettlement\x18\x05 \x01(\x0b\x32\x19.parley.v1.FlipSettlement\"\x80\x01\n\x0e\x46lipSettlement\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x30\n\x0c\x63oncluded_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0ftook_later_side\x18\x03 \x01(\x08\x12\x10\n\x08\x61pproved\x18\x04 \x01(\x08\"\x96\x01\n\x12ListMomentsRequest\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.parley.v1.MomentKind\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t:4\xe2\xce\x18\x30{\"kind\": \"MOMENT_KIND_REVERSAL\", \"page_size\": 3}\"R\n\x13ListMomentsResponse\x12\"\n\x07moments\x18\x01 \x03(\x0b\x32\x11.parley.v1.Moment\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xae\x01\n\x06Moment\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.parley.v1.MomentKind\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\x30\n\x0c\x63oncluded_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tagent_ids\x18\x04 \x03(\t\x12\x0c\n\x04text\x18\x05 \x01(\t\x12\x19\n\x11\x65\x61rlier_debate_id\x18\x06 \x01(\t*v\n\x0b\x46lipOutcome\x12\x1c\n\x18\x46LIP_OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11\x46LIP_OUTCOME_FLIP\x10\x01\x12\x18\n\x14\x46LIP_OUTCOME_NO_FLIP\x10\x02\x12\x18\n\x14\x46LIP_OUTCOME_UNKNOWN\x10\x03*\x87\x01\n\nMomentKind\x12\x1b\n\x17MOMENT_KIND_UNSPECIFIED\x10\x00\x12\"\n\x1eMOMENT_KIND_LONE_DISSENTER_WON\x10\x01\x12\x1e\n\x1aMOMENT_KIND_UNANIMOUS_FLIP\x10\x02\x12\x18\n\x14MOMENT_KIND_REVERSAL\x10\x03\x32\xb6\x05\n\rMemoryService\x12L\n\x06Recall\x12\x18.parley.v1.RecallRequest\x1a\x19.parley.v1.RecallResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x30\x01\x12L\n\tGetRecord\x12\x1b.parley.v1.GetRecordRequest\x1a\x1c.parley.v1.GetRecordResponse\"\x04\x90\xce\x18\x05\x12\\\n\x0cRecordDebate\x12\x1e.parley.v1.RecordDebateRequest\x1a\x1f.parley.v1.RecordDebateResponse\"\x0b\x90\xce\x18\x05\xa8\xce\x18\x80\x80\x80\x08\x12U\n\x0c\x46orgetDebate\x12\x1e.parley.v1.ForgetDebateRequest\x1a\x1f.parley.v1.ForgetDebateResponse\"\x04\x90\xce\x18\x05\x12O\n\nRateDebate\x12\x1c.parley.v1.RateDebateRequest\x1a\x1d.parley.v1.RateDebateResponse\"\x04\x90\xce\x18\x05\x12U\n\x0cListPatterns\x12\x1e.parley.v1.ListPatternsRequest\x1a\x1f.parley.v1.ListPatternsResponse\"\x04\x90\xce\x18\x05\x12R\n\x0bListMoments\x12\x1d.parley.v1.ListMomentsRequest\x1a\x1e.parley.v1.ListMomentsResponse\"\x04\x90\xce\x18\x05\x12X\n\rListPositions\x12\x1f.parley.v1.ListPositionsRequest\x1a .parley.v1.ListPositionsResponse\"\x04\x90\xce\x18\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.memory_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_RECALLREQUEST']._loaded_options = None
+  _globals['_RECALLREQUEST']._serialized_options = b'\342\316\030/{\"text\": \"One service or several?\", \"limit\": 2}'
+  _globals['_RECORDDEBATEREQUEST']._loaded_options = None
+  _globals['_RECORDDEBATEREQUEST']._serialized_options = b'\342\316\030\236\001{\"debate\": {\"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"question\": \"One service or several?\", \"conclusion\": \"One.\", \"concluded_at\": \"2026-05-28T20:26:40Z\"}}'
+  _globals['_RATEDEBATEREQUEST']._loaded_options = None
+  _globals['_RATEDEBATEREQUEST']._serialized_options = b'\342\316\030F{\"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"number\": 1, \"value\": 1}'
+  _globals['_LISTPATTERNSREQUEST']._loaded_options = None
+  _globals['_LISTPATTERNSREQUEST']._serialized_options = b'\342\316\030E{\"text\": \"One service or several?\", \"domain\": \"code\", \"page_size\": 3}'
+  _globals['_LISTPOSITIONSREQUEST']._loaded_options = None
+  _globals['_LISTPOSITIONSREQUEST']._serialized_options = b'\342\316\0307{\"agent_id\": \"one\", \"only_flips\": true, \"page_size\": 3}'
+  _globals['_LISTMOMENTSREQUEST']._loaded_options = None
+  _globals['_LISTMOMENTSREQUEST']._serialized_options = b'\342\316\0300{\"kind\": \"MOMENT_KIND_REVERSAL\", \"page_size\": 3}'
   _globals['_MEMORYSERVICE'].methods_by_name['Recall']._loaded_options = None
   _globals['_MEMORYSERVICE'].methods_by_name['Recall']._serialized_options = b'\220\316\030\005\250\316\030\200\200\200\010'
   _globals['_MEMORYSERVICE'].methods_by_name['GetRecord']._loaded_options = None
@@ -53,64 +66,64 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MEMORYSERVICE'].methods_by_name['ListMoments']._serialized_options = b'\220\316\030\005'
   _globals['_MEMORYSERVICE'].methods_by_name['ListPositions']._loaded_options = None
   _globals['_MEMORYSERVICE'].methods_by_name['ListPositions']._serialized_options = b'\220\316\030\005'
-  _globals['_FLIPOUTCOME']._serialized_start=3579
-  _globals['_FLIPOUTCOME']._serialized_end=3697
-  _globals['_MOMENTKIND']._serialized_start=3700
-  _globals['_MOMENTKIND']._serialized_end=3835
-  _globals['_RECALLREQUEST']._serialized_start=191
-  _globals['_RECALLREQUEST']._serialized_end=303
-  _globals['_RECALLRESPONSE']._serialized_start=305
-  _globals['_RECALLRESPONSE']._serialized_end=360
-  _globals['_PASTDEBATE']._serialized_start=363
-  _globals['_PASTDEBATE']._serialized_end=757
-  _globals['_EVIDENCE']._serialized_start=759
-  _globals['_EVIDENCE']._serialized_end=799
-  _globals['_RELEVANCE']._serialized_start=801
-  _globals['_RELEVANCE']._serialized_end=878
-  _globals['_GETRECORDREQUEST']._serialized_start=880
-  _globals['_GETRECORDREQUEST']._serialized_end=917
-  _globals['_GETRECORDRESPONSE']._serialized_start=920
-  _globals['_GETRECORDRESPONSE']._serialized_end=1079
-  _globals['_RECORDDEBATEREQUEST']._serialized_start=1082
-  _globals['_RECORDDEBATEREQUEST']._serialized_end=1223
-  _globals['_FINALSTAND']._serialized_start=1226
-  _globals['_FINALSTAND']._serialized_end=1434
-  _globals['_RECORDEDISSUE']._serialized_start=1437
-  _globals['_RECORDEDISSUE']._serialized_end=1591
-  _globals['_RECORDDEBATERESPONSE']._serialized_start=1593
-  _globals['_RECORDDEBATERESPONSE']._serialized_end=1632
-  _globals['_FORGETDEBATEREQUEST']._serialized_start=1634
-  _globals['_FORGETDEBATEREQUEST']._serialized_end=1674
-  _globals['_FORGETDEBATERESPONSE']._serialized_start=1676
-  _globals['_FORGETDEBATERESPONSE']._serialized_end=1715
-  _globals['_RATEDEBATEREQUEST']._serialized_start=1717
-  _globals['_RATEDEBATEREQUEST']._serialized_end=1786
-  _globals['_RATEDEBATERESPONSE']._serialized_start=1788
-  _globals['_RATEDEBATERESPONSE']._serialized_end=1825
-  _globals['_LISTPATTERNSREQUEST']._serialized_start=1828
-  _globals['_LISTPATTERNSREQUEST']._serialized_end=1965
-  _globals['_LISTPATTERNSRESPONSE']._serialized_start=1967
-  _globals['_LISTPATTERNSRESPONSE']._serialized_end=2060
-  _globals['_CRITIQUEPATTERN']._serialized_start=2063
-  _globals['_CRITIQUEPATTERN']._serialized_end=2367
-  _globals['_PATTERNCRITIC']._serialized_start=2369
-  _globals['_PATTERNCRITIC']._serialized_end=2418
-  _globals['_LISTPOSITIONSREQUEST']._serialized_start=2420
-  _globals['_LISTPOSITIONSREQUEST']._serialized_end=2519
-  _globals['_LISTPOSITIONSRESPONSE']._serialized_start=2521
-  _globals['_LISTPOSITIONSRESPONSE']._serialized_end=2615
-  _globals['_LEDGERPOSITION']._serialized_start=2618
-  _globals['_LEDGERPOSITION']._serialized_end=2875
-  _globals['_STANDCHANGE']._serialized_start=2878
-  _globals['_STANDCHANGE']._serialized_end=3087
-  _globals['_FLIPSETTLEMENT']._serialized_start=3090
-  _globals['_FLIPSETTLEMENT']._serialized_end=3218
-  _globals['_LISTMOMENTSREQUEST']._serialized_start=3220
-  _globals['_LISTMOMENTSREQUEST']._serialized_end=3316
-  _globals['_LISTMOMENTSRESPONSE']._serialized_start=3318
-  _globals['_LISTMOMENTSRESPONSE']._serialized_end=3400
-  _globals['_MOMENT']._serialized_start=3403
-  _globals['_MOMENT']._serialized_end=3577
-  _globals['_MEMORYSERVICE']._serialized_start=3838
-  _globals['_MEMORYSERVICE']._serialized_end=4532
+  _globals['_FLIPOUTCOME']._serialized_start=4093
+  _globals['_FLIPOUTCOME']._serialized_end=4211
+  _globals['_MOMENTKIND']._serialized_start=4214
+  _globals['_MOMENTKIND']._serialized_end=4349
+  _globals['_RECALLREQUEST']._serialized_start=217
+  _globals['_RECALLREQUEST']._serialized_end=382
+  _globals['_RECALLRESPONSE']._serialized_start=384
+  _globals['_RECALLRESPONSE']._serialized_end=439
+  _globals['_PASTDEBATE']._serialized_start=442
+  _globals['_PASTDEBATE']._serialized_end=836
+  _globals['_EVIDENCE']._serialized_start=838
+  _globals['_EVIDENCE']._serialized_end=878
+  _globals['_RELEVANCE']._serialized_start=880
+  _globals['_RELEVANCE']._serialized_end=957
+  _globals['_GETRECORDREQUEST']._serialized_start=959
+  _globals['_GETRECORDREQUEST']._serialized_end=996
+  _globals['_GETRECORDRESPONSE']._serialized_start=999
+  _globals['_GETRECORDRESPONSE']._serialized_end=1158
+  _globals['_RECORDDEBATEREQUEST']._serialized_start=1161
+  _globals['_RECORDDEBATEREQUEST']._serialized_end=1468
+  _globals['_FINALSTAND']._serialized_start=1471
+  _globals['_FINALSTAND']._serialized_end=1679
+  _globals['_RECORDEDISSUE']._serialized_start=1682
+  _globals['_RECORDEDISSUE']._serialized_end=1836
+  _globals['_RECORDDEBATERESPONSE']._serialized_start=1838
+  _globals['_RECORDDEBATERESPONSE']._serialized_end=1877
+  _globals['_FORGETDEBATEREQUEST']._serialized_start=1879
+  _globals['_FORGETDEBATEREQUEST']._serialized_end=1919
+  _globals['_FORGETDEBATERESPONSE']._serialized_start=1921
+  _globals['_FORGETDEBATERESPONSE']._serialized_end=1960
+  _globals['_RATEDEBATEREQUEST']._serialized_start=1963
+  _globals['_RATEDEBATEREQUEST']._serialized_end=2108
+  _globals['_RATEDEBATERESPONSE']._serialized_start=2110
+  _globals['_RATEDEBATERESPONSE']._serialized_end=2147
+  _globals['_LISTPATTERNSREQUEST']._serialized_start=2150
+  _globals['_LISTPATTERNSREQUEST']._serialized_end=2362
+  _globals['_LISTPATTERNSRESPONSE']._serialized_start=2364
+  _globals['_LISTPATTERNSRESPONSE']._serialized_end=2457
+  _globals['_CRITIQUEPATTERN']._serialized_start=2460
+  _globals['_CRITIQUEPATTERN']._serialized_end=2764
+  _globals['_PATTERNCRITIC']._serialized_start=2766
+  _globals['_PATTERNCRITIC']._serialized_end=2815
+  _globals['_LISTPOSITIONSREQUEST']._serialized_start=2818
+  _globals['_LISTPOSITIONSREQUEST']._serialized_end=2978
+  _globals['_LISTPOSITIONSRESPONSE']._serialized_start=2980
+  _globals['_LISTPOSITIONSRESPONSE']._serialized_end=3074
+  _globals['_LEDGERPOSITION']._serialized_start=3077
+  _globals['_LEDGERPOSITION']._serialized_end=3334
+  _globals['_STANDCHANGE']._serialized_start=3337
+  _globals['_STANDCHANGE']._serialized_end=3546
+  _globals['_FLIPSETTLEMENT']._serialized_start=3549
+  _globals['_FLIPSETTLEMENT']._serialized_end=3677
+  _globals['_LISTMOMENTSREQUEST']._serialized_start=3680
+  _globals['_LISTMOMENTSREQUEST']._serialized_end=3830
+  _globals['_LISTMOMENTSRESPONSE']._serialized_start=3832
+  _globals['_LISTMOMENTSRESPONSE']._serialized_end=3914
+  _globals['_MOMENT']._serialized_start=3917
+  _globals['_MOMENT']._serialized_end=4091
+  _globals['_MEMORYSERVICE']._serialized_start=4352
+  _globals['_MEMORYSERVICE']._serialized_end=5046
 # @@protoc_insertion_point(module_scope)

@@ -29,6 +29,7 @@ from parley.v1 import analysis_pb2 as parley_dot_v1_dot_analysis__pb2
 from parley.v1 import audit_pb2 as parley_dot_v1_dot_audit__pb2
 from parley.v1 import debate_pb2 as parley_dot_v1_dot_debate__pb2
 from parley.v1 import event_pb2 as parley_dot_v1_dot_event__pb2
+from parley.v1 import example_pb2 as parley_dot_v1_dot_example__pb2
 from parley.v1 import gateway_pb2 as parley_dot_v1_dot_gateway__pb2
 from parley.v1 import hook_pb2 as parley_dot_v1_dot_hook__pb2
 from parley.v1 import key_pb2 as parley_dot_v1_dot_key__pb2
@@ -38,19 +39,33 @@ from parley.v1 import ratings_pb2 as parley_dot_v1_dot_ratings__pb2
 from parley.v1 import receipt_pb2 as parley_dot_v1_dot_receipt__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cparley/v1/orchestrator.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/access.proto\x1a\x15parley/v1/agent.proto\x1a\x18parley/v1/analysis.proto\x1a\x15parley/v1/audit.proto\x1a\x16parley/v1/debate.proto\x1a\x15parley/v1/event.proto\x1a\x17parley/v1/gateway.proto\x1a\x14parley/v1/hook.proto\x1a\x13parley/v1/key.proto\x1a\x14parley/v1/link.proto\x1a\x16parley/v1/memory.proto\x1a\x17parley/v1/ratings.proto\x1a\x17parley/v1/receipt.proto\"W\n\x16\x45stimateDebateResponse\x12\x30\n\x08\x65stimate\x18\x01 \x01(\x0b\x32\x19.parley.v1.DebateEstimateH\x00\x88\x01\x01\x42\x0b\n\t_estimate\"N\n\x13\x43reateDebateRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12#\n\x04spec\x18\x02 \x01(\x0b\x32\x15.parley.v1.DebateSpec\":\n\x14\x43reateDebateResponse\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"J\n\x10GetDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12#\n\x04view\x18\x02 \x01(\x0e\x32\x15.parley.v1.DebateView\"6\n\x11GetDebateResponse\x12!\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x11.parley.v1.Debate\"%\n\x10GetAnswerRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"[\n\x11GetAnswerResponse\x12\x10\n\x08markdown\x18\x01 \x01(\t\x12\x0f\n\x07process\x18\x03 \x01(\t\x12#\n\x07outcome\x18\x02 \x01(\x0b\x32\x12.parley.v1.Outcome\"\'\n\x12GetAnalysisRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"\xee\x01\n\x13GetAnalysisResponse\x12*\n\x08\x61nalysis\x18\x01 \x01(\x0b\x32\x13.parley.v1.AnalysisH\x00\x88\x01\x01\x12\x33\n\x0c\x64isagreement\x18\x02 \x01(\x0b\x32\x1d.parley.v1.DisagreementReport\x12$\n\x08insights\x18\x03 \x03(\x0b\x32\x12.parley.v1.Insight\x12\x31\n\x0f\x66\x61iled_patterns\x18\x04 \x03(\x0b\x32\x18.parley.v1.FailedPattern\x12\x10\n\x08markdown\x18\x05 \x01(\tB\x0b\n\t_analysis\"h\n\x18ListContributionsRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x12\n\npage_bytes\x18\x04 \x01(\x05\"\x95\x01\n\x19ListContributionsResponse\x12.\n\rcontributions\x18\x01 \x03(\x0b\x32\x17.parley.v1.Contribution\x12/\n\x08\x66\x61ilures\x18\x02 \x03(\x0b\x32\x1d.parley.v1.FailedContribution\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\"\xd8\x02\n\x12ListDebatesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12)\n\x08statuses\x18\x03 \x03(\x0e\x32\x17.parley.v1.DebateStatus\x12\x0e\n\x06\x66ormat\x18\x04 \x01(\t\x12\x30\n\x0c\x63reated_from\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0e\x63reated_before\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08order_by\x18\x07 \x01(\t\x12\x39\n\x06labels\x18\x08 \x03(\x0b\x32).parley.v1.ListDebatesRequest.LabelsEntry\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"Y\n\x13ListDebatesResponse\x12)\n\x07\x64\x65\x62\x61tes\x18\x01 \x03(\x0b\x32\x18.parley.v1.DebateSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xe9\x02\n\rDebateSummary\x12\n\n\x02id\x18\x01 \x01(\t\x12\'\n\x06status\x18\x02 \x01(\x0e\x32\x17.parley.v1.DebateStatus\x12\x10\n\x08question\x18\x03 \x01(\t\x12\x0e\n\x06\x66ormat\x18\x04 \x01(\t\x12\x34\n\x06labels\x18\x05 \x03(\x0b\x32$.parley.v1.DebateSummary.LabelsEntry\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x0b\x63ost_micros\x18\x08 \x01(\x03H\x00\x88\x01\x01\x12\x10\n\x08imported\x18\t \x01(\x08\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0e\n\x0c_cost_micros\"T\n\x12WatchDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\x12\x13\n\x0btext_deltas\x18\x03 \x01(\x08\"\x95\x01\n\x13WatchDebateResponse\x12!\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x10.parley.v1.EventH\x00\x12%\n\x05\x64\x65lta\x18\x02 \x01(\x0b\x32\x14.parley.v1.StepDeltaH\x00\x12)\n\theartbeat\x18\x03 \x01(\x0b\x32\x14.parley.v1.HeartbeatH\x00\x42\t\n\x07message\";\n\x0eReadLogRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\"!\n\x0fReadLogResponse\x12\x0e\n\x06\x65vents\x18\x01 \x03(\x0c\"v\n\tStepDelta\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x14\n\x0cstep_attempt\x18\x02 \x01(\x05\x12\x15\n\rroute_attempt\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0c\n\x04text\x18\x05 \x01(\t:\x11\xca\xce\x18\r\n\x0btoken_delta\"\"\n\tHeartbeat\x12\x15\n\rlast_sequence\x18\x01 \x01(\x03\"h\n\x10InterveneRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12-\n\x0cintervention\x18\x03 \x01(\x0b\x32\x17.parley.v1.Intervention\"%\n\x11InterveneResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\"^\n\x15SubmitFeedbackRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\r\n\x05value\x18\x03 \x01(\x05\x12\x0f\n\x07message\x18\x04 \x01(\t\"P\n\x16SubmitFeedbackResponse\x12%\n\x08\x66\x65\x65\x64\x62\x61\x63k\x18\x01 \x01(\x0b\x32\x13.parley.v1.Feedback\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"%\n\x10GetReportRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"%\n\x11GetReportResponse\x12\x10\n\x08markdown\x18\x01 \x01(\t\"(\n\x13StreamReportRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"(\n\x14StreamReportResponse\x12\x10\n\x08markdown\x18\x01 \x01(\t\"\'\n\x12GetDecisionRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\":\n\x13GetDecisionResponse\x12\x10\n\x08markdown\x18\x01 \x01(\t\x12\x11\n\tfile_name\x18\x02 \x01(\t\"9\n\x13\x44\x65leteDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x0f\n\x07ratings\x18\x02 \x01(\x08\"B\n\x13SearchMemoryRequest\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x0e\n\x06\x64omain\x18\x03 \x01(\t\"=\n\x14SearchMemoryResponse\x12%\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x15.parley.v1.PastDebate\"\x1c\n\x1aListAvailableAgentsRequest\"\xc4\x01\n\x1bListAvailableAgentsResponse\x12 \n\x06\x61gents\x18\x01 \x03(\x0b\x32\x10.parley.v1.Agent\x12\x14\n\x0c\x64\x65\x66\x61ult_team\x18\x02 \x03(\t\x12\x15\n\rdefault_judge\x18\x03 \x01(\t\x12&\n\x06routes\x18\x04 \x03(\x0b\x32\x16.parley.v1.RouteStatus\x12\x16\n\x0e\x64\x65\x66\x61ult_routes\x18\x05 \x03(\t\x12\x16\n\x0eopen_providers\x18\x06 \x03(\t\"(\n\x14\x44\x65leteDebateResponse\x12\x10\n\x08\x66inished\x18\x01 \x01(\x08*X\n\nDebateView\x12\x1b\n\x17\x44\x45\x42\x41TE_VIEW_UNSPECIFIED\x10\x00\x12\x17\n\x13\x44\x45\x42\x41TE_VIEW_SUMMARY\x10\x01\x12\x14\n\x10\x44\x45\x42\x41TE_VIEW_FULL\x10\x02\x32\x92\x1f\n\x13OrchestratorService\x12\x64\n\x0c\x43reateDebate\x12\x1e.parley.v1.CreateDebateRequest\x1a\x1f.parley.v1.CreateDebateResponse\"\x13\x90\xce\x18\x02\xa0\xce\x18\x04\xa8\xce\x18\x80\x80\x80\x08\xd8\xce\x18\x02\x12h\n\x0e\x45stimateDebate\x12\x1e.parley.v1.CreateDebateRequest\x1a!.parley.v1.EstimateDebateResponse\"\x13\x90\xce\x18\x02\xa0\xce\x18\x04\xa8\xce\x18\x80\x80\x80\x08\xd8\xce\x18\x01\x12P\n\tGetDebate\x12\x1b.parley.v1.GetDebateRequest\x1a\x1c.parley.v1.GetDebateResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x04\x12P\n\tGetAnswer\x12\x1b.parley.v1.GetAnswerRequest\x1a\x1c.parley.v1.GetAnswerResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x04\x12h\n\x11ListContributions\x12#.parley.v1.ListContributionsRequest\x1a$.parley.v1.ListContributionsResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x04\x12V\n\x0bListDebates\x12\x1d.parley.v1.ListDebatesRequest\x1a\x1e.parley.v1.ListDebatesResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12\\\n\x0bWatchDebate\x12\x1d.parley.v1.WatchDebateRequest\x1a\x1e.parley.v1.WatchDebateResponse\"\x0c\x90\xce\x18\x01\xa0\xce\x18\x01\xd8\xce\x18\x03\x30\x01\x12P\n\x07ReadLog\x12\x19.parley.v1.ReadLogRequest\x1a\x1a.parley.v1.ReadLogResponse\"\x0c\x90\xce\x18\x01\xa0\xce\x18\x03\xd8\xce\x18\x05\x30\x01\x12T\n\tIntervene\x12\x1b.parley.v1.InterveneRequest\x1a\x1c.parley.v1.InterveneResponse\"\x0c\x90\xce\x18\x03\xa0\xce\x18\x05\xd8\xce\x18\x07\x12P\n\tGetReport\x12\x1b.parley.v1.GetReportRequest\x1a\x1c.parley.v1.GetReportResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x05\x12_\n\x0cStreamReport\x12\x1e.parley.v1.StreamReportRequest\x1a\x1f.parley.v1.StreamReportResponse\"\x0c\x90\xce\x18\x01\xa0\xce\x18\x03\xd8\xce\x18\x05\x30\x01\x12V\n\x0bGetDecision\x12\x1d.parley.v1.GetDecisionRequest\x1a\x1e.parley.v1.GetDecisionResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x05\x12S\n\nGetReceipt\x12\x1c.parley.v1.GetReceiptRequest\x1a\x1d.parley.v1.GetReceiptResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x05\x12\x64\n\x0cImportDebate\x12\x1e.parley.v1.ImportDebateRequest\x1a\x1f.parley.v1.ImportDebateResponse\"\x13\x90\xce\x18\x04\xa0\xce\x18\x04\xa8\xce\x18\x80\x80\x80\x08\xd8\xce\x18\x06\x12\x62\n\x0fListReceiptKeys\x12!.parley.v1.ListReceiptKeysRequest\x1a\".parley.v1.ListReceiptKeysResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12V\n\x0bGetAnalysis\x12\x1d.parley.v1.GetAnalysisRequest\x1a\x1e.parley.v1.GetAnalysisResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x04\x12_\n\x0eSubmitFeedback\x12 .parley.v1.SubmitFeedbackRequest\x1a!.parley.v1.SubmitFeedbackResponse\"\x08\x90\xce\x18\x02\xd8\xce\x18\x08\x12]\n\x0c\x44\x65leteDebate\x12\x1e.parley.v1.DeleteDebateRequest\x1a\x1f.parley.v1.DeleteDebateResponse\"\x0c\x90\xce\x18\x04\xa0\xce\x18\x04\xd8\xce\x18\t\x12_\n\x0cSearchMemory\x12\x1e.parley.v1.SearchMemoryRequest\x1a\x1f.parley.v1.SearchMemoryResponse\"\x0c\x90\xce\x18\x01\xa0\xce\x18\x03\xd8\xce\x18\n0\x01\x12P\n\tGetMemory\x12\x1b.parley.v1.GetRecordRequest\x1a\x1c.parley.v1.GetRecordResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\n\x12Y\n\x0c\x46orgetMemory\x12\x1e.parley.v1.ForgetDebateRequest\x1a\x1f.parley.v1.ForgetDebateResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x0b\x12_\n\x12ListMemoryPatterns\x12\x1e.parley.v1.ListPatternsRequest\x1a\x1f.parley.v1.ListPatternsResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12\x62\n\x13ListMemoryPositions\x12\x1f.parley.v1.ListPositionsRequest\x1a .parley.v1.ListPositionsResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12\\\n\x11ListMemoryMoments\x12\x1d.parley.v1.ListMomentsRequest\x1a\x1e.parley.v1.ListMomentsResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12n\n\x13ListAvailableAgents\x12%.parley.v1.ListAvailableAgentsRequest\x1a&.parley.v1.ListAvailableAgentsResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12[\n\x10ListAgentRatings\x12\x1d.parley.v1.ListRatingsRequest\x1a\x1e.parley.v1.ListRatingsResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12[\n\x10ListAgentMatches\x12\x1d.parley.v1.ListMatchesRequest\x1a\x1e.parley.v1.ListMatchesResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12X\n\x0fGetAgentPersona\x12\x1c.parley.v1.GetPersonaRequest\x1a\x1d.parley.v1.GetPersonaResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12m\n\x16ListAgentRelationships\x12#.parley.v1.ListRelationshipsRequest\x1a$.parley.v1.ListRelationshipsResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12T\n\tCreateKey\x12\x1b.parley.v1.CreateKeyRequest\x1a\x1c.parley.v1.CreateKeyResponse\"\x0c\x90\xce\x18\x04\xa0\xce\x18\x01\xd8\xce\x18\x0c\x12Q\n\x08ListKeys\x12\x1a.parley.v1.ListKeysRequest\x1a\x1b.parley.v1.ListKeysResponse\"\x0c\x90\xce\x18\x04\xa0\xce\x18\x01\xd8\xce\x18\x01\x12T\n\tRevokeKey\x12\x1b.parley.v1.RevokeKeyRequest\x1a\x1c.parley.v1.RevokeKeyResponse\"\x0c\x90\xce\x18\x04\xa0\xce\x18\x01\xd8\xce\x18\r\x12S\n\nCreateHook\x12\x1c.parley.v1.CreateHookRequest\x1a\x1d.parley.v1.CreateHookResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x0e\x12P\n\tListHooks\x12\x1b.parley.v1.ListHooksRequest\x1a\x1c.parley.v1.ListHooksResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x01\x12S\n\nDeleteHook\x12\x1c.parley.v1.DeleteHookRequest\x1a\x1d.parley.v1.DeleteHookResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x10\x12\x65\n\x10RotateHookSecret\x12\".parley.v1.RotateHookSecretRequest\x1a#.parley.v1.RotateHookSecretResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x0f\x12Q\n\x08TestHook\x12\x1a.parley.v1.TestHookRequest\x1a\x1b.parley.v1.TestHookResponse\"\x0c\x90\xce\x18\x04\xa0\xce\x18\x03\xd8\xce\x18\x0f\x12_\n\x0eListDeliveries\x12 .parley.v1.ListDeliveriesRequest\x1a!.parley.v1.ListDeliveriesResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x01\x12_\n\x0eResendDelivery\x12 .parley.v1.ResendDeliveryRequest\x1a!.parley.v1.ResendDeliveryResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x0f\x12J\n\x07GetLink\x12\x19.parley.v1.GetLinkRequest\x1a\x1a.parley.v1.GetLinkResponse\"\x08\x90\xce\x18\x06\xd8\xce\x18\x04\x12N\n\x07UseLink\x12\x19.parley.v1.UseLinkRequest\x1a\x1a.parley.v1.UseLinkResponse\"\x0c\x90\xce\x18\x06\xa0\xce\x18\x05\xd8\xce\x18\x07\x12\x65\n\x10ListAuditEntries\x12\".parley.v1.ListAuditEntriesRequest\x1a#.parley.v1.ListAuditEntriesResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x11\x12_\n\x0cReadAuditLog\x12\x1e.parley.v1.ReadAuditLogRequest\x1a\x1f.parley.v1.ReadAuditLogResponse\"\x0c\x90\xce\x18\x04\xa0\xce\x18\x03\xd8\xce\x18\x11\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cparley/v1/orchestrator.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/access.proto\x1a\x15parley/v1/agent.proto\x1a\x18parley/v1/analysis.proto\x1a\x15parley/v1/audit.proto\x1a\x16parley/v1/debate.proto\x1a\x15parley/v1/event.proto\x1a\x17parley/v1/example.proto\x1a\x17parley/v1/gateway.proto\x1a\x14parley/v1/hook.proto\x1a\x13parley/v1/key.proto\x1a\x14parley/v1/link.proto\x1a\x16parley/v1/memory.proto\x1a\x17parley/v1/ratings.proto\x1a\x17parley/v1/receipt.proto\"W\n\x16\x45stimateDebateResponse\x12\x30\n\x08\x65stimate\x18\x01 \x01(\x0b\x32\x19.parley.v1.DebateEstimateH\x00\x88\x01\x01\x42\x0b\n\t_estimate\"\xcf\x02\n\x13\x43reateDebateRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12#\n\x04spec\x18\x02 \x01(\x0b\x32\x15.parley.v1.DebateSpec:\xfe\x01\xe2\xce\x18\xf9\x01{\"request_id\": \"request-1\", \"spec\": {\"question\": \"One service or several?\", \"context\": [{\"path\": \"notes.md\", \"text\": \"Four people.\"}], \"agents\": [{\"agent_id\": \"architect\"}, {\"agent_id\": \"performance\"}], \"limits\": {}, \"labels\": {\"team\": \"payments\"}}}\":\n\x14\x43reateDebateResponse\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"\x9c\x01\n\x10GetDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12#\n\x04view\x18\x02 \x01(\x0e\x32\x15.parley.v1.DebateView:P\xe2\xce\x18L{\"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"view\": \"DEBATE_VIEW_SUMMARY\"}\"6\n\x11GetDebateResponse\x12!\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x11.parley.v1.Debate\"%\n\x10GetAnswerRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"[\n\x11GetAnswerResponse\x12\x10\n\x08markdown\x18\x01 \x01(\t\x12\x0f\n\x07process\x18\x03 \x01(\t\x12#\n\x07outcome\x18\x02 \x01(\x0b\x32\x12.parley.v1.Outcome\"\'\n\x12GetAnalysisRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"\xee\x01\n\x13GetAnalysisResponse\x12*\n\x08\x61nalysis\x18\x01 \x01(\x0b\x32\x13.parley.v1.AnalysisH\x00\x88\x01\x01\x12\x33\n\x0c\x64isagreement\x18\x02 \x01(\x0b\x32\x1d.parley.v1.DisagreementReport\x12$\n\x08insights\x18\x03 \x03(\x0b\x32\x12.parley.v1.Insight\x12\x31\n\x0f\x66\x61iled_patterns\x18\x04 \x03(\x0b\x32\x18.parley.v1.FailedPattern\x12\x10\n\x08markdown\x18\x05 \x01(\tB\x0b\n\t_analysis\"h\n\x18ListContributionsRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x12\n\npage_bytes\x18\x04 \x01(\x05\"\x95\x01\n\x19ListContributionsResponse\x12.\n\rcontributions\x18\x01 \x03(\x0b\x32\x17.parley.v1.Contribution\x12/\n\x08\x66\x61ilures\x18\x02 \x03(\x0b\x32\x1d.parley.v1.FailedContribution\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\"\x8b\x04\n\x12ListDebatesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12)\n\x08statuses\x18\x03 \x03(\x0e\x32\x17.parley.v1.DebateStatus\x12\x0e\n\x06\x66ormat\x18\x04 \x01(\t\x12\x30\n\x0c\x63reated_from\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0e\x63reated_before\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08order_by\x18\x07 \x01(\t\x12\x39\n\x06labels\x18\x08 \x03(\x0b\x32).parley.v1.ListDebatesRequest.LabelsEntry\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01:\xb0\x01\xe2\xce\x18\x66{\"page_size\": 3, \"format\": \"panel\", \"created_from\": \"2026-05-28T20:26:40Z\", \"order_by\": \"create_time\"}\xe2\xce\x18\x42{\"page_size\": 3, \"labels\": {\"team\": \"payments\", \"stage\": \"draft\"}}\"Y\n\x13ListDebatesResponse\x12)\n\x07\x64\x65\x62\x61tes\x18\x01 \x03(\x0b\x32\x18.parley.v1.DebateSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xe9\x02\n\rDebateSummary\x12\n\n\x02id\x18\x01 \x01(\t\x12\'\n\x06status\x18\x02 \x01(\x0e\x32\x17.parley.v1.DebateStatus\x12\x10\n\x08question\x18\x03 \x01(\t\x12\x0e\n\x06\x66ormat\x18\x04 \x01(\t\x12\x34\n\x06labels\x18\x05 \x03(\x0b\x32$.parley.v1.DebateSummary.LabelsEntry\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x0b\x63ost_micros\x18\x08 \x01(\x03H\x00\x88\x01\x01\x12\x10\n\x08imported\x18\t \x01(\x08\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0e\n\x0c_cost_micros\"\x9c\x01\n\x12WatchDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\x12\x13\n\x0btext_deltas\x18\x03 \x01(\x08:F\xe2\xce\x18\x42{\"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"after_sequence\": 1}\"\x95\x01\n\x13WatchDebateResponse\x12!\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x10.parley.v1.EventH\x00\x12%\n\x05\x64\x65lta\x18\x02 \x01(\x0b\x32\x14.parley.v1.StepDeltaH\x00\x12)\n\theartbeat\x18\x03 \x01(\x0b\x32\x14.parley.v1.HeartbeatH\x00\x42\t\n\x07message\";\n\x0eReadLogRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\"!\n\x0fReadLogResponse\x12\x0e\n\x06\x65vents\x18\x01 \x03(\x0c\"v\n\tStepDelta\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x14\n\x0cstep_attempt\x18\x02 \x01(\x05\x12\x15\n\rroute_attempt\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0c\n\x04text\x18\x05 \x01(\t:\x11\xca\xce\x18\r\n\x0btoken_delta\"\"\n\tHeartbeat\x12\x15\n\rlast_sequence\x18\x01 \x01(\x03\"\xe8\x01\n\x10InterveneRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12-\n\x0cintervention\x18\x03 \x01(\x0b\x32\x17.parley.v1.Intervention:~\xe2\xce\x18z{\"request_id\": \"request-1\", \"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"intervention\": {\"guide\": {\"text\": \"Be short.\"}}}\"%\n\x11InterveneResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\"\xcc\x01\n\x15SubmitFeedbackRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\r\n\x05value\x18\x03 \x01(\x05\x12\x0f\n\x07message\x18\x04 \x01(\t:l\xe2\xce\x18h{\"request_id\": \"request-1\", \"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"value\": 1, \"message\": \"Good.\"}\"P\n\x16SubmitFeedbackResponse\x12%\n\x08\x66\x65\x65\x64\x62\x61\x63k\x18\x01 \x01(\x0b\x32\x13.parley.v1.Feedback\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"%\n\x10GetReportRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"%\n\x11GetReportResponse\x12\x10\n\x08markdown\x18\x01 \x01(\t\"(\n\x13StreamReportRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"(\n\x14StreamReportResponse\x12\x10\n\x08markdown\x18\x01 \x01(\t\"\'\n\x12GetDecisionRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\":\n\x13GetDecisionResponse\x12\x10\n\x08markdown\x18\x01 \x01(\t\x12\x11\n\tfile_name\x18\x02 \x01(\t\"9\n\x13\x44\x65leteDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x0f\n\x07ratings\x18\x02 \x01(\x08\"\x8c\x01\n\x13SearchMemoryRequest\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x0e\n\x06\x64omain\x18\x03 \x01(\t:H\xe2\xce\x18\x44{\"text\": \"One service or several?\", \"limit\": 2, \"domain\": \"general\"}\"=\n\x14SearchMemoryResponse\x12%\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x15.parley.v1.PastDebate\"\x1c\n\x1aListAvailableAgentsRequest\"\xc4\x01\n\x1bListAvailableAgentsResponse\x12 \n\x06\x61gents\x18\x01 \x03(\x0b\x32\x10.parley.v1.Agent\x12\x14\n\x0c\x64\x65\x66\x61ult_team\x18\x02 \x03(\t\x12\x15\n\rdefault_judge\x18\x03 \x01(\t\x12&\n\x06routes\x18\x04 \x03(\x0b\x32\x16.parley.v1.RouteStatus\x12\x16\n\x0e\x64\x65\x66\x61ult_routes\x18\x05 \x03(\t\x12\x16\n\x0eopen_providers\x18\x06 \x03(\t\"(\n\x14\x44\x65leteDebateResponse\x12\x10\n\x08\x66inished\x18\x01 \x01(\x08*X\n\nDebateView\x12\x1b\n\x17\x44\x45\x42\x41TE_VIEW_UNSPECIFIED\x10\x00\x12\x17\n\x13\x44\x45\x42\x41TE_VIEW_SUMMARY\x10\x01\x12\x14\n\x10\x44\x45\x42\x41TE_VIEW_FULL\x10\x02\x32\x92\x1f\n\x13OrchestratorService\x12\x64\n\x0c\x43reateDebate\x12\x1e.parley.v1.CreateDebateRequest\x1a\x1f.parley.v1.CreateDebateResponse\"\x13\x90\xce\x18\x02\xa0\xce\x18\x04\xa8\xce\x18\x80\x80\x80\x08\xd8\xce\x18\x02\x12h\n\x0e\x45stimateDebate\x12\x1e.parley.v1.CreateDebateRequest\x1a!.parley.v1.EstimateDebateResponse\"\x13\x90\xce\x18\x02\xa0\xce\x18\x04\xa8\xce\x18\x80\x80\x80\x08\xd8\xce\x18\x01\x12P\n\tGetDebate\x12\x1b.parley.v1.GetDebateRequest\x1a\x1c.parley.v1.GetDebateResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x04\x12P\n\tGetAnswer\x12\x1b.parley.v1.GetAnswerRequest\x1a\x1c.parley.v1.GetAnswerResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x04\x12h\n\x11ListContributions\x12#.parley.v1.ListContributionsRequest\x1a$.parley.v1.ListContributionsResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x04\x12V\n\x0bListDebates\x12\x1d.parley.v1.ListDebatesRequest\x1a\x1e.parley.v1.ListDebatesResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12\\\n\x0bWatchDebate\x12\x1d.parley.v1.WatchDebateRequest\x1a\x1e.parley.v1.WatchDebateResponse\"\x0c\x90\xce\x18\x01\xa0\xce\x18\x01\xd8\xce\x18\x03\x30\x01\x12P\n\x07ReadLog\x12\x19.parley.v1.ReadLogRequest\x1a\x1a.parley.v1.ReadLogResponse\"\x0c\x90\xce\x18\x01\xa0\xce\x18\x03\xd8\xce\x18\x05\x30\x01\x12T\n\tIntervene\x12\x1b.parley.v1.InterveneRequest\x1a\x1c.parley.v1.InterveneResponse\"\x0c\x90\xce\x18\x03\xa0\xce\x18\x05\xd8\xce\x18\x07\x12P\n\tGetReport\x12\x1b.parley.v1.GetReportRequest\x1a\x1c.parley.v1.GetReportResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x05\x12_\n\x0cStreamReport\x12\x1e.parley.v1.StreamReportRequest\x1a\x1f.parley.v1.StreamReportResponse\"\x0c\x90\xce\x18\x01\xa0\xce\x18\x03\xd8\xce\x18\x05\x30\x01\x12V\n\x0bGetDecision\x12\x1d.parley.v1.GetDecisionRequest\x1a\x1e.parley.v1.GetDecisionResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x05\x12S\n\nGetReceipt\x12\x1c.parley.v1.GetReceiptRequest\x1a\x1d.parley.v1.GetReceiptResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x05\x12\x64\n\x0cImportDebate\x12\x1e.parley.v1.ImportDebateRequest\x1a\x1f.parley.v1.ImportDebateResponse\"\x13\x90\xce\x18\x04\xa0\xce\x18\x04\xa8\xce\x18\x80\x80\x80\x08\xd8\xce\x18\x06\x12\x62\n\x0fListReceiptKeys\x12!.parley.v1.ListReceiptKeysRequest\x1a\".parley.v1.ListReceiptKeysResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12V\n\x0bGetAnalysis\x12\x1d.parley.v1.GetAnalysisRequest\x1a\x1e.parley.v1.GetAnalysisResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x04\x12_\n\x0eSubmitFeedback\x12 .parley.v1.SubmitFeedbackRequest\x1a!.parley.v1.SubmitFeedbackResponse\"\x08\x90\xce\x18\x02\xd8\xce\x18\x08\x12]\n\x0c\x44\x65leteDebate\x12\x1e.parley.v1.DeleteDebateRequest\x1a\x1f.parley.v1.DeleteDebateResponse\"\x0c\x90\xce\x18\x04\xa0\xce\x18\x04\xd8\xce\x18\t\x12_\n\x0cSearchMemory\x12\x1e.parley.v1.SearchMemoryRequest\x1a\x1f.parley.v1.SearchMemoryResponse\"\x0c\x90\xce\x18\x01\xa0\xce\x18\x03\xd8\xce\x18\n0\x01\x12P\n\tGetMemory\x12\x1b.parley.v1.GetRecordRequest\x1a\x1c.parley.v1.GetRecordResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\n\x12Y\n\x0c\x46orgetMemory\x12\x1e.parley.v1.ForgetDebateRequest\x1a\x1f.parley.v1.ForgetDebateResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x0b\x12_\n\x12ListMemoryPatterns\x12\x1e.parley.v1.ListPatternsRequest\x1a\x1f.parley.v1.ListPatternsResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12\x62\n\x13ListMemoryPositions\x12\x1f.parley.v1.ListPositionsRequest\x1a .parley.v1.ListPositionsResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12\\\n\x11ListMemoryMoments\x12\x1d.parley.v1.ListMomentsRequest\x1a\x1e.parley.v1.ListMomentsResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12n\n\x13ListAvailableAgents\x12%.parley.v1.ListAvailableAgentsRequest\x1a&.parley.v1.ListAvailableAgentsResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12[\n\x10ListAgentRatings\x12\x1d.parley.v1.ListRatingsRequest\x1a\x1e.parley.v1.ListRatingsResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12[\n\x10ListAgentMatches\x12\x1d.parley.v1.ListMatchesRequest\x1a\x1e.parley.v1.ListMatchesResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12X\n\x0fGetAgentPersona\x12\x1c.parley.v1.GetPersonaRequest\x1a\x1d.parley.v1.GetPersonaResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12m\n\x16ListAgentRelationships\x12#.parley.v1.ListRelationshipsRequest\x1a$.parley.v1.ListRelationshipsResponse\"\x08\x90\xce\x18\x01\xd8\xce\x18\x01\x12T\n\tCreateKey\x12\x1b.parley.v1.CreateKeyRequest\x1a\x1c.parley.v1.CreateKeyResponse\"\x0c\x90\xce\x18\x04\xa0\xce\x18\x01\xd8\xce\x18\x0c\x12Q\n\x08ListKeys\x12\x1a.parley.v1.ListKeysRequest\x1a\x1b.parley.v1.ListKeysResponse\"\x0c\x90\xce\x18\x04\xa0\xce\x18\x01\xd8\xce\x18\x01\x12T\n\tRevokeKey\x12\x1b.parley.v1.RevokeKeyRequest\x1a\x1c.parley.v1.RevokeKeyResponse\"\x0c\x90\xce\x18\x04\xa0\xce\x18\x01\xd8\xce\x18\r\x12S\n\nCreateHook\x12\x1c.parley.v1.CreateHookRequest\x1a\x1d.parley.v1.CreateHookResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x0e\x12P\n\tListHooks\x12\x1b.parley.v1.ListHooksRequest\x1a\x1c.parley.v1.ListHooksResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x01\x12S\n\nDeleteHook\x12\x1c.parley.v1.DeleteHookRequest\x1a\x1d.parley.v1.DeleteHookResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x10\x12\x65\n\x10RotateHookSecret\x12\".parley.v1.RotateHookSecretRequest\x1a#.parley.v1.RotateHookSecretResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x0f\x12Q\n\x08TestHook\x12\x1a.parley.v1.TestHookRequest\x1a\x1b.parley.v1.TestHookResponse\"\x0c\x90\xce\x18\x04\xa0\xce\x18\x03\xd8\xce\x18\x0f\x12_\n\x0eListDeliveries\x12 .parley.v1.ListDeliveriesRequest\x1a!.parley.v1.ListDeliveriesResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x01\x12_\n\x0eResendDelivery\x12 .parley.v1.ResendDeliveryRequest\x1a!.parley.v1.ResendDeliveryResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x0f\x12J\n\x07GetLink\x12\x19.parley.v1.GetLinkRequest\x1a\x1a.parley.v1.GetLinkResponse\"\x08\x90\xce\x18\x06\xd8\xce\x18\x04\x12N\n\x07UseLink\x12\x19.parley.v1.UseLinkRequest\x1a\x1a.parley.v1.UseLinkResponse\"\x0c\x90\xce\x18\x06\xa0\xce\x18\x05\xd8\xce\x18\x07\x12\x65\n\x10ListAuditEntries\x12\".parley.v1.ListAuditEntriesRequest\x1a#.parley.v1.ListAuditEntriesResponse\"\x08\x90\xce\x18\x04\xd8\xce\x18\x11\x12_\n\x0cReadAuditLog\x12\x1e.parley.v1.ReadAuditLogRequest\x1a\x1f.parley.v1.ReadAuditLogResponse\"\x0c\x90\xce\x18\x04\xa0\xce\x18\x03\xd8\xce\x18\x11\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.orchestrator_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_CREATEDEBATEREQUEST']._loaded_options = None
+  _globals['_CREATEDEBATEREQUEST']._serialized_options = b'\342\316\030\371\001{\"request_id\": \"request-1\", \"spec\": {\"question\": \"One service or several?\", \"context\": [{\"path\": \"notes.md\", \"text\": \"Four people.\"}], \"agents\": [{\"agent_id\": \"architect\"}, {\"agent_id\": \"performance\"}], \"limits\": {}, \"labels\": {\"team\": \"payments\"}}}'
+  _globals['_GETDEBATEREQUEST']._loaded_options = None
+  _globals['_GETDEBATEREQUEST']._serialized_options = b'\342\316\030L{\"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"view\": \"DEBATE_VIEW_SUMMARY\"}'
   _globals['_LISTDEBATESREQUEST_LABELSENTRY']._loaded_options = None
   _globals['_LISTDEBATESREQUEST_LABELSENTRY']._serialized_options = b'8\001'
+  _globals['_LISTDEBATESREQUEST']._loaded_options = None
+  _globals['_LISTDEBATESREQUEST']._serialized_options = b'\342\316\030f{\"page_size\": 3, \"format\": \"panel\", \"created_from\": \"2026-05-28T20:26:40Z\", \"order_by\": \"create_time\"}\342\316\030B{\"page_size\": 3, \"labels\": {\"team\": \"payments\", \"stage\": \"draft\"}}'
   _globals['_DEBATESUMMARY_LABELSENTRY']._loaded_options = None
   _globals['_DEBATESUMMARY_LABELSENTRY']._serialized_options = b'8\001'
+  _globals['_WATCHDEBATEREQUEST']._loaded_options = None
+  _globals['_WATCHDEBATEREQUEST']._serialized_options = b'\342\316\030B{\"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"after_sequence\": 1}'
   _globals['_STEPDELTA']._loaded_options = None
   _globals['_STEPDELTA']._serialized_options = b'\312\316\030\r\n\013token_delta'
+  _globals['_INTERVENEREQUEST']._loaded_options = None
+  _globals['_INTERVENEREQUEST']._serialized_options = b'\342\316\030z{\"request_id\": \"request-1\", \"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"intervention\": {\"guide\": {\"text\": \"Be short.\"}}}'
+  _globals['_SUBMITFEEDBACKREQUEST']._loaded_options = None
+  _globals['_SUBMITFEEDBACKREQUEST']._serialized_options = b'\342\316\030h{\"request_id\": \"request-1\", \"debate_id\": \"deb-20260101-000000-aaaaaaaa\", \"value\": 1, \"message\": \"Good.\"}'
+  _globals['_SEARCHMEMORYREQUEST']._loaded_options = None
+  _globals['_SEARCHMEMORYREQUEST']._serialized_options = b'\342\316\030D{\"text\": \"One service or several?\", \"limit\": 2, \"domain\": \"general\"}'
   _globals['_ORCHESTRATORSERVICE'].methods_by_name['CreateDebate']._loaded_options = None
   _globals['_ORCHESTRATORSERVICE'].methods_by_name['CreateDebate']._serialized_options = b'\220\316\030\002\240\316\030\004\250\316\030\200\200\200\010\330\316\030\002'
   _globals['_ORCHESTRATORSERVICE'].methods_by_name['EstimateDebate']._loaded_options = None
@@ -137,84 +152,84 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ORCHESTRATORSERVICE'].methods_by_name['ListAuditEntries']._serialized_options = b'\220\316\030\004\330\316\030\021'
   _globals['_ORCHESTRATORSERVICE'].methods_by_name['ReadAuditLog']._loaded_options = None
   _globals['_ORCHESTRATORSERVICE'].methods_by_name['ReadAuditLog']._serialized_options = b'\220\316\030\004\240\316\030\003\330\316\030\021'
-  _globals['_DEBATEVIEW']._serialized_start=3755
-  _globals['_DEBATEVIEW']._serialized_end=3843
-  _globals['_ESTIMATEDEBATERESPONSE']._serialized_start=383
-  _globals['_ESTIMATEDEBATERESPONSE']._serialized_end=470
-  _globals['_CREATEDEBATEREQUEST']._serialized_start=472
-  _globals['_CREATEDEBATEREQUEST']._serialized_end=550
-  _globals['_CREATEDEBATERESPONSE']._serialized_start=552
-  _globals['_CREATEDEBATERESPONSE']._serialized_end=610
-  _globals['_GETDEBATEREQUEST']._serialized_start=612
-  _globals['_GETDEBATEREQUEST']._serialized_end=686
-  _globals['_GETDEBATERESPONSE']._serialized_start=688
-  _globals['_GETDEBATERESPONSE']._serialized_end=742
-  _globals['_GETANSWERREQUEST']._serialized_start=744
-  _globals['_GETANSWERREQUEST']._serialized_end=781
-  _globals['_GETANSWERRESPONSE']._serialized_start=783
-  _globals['_GETANSWERRESPONSE']._serialized_end=874
-  _globals['_GETANALYSISREQUEST']._serialized_start=876
-  _globals['_GETANALYSISREQUEST']._serialized_end=915
-  _globals['_GETANALYSISRESPONSE']._serialized_start=918
-  _globals['_GETANALYSISRESPONSE']._serialized_end=1156
-  _globals['_LISTCONTRIBUTIONSREQUEST']._serialized_start=1158
-  _globals['_LISTCONTRIBUTIONSREQUEST']._serialized_end=1262
-  _globals['_LISTCONTRIBUTIONSRESPONSE']._serialized_start=1265
-  _globals['_LISTCONTRIBUTIONSRESPONSE']._serialized_end=1414
-  _globals['_LISTDEBATESREQUEST']._serialized_start=1417
-  _globals['_LISTDEBATESREQUEST']._serialized_end=1761
-  _globals['_LISTDEBATESREQUEST_LABELSENTRY']._serialized_start=1716
-  _globals['_LISTDEBATESREQUEST_LABELSENTRY']._serialized_end=1761
-  _globals['_LISTDEBATESRESPONSE']._serialized_start=1763
-  _globals['_LISTDEBATESRESPONSE']._serialized_end=1852
-  _globals['_DEBATESUMMARY']._serialized_start=1855
-  _globals['_DEBATESUMMARY']._serialized_end=2216
-  _globals['_DEBATESUMMARY_LABELSENTRY']._serialized_start=1716
-  _globals['_DEBATESUMMARY_LABELSENTRY']._serialized_end=1761
-  _globals['_WATCHDEBATEREQUEST']._serialized_start=2218
-  _globals['_WATCHDEBATEREQUEST']._serialized_end=2302
-  _globals['_WATCHDEBATERESPONSE']._serialized_start=2305
-  _globals['_WATCHDEBATERESPONSE']._serialized_end=2454
-  _globals['_READLOGREQUEST']._serialized_start=2456
-  _globals['_READLOGREQUEST']._serialized_end=2515
-  _globals['_READLOGRESPONSE']._serialized_start=2517
-  _globals['_READLOGRESPONSE']._serialized_end=2550
-  _globals['_STEPDELTA']._serialized_start=2552
-  _globals['_STEPDELTA']._serialized_end=2670
-  _globals['_HEARTBEAT']._serialized_start=2672
-  _globals['_HEARTBEAT']._serialized_end=2706
-  _globals['_INTERVENEREQUEST']._serialized_start=2708
-  _globals['_INTERVENEREQUEST']._serialized_end=2812
-  _globals['_INTERVENERESPONSE']._serialized_start=2814
-  _globals['_INTERVENERESPONSE']._serialized_end=2851
-  _globals['_SUBMITFEEDBACKREQUEST']._serialized_start=2853
-  _globals['_SUBMITFEEDBACKREQUEST']._serialized_end=2947
-  _globals['_SUBMITFEEDBACKRESPONSE']._serialized_start=2949
-  _globals['_SUBMITFEEDBACKRESPONSE']._serialized_end=3029
-  _globals['_GETREPORTREQUEST']._serialized_start=3031
-  _globals['_GETREPORTREQUEST']._serialized_end=3068
-  _globals['_GETREPORTRESPONSE']._serialized_start=3070
-  _globals['_GETREPORTRESPONSE']._serialized_end=3107
-  _globals['_STREAMREPORTREQUEST']._serialized_start=3109
-  _globals['_STREAMREPORTREQUEST']._serialized_end=3149
-  _globals['_STREAMREPORTRESPONSE']._serialized_start=3151
-  _globals['_STREAMREPORTRESPONSE']._serialized_end=3191
-  _globals['_GETDECISIONREQUEST']._serialized_start=3193
-  _globals['_GETDECISIONREQUEST']._serialized_end=3232
-  _globals['_GETDECISIONRESPONSE']._serialized_start=3234
-  _globals['_GETDECISIONRESPONSE']._serialized_end=3292
-  _globals['_DELETEDEBATEREQUEST']._serialized_start=3294
-  _globals['_DELETEDEBATEREQUEST']._serialized_end=3351
-  _globals['_SEARCHMEMORYREQUEST']._serialized_start=3353
-  _globals['_SEARCHMEMORYREQUEST']._serialized_end=3419
-  _globals['_SEARCHMEMORYRESPONSE']._serialized_start=3421
-  _globals['_SEARCHMEMORYRESPONSE']._serialized_end=3482
-  _globals['_LISTAVAILABLEAGENTSREQUEST']._serialized_start=3484
-  _globals['_LISTAVAILABLEAGENTSREQUEST']._serialized_end=3512
-  _globals['_LISTAVAILABLEAGENTSRESPONSE']._serialized_start=3515
-  _globals['_LISTAVAILABLEAGENTSRESPONSE']._serialized_end=3711
-  _globals['_DELETEDEBATERESPONSE']._serialized_start=3713
-  _globals['_DELETEDEBATERESPONSE']._serialized_end=3753
-  _globals['_ORCHESTRATORSERVICE']._serialized_start=3846
-  _globals['_ORCHESTRATORSERVICE']._serialized_end=7832
+  _globals['_DEBATEVIEW']._serialized_start=4688
+  _globals['_DEBATEVIEW']._serialized_end=4776
+  _globals['_ESTIMATEDEBATERESPONSE']._serialized_start=408
+  _globals['_ESTIMATEDEBATERESPONSE']._serialized_end=495
+  _globals['_CREATEDEBATEREQUEST']._serialized_start=498
+  _globals['_CREATEDEBATEREQUEST']._serialized_end=833
+  _globals['_CREATEDEBATERESPONSE']._serialized_start=835
+  _globals['_CREATEDEBATERESPONSE']._serialized_end=893
+  _globals['_GETDEBATEREQUEST']._serialized_start=896
+  _globals['_GETDEBATEREQUEST']._serialized_end=1052
+  _globals['_GETDEBATERESPONSE']._serialized_start=1054
+  _globals['_GETDEBATERESPONSE']._serialized_end=1108
+  _globals['_GETANSWERREQUEST']._serialized_start=1110
+  _globals['_GETANSWERREQUEST']._serialized_end=1147
+  _globals['_GETANSWERRESPONSE']._serialized_start=1149
+  _globals['_GETANSWERRESPONSE']._serialized_end=1240
+  _globals['_GETANALYSISREQUEST']._serialized_start=1242
+  _globals['_GETANALYSISREQUEST']._serialized_end=1281
+  _globals['_GETANALYSISRESPONSE']._serialized_start=1284
+  _globals['_GETANALYSISRESPONSE']._serialized_end=1522
+  _globals['_LISTCONTRIBUTIONSREQUEST']._serialized_start=1524
+  _globals['_LISTCONTRIBUTIONSREQUEST']._serialized_end=1628
+  _globals['_LISTCONTRIBUTIONSRESPONSE']._serialized_start=1631
+  _globals['_LISTCONTRIBUTIONSRESPONSE']._serialized_end=1780
+  _globals['_LISTDEBATESREQUEST']._serialized_start=1783
+  _globals['_LISTDEBATESREQUEST']._serialized_end=2306
+  _globals['_LISTDEBATESREQUEST_LABELSENTRY']._serialized_start=2082
+  _globals['_LISTDEBATESREQUEST_LABELSENTRY']._serialized_end=2127
+  _globals['_LISTDEBATESRESPONSE']._serialized_start=2308
+  _globals['_LISTDEBATESRESPONSE']._serialized_end=2397
+  _globals['_DEBATESUMMARY']._serialized_start=2400
+  _globals['_DEBATESUMMARY']._serialized_end=2761
+  _globals['_DEBATESUMMARY_LABELSENTRY']._serialized_start=2082
+  _globals['_DEBATESUMMARY_LABELSENTRY']._serialized_end=2127
+  _globals['_WATCHDEBATEREQUEST']._serialized_start=2764
+  _globals['_WATCHDEBATEREQUEST']._serialized_end=2920
+  _globals['_WATCHDEBATERESPONSE']._serialized_start=2923
+  _globals['_WATCHDEBATERESPONSE']._serialized_end=3072
+  _globals['_READLOGREQUEST']._serialized_start=3074
+  _globals['_READLOGREQUEST']._serialized_end=3133
+  _globals['_READLOGRESPONSE']._serialized_start=3135
+  _globals['_READLOGRESPONSE']._serialized_end=3168
+  _globals['_STEPDELTA']._serialized_start=3170
+  _globals['_STEPDELTA']._serialized_end=3288
+  _globals['_HEARTBEAT']._serialized_start=3290
+  _globals['_HEARTBEAT']._serialized_end=3324
+  _globals['_INTERVENEREQUEST']._serialized_start=3327
+  _globals['_INTERVENEREQUEST']._serialized_end=3559
+  _globals['_INTERVENERESPONSE']._serialized_start=3561
+  _globals['_INTERVENERESPONSE']._serialized_end=3598
+  _globals['_SUBMITFEEDBACKREQUEST']._serialized_start=3601
+  _globals['_SUBMITFEEDBACKREQUEST']._serialized_end=3805
+  _globals['_SUBMITFEEDBACKRESPONSE']._serialized_start=3807
+  _globals['_SUBMITFEEDBACKRESPONSE']._serialized_end=3887
+  _globals['_GETREPORTREQUEST']._serialized_start=3889
+  _globals['_GETREPORTREQUEST']._serialized_end=3926
+  _globals['_GETREPORTRESPONSE']._serialized_start=3928
+  _globals['_GETREPORTRESPONSE']._serialized_end=3965
+  _globals['_STREAMREPORTREQUEST']._serialized_start=3967
+  _globals['_STREAMREPORTREQUEST']._serialized_end=4007
+  _globals['_STREAMREPORTRESPONSE']._serialized_start=4009
+  _globals['_STREAMREPORTRESPONSE']._serialized_end=4049
+  _globals['_GETDECISIONREQUEST']._serialized_start=4051
+  _globals['_GETDECISIONREQUEST']._serialized_end=4090
+  _globals['_GETDECISIONRESPONSE']._serialized_start=4092
+  _globals['_GETDECISIONRESPONSE']._serialized_end=4150
+  _globals['_DELETEDEBATEREQUEST']._serialized_start=4152
+  _globals['_DELETEDEBATEREQUEST']._serialized_end=4209
+  _globals['_SEARCHMEMORYREQUEST']._serialized_start=4212
+  _globals['_SEARCHMEMORYREQUEST']._serialized_end=4352
+  _globals['_SEARCHMEMORYRESPONSE']._serialized_start=4354
+  _globals['_SEARCHMEMORYRESPONSE']._serialized_end=4415
+  _globals['_LISTAVAILABLEAGENTSREQUEST']._serialized_start=4417
+  _globals['_LISTAVAILABLEAGENTSREQUEST']._serialized_end=4445
+  _globals['_LISTAVAILABLEAGENTSRESPONSE']._serialized_start=4448
+  _globals['_LISTAVAILABLEAGENTSRESPONSE']._serialized_end=4644
+  _globals['_DELETEDEBATERESPONSE']._serialized_start=4646
+  _globals['_DELETEDEBATERESPONSE']._serialized_end=4686
+  _globals['_ORCHESTRATORSERVICE']._serialized_start=4779
+  _globals['_ORCHESTRATORSERVICE']._serialized_end=8765
 # @@protoc_insertion_point(module_scope)
