@@ -158,7 +158,7 @@ def _method(file: _File, method: MethodDescriptorProto, place: _Place) -> list[s
     return [
         f"### {method.name}",
         "",
-        f"{takes} → {gives}; needs {_needs(method)}.{_queue(method)}{_size(method)}",
+        f"{takes} → {gives}; needs {_needs(method)}.{_queue(method)}{_size(method)}{_not_in_client(method)}",
         "",
         file.said(*place),
         "",
@@ -180,6 +180,11 @@ def _queue(method: MethodDescriptorProto) -> str:
 def _size(method: MethodDescriptorProto) -> str:
     size = method.options.Extensions[access_pb2.max_request_bytes]
     return f" Requests: up to {size // 1024**2} MiB." if size else ""
+
+
+def _not_in_client(method: MethodDescriptorProto) -> str:
+    reason = method.options.Extensions[access_pb2.not_in_client]
+    return f" Not in the client in Python: {reason}." if reason else ""
 
 
 def _message(file: _File, message: DescriptorProto, name: str, place: _Place) -> list[str]:

@@ -35,6 +35,7 @@ from parley.v1.access_pb2 import (
     CALL_QUEUE_NONE,
     CALL_QUEUE_UNSPECIFIED,
     needs,
+    not_in_client,
     queue,
 )
 from parley.v1.arena_pb2 import ArenaSettings
@@ -106,16 +107,6 @@ def test_calls_of_services_wait_in_no_queue_of_a_tenant(method: MethodDescriptor
     assert method.GetOptions().Extensions[queue] == CALL_QUEUE_UNSPECIFIED
 
 
-CALLED_BY_NO_CODE_OF_OURS = {
-    "GetReport": "the client takes StreamReport, which has the report however long it is",
-    "GetAgent": "is for programs of others",
-    "GetLink": "is for the edge's page of a one-time link",
-    "UseLink": "is for the edge's page of a one-time link",
-    "WatchRoutes": "is for programs of others",
-}
-"""RPCs without a method of the client or a call of a service, and why."""
-
-
 def attributes_in(*folders: Path) -> set[str]:
     """The names of the attributes that the code of these folders reads."""
     return {
@@ -137,8 +128,8 @@ def test_every_rpc_of_the_orchestrator_is_called_by_the_client_and_any_other_by_
         for each in METHODS
         if each.name not in (by_client if each.containing_service.name == "OrchestratorService" else by_any)
     }
-    assert uncalled == CALLED_BY_NO_CODE_OF_OURS.keys(), (
-        "add a method to services/parley/client, or the call of a service, or a line to CALLED_BY_NO_CODE_OF_OURS here"
+    assert uncalled == {each.name for each in METHODS if each.GetOptions().Extensions[not_in_client]}, (
+        'add a method to services/parley/client, or the call of a service, or `option (not_in_client) = "…";` to the RPC'
     )
 
 

@@ -105,9 +105,12 @@ Global___CallQueue: _TypeAlias = CallQueue  # noqa: Y015
 NEEDS_FIELD_NUMBER: _builtins.int
 QUEUE_FIELD_NUMBER: _builtins.int
 MAX_REQUEST_BYTES_FIELD_NUMBER: _builtins.int
+NOT_IN_CLIENT_FIELD_NUMBER: _builtins.int
 needs: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, Global___AccessRole.ValueType]
 """What a caller must have. Every RPC of Parley declares it; one that does not is refused to all callers that must authenticate."""
 queue: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, Global___CallQueue.ValueType]
 """The queue in which its calls wait."""
 max_request_bytes: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, _builtins.int]
 """How large a request may be, in bytes. Unset: 1 MiB. A larger one is INVALID_ARGUMENT `REQUEST_TOO_LARGE`. No RPC takes more than 16 MiB."""
+not_in_client: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, _builtins.str]
+"""Why neither the client in Python nor a service of Parley calls it. An RPC without it is called by one."""
