@@ -136,15 +136,37 @@ async def test_a_web_page_in_place_of_an_api_is_nothing_to_wait_for() -> None:
     assert failure.message == "openai/m-1: a web page answers, and no JSON"
 
 
-@pytest.mark.parametrize(
-    "fault", [error(200, "Welcome", shape=ErrorShape.HTML), error(404, "no such path")], ids=["a page", "404"]
-)
-async def test_an_api_that_lists_models_and_completes_nothing_is_nothing_to_wait_for(fault: Fault) -> None:
-    rules = [Rule(Match(path=f"/v1/{path}"), fault=fault) for path in ("responses", "chat/completions")]
+def completing(fault: Fault) -> list[Rule]:
+    return [Rule(Match(path=f"/v1/{path}"), fault=fault) for path in ("responses", "chat/completions")]
+
+
+async def test_an_api_that_lists_models_and_completes_with_a_page_is_nothing_to_wait_for() -> None:
+    rules = completing(error(200, "Welcome", shape=ErrorShape.HTML))
     async with ModelServer(rules=rules) as server, one_server(server, model="") as gateway:
         failure = await failure_of(gateway)
         assert paths(server)[0] == "/v1/models"
     assert failure.reason == "PROVIDER_UNREACHABLE"
+
+
+async def test_one_that_lists_the_model_and_has_no_path_to_complete_may_be_starting_behind_a_proxy() -> None:
+    missing = completing(error(404, "no such path"))
+    async with ModelServer(rules=missing) as server, one_server(server, model="") as gateway:
+        failure = await failure_of(gateway)
+        assert (failure.code, failure.reason) == (grpc.StatusCode.UNAVAILABLE, "PROVIDER_UNAVAILABLE")
+        assert failure.message.endswith(
+            "404 no such path; no OpenAI-compatible API answers there, though its list does: "
+            "it may be starting behind a proxy, or the path of its base URL is wrong"
+        )
+        server.rules = []
+        assert (await gateway.ask()).answer.text
+
+
+async def test_one_that_lists_other_models_and_has_no_path_to_complete_is_nothing_to_wait_for() -> None:
+    rules = completing(error(404, "no such path"))
+    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+        await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest(names=["openai/m-1"]))
+        assert paths(server) == ["/v1/models"]
+        assert (await failure_of(gateway)).reason == "PROVIDER_UNREACHABLE"
 
 
 async def test_one_that_answered_before_is_away_and_may_come_back() -> None:

@@ -80,6 +80,8 @@ _MAX_LESSONS: Final = 18
 without it, and reasoning, wanted or not, may cost one each."""
 _SHARE_SECONDS: Final = 10.0
 """How long a request waits until it may be sent."""
+_NO_API: Final = "no OpenAI-compatible API answers there, look at the path of its base URL"
+_MAY_START: Final = "no OpenAI-compatible API answers there, though its list does: it may be starting behind a proxy, or the path of its base URL is wrong"
 _tracer = telemetry.tracer(__name__)
 
 
@@ -104,6 +106,7 @@ class OpenAIEndpoint:
         self._server = _server(provider.base_url)
         # A patient one was found on this machine, or was started on it, a moment ago.
         self._has_answered = self._has_completed = provider.patient
+        self._listed = frozenset[str]()
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -148,7 +151,7 @@ class OpenAIEndpoint:
                 if _learn(known, api, rendered, create_body(), error):
                     api = choice.of(model) if usual is None else api
                     continue
-                problem, failure = error, _name_cause(self._failure(error, answered=self._has_completed))
+                problem, failure = error, self._explain(error, model)
             except Failure as error:
                 if monitor.characters:
                     raise
@@ -184,6 +187,7 @@ class OpenAIEndpoint:
             raise self._transport_failure(error) from None
         if not found:
             raise Failure(UNKNOWN_MODEL, "it lists no model; name one with PARLEY_MODEL")
+        self._listed = frozenset(each.name for each in found)
         return found
 
     async def _send(
@@ -299,6 +303,18 @@ class OpenAIEndpoint:
     def _failure(self, error: APIStatusError, *, answered: bool) -> Failure:
         return self._redact(self._judge(of_status(error), NO_SUCH_ENDPOINT, answered=answered))
 
+    def _explain(self, error: APIStatusError, model: str) -> Failure:
+        """Return the failure of a status, with its likely cause if no API is there and none has ever completed anything there.
+
+        A server that lists the model is not waited for in vain: while it is rolled out, a proxy before it may say 404 for a while.
+        """
+        may_start = error.status_code == 404 and model in self._listed
+        failure = self._failure(error, answered=self._has_completed or may_start)
+        is_missing = failure.kind in {NO_SUCH_ENDPOINT, UNREACHABLE} and failure.status >= 400
+        if self._has_completed or not is_missing:  # a redirect says what to do
+            return failure
+        return replace(failure, message=f"{failure.message}; {_MAY_START if may_start else _NO_API}")
+
     def _transport_failure(self, error: BaseException) -> Failure:
         failure = of_transport(error)
         return (
@@ -308,7 +324,7 @@ class OpenAIEndpoint:
     def _judge(self, failure: Failure, lasting: FailureKind, *, answered: bool) -> Failure:
         """Return a failure that lasts if it is of this kind, and what was asked for was never answered there: none is waited for.
 
-        A list of models says nothing of completions: their path may be another one.
+        A list of models says little of completions: their path may be another one.
         """
         if answered or failure.kind is not lasting:
             return failure
@@ -394,14 +410,6 @@ def _server(base_url: str) -> dict[str, str | int]:
     parts = urlsplit(base_url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     return {"server.address": parts.hostname or "", **({"server.port": port} if port else {})}
-
-
-def _name_cause(failure: Failure) -> Failure:
-    """Return the failure with its likely cause, if it came as an error from where no API has ever answered."""
-    if failure.kind is not UNREACHABLE or failure.status < 400:  # a redirect says what to do
-        return failure
-    cause = "no OpenAI-compatible API answers there, look at the path of its base URL"
-    return replace(failure, message=f"{failure.message}; {cause}")
 
 
 def _create_tls_context(base_url: str) -> ssl.SSLContext:
