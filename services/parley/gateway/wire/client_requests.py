@@ -12,7 +12,7 @@ from contextlib import aclosing, suppress
 from typing import Any, Final
 
 import httpx2
-from aiohttp import BasicAuth, ClientResponse, ClientSession, ClientTimeout
+from aiohttp import ClientResponse, ClientSession, ClientTimeout, encode_basic_auth
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -76,6 +76,7 @@ class ClientRequests:
         self._urls: dict[str, URL] = {}
         self._transport: AiohttpTransport | None = None
         self._proxy: dict[str, Any] = {}
+        self._credentials: dict[str, str] = {}
         self._connect_seconds: Final = connect_seconds
         self._patient = ClientTimeout(sock_connect=connect_seconds)
 
@@ -131,8 +132,11 @@ class ClientRequests:
             assert isinstance(transport, AiohttpTransport)
             self._transport = transport
             if (proxy := transport.proxy) is not None:
-                auth = BasicAuth(*proxy.auth) if proxy.auth else None
-                self._proxy = {"proxy": str(proxy.url), "proxy_auth": auth, "proxy_headers": proxy.headers}
+                credentials = {"Proxy-Authorization": encode_basic_auth(*proxy.auth)} if proxy.auth else {}
+                self._proxy = {"proxy": str(proxy.url), "proxy_headers": {**proxy.headers, **credentials}}
+                # The session sends those headers before a tunnel alone; a plain request goes to the proxy itself.
+                if self._client.base_url.scheme == "http":
+                    self._credentials = credentials
         if not isinstance(self._transport.client, ClientSession):
             self._transport.client = self._transport.get_client()
         return self._transport.client
@@ -150,7 +154,8 @@ class ClientRequests:
     async def _create_headers(self, of_request: Mapping[str, str] | None) -> CIMultiDict[str]:
         if self._headers is None:
             # In a thread: the client looks at the machine that it names in its headers.
-            self._headers = CIMultiDict((await asyncio.to_thread(self._read_headers)).items())
+            read = await asyncio.to_thread(self._read_headers)
+            self._headers = CIMultiDict([*read.items(), *self._credentials.items()])
         if not of_request:
             return self._headers
         headers = self._headers.copy()

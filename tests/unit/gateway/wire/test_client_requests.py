@@ -1,7 +1,9 @@
 """Requests by the client's session are those that the client itself would send, and its errors are those that it would raise."""
 
+import asyncio
 import gzip
 import json
+import warnings
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -114,6 +116,41 @@ async def test_a_request_goes_where_the_client_would_send_it_with_its_headers(
             await answer.aclose()
     clients, *ours = map(shown, there.asked)
     assert ours == [clients, clients]
+
+
+async def test_a_proxy_gets_its_password_before_a_tunnel_and_the_endpoint_behind_it_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heads: list[str] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as proxy:
+        port = proxy.sockets[0].getsockname()[1]
+        monkeypatch.setenv("https_proxy", f"http://user:word@127.0.0.1:{port}")
+        connections = DefaultAioHttpClient()
+        async with AsyncOpenAI(
+            api_key="none", base_url="https://models.invalid/v1", http_client=connections
+        ) as client:
+            requests = ClientRequests(client, connections, {}, 3)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                with pytest.raises(APIConnectionError):
+                    await requests.send("GET", "/models")
+            assert "Proxy-Authorization" not in await requests._create_headers(None)
+    assert [head.split()[0] for head in heads] == ["CONNECT"]
+    assert "proxy-authorization: basic dxnlcjp3b3jk" in heads[0].lower()
+
+
+async def test_nothing_that_asks_a_proxy_is_deprecated() -> None:
+    async with endpoint(proxy=True) as there:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            await (await there.requests({}).send("GET", "/models")).aclose()
+    assert there.asked[0].headers["proxy-authorization"] == "Basic dXNlcjp3b3Jk"
 
 
 async def test_headers_are_taken_from_the_client_once_and_those_of_a_request_stay_its_own(
