@@ -4,7 +4,7 @@ import asyncio
 import errno
 import json
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -38,6 +38,13 @@ async def endpoint(
             await asyncio.sleep(60)
         return response
 
+    async with serving(say) as gateway:
+        yield gateway
+
+
+@asynccontextmanager
+async def serving(say: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[Gateway]:
+    """A gateway whose only provider answers every chat request by this."""
     app = web.Application()
     app.router.add_post("/v1/chat/completions", say)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -119,3 +126,27 @@ async def test_a_retry_after_that_makes_no_sense_is_a_rate_limit_like_any_other(
         failed = await failure_of(gateway, request(timeout=3))
     assert (failed.code, failed.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "PROVIDER_RATE_LIMIT")
     assert failed.retry_after is None or 0 <= failed.retry_after <= 86_400
+
+
+async def test_an_endpoint_whose_body_ends_after_its_last_event_gets_the_next_call_by_the_same_connection() -> (
+    None
+):
+    is_answered, peers = asyncio.Event(), set[object]()
+
+    async def say(asked: web.Request) -> web.StreamResponse:
+        assert asked.transport is not None
+        peers.add(asked.transport.get_extra_info("peername"))
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(asked)
+        await response.write(f"{piece('hello')}data: [DONE]\n\n".encode())
+        await is_answered.wait()
+        return response
+
+    async with serving(say) as gateway:
+        for calls in range(1, 21):
+            is_answered.clear()
+            assert (await gateway.ask()).answer.text == "hello"
+            is_answered.set()
+            if len(peers) < calls:  # the end of an answer may come after the next call began
+                return
+    pytest.fail("each call took a connection of its own")

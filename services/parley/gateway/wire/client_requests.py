@@ -28,6 +28,8 @@ from parley.runtime.unpacking import is_gzip, unpack_gzip
 
 _PIECE_BYTES: Final = 16 * 1024
 _MAX_ERROR_BYTES: Final = 16 * 1024
+_END_SECONDS: Final = 0.25
+"""How long the end of an answer may come after its last event."""
 _OF_THE_WIRE: Final = (b"content-encoding", b"content-length", b"transfer-encoding")
 """Headers that say how a body was sent, which an error's body has behind it."""
 
@@ -37,6 +39,7 @@ class Answer:
 
     def __init__(self, response: ClientResponse) -> None:
         self._response = response
+        self._is_read = False
         self.headers: Final[Mapping[str, str]] = response.headers
 
     def chunks(self) -> AsyncGenerator[bytes, None]:
@@ -47,8 +50,19 @@ class Answer:
         chunks = self._receive()
         return unpack_gzip(chunks) if is_gzip(self.headers) else chunks
 
+    def let_end(self) -> None:
+        """Note that all of interest is read. If its end comes within a moment, the connection serves others; nobody waits for that."""
+        content = self._response.content
+        if not content.is_eof():
+            self._is_read = True
+            # The session takes the connection back by itself once the end is there.
+            closing = asyncio.get_running_loop().call_later(_END_SECONDS, self._response.close)
+            content.on_eof(closing.cancel)
+
     async def aclose(self) -> None:
-        """Have no more of it sent, and let its connection serve others if all of it came."""
+        """Have no more of it sent, but for an end that may come, and let its connection serve others if all of it came."""
+        if self._is_read:
+            return
         with map_aiohttp_exceptions():
             await self._response.__aexit__(None, None, None)
 

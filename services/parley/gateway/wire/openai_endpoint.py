@@ -270,6 +270,8 @@ class OpenAIEndpoint:
                     if is_event_stream(answer.headers):
                         self._has_answered = self._has_completed = True
                         await read_events(chunks, reading, incoming, monitor)
+                        if not incoming.full:
+                            answer.let_end()
                     else:
                         whole = await read_whole(chunks)
                         self._has_answered = self._has_completed = True

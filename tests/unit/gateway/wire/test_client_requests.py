@@ -5,7 +5,7 @@ import gzip
 import json
 import warnings
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -258,6 +258,66 @@ async def test_an_error_that_breaks_off_or_cannot_be_unpacked_has_its_status_all
             await ClientRequests(client, connections, {}, 3).send("POST", "/responses", b"{}")
     error = raised.value
     assert (error.status_code, error.response.headers["retry-after"], error.body) == (429, "7", said)
+
+
+@dataclass(slots=True)
+class LateEnd:
+    """An endpoint that ends the body of each answer only once it may."""
+
+    may_end: asyncio.Event = field(default_factory=asyncio.Event)
+    connections: int = 0
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        with suppress(asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nDONE\r\n")
+                await self.may_end.wait()
+                writer.write(b"0\r\n\r\n")
+        writer.close()
+
+
+@asynccontextmanager
+async def late_end() -> AsyncIterator[tuple[LateEnd, ClientRequests]]:
+    there = LateEnd()
+    async with await asyncio.start_server(there.answer, "127.0.0.1", 0) as server:
+        base = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        connections = DefaultAioHttpClient()
+        async with AsyncOpenAI(api_key="none", base_url=base, http_client=connections) as client:
+            yield there, ClientRequests(client, connections, {}, 3)
+
+
+async def read_all_of_interest(requests: ClientRequests) -> asyncio.Event:
+    """Read an answer as far as it matters, while its end is still to come; return what is set once its connection is left."""
+    answer = await requests.send("GET", "/models")
+    assert await anext(answer.chunks()) == b"DONE"
+    connection = answer._response.connection
+    assert connection is not None
+    is_left = asyncio.Event()
+    connection.add_callback(is_left.set)
+    answer.let_end()
+    await answer.aclose()
+    return is_left
+
+
+async def test_an_answer_whose_end_comes_after_it_was_read_leaves_its_connection_to_the_next_request() -> (
+    None
+):
+    async with asyncio.timeout(30), late_end() as (there, requests):
+        is_left = await read_all_of_interest(requests)
+        there.may_end.set()
+        await is_left.wait()
+        await (await requests.send("GET", "/models")).aclose()
+    assert there.connections == 1
+
+
+async def test_the_end_of_an_answer_is_waited_for_a_moment_alone() -> None:
+    async with asyncio.timeout(30), late_end() as (there, requests):
+        is_left = await read_all_of_interest(requests)
+        await is_left.wait()
+        there.may_end.set()
+        await (await requests.send("GET", "/models")).aclose()
+    assert there.connections == 2
 
 
 async def test_a_broken_way_is_the_clients_error_with_its_cause(unused_tcp_port: int) -> None:
