@@ -221,13 +221,12 @@ class ModelChangedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
-    """The last key, in their order, whose debate is in the index, and the least number of debates in it.
+    """The last key, in their order, whose debate was written to the index; empty: there is no run to go on with.
 
     `complete` is how many debates it had when it was last complete; 0: it never was.
     """
 
     after: str = ""
-    count: int = 0
     complete: int = 0
 
 
@@ -263,22 +262,29 @@ class Filler:
         await self._vectors.prepare(collection)
         progress = await self._load_progress(collection)
         held = await self._vectors.count(collection)
-        if held < progress.count:  # the index was lost since
-            progress = _Progress()
         if not progress.after and await self._documents.count(DEBATES, {}) <= held:
             if held != progress.complete:
                 await self._save_progress(collection, _Progress(complete=held))
             return
         _logger.info("memory's index is being built", index=collection.name, holds=held)
-        async for page in self._pages(progress.after):
-            written = await self._write(collection, model, page)
-            progress = _Progress(str(page[-1].fields["key"]), progress.count + written)
-            await self._save_progress(collection, progress)
+        await self._write_pages(collection, model, progress.after)
+        if progress.after and await self._is_short(collection):
+            await self._write_pages(collection, model, "")  # what was written before was lost since
         complete = await self._vectors.count(collection)
         await self._save_progress(collection, _Progress(complete=complete))
         _logger.info("memory's index is complete", index=collection.name)
 
-    async def _write(self, collection: VectorCollection, model: str, page: Sequence[Document]) -> int:
+    async def _is_short(self, collection: VectorCollection) -> bool:
+        # The vectors first: a debate that is recorded meanwhile must not make up for one that is missing.
+        held = await self._vectors.count(collection)
+        return held < await self._documents.count(DEBATES, {})
+
+    async def _write_pages(self, collection: VectorCollection, model: str, after: str) -> None:
+        async for page in self._pages(after):
+            await self._write(collection, model, page)
+            await self._save_progress(collection, _Progress(str(page[-1].fields["key"])))
+
+    async def _write(self, collection: VectorCollection, model: str, page: Sequence[Document]) -> None:
         # On a thread: a page of records takes a tenth of a second.
         readable = await asyncio.to_thread(
             lambda: list(skip_unreadable(page, _require_readable, KIND, document_key))
@@ -289,7 +295,6 @@ class Filler:
             points = [point(document, meaning) for document, meaning in zip(part, meanings, strict=True)]
             await self._vectors.upsert(collection, points)
         await self._delete_forgotten(collection, [each.key for each in readable])
-        return len(readable)
 
     async def _delete_forgotten(self, collection: VectorCollection, keys: Sequence[str]) -> None:
         """Delete the vectors of debates that were forgotten after they were read and before their vectors were written."""
@@ -302,15 +307,10 @@ class Filler:
     async def _load_progress(self, collection: VectorCollection) -> _Progress:
         found = await self._documents.get(FILL_PROGRESS, collection.name)
         fields: Any = found.fields if found is not None else {}
-        after, written = str(fields.get("after", "")), int(fields.get("written", 0))
-        return _Progress(after, written, int(fields.get("complete", 0)))
+        return _Progress(str(fields.get("after", "")), int(fields.get("complete", 0)))
 
     async def _save_progress(self, collection: VectorCollection, progress: _Progress) -> None:
-        fields: Fields = {
-            "after": progress.after,
-            "written": progress.count,
-            "complete": progress.complete,
-        }
+        fields: Fields = {"after": progress.after, "complete": progress.complete}
         if not await self._documents.update(FILL_PROGRESS, collection.name, fields):
             try:
                 await self._documents.insert(FILL_PROGRESS, collection.name, fields)

@@ -13,9 +13,9 @@ import pytest
 
 from parley.memory import index as index_module
 from parley.memory.approvals import APPROVALS
-from parley.memory.debate import DEBATES, FILL_PROGRESS, FORGETTING, from_document, to_fields
+from parley.memory.debate import DEBATES, FILL_PROGRESS, FORGETTING, from_document, point_id, to_fields
 from parley.memory.embedding import Embedding, EmbeddingClient
-from parley.memory.index import DebateIndex, Filler, ModelChangedError
+from parley.memory.index import DebateIndex, Filler, ModelChangedError, point
 from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
 from parley.memory.stored_vectors import to_vector
@@ -157,6 +157,24 @@ async def test_an_index_that_is_lost_half_way_is_begun_anew(
     async with opened(tmp_path) as stores:
         await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
         assert await stores.vectors.count(NEW) == 10
+
+
+async def test_a_vector_that_a_half_made_index_lost_is_written_again_though_a_new_one_makes_up_for_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_module, "_PAGE", 2)
+    async with opened(tmp_path) as stores:
+        await remember(stores, 3)
+        with pytest.raises(ParleyError):
+            await Filler(stores.documents, stores.vectors, meanings(2)).fill(NEW, "new")
+        await stores.vectors.delete(NEW, [point_id("default/deb-00")])
+        later = record("deb-later")
+        meaning = Embedding(to_vector([1.0, 0.0]), "new")
+        document = Document("default/deb-later", to_fields("default", later, meaning))
+        await stores.documents.insert(DEBATES, document.key, document.fields)
+        await stores.vectors.upsert(NEW, [point(document, meaning)])
+        await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
+        assert await stores.vectors.count(NEW) == 4
 
 
 async def test_the_documents_of_which_an_index_is_made_are_not_read_on_the_event_loop(
