@@ -81,11 +81,15 @@ class UsageCounts:
 
 @dataclass(slots=True)
 class _TenantState:
-    """The counts of a tenant at this replica. `other_watches`: open streams at other replicas."""
+    """The counts of a tenant at this replica: the stored `total`, those on their way to the store, and new ones.
+
+    `other_watches`: open streams at other replicas.
+    """
 
     total: UsageCounts
     active_at: float
     new: UsageCounts = field(default_factory=UsageCounts)
+    on_their_way: UsageCounts = field(default_factory=UsageCounts)
     watches: int = 0
     other_watches: int = 0
     published_watches: int = 0
@@ -106,7 +110,8 @@ class TenantUsage:
         """Return what a tenant has used today, in this minute, and in all."""
         day, minute = self._now()
         known = await self._get_tenant(tenant)
-        return known.total.at(day, minute).plus(known.new.at(day, minute)).without_negatives()
+        own = known.on_their_way.at(day, minute).plus(known.new.at(day, minute))
+        return known.total.at(day, minute).plus(own).without_negatives()
 
     async def count_watches(self, tenant: str) -> int:
         """Return how many streams of a tenant are open."""
@@ -158,6 +163,7 @@ class TenantUsage:
 
     async def _add(self, tenant: str, known: _TenantState) -> None:
         new, known.new = known.new, UsageCounts()
+        known.on_their_way = new
         watches = known.watches
         try:
             while True:
@@ -172,6 +178,8 @@ class TenantUsage:
         except BaseException:  # it is published with the next counts
             known.new = new.plus(known.new)
             raise
+        finally:
+            known.on_their_way = UsageCounts()
         known.published_watches, known.published_at = watches, self._clock.monotonic()
         self._apply_stored(known, summed)
 

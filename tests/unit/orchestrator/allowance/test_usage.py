@@ -135,6 +135,24 @@ async def test_a_store_that_is_away_holds_up_no_call_and_loses_no_count(
     assert (found.requests, found.stored_bytes) == (3, 4)
 
 
+async def test_what_is_being_stored_counts_meanwhile(documents: Documents, clock: ManualClock) -> None:
+    found = []
+
+    class Asking(Away):
+        """A store that is asked to write, and sees what counts by then."""
+
+        async def insert(self, *arguments: Any) -> None:
+            found.append((await use.get_counts("acme")).tokens)
+            await documents.insert(*arguments)
+            found.append((await use.get_counts("acme")).tokens)
+
+    store: Any = Asking(documents)
+    use = TenantUsage(store, clock, "one")
+    await use.count("acme", tokens=7)
+    await use.publish()
+    assert [*found, (await use.get_counts("acme")).tokens] == [7, 7, 7]
+
+
 async def test_nothing_is_kept_of_a_tenant_that_does_nothing(
     documents: Documents, clock: ManualClock
 ) -> None:
