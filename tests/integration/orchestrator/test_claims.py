@@ -182,6 +182,8 @@ async def test_an_owner_that_hears_of_a_later_claim_by_its_heartbeat_stops_too(s
     async with stage.replica("one", exclusive=False, clock=clock, lease_seconds=60) as one:
         debate = await one.create(SPEC)
         await hold.reached.wait()
+        # From here on it writes nothing, by which it would hear of the claim sooner.
+        await stage.has(debate, "step_started", 8)
         async with stage.replica("two", exclusive=True):
             await stage.has(debate, "claimed", 2)
             await until(lambda: _epoch(stage, debate, 2), "the record tells of it")
