@@ -143,15 +143,19 @@ def test_no_provider_within_reach_is_exit_3(tmp_path: Path) -> None:
 def test_a_debate_whose_system_ends_with_an_error_is_named_with_how_to_go_on(tmp_path: Path) -> None:
     with models("--require-key", "right") as url:
         failed = debate(tmp_path, url, "Which?", *TWO).end()
-    (tmp_path / "taken").touch()
     with models("--latency-ms", "60000") as url:
-        given = {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test", "PARLEY_VECTORS": "edge:taken"}
+        # Of a service that starts once the debate has asked it, or soon: one that starts before may end the command first.
+        given = {
+            "OPENAI_BASE_URL": url,
+            "PARLEY_MODEL": "test",
+            "PARLEY_EMBEDDING_FINE": "endpoint",
+            "PARLEY_EMBEDDING_BASE_URL": url,
+            "PARLEY_EMBEDDING_API_KEY_FILE": "missing",
+        }
         ended = Command(["debate", "--resume", debate_id(failed)], tmp_path, given).end()
     assert (ended.code, ended.out) == (4, "")
-    # Memory starts at once, and may end the command before the debate goes on.
-    went_on = ended.err[:-1]
-    assert not went_on or went_on[-1].endswith(f"go on with: parley debate --resume {debate_id(failed)}")
-    assert ended.err[-1].startswith("parley: PARLEY_VECTORS: the folder taken cannot be used")
+    assert ended.err[-2].endswith(f"go on with: parley debate --resume {debate_id(failed)}")
+    assert ended.err[-1].startswith("parley: PARLEY_EMBEDDING_API_KEY_FILE: ")
 
 
 @contextmanager
