@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import pytest
 
@@ -18,25 +18,43 @@ pytestmark = pytest.mark.timeout(300)  # a start takes its time on a machine tha
 
 MANY = "architect,performance,security,testing,simplicity,data-modeling"
 """More agents than failures open a breaker."""
+_CALL: Final = "/v1/chat/completions"
 
 
 @contextmanager
-def answering(status: int, body: object) -> Iterator[tuple[str, list[str]]]:
-    """An HTTP server that always answers the same; gives its address and the paths that were asked for."""
+def answering(status: int, body: object, *, together: int = 0) -> Iterator[tuple[str, list[str]]]:
+    """An HTTP server that always answers the same; gives its address and the paths that were asked for.
+
+    With `together`, the first call of a model is answered once so many are there, and the others are not.
+    """
+    changed, left = threading.Condition(), threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         asked: ClassVar[list[str]] = []
 
         def do_POST(self) -> None:
-            self.asked.append(self.path)
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            with changed:
+                is_first = _CALL not in self.asked
+                self.asked.append(self.path)
+                changed.notify_all()
+                if together and is_first:
+                    changed.wait_for(lambda: self.asked.count(_CALL) == together, 120)
+            if together and not is_first:
+                left.wait()
+                return
+            self._answer()
+
+        def do_GET(self) -> None:
+            self.asked.append(self.path)
+            self._answer()
+
+        def _answer(self) -> None:
             said = body.encode() if isinstance(body, str) else json.dumps(body).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(said)))
             self.end_headers()
             self.wfile.write(said)
-
-        do_GET = do_POST  # noqa: N815 (as its parent calls it)
 
         def log_message(self, *_: object) -> None:
             pass
@@ -47,6 +65,7 @@ def answering(status: int, body: object) -> Iterator[tuple[str, list[str]]]:
     try:
         yield f"http://127.0.0.1:{server.server_port}", Handler.asked
     finally:
+        left.set()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -93,26 +112,37 @@ def test_a_web_page(model: dict[str, str], tmp_path: Path) -> None:
     assert "a web page answers, and no JSON" in ended.err[-1]
 
 
-@pytest.mark.parametrize("model", [{}, {"PARLEY_MODEL": "m"}], ids=["no model", "a model"])
-def test_a_key_that_is_wrong(model: dict[str, str], tmp_path: Path) -> None:
-    said = {
-        "error": {
-            "message": "Incorrect API key provided.",
-            "type": "invalid_request_error",
-            "code": "invalid_api_key",
-        }
+WRONG_KEY = {
+    "error": {
+        "message": "Incorrect API key provided.",
+        "type": "invalid_request_error",
+        "code": "invalid_api_key",
     }
-    with answering(401, said) as (url, asked):
-        ended = debate(tmp_path, f"{url}/v1", **model)
+}
+
+
+def test_a_key_that_is_wrong_where_a_model_is_looked_for(tmp_path: Path) -> None:
+    with answering(401, WRONG_KEY) as (url, asked):
+        ended = debate(tmp_path, f"{url}/v1")
+    assert_names_key(ended)
+    assert _CALL not in asked, "there is no model to call"
+
+
+def test_a_key_that_is_wrong_ends_the_debate_by_its_first_refusal_though_other_calls_are_on_their_way(
+    tmp_path: Path,
+) -> None:
+    at_once = len(MANY.split(",")) + 1
+    with answering(401, WRONG_KEY, together=at_once) as (url, asked):
+        ended = debate(tmp_path, f"{url}/v1", PARLEY_MODEL="m")
+    assert_names_key(ended)
+    assert len([line for line in ended.err if "failed" in line]) == 1
+    assert asked.count(_CALL) == at_once, "each agent, and the judge"
+
+
+def assert_names_key(ended: Ended) -> None:
     assert "PROVIDER_AUTH" in ended.err[-1]
     assert ended.err[-1].endswith("; the key is that of OPENAI_API_KEY: set the right one")
     assert ".;" not in ended.err[-1]
-    at_once = len(MANY.split(",")) + 1
-    failed = [line for line in ended.err if "failed" in line]
-    assert 1 <= len(failed) <= at_once, (
-        "the first refusal ends the debate, and others may come at that moment"
-    )
-    assert len(asked) <= 1 + at_once, "the list of models, and what begins at once: each agent, and the judge"
 
 
 def test_a_model_that_ollama_does_not_have(tmp_path: Path) -> None:
