@@ -1,4 +1,4 @@
-"""Which functions and forms a text passes in one debate: the question to the first model request, the answer to stdout.
+"""Which functions and forms a text passes in one debate: the question to the first request for a proposal, the answer to stdout.
 
 `python -m tests.support.walk` runs `parley debate` in this process, over a scripted model server, under a profile hook.
 The hook notes each function of the services that takes or returns a value with the text, and the form of that value.
@@ -38,6 +38,8 @@ __all__ = ["Walk", "measure_walks"]
 _QUESTION: Final = "ZEBRAQUESTION"
 _ANSWER: Final = "ZEBRAANSWER"
 _SOURCES: Final = f"services{os.sep}parley{os.sep}"
+_PROPOSAL: Final = "Write your proposal"
+"""The judge is asked at the same moment: which request comes first is a matter of the machine."""
 _MAX_DEPTH: Final = 4
 _MAX_ITEMS: Final = 40
 """Of a list or dict. With the depth, it keeps the hook fast."""
@@ -60,7 +62,7 @@ class Passage:
             or "terminal/answering" in self.file
             or self.function == "_pass_bytes"  # the serializer of a handler
             or "Memory" in self.function
-            or any(each in self.form for each in ("Recall", "Embed"))
+            or any(each in self.form for each in ("Recall", "Embed", "ListPatterns"))
         )
 
 
@@ -78,32 +80,33 @@ class _Trace:
     """What the hook has seen of a text.
 
     Attributes:
-        until: The walk ends with the first passage in this folder. If it is empty, it does not end.
+        until: The walk ends with the first passage in this folder of a value with `last` in it. If it is empty, it does not end.
+        aside: A form that is on no way to there: what is shown meanwhile.
         is_running: Whether the text exists and its walk has not ended. Only then does the hook look for it, which takes long.
     """
 
     text: str
     until: str = ""
+    last: str = ""
+    aside: str = ""
     is_running: bool = True
     passages: dict[Passage, None] = field(default_factory=dict)
 
     def note(self, code: CodeType, values: Iterable[Any]) -> None:
         """Note a function if one of these values contains the text."""
-        for form in filter(None, (_form_of(value, self.text) for value in values)):
-            file = code.co_filename.partition(_SOURCES)[2]
+        file = code.co_filename.partition(_SOURCES)[2]
+        for value in values:
+            form = _form_of(value, self.text)
             passage = Passage(file, code.co_qualname.partition(".<locals>")[0], form)
+            if not form or form == self.aside or not self.is_running:
+                continue
             self.passages[passage] = None
-            if self._ends_with(passage):
-                self.is_running = False
-
-    def _ends_with(self, passage: Passage) -> bool:
-        return bool(self.until) and passage.is_counted and passage.file.startswith(self.until)
+            if self.until and passage.is_counted and file.startswith(self.until):
+                self.is_running = not _form_of(value, self.last)
 
     def walk(self) -> Walk:
         """Return the walk to its end."""
         passages = [each for each in self.passages if each.is_counted]
-        ends = (count for count, each in enumerate(passages, 1) if self._ends_with(each))
-        passages = passages[: next(ends, None)]
         return Walk(
             tuple(dict.fromkeys(each.file for each in passages)),
             tuple(dict.fromkeys(f"{each.file} {each.function}" for each in passages)),
@@ -141,8 +144,9 @@ def _first_form(values: Iterable[Any], text: str, depth: int) -> str:
 
 
 def measure_walks() -> tuple[Walk, Walk]:
-    """Run a debate; return the question's walk to the first model request, and the answer's walk to stdout."""
-    question, answer = _Trace(_QUESTION, until="gateway/wire/"), _Trace(_ANSWER, is_running=False)
+    """Run a debate; return the question's walk to the first request for a proposal, and the answer's walk to stdout."""
+    question = _Trace(_QUESTION, until="gateway/wire/", last=_PROPOSAL, aside="message WatchDebateResponse")
+    answer = _Trace(_ANSWER, is_running=False)
     with tempfile.TemporaryDirectory() as folder, _model_server(answer) as url:
         variables = {
             "OPENAI_BASE_URL": url,
