@@ -1,8 +1,7 @@
 """However large its documents and answers are, a debate leaves the orchestrator's loop to everyone: nothing holds it for 50 ms."""
 
-import gc
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -47,14 +46,6 @@ _FORMATS: Final = pytest.mark.parametrize(
         pytest.param(_moderated, _MODERATED, id="moderated", marks=pytest.mark.long),
     ],
 )
-
-
-@pytest.fixture(autouse=True)
-def _collected_seldom() -> Iterator[None]:
-    """Keep the garbage collector from going through what all tests hold; a process that serves does so too."""
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @pytest.mark.parametrize(
