@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -14,14 +14,18 @@ _BETWEEN: Final = r"(?:[ \t]*,[ \t]*(?:(?:and|or|&)[ \t]+)?|[ \t]+(?:and|or|&)[ 
 _AGENTS: Final = re.compile(rf"\b[Aa]gents?[ \t]+({_ONE}(?:{_BETWEEN}{_ONE})*)")
 """`agent B`, `agents A, B and C`."""
 _MAY_NAME_AGENTS: Final = re.compile(r"gents?[ \t]+[A-Z]")
-"""Found much faster, and in few lines."""
+"""Found much faster, and seldom: `agents` without its first letter."""
 _LETTER: Final = re.compile(r"\b[A-Z]{1,2}\b")
 _ISSUE: Final = re.compile(
     r"(?=[A-Zaip])(?:\b(?:([IiPp])(?:ssues?|oints?)|[Aa]gent)[ \t]+)?(?<![\w.\-/])([A-Z]{1,2})\.(\d{1,2})(?![\w\-/]|\.\d)"
 )
 """`B.2`, also after the word *issue* or *point*. What it begins with is looked at first: most characters are none of these."""
 _MAY_NAME_ISSUE: Final = re.compile(r"\.(?<=[A-Z]\.)\d")
-"""Found much faster, since the dot comes first, and in few lines."""
+"""Found much faster, since the dot comes first, and seldom."""
+_BEFORE_DOT: Final = 24
+"""Characters before the dot of an issue in which its letters are, and the word before them."""
+_AFTER_DOT: Final = 6
+"""From the dot on: two digits, and what must not follow them."""
 
 NameIssue = Callable[[str, int], str]
 """Return what people call the issue of a critic with this number in its critique; empty if there is none."""
@@ -74,13 +78,15 @@ class Names:
 
     def put_in(self, text: str, name_issue: NameIssue | None = None) -> str:
         """Return a text of an agent with names in place of letters: `agent B` becomes its name, `B.2` its issue."""
-        named = _replace_in_lines(_AGENTS, _MAY_NAME_AGENTS, self._name_agents, text)
+        named = _replace_each(_find_agents(text), self._name_agents, text)
         if " (" in named:
             for twice, name in self._twice:  # as in `agent B (Security Advocate)`
                 named = named.replace(twice, name)
-        return _replace_in_lines(_ISSUE, _MAY_NAME_ISSUE, partial(self._name_issue, name_issue), named)
+        return _replace_each(_find_issues(named), partial(self._name_issue, name_issue), named)
 
     def _name_agents(self, found: re.Match[str]) -> str:
+        if (only := self._agents.get(found[1])) is not None:
+            return self.of(only)
         if _LETTER.findall(found[1])[0] not in self._agents:
             return found[0]
         return _LETTER.sub(lambda each: self.of(self._agents.get(each[0], each[0])), found[1])
@@ -94,17 +100,27 @@ class Names:
         return f"{name[0].upper()}{name[1:]}" if found[1] in {"I", "P"} else name
 
 
-def _replace_in_lines(
-    pattern: re.Pattern[str], may_match: re.Pattern[str], replace: Callable[[re.Match[str]], str], text: str
+def _find_agents(text: str) -> Iterator[re.Match[str]]:
+    for hint in _MAY_NAME_AGENTS.finditer(text):
+        if found := _AGENTS.match(text, hint.start() - 1):
+            yield found
+
+
+def _find_issues(text: str) -> Iterator[re.Match[str]]:
+    end = 0
+    for hint in _MAY_NAME_ISSUE.finditer(text):
+        dot = hint.start()
+        if found := _ISSUE.search(text, max(dot - _BEFORE_DOT, end), dot + _AFTER_DOT):
+            end = found.end()
+            yield found
+
+
+def _replace_each(
+    matches: Iterable[re.Match[str]], replace: Callable[[re.Match[str]], str], text: str
 ) -> str:
-    """Replace what a pattern finds, which is within a line, in those lines that it may find something in."""
     pieces: list[str] = []
     end = 0
-    for found in may_match.finditer(text):
-        if found.start() >= end:
-            begin = text.rfind("\n", end, found.start()) + 1
-            pieces.append(text[end:begin])
-            end = text.find("\n", found.end())
-            end = len(text) if end < 0 else end
-            pieces.append(pattern.sub(replace, text[begin:end]))
+    for found in matches:
+        pieces += text[end : found.start()], replace(found)
+        end = found.end()
     return "".join([*pieces, text[end:]]) if pieces else text

@@ -8,7 +8,7 @@ counts as no code: a backslash too many does no harm.
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
@@ -90,9 +90,8 @@ def moment(time: datetime) -> str:
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def span(span: timedelta) -> str:
+def span(seconds: float) -> str:
     """Return how long something took, such as `4.2 s` or `1 h 2 min 3 s`."""
-    seconds = span.total_seconds()
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -24,6 +24,8 @@ NAMES = Names(
             "B.1, B.2 and C.3",
             "issue 1 of Simplicity Advocate, issue 2 of Simplicity Advocate and issue 3 of Cy",
         ),
+        ("See issue \t B.2.", "See issue 2 of Simplicity Advocate."),
+        ("A.1C.2, B.12345, reagents A", "A.1C.2, B.12345, reagents A"),
         ("agent D, D.1, agent Bo, AB.1", "agent D, D.1, agent Bo, AB.1"),
         ("Python 3.11, v1.B.2, A.1.2, B.2nd, user agent", "Python 3.11, v1.B.2, A.1.2, B.2nd, user agent"),
         ("option A, plan B", "option A, plan B"),

@@ -11,7 +11,7 @@ from typing import Final
 from parley.orchestrator.api.answer import answer_parts, calls_before_answer, calls_of_all_rounds
 from parley.orchestrator.api.report_about import about_section, status_lines, warnings_and_failures
 from parley.orchestrator.api.report_analysis import analysis_section
-from parley.orchestrator.api.report_contribution import contribution_blocks
+from parley.orchestrator.api.report_contribution import contribution_block
 from parley.orchestrator.api.report_issues import issues_section
 from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.api.report_people import (
@@ -109,7 +109,7 @@ def _answer(page: ReportPage) -> Iterator[str]:
     yield "There is no answer." if has_ended else "There is no answer yet."
     for made in debate.contributions:
         if made.is_answer and not made.work.round:
-            yield from contribution_blocks(page, made)
+            yield contribution_block(page, made)
 
 
 def _answer_parts(page: ReportPage) -> Iterator[str]:

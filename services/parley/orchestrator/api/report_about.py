@@ -194,7 +194,7 @@ def _context(debate: Debate) -> Iterator[str]:
 def _totals(debate: Debate) -> Iterator[str]:
     yield "### Totals"
     yield "Everything counts here: contributions, summaries, the answer, and calls that failed."
-    took = span(time_of(debate.update_time) - time_of(debate.create_time))
+    took = span((time_of(debate.update_time) - time_of(debate.create_time)).total_seconds())
     calls, most = debate.calls, debate.estimate.max_calls
     of_most = f" of at most {most:,}" if most > calls else ""
     rows = [("Contributions", f"{len(debate.contributions):,}"), ("Model calls", f"{calls:,}{of_most}")]

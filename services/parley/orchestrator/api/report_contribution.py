@@ -9,6 +9,7 @@ from pydantic_core import from_json
 from parley.orchestrator.api.report_issues import issue_answers
 from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.api.report_rhetoric import marks_of
+from parley.orchestrator.model.times import seconds_of
 from parley.runtime.safe_markdown import inline, list_item, quote, span
 from parley.v1.agent_pb2 import ToolCall
 from parley.v1.debate_pb2 import Contribution, Reply
@@ -16,24 +17,26 @@ from parley.v1.debate_pb2 import Contribution, Reply
 _MAX_LOOKUP_WIDTH: Final = 80
 
 
-def contribution_blocks(page: ReportPage, made: Contribution) -> Iterator[str]:
-    """Yield a contribution to a round."""
-    target = f" on {page.name_of(made.work.target_agent_id)}" if made.work.target_agent_id else ""
-    yield f"##### {page.name_of(made.work.agent_id)}{target}"
-    yield from facts(made)
-    yield quote(page.text_of(made))
-    yield from issue_answers(page, made)
-    if made.reply.claims_to_cite:
-        yield "Claims without a source:"
-        yield "\n".join(map(list_item, made.reply.claims_to_cite))
+def contribution_block(page: ReportPage, made: Contribution) -> str:
+    """Return a contribution to a round, in one piece: a debate has thousands."""
+    work, reply = made.work, made.reply
+    target = f" on {page.name_of(work.target_agent_id)}" if work.target_agent_id else ""
+    blocks = [
+        f"##### {page.name_of(work.agent_id)}{target}",
+        *facts(made),
+        quote(page.text_of(made)),
+        *issue_answers(page, made),
+    ]
+    if reply.claims_to_cite:
+        blocks += ["Claims without a source:", "\n".join(map(list_item, reply.claims_to_cite))]
+    return "\n\n".join(blocks)
 
 
-def outside_round_blocks(page: ReportPage, made: Contribution) -> Iterator[str]:
-    """Yield a contribution outside of rounds."""
-    title = made.work.title or made.work.activity
-    yield f"### {inline(title.capitalize())}: {page.name_of(made.work.agent_id)}"
-    yield from facts(made)
-    yield quote(page.text_of(made))
+def outside_round_block(page: ReportPage, made: Contribution) -> str:
+    """Return a contribution outside of rounds."""
+    work = made.work
+    title = f"### {inline((work.title or work.activity).capitalize())}: {page.name_of(work.agent_id)}"
+    return "\n\n".join([title, *facts(made), quote(page.text_of(made))])
 
 
 def facts(made: Contribution) -> Iterator[str]:
@@ -68,16 +71,18 @@ def _measures(made: Contribution) -> str:
     usage = reply.usage
     measured = [
         inline(answering_model(reply)),
-        span(reply.latency.ToTimedelta()),
+        span(seconds_of(reply.latency)),
         f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out",
-        f"attempt {made.attempt}" if made.attempt > 1 else "",
-        "cut off at its length limit" if reply.truncated else "",
-        f"stands for {work.summarized_characters:,} characters with {len(reply.text):,}, {work.summary_method}"
-        if work.summary_method
-        else "",
-        f"{reply.characters_cut:,} characters too long, and cut" if reply.characters_cut else "",
-        f"{reply.prompt_characters_left_out:,} characters of its prompt left out"
-        if reply.prompt_characters_left_out
-        else "",
     ]
-    return " · ".join(fact for fact in measured if fact)
+    if made.attempt > 1:
+        measured.append(f"attempt {made.attempt}")
+    if reply.truncated:
+        measured.append("cut off at its length limit")
+    if work.summary_method:
+        characters = f"{work.summarized_characters:,} characters with {len(reply.text):,}"
+        measured.append(f"stands for {characters}, {work.summary_method}")
+    if reply.characters_cut:
+        measured.append(f"{reply.characters_cut:,} characters too long, and cut")
+    if reply.prompt_characters_left_out:
+        measured.append(f"{reply.prompt_characters_left_out:,} characters of its prompt left out")
+    return " · ".join(filter(None, measured))

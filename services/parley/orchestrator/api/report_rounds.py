@@ -4,7 +4,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from parley.orchestrator.api.report_contribution import contribution_blocks, outside_round_blocks
+from parley.orchestrator.api.report_contribution import contribution_block, outside_round_block
 from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.api.report_rhetoric import trickster_blocks
 from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
@@ -70,8 +70,7 @@ def _before_first_round(contributions: Sequence[Contribution]) -> Sequence[Contr
 
 
 def _outside(page: ReportPage, contributions: Iterable[Contribution]) -> Iterator[str]:
-    for made in contributions:
-        yield from outside_round_blocks(page, made)
+    return (outside_round_block(page, made) for made in contributions)
 
 
 def _round(page: ReportPage, number: int, contributions: Sequence[Contribution]) -> Iterator[str]:
@@ -82,7 +81,7 @@ def _round(page: ReportPage, number: int, contributions: Sequence[Contribution])
     for activity in _activities(contributions, headings):
         yield f"#### {headings.get(activity, inline(activity.capitalize()))}"
         for made in by_activity[activity]:
-            yield from contribution_blocks(page, made)
+            yield contribution_block(page, made)
     for finding in page.debate.trickster_findings:
         if finding.round == number:
             yield from trickster_blocks(finding, page.names)
