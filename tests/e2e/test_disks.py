@@ -97,7 +97,7 @@ def test_a_debate_whose_disk_becomes_full_goes_on_when_there_is_room(disk: Path,
     running = debate(disk, url)
     running.wait_for("round 1/1")
     fill(disk / "data")
-    until(lambda: "store unavailable" in (disk / "data/parley.log").read_text() or running.process.poll(), 5)
+    until(lambda: "store unavailable" in (disk / "data/parley.log").read_text() or running.process.poll(), 60)
     (disk / "data/fill").unlink()
     ended = running.end()
     assert ended.code == 0, ended.err

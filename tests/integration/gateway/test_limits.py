@@ -236,7 +236,7 @@ async def test_a_hedge_that_fails_leaves_the_first_to_answer_and_both_failing_is
         async with running(settings, environment=KEYS, timeouts=HEDGING) as gateway:
             assert (await gateway.ask()).answer.route == "p1/m"
             first.rules = [Rule(fault=error(500), latency=Latency(0.4))]
-            failure = await failure_of(gateway, request(timeout=4))
+            failure = await failure_of(gateway, request(timeout=30))
             assert failure.reason == "PROVIDER_UNAVAILABLE"
             assert "p1/m" in failure.message
             assert "p2/m" in failure.message

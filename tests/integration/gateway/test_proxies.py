@@ -23,7 +23,7 @@ async def test_models_are_asked_by_the_proxy_but_for_hosts_that_are_named(
             assert proxy.ledger.calls
         monkeypatch.setenv("NO_PROXY", ".invalid")
         async with running(settings) as gateway:
-            failed = await failure_of(gateway, request(timeout=5.0))
+            failed = await failure_of(gateway, request(timeout=60))
             assert "models.invalid" in failed.message
 
 
@@ -39,7 +39,7 @@ async def test_a_proxy_that_refuses_is_named_with_what_it_says(monkeypatch: pyte
             openai_base_url="https://models.invalid/v1", local_model="off", openrouter_api_key=None
         )
         async with running(settings) as gateway:
-            failed = await failure_of(gateway, request(timeout=5.0))
+            failed = await failure_of(gateway, request(timeout=60))
     assert failed.reason == "PROVIDER_UNREACHABLE"
     assert "the proxy refuses: 407 Proxy Authentication Required" in failed.message
     assert failed.metadata["input_tokens"] == "0"

@@ -40,7 +40,7 @@ async def test_no_redirect_is_followed(status: int, elsewhere: str, tmp_path: Pa
             agents_file=file, local_model="off", openai_api_key=None, openrouter_api_key=None
         )
         async with running(settings, environment={"MY_KEY": "house-key-0123456789"}) as gateway:
-            failed = await failure_of(gateway, request(timeout=5.0))
+            failed = await failure_of(gateway, request(timeout=60))
         assert stolen == []
         assert f"{status} the endpoint redirects to 127.0.0.1:" in failed.message
         assert "base_url must be the address itself" in failed.message

@@ -50,7 +50,7 @@ async def completed(orchestrator: Orchestrator) -> str:
 async def counted(address: str) -> dict[str, tuple[int, int]]:
     async with channel(address) as opened:
         stub = ratings_pb2_grpc.RatingsServiceStub(opened)
-        listed = await stub.ListRatings(ratings_pb2.ListRatingsRequest(), timeout=5)
+        listed = await stub.ListRatings(ratings_pb2.ListRatingsRequest(), timeout=30)
     return {each.agent_id: (each.approvals, each.disapprovals) for each in listed.ratings}
 
 

@@ -263,7 +263,7 @@ async def test_a_caller_that_leaves_or_is_short_of_time_does_not_hurry_its_debat
     spec = debate_pb2.DebateSpec(question="Is water wet?", panel=PanelSettings(rounds=1))
     request = orchestrator_pb2.CreateDebateRequest(request_id=uuid.uuid4().hex, spec=spec)
     metadata = (("parley-tenant", "default"),)
-    debate = (await orchestrator.stub.CreateDebate(request, timeout=3, metadata=metadata)).debate_id
+    debate = (await orchestrator.stub.CreateDebate(request, timeout=20, metadata=metadata)).debate_id
     await gateway.wait_for("round/1/propose/*", 3)
     assert all((each.remaining or 0) > 80 for each in gateway.calls), "the call's own time, not its caller's"
     hold.release()

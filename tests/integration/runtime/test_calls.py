@@ -261,7 +261,7 @@ async def test_a_deadline_that_passes_in_mid_stream_comes_after_what_was_read(re
         reach(server) as there,
         asyncio.timeout(30),
     ):
-        call = stream_method(there, "Watch")(b"", timeout=1)
+        call = stream_method(there, "Watch")(b"", timeout=3)
         assert await call.read() == b"first"
         assert await code_of(call.read()) is grpc.StatusCode.DEADLINE_EXCEEDED
         await watched.cancelled.wait()

@@ -174,7 +174,7 @@ async def test_a_deadline_that_ran_out_is_told_apart_from_a_cancellation(reach: 
 
     async with start_server([make_service(Slow=slow)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError):
-            await method(there, "Slow")(b"", timeout=1)
+            await method(there, "Slow")(b"", timeout=3)
         spans = await spans_when(lambda spans: len(spans) == 2)
     assert {code(span) for span in spans} == {"DEADLINE_EXCEEDED"}
 

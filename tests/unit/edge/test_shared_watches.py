@@ -16,7 +16,7 @@ from parley.v1 import orchestrator_pb2
 from parley.v1.event_pb2 import Event
 from parley.v1.orchestrator_pb2 import Heartbeat, StepDelta, WatchDebateRequest, WatchDebateResponse
 
-WITHIN = 8.0
+WITHIN = 60.0
 _METHOD = orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].methods_by_name["WatchDebate"]
 _NOTHING = grpc.aio.Metadata()
 

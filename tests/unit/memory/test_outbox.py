@@ -317,7 +317,7 @@ async def test_who_is_stopped_while_the_store_is_away_stops(
 
         monkeypatch.setattr(process.documents, "get", fail)
         finishing.cancel()
-        done, _ = await asyncio.wait({finishing}, timeout=5)
+        done, _ = await asyncio.wait({finishing}, timeout=30)
         finishing.cancel()
         assert done
         assert finishing.cancelled()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from parley.runtime.labels import label_scope, labels
 from parley.runtime.large_texts import in_thread_if_large, in_thread_per_tenant
 
-_WITHIN = 5.0
+_WITHIN = 30.0
 
 
 def _asked(tenant: str, work: Callable[[], object]) -> asyncio.Task[object]:

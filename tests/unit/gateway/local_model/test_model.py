@@ -63,7 +63,7 @@ async def test_a_child_that_will_not_stop_is_killed(monkeypatch: pytest.MonkeyPa
     stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + ANSWERS + "signal.pause()\n"
     async with local_model(command=child(stubborn)) as model:
         begun = monotonic()
-    assert monotonic() - begun < 2
+    assert monotonic() - begun < 30
     assert not alive(model.pid)
 
 

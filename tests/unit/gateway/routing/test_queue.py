@@ -84,7 +84,7 @@ async def test_tokens_are_counted_as_they_were_used_and_not_as_they_were_guessed
     queue = RouteQueue(Limits(tokens_per_minute=60_000))
     async with slot_of(queue, "d", 10_000) as slot:
         slot.tokens = 100
-    async with asyncio.timeout(5), slot_of(queue, "d", 9_500):
+    async with asyncio.timeout(8), slot_of(queue, "d", 9_500):
         pass
 
 
