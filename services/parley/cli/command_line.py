@@ -12,6 +12,7 @@ import click
 from parley.cli.command_name import COMPLETION_VARIABLE, command_name
 from parley.cli.errors import GENERAL, INTERRUPTED, INVALID_ARGUMENTS, CommandError
 from parley.cli.printing import say
+from parley.runtime.own_variables import set_own_variable
 
 _OF_STDOUT: Final = frozenset({errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EIO})
 _NEAR: Final = 0.75
@@ -20,9 +21,9 @@ _NEAR: Final = 0.75
 
 def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911 (a return an ending)
     """Run a command line and return its exit code; print errors to stderr."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log would appear between our lines
+    set_own_variable("GRPC_VERBOSITY", "NONE")  # gRPC's own log would appear between our lines
     # Pydantic would look for plugins in every package that is installed.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    set_own_variable("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         from parley.cli.app import parley
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from parley.runtime.own_variables import inherited_variables
+
 _END_SECONDS: Final = 5.0
 
 
@@ -21,7 +23,7 @@ def python_command(*arguments: str) -> list[str]:
 
 def safe_environment() -> dict[str, str]:
     """Return the variables for such a process: what it starts keeps the current folder off its path too."""
-    return {**os.environ, "PYTHONSAFEPATH": "1"}
+    return {**inherited_variables(), "PYTHONSAFEPATH": "1"}
 
 
 async def run_filter(command: Sequence[str], given: bytes, seconds: float) -> bytes:
