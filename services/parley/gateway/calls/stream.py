@@ -170,8 +170,10 @@ class RunningCall:
     async def _run(self, work: "Work") -> None:
         try:
             completed = await work(self)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 (raised for all who listen)
+        except BaseException as error:
             self._end(error)
+            if not isinstance(error, Exception | asyncio.CancelledError):
+                raise  # it ends the process, or the loop reports it; those who listen must not wait for more
         else:
             self._flush()
             self._completed = completed
@@ -179,7 +181,7 @@ class RunningCall:
 
     def _end(self, error: BaseException) -> None:
         self._flush()
-        if isinstance(error, asyncio.CancelledError):
+        if not isinstance(error, Exception):
             said = "the call was cancelled" if self.cancelled else "the gateway gave the call up"
             error = Failure(CALL_CANCELLED, said)
         if isinstance(error, Failure):

@@ -1,6 +1,7 @@
 """How the text of a running call is told: the first of it at once, then gathered, and never a piece lost or late."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.gateway.calls.stream import CallFailed, RunningCall
-from parley.gateway.failures import BAD_REQUEST, CALL_TIMEOUT, Failure
+from parley.gateway.failures import BAD_REQUEST, CALL_CANCELLED, CALL_TIMEOUT, Failure
 from parley.v1.gateway_pb2 import GenerateCompleted, GenerateResponse
 from tests.unit.gateway.calls.events import attempt, delta
 
@@ -155,6 +156,25 @@ def test_gathered_text_is_told_before_the_end_whichever_it_is(error: Exception |
     else:
         assert len(told.heard) == 3
         assert str(told.failure) == ("a fault" if isinstance(error, RuntimeError) else "no")
+
+
+class Panic(BaseException):
+    """What a library in Rust raises for a fault of its own; no Exception."""
+
+
+def test_a_listener_of_a_call_that_ends_in_no_exception_hears_that_it_was_given_up() -> None:
+    async def scenario(told: Telling) -> None:
+        told.loop.set_exception_handler(lambda _, context: seen.append(context["exception"]))
+        await told.begin()
+        await told.ends(Panic())
+
+    seen: list[BaseException] = []
+    told = telling(scenario)
+    assert isinstance(told.failure, CallFailed)
+    assert told.failure.failure.kind is CALL_CANCELLED
+    del told
+    gc.collect()
+    assert [type(each) for each in seen] == [Panic], "the loop reports it"
 
 
 def test_text_that_was_gathered_when_the_call_is_stopped_is_told_first() -> None:
