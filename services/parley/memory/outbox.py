@@ -91,9 +91,21 @@ class Outbox:
                         await self.finish(document)
                     except (StorageError, ParleyError) as error:
                         failed = error
-        except StorageError as error:
+            await self._remove_late_effects()
+        except (StorageError, ParleyError) as error:
             return (due or set()) | seen, error
         return seen, failed
+
+    async def _remove_late_effects(self) -> None:
+        """Remove what a replica that was killed has written of debates that another one forgot meanwhile."""
+        for tombstone in await self._tombstones.list_uncleared():
+            document = await self._documents.get(DEBATES, tombstone.key)
+            if document is None:
+                await self._remove_effects_of(tombstone, None)
+            else:  # whoever was to forget it was killed
+                await self._documents.update(DEBATES, document.key, {"unfinished": FORGETTING})
+                await self._forget(document)
+            await self._tombstones.mark_cleared(tombstone)
 
     async def _scan_unfinished(self) -> AsyncIterator[Document]:
         for mark in (FORGETTING, RECORDING):
@@ -128,8 +140,12 @@ class Outbox:
         await self._documents.delete(DEBATES, document.key, {"unfinished": FORGETTING})
 
     async def _remove_effects(self, document: Document) -> None:
-        tenant, debate_id = debate_of(document)
         readable = list(skip_unreadable([document], from_document, KIND, document_key))
-        record = readable[0] if readable else RecordDebateRequest(debate=PastDebate(debate_id=debate_id))
+        await self._remove_effects_of(document, readable[0] if readable else None)
+
+    async def _remove_effects_of(self, found: Document, record: RecordDebateRequest | None) -> None:
+        """Remove the effects of a record. `found` has the key of its document; `record` is None if it cannot be read."""
+        tenant, debate_id = debate_of(found)
+        record = record or RecordDebateRequest(debate=PastDebate(debate_id=debate_id))
         for effect in self._effects:
             await effect.remove(tenant, record)

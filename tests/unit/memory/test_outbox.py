@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,12 @@ from parley.memory.tiers import TIERS, Tiers
 from parley.memory.tombstones import TOMBSTONES
 from parley.memory.traces import TRACES, Traces
 from parley.runtime.backoff import Backoff
-from parley.runtime.clock import SystemClock
+from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.tasks import background_task
 from parley.storage.opening import open_store, open_vectors
 from parley.storage.ports import Documents, DuplicateError, StoreUnavailableError, VectorCollection, Vectors
 from parley.v1.memory_pb2 import RecordDebateRequest
+from tests.support.manual_clock import ManualClock
 from tests.support.stopping_stores import StoppedError, StoppingDocuments, StoppingVectors, Writes
 from tests.unit.memory.test_index import record
 
@@ -74,6 +76,7 @@ class Process:
     documents: Documents
     vectors: Vectors
     ledger: Ledger
+    clock: Clock = field(default_factory=SystemClock)
 
     def __post_init__(self) -> None:
         index = DebateIndex(self.documents, self.vectors, OneMeaning())
@@ -83,24 +86,25 @@ class Process:
 
     @property
     def tiers(self) -> Tiers:
-        return Tiers(self.documents, SystemClock())
+        return Tiers(self.documents, self.clock)
 
     @property
     def outbox(self) -> Outbox:
         return Outbox(
-            self.documents, [Traces(self.documents), self.tiers, self.index, self.ledger], SystemClock()
+            self.documents, [Traces(self.documents), self.tiers, self.index, self.ledger], self.clock
         )
 
     @property
     def memories(self) -> Memories:
         traces = Traces(self.documents)
-        return Memories(
-            self.documents, self.index, traces, self.tiers, OneMeaning(), self.outbox, SystemClock()
-        )
+        return Memories(self.documents, self.index, traces, self.tiers, OneMeaning(), self.outbox, self.clock)
 
     def stopping(self, writes: Writes) -> "Process":
         return Process(
-            StoppingDocuments(self.documents, writes), StoppingVectors(self.vectors, writes), self.ledger
+            StoppingDocuments(self.documents, writes),
+            StoppingVectors(self.vectors, writes),
+            self.ledger,
+            self.clock,
         )
 
     async def recalled(self, tenant: str = "acme") -> list[str]:
@@ -140,6 +144,17 @@ async def finish_in_background(process: Process) -> None:
     async with asyncio.timeout(30), background_task("finishing", process.outbox.run()):
         while await process.unfinished():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
+
+
+async def look_once(process: Process, clock: ManualClock) -> None:
+    """Run the background job until it has looked for what is outstanding."""
+    async with asyncio.timeout(30), background_task("finishing", process.outbox.run()):
+        await clock.sleeping(1)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(datetime.now(UTC))
 
 
 @pytest.fixture(autouse=True)
@@ -300,6 +315,46 @@ async def test_a_debate_that_is_forgotten_while_its_effects_are_applied_leaves_n
         with pytest.raises(asyncio.CancelledError if cancelled else StoreUnavailableError):
             await applying
         assert not late.kept
+
+
+async def test_what_a_killed_replica_wrote_of_a_debate_that_another_one_forgot_is_removed_later(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with opened(tmp_path) as process:
+        slow = Ledger(process.ledger.kept, waits=asyncio.Event())
+        killed = Process(process.documents, process.vectors, slow).stopping(Writes(len(RECORD_WRITES) - 1))
+        recording = asyncio.create_task(killed.memories.record("acme", record("deb-1")))
+        await slow.asked.wait()
+        assert await Process(process.documents, process.vectors, Ledger(), clock).memories.forget(
+            "acme", "deb-1"
+        )
+        assert slow.waits
+        slow.waits.set()
+        with pytest.raises(StoppedError):
+            await recording
+        assert process.ledger.kept, "it was written after it was forgotten"
+        sweeping = Process(process.documents, process.vectors, process.ledger, clock)
+        await look_once(sweeping, clock)
+        assert process.ledger.kept, "whoever wrote it might still be at work"
+        clock.advance(601)
+        await look_once(sweeping, clock)
+        await process.is_whole([])
+        process.ledger.asked.clear()
+        await look_once(sweeping, clock)
+        assert not process.ledger.asked.is_set(), "it is looked for once"
+
+
+async def test_a_debate_whose_forgetting_was_killed_before_its_mark_is_forgotten_later(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with opened(tmp_path) as process:
+        await process.memories.record("acme", record("deb-1"))
+        killed = Process(process.documents, process.vectors, process.ledger, clock).stopping(Writes(1))
+        with pytest.raises(StoppedError):
+            await killed.memories.forget("acme", "deb-1")
+        clock.advance(601)
+        await look_once(Process(process.documents, process.vectors, process.ledger, clock), clock)
+        await process.is_whole([])
 
 
 async def test_who_is_stopped_while_the_store_is_away_stops(
