@@ -38,9 +38,15 @@ class _Counting:
         self.read = 0
 
     async def find(
-        self, collection: Collection, where: Where, *, order: Sequence[Order] = (), limit: int = 1000
+        self,
+        collection: Collection,
+        where: Where,
+        *,
+        order: Sequence[Order] = (),
+        limit: int = 1000,
+        fields: Sequence[str] = (),
     ) -> Sequence[Document]:
-        found = await self._inner.find(collection, where, order=order, limit=limit)
+        found = await self._inner.find(collection, where, order=order, limit=limit, fields=fields)
         self.read += len(found)
         return found
 

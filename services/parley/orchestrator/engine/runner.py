@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from parley.orchestrator.engine.call_admission import Slot
 from parley.orchestrator.engine.document_limits import DocumentLimits
@@ -16,9 +15,9 @@ from parley.orchestrator.engine.execution import leaf_exceptions
 from parley.orchestrator.engine.fairness import order_fairly
 from parley.orchestrator.engine.inbox import InboxEntry
 from parley.orchestrator.engine.owner import DebateOwner, OwnerDependencies
+from parley.orchestrator.engine.silent_owners import SilentOwners
 from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, DebateRecord
 from parley.orchestrator.log.events import CorruptEventError, UnknownEventError
-from parley.orchestrator.log.index import LivenessWindow
 from parley.orchestrator.log.journal import ClaimLostError
 from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger
@@ -63,13 +62,6 @@ class RunnerSettings:
     documents: DocumentLimits = _NO_DOCUMENT_LIMITS
 
 
-@dataclass(frozen=True, slots=True)
-class _Observation:
-    owner: str | None
-    heartbeat: int
-    at: float
-
-
 class Runner:
     """Runs the debates of this replica."""
 
@@ -78,7 +70,7 @@ class Runner:
         self._dependencies = dependencies
         self._settings = settings
         self._owned: dict[str, tuple[DebateOwner, asyncio.Task[None]]] = {}
-        self._observations: dict[str, _Observation] = {}
+        self._silent_owners = SilentOwners(dependencies.index, dependencies.clock, settings.lease_seconds)
         self._retry_at: dict[str, float] = {}
         self._faults: dict[str, int] = {}
         self._expected_keys: set[str] = set()
@@ -182,10 +174,7 @@ class Runner:
         owned_before = set(self._owned)
         entries = await self._deliver_interventions()
         now = self._dependencies.clock.now()
-        alive_window = None if self._settings.exclusive else self._liveness_window(now)
-        # Without a window its own are among them; beside these a look finds more than fit its slots.
-        most = len(self._owned) + 4 * self._settings.max_debates
-        owned = await self._dependencies.index.list_owned(alive_window, of_each=most)
+        owned = await self._list_of_gone_owners()
         unowned, are_all = await self._dependencies.index.list_waiting()
         overdue = await self._dependencies.index.list_overdue(now.isoformat(timespec="microseconds"))
         # A debate that is released between the two searches is in both; the second one is right.
@@ -199,16 +188,12 @@ class Runner:
         waiting = [
             record
             for record in seen.values()
-            if self._is_claimable(record, alive_window, steered=record.key in entries)
+            if self._is_claimable(record, steered=record.key in entries)
             # Its owner here released it during this scan: the next scan sees its present state.
             and not (record.key in owned_before and record.owner == self._dependencies.owner)
         ]
         self._start_waiting(order_fairly(waiting, await self._count_running(waiting)), entries)
-        due = [
-            record
-            for record in overdue
-            if record.key not in entries and self._is_claimable(record, alive_window)
-        ]
+        due = [record for record in overdue if record.key not in entries and self._is_claimable(record)]
         for record in filter(self._may_own_briefly, due):
             # It makes no call to record that the checkpoint expired.
             self._start_owner(record, (), brief=True)
@@ -244,11 +229,13 @@ class Runner:
                 self._owned[entry.debate][0].deliver(entry)
         return entries
 
-    def _liveness_window(self, now: datetime) -> LivenessWindow:
-        """Return the times between which a live owner last sent a heartbeat. It does so every third of a lease; clocks may differ."""
-        around = timedelta(seconds=self._settings.lease_seconds / 2)
-        since, until = (each.isoformat(timespec="microseconds") for each in (now - around, now + around))
-        return LivenessWindow(since, until)
+    async def _list_of_gone_owners(self) -> list[DebateRecord]:
+        """Return debates whose owner is gone or may be: any owner, if no other process can use the store."""
+        if not self._settings.exclusive:
+            return await self._silent_owners.list()
+        # Its own are among them; beside these a look finds more than fit its slots.
+        most = len(self._owned) + 4 * self._settings.max_debates
+        return await self._dependencies.index.list_owned(of_each=most)
 
     async def _count_running(self, waiting: Sequence[DebateRecord]) -> Counter[str]:
         """Count the running debates on all replicas for each tenant with waiting debates. For one tenant alone it makes no difference."""
@@ -321,12 +308,10 @@ class Runner:
             for debate_owner, _ in self._owned.values()
         )
 
-    def _is_claimable(
-        self, record: DebateRecord, alive_window: LivenessWindow | None, *, steered: bool = False
-    ) -> bool:
-        return record.key not in self._owned and self._may_claim(record, alive_window, steered=steered)
+    def _is_claimable(self, record: DebateRecord, *, steered: bool = False) -> bool:
+        return record.key not in self._owned and self._may_claim(record, steered=steered)
 
-    def _may_claim(self, record: DebateRecord, alive_window: LivenessWindow | None, *, steered: bool) -> bool:
+    def _may_claim(self, record: DebateRecord, *, steered: bool) -> bool:
         if self._dependencies.clock.monotonic() < self._retry_at.get(record.key, 0.0):
             return False
         if self._dependencies.formats.find(record.format) is None:
@@ -339,27 +324,20 @@ class Runner:
         )
         if not (self._settings.adopt or steered or _has_ended(record) or ours):
             return False
-        if record.owner is None or record.owner == self._dependencies.owner or alive_window is None:
+        if record.owner in (None, self._dependencies.owner) or self._settings.exclusive:
             return True
-        now = self._dependencies.clock.monotonic()
-        seen = self._observations.get(record.key)
-        if seen is None or (seen.owner, seen.heartbeat) != (record.owner, record.heartbeat):
-            # It was found since it sent no heartbeat for half a lease, by the clocks; the other half is observed here. If a
-            # heartbeat was seen, `alive` proves nothing: a clock is behind, or the owner's version writes no time.
-            silent = seen is None and record.alive is not None and record.alive < alive_window.since
-            at = now - self._settings.lease_seconds / 2 if silent else now
-            self._observations[record.key] = _Observation(record.owner, record.heartbeat, at)
-            return False
-        return now - seen.at >= self._settings.lease_seconds
+        return self._silent_owners.is_gone(record)
 
     def _delay_retry(self, record: DebateRecord, seconds: float) -> None:
         """Do not claim this debate again for so long: a lasting error must not become a busy loop."""
         self._retry_at[record.key] = self._dependencies.clock.monotonic() + seconds
 
     def _forget_absent(self, present: set[str], *, whole: bool) -> None:
-        for known in (self._observations, self._retry_at, self._faults):
-            # A scan does not find live debates that are owned here.
-            for key in known.keys() - present - self._owned.keys():
+        # A scan does not find live debates that are owned here.
+        kept = present | self._owned.keys()
+        self._silent_owners.forget_others(kept)
+        for known in (self._retry_at, self._faults):
+            for key in known.keys() - kept:
                 del known[key]
         if whole:  # else an expected debate may only be missing from this scan
             self._expected_keys &= present

@@ -143,6 +143,14 @@ class DebateIndex:
             records += (await self._list_oldest(owner, of_each, _PAGE_PER_OWNED_TENANT))[0]
         return sorted(records, key=lambda record: record.created)
 
+    async def find_oldest_heartbeat(self) -> str | None:
+        """Return when the owner that has been silent for longest sent its last heartbeat, as in `DebateRecord.alive`; None if no debate has an owner."""
+        owned: Where = {"open": True, "alive": Above("")}
+        found = await self._documents.find(
+            DEBATES, owned, order=(Order("alive"),), limit=1, fields=("alive",)
+        )
+        return _text(found[0], "alive") if found else None
+
     async def list_waiting(self) -> tuple[list[DebateRecord], bool]:
         """Return debates without an owner that need one, oldest first, and whether these are all: else the oldest ones, and the oldest of each tenant."""
         return await self._list_oldest(None, _PAGE_SIZE, _PAGE_PER_TENANT)
