@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from parley.memory.approvals import Approvals
 from parley.memory.debate import document_key
-from parley.memory.stands import POSITIONS, Stand, read_stands
+from parley.memory.stands import POSITIONS, STAND_FIELDS, Stand, read_stands
 from parley.memory.writing import put_document
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.unreadable import skip_unreadable
@@ -173,7 +173,7 @@ class Changes:
         if not keys:
             return {}
         where = {"key": OneOf(tuple(sorted(keys)))}
-        found = await self._documents.find(POSITIONS, where, limit=len(keys))
+        found = await self._documents.find(POSITIONS, where, limit=len(keys), fields=STAND_FIELDS)
         stands = await in_thread_if_large(len(found) * _CHARACTERS, partial(read_stands, found))
         return {each.key: each for each in stands}
 

@@ -20,13 +20,13 @@ MAX_DEBATES: Final = 500
 """That a pattern counts, the latest ones."""
 MAX_CHARACTERS: Final = 500
 """Of an example."""
-TALLIES: Final = ("tallies", *(f"tallies_{number}" for number in range(1, 16)))
+TALLIES: Final = ("tallies", *(f"tallies_{number}" for number in range(1, 40)))
 """Fields of a pattern, which share the debates that it counts: so that to count one more writes few of them again.
 
-They are filled in turn, since versions before read the first one alone.
+They are filled in turn, since versions before read the first one alone, or the first 16.
 """
-_MAX_TALLIES: Final = 32
-"""Of a field. All together have room for more debates than a pattern counts; what versions before add to the first one comes on top."""
+_MAX_TALLIES: Final = dict.fromkeys(TALLIES, 12) | {TALLIES[0]: 32}
+"""Of each field. All together have room for more debates than a pattern counts; what versions before add to the first 16 comes on top."""
 _MAX_EXAMPLES: Final = 3
 _MAX_CRITICS: Final = 8
 _MAX_NAME: Final = 128
@@ -93,8 +93,7 @@ def _count(tally: dict[str, Any], issue: RecordedIssue) -> None:
 
 def add_part(fields: Fields, debate: str, part: Mapping[str, Any]) -> dict[str, Any]:
     """Return a pattern that counts a debate; one that counts it already stays as it is."""
-    has_room = [name for name in TALLIES if len(_mapping(fields.get(name, {}))) < _MAX_TALLIES]
-    name = [*_find_tallies(fields, debate), *has_room, TALLIES[-1]][0]
+    name = [*_find_tallies(fields, debate), _find_room(fields)][0]
     counted = {**fields, name: {**_mapping(fields.get(name, {})), debate: part["tally"]}}
     if (surplus := len(_list_tallies(counted)) - MAX_DEBATES) > 0:
         for oldest in oldest_debates(counted)[:surplus]:
@@ -105,9 +104,17 @@ def add_part(fields: Fields, debate: str, part: Mapping[str, Any]) -> dict[str, 
     return {**counted, "examples": examples[:_MAX_EXAMPLES]}
 
 
+def _find_room(fields: Fields) -> str:
+    """Return the first field that has room for one more tally."""
+    for name, most in _MAX_TALLIES.items():
+        if len(_mapping(fields.get(name, {}))) < most:
+            return name
+    return TALLIES[-1]
+
+
 def _find_tallies(fields: Fields, debate: str) -> list[str]:
     """Return the fields that have a debate's tally: one, or two if replicas of two versions counted it."""
-    return [name for name in TALLIES if debate in _mapping(fields.get(name, {}))]
+    return [name for name in TALLIES if name in fields and debate in _mapping(fields[name])]
 
 
 def _remove_tally(fields: Fields, debate: str) -> dict[str, Any]:
@@ -122,7 +129,8 @@ def _list_tallies(fields: Fields) -> dict[str, Any]:
     """Return the tallies of all debates that a pattern counts."""
     tallies: dict[str, Any] = {}
     for name in TALLIES:
-        tallies |= _mapping(fields.get(name, {}))
+        if name in fields:
+            tallies |= _mapping(fields[name])
     return tallies
 
 

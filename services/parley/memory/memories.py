@@ -75,8 +75,8 @@ class Memories:
             StorageError: a store failed.
         """
         key = storage_key(tenant, record.debate.debate_id)
-        while True:
-            if await self._tombstones.has(key):
+        while not await self._tombstones.has(key):
+            if await self._insert(tenant, record):
                 return False
             known = await self._documents.get(DEBATES, key)
             if known is not None and is_forgetting(known):
@@ -84,8 +84,7 @@ class Memories:
             elif known is not None:
                 await self._confirm(known, record)
                 return True
-            elif await self._insert(tenant, record):
-                return False
+        return False
 
     async def _confirm(self, known: Document, record: RecordDebateRequest) -> None:
         """Finish a record that an earlier call may have left unfinished."""
@@ -100,7 +99,7 @@ class Memories:
         document = Document(storage_key(tenant, record.debate.debate_id), fields)
         try:
             await self._documents.insert(DEBATES, document.key, fields)
-        except DuplicateError:  # another replica was faster
+        except DuplicateError:
             return False
         await self._outbox.finish(document, record)
         return True

@@ -257,6 +257,7 @@ def read_heads(found: Iterable[Document]) -> dict[str, StandHead]:
 
 HEAD_FIELDS: Final = ("debate", "concluded", "related", "model", "vector")
 _TEXTS: Final = ("tenant", "agent", "agent_name", "question", "domain", "text", "decided")
+STAND_FIELDS: Final = (*HEAD_FIELDS, *_TEXTS, "for_decision")
 
 
 def _read_head(fields: Any) -> dict[str, Any]:
