@@ -10,6 +10,8 @@ from pymongo import MongoClient
 
 from parley.storage.encryption.wrapping import NO_KEYS, WrappingKeys
 from parley.storage.opening import Store, open_store
+from parley.storage.ports import Documents
+from tests.contract.books import BOOKS
 from tests.contract.mongodb_server import Server, add_options, running_server
 from tests.contract.replica_set import run_replica_set
 from tests.contract.reporting import report_mongodb
@@ -142,3 +144,16 @@ def open_again(store_url: str, wrapping: WrappingKeys) -> OpenAgain:
 async def store(open_again: OpenAgain) -> AsyncIterator[Store]:
     async with open_again() as opened:
         yield opened
+
+
+@pytest.fixture
+async def books(store: Store) -> Documents:
+    await store.documents.prepare(BOOKS)
+    return store.documents
+
+
+@pytest.fixture
+async def other_books(open_again: OpenAgain) -> AsyncIterator[Documents]:
+    """The books as another process sees them."""
+    async with open_again() as store:
+        yield store.documents
