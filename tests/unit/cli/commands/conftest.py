@@ -8,6 +8,7 @@ import pytest
 
 from parley.cli.__main__ import run
 from tests.support.scripted_orchestrator import ScriptedOrchestrator, scripted
+from tests.unit.cli.commands.remembered import KAFKA, PRICES, remembered
 from tests.unit.cli.commands.scripts import one_round
 
 
@@ -35,3 +36,11 @@ def server(orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str
     assert run(["debate", "Which?", *at]) == 0
     capsys.readouterr()
     return at
+
+
+@pytest.fixture
+def at(orchestrator: ScriptedOrchestrator, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A server that remembers two debates."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    orchestrator.memories = {KAFKA: remembered(), PRICES: remembered(PRICES, "Raise them.", "sales")}
+    return ["--server", orchestrator.address]
