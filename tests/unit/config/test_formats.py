@@ -47,6 +47,7 @@ from parley.v1.voting_pb2 import (
     VOTING_METHOD_SUPERMAJORITY,
     VotingSettings,
 )
+from tests.support.guides import ROOT
 
 
 def settings_of(message: Any, path: str) -> Iterator[str]:
@@ -162,6 +163,13 @@ def test_the_options_that_the_contract_names_come_to_the_format(each: Format) ->
     given: Any = dict.fromkeys((field.name for field in dataclasses.fields(DebateOptions)), True)
     missing = each.options.keys() - DebateOptions(**given).of_format.keys()
     assert not missing, "add them to `DebateOptions.of_format` in cli/input/debate_request.py"
+
+
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_the_options_that_the_contract_names_have_a_row_in_the_guide(each: Format) -> None:
+    guide = (ROOT / "docs" / "guides" / "cli.md").read_text(encoding="utf-8")
+    missing = [name for name in each.options if f"| `--{name}" not in guide]
+    assert not missing, "add a row to docs/guides/cli.md"
 
 
 def test_a_format_is_found_by_its_name_whatever_the_version() -> None:
