@@ -36,7 +36,7 @@ class _Answer(BaseModel):
 class EndpointEmbedder:
     """An OpenAI-compatible embeddings endpoint.
 
-    A text longer than 8,000 characters is cut into windows of 8,000 that overlap by 800.
+    A text longer than 8,000 characters is cut into windows of at most 8,000 that overlap by 800, all of one size.
     """
 
     _WINDOW: Final = 8_000

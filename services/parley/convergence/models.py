@@ -27,13 +27,13 @@ class MiniLm:
     """all-MiniLM-L6-v2 as int8 ONNX: 384 dimensions, trained on sentences and short paragraphs.
 
     Texts of about as many tokens are read together: most of the time of a short one is that in which the weights are read. Each is
-    padded to a multiple of eight tokens, alone too, so that its vector does not depend on other texts. A text longer than 254 tokens
-    is cut into windows of 254 that overlap by 32.
+    padded to a multiple of eight tokens, alone too, so that its vector does not depend on other texts. A text longer than 126 tokens
+    is cut into windows of at most 126, all of one size.
     """
 
     name: Final = MODEL_NAMES["minilm"]
-    _WINDOW: Final = 254
-    _OVERLAP: Final = 32
+    _WINDOW: Final = 126
+    """With its first and last token as many as the model was trained on; twice as many take longer and find no more."""
     _AT_ONCE: Final = 256
     """Tokens of a run; more together are slower than apart."""
     _SLOW_FUSION: Final = "SkipLayerNormFusion"
@@ -63,8 +63,7 @@ class MiniLm:
         """Return the tokens of each window of a text."""
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return [
-            [self._first, *tokens[start:end], self._last]
-            for start, end in windows(len(tokens), self._WINDOW, self._OVERLAP)
+            [self._first, *tokens[start:end], self._last] for start, end in windows(len(tokens), self._WINDOW)
         ]
 
     def _run_all(self, cut: Sequence[list[int]]) -> list[Vector]:

@@ -1,6 +1,7 @@
 """Vectors of texts, and the combination of windows of a long text."""
 
 from collections.abc import Sequence
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 else:
     Vector = Any  # numpy is imported by what computes: a service starts without it
 
-MAX_WINDOWS: Final = 32
+MAX_WINDOWS: Final = 64
 """A limit, so that no text blocks a model for seconds; texts above some 30,000 characters would need more."""
 
 
@@ -53,17 +54,16 @@ def group_by_length(lengths: Sequence[int], most: int) -> list[list[int]]:
     return groups
 
 
-def windows(length: int, size: int, overlap: int) -> list[tuple[int, int]]:
-    """Cut `length` units into windows of `size` that overlap by `overlap`, each a start and an end.
+def windows(length: int, most: int, overlap: int = 0) -> list[tuple[int, int]]:
+    """Cut `length` units into windows of at most `most` that overlap by at least `overlap`, each a start and an end.
 
-    The last window ends with the text and is as long as the others. Of more than `MAX_WINDOWS`, that many are kept, evenly
-    spread, the first and the last among them.
+    They are as few as possible and of one size, so that none repeats most of the one before. Of more than `MAX_WINDOWS`, that many
+    are kept, evenly spread, the first and the last among them.
     """
-    if length <= size:
+    if length <= most:
         return [(0, length)]
-    starts = [*range(0, length - size, size - overlap), length - size]
-    if len(starts) > MAX_WINDOWS:
-        starts = [
-            starts[round(place * (len(starts) - 1) / (MAX_WINDOWS - 1))] for place in range(MAX_WINDOWS)
-        ]
+    count = ceil((length - overlap) / (most - overlap))
+    size = ceil((length - overlap) / count) + overlap
+    last = min(count, MAX_WINDOWS) - 1
+    starts = [round(place * (length - size) / last) for place in range(last + 1)]
     return [(start, start + size) for start in starts]

@@ -131,10 +131,10 @@ def test_a_text_of_ten_thousand_characters_is_the_mean_of_its_windows(minilm: Mi
     assert len(LONG) > 10_000
     tokens = minilm._tokenizer.encode(LONG, add_special_tokens=False).ids
     parts = [
-        minilm._run([[minilm._first, *tokens[start:end], minilm._last]], 256)[0]
-        for start, end in windows(len(tokens), 254, 32)
+        minilm._run([[minilm._first, *tokens[start:end], minilm._last]], 128)[0]
+        for start, end in windows(len(tokens), 126)
     ]
-    assert len(parts) > 5
+    assert len(parts) > 10
     assert embed(minilm, LONG) @ unit(np.mean(np.stack(parts), axis=0)) == pytest.approx(1.0, abs=1e-6)
 
 
@@ -144,15 +144,23 @@ def test_what_stands_at_the_end_of_a_long_text_counts(minilm: MiniLm) -> None:
     assert minilm.embed(LONG + end) @ about > embed(minilm, LONG) @ about
 
 
-@pytest.mark.parametrize("length", [0, 1, 254, 255, 476, 477, 5000, 1_000_000])
-def test_windows_cover_a_text_from_end_to_end(length: int) -> None:
-    cut = windows(length, 254, 32)
+@pytest.mark.parametrize(("most", "overlap"), [(126, 0), (8_000, 800)])
+@pytest.mark.parametrize("length", [0, 1, 126, 127, 252, 253, 5_000, 8_001, 15_201, 1_000_000])
+def test_windows_cover_a_text_from_end_to_end(length: int, most: int, overlap: int) -> None:
+    cut = windows(length, most, overlap)
     assert cut[0][0] == 0
     assert cut[-1][1] == length
+    assert len({end - start for start, end in cut}) == 1
+    assert cut[0][1] <= most
     assert len(cut) <= MAX_WINDOWS
-    assert all(end - start == min(length, 254) for start, end in cut)
     if len(cut) < MAX_WINDOWS:
-        assert all(later[0] <= earlier[1] for earlier, later in pairwise(cut))
+        assert all(later[0] <= earlier[1] - overlap for earlier, later in pairwise(cut))
+
+
+@pytest.mark.parametrize("length", [127, 130, 300, 870, 5_000])
+def test_windows_without_an_overlap_repeat_no_more_than_one_size_for_all_takes(length: int) -> None:
+    cut = windows(length, 126)
+    assert sum(end - start for start, end in cut) < length + len(cut)
 
 
 def test_like_meanings_are_nearer_than_unlike_ones(model: LocalModel) -> None:
