@@ -31,7 +31,7 @@ from tests.bench.paced_orchestrator import PacedGateway, paced_orchestrator
 from tests.support.browser import launch_browser
 from tests.support.orchestration import orchestrating
 from tests.support.ports import free_ports
-from tests.support.scripted_gateway import criticism
+from tests.support.scripted_answers import criticism
 
 _STREAMS: Final = 500
 _PAGES: Final = 10

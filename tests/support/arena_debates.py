@@ -11,7 +11,8 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.event_pb2 import DebateCreated, RoundsEnded
 from tests.support.orchestration import make_debate
-from tests.support.scripted_gateway import ScriptedGateway, StepRequest, judgement
+from tests.support.scripted_answers import judgement
+from tests.support.scripted_gateway import ScriptedGateway, StepRequest
 
 __all__ = ["ArenaScript", "arena_settings", "arena_spec", "ended"]
 

@@ -28,7 +28,7 @@ from parley.v1.moderated_pb2 import Perspective
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_VOTING
 from tests.support.arena_debates import arena_settings, arena_spec
 from tests.support.example_debate import SOURCE
-from tests.support.kept_logs import Person
+from tests.support.kept_debates.kept_debate import Person
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
 from tests.support.orchestration import agent, backstage, make_debate, with_spec

@@ -9,7 +9,8 @@ from parley.orchestrator.formats.moderated.settings import SETTINGS
 from parley.v1.event_pb2 import DebateCreated
 from parley.v1.moderated_pb2 import ModeratedSettings
 from tests.support.orchestration import make_debate, with_spec
-from tests.support.scripted_gateway import ScriptedGateway, StepRequest, judgement
+from tests.support.scripted_answers import judgement
+from tests.support.scripted_gateway import ScriptedGateway, StepRequest
 
 __all__ = ["QUESTION", "ModeratedScript", "moderated_settings", "moderated_spec"]
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 from parley.orchestrator import phases
 from parley.v1.debate_pb2 import DebateSpec
 from parley.v1.event_pb2 import DebateCreated
-from tests.support.kept_logs import KEPT, KeptDebate, kept_log
+from tests.support.kept_debates.kept_debate import KeptDebate
+from tests.support.kept_logs import KEPT, kept_log
 from tests.support.parsed_modules import parse_folder
 
 __all__ = ["find_debates_with", "find_prompt_settings", "without_setting"]

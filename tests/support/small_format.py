@@ -23,7 +23,8 @@ from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_pa
 from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.debate_pb2 import Approval, Outcome, Question, Questions, Reply
 from parley.v1.event_pb2 import PhaseEntered, StepFailed
-from tests.support.scripted_gateway import ScriptedGateway, judgement
+from tests.support.scripted_answers import judgement
+from tests.support.scripted_gateway import ScriptedGateway
 
 __all__ = ["SMALL", "SMALL_2", "WAIT_SECONDS", "formats_with_small", "used_by_consent", "voting"]
 

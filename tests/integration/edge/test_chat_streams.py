@@ -13,7 +13,8 @@ from parley.edge.chat import endpoint
 from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import Edge
 from tests.support.orchestration import WITHIN, until
-from tests.support.scripted_gateway import ScriptedGateway, judgement
+from tests.support.scripted_answers import judgement
+from tests.support.scripted_gateway import ScriptedGateway
 
 _QUESTION: list[Any] = [{"role": "user", "content": "Is water wet?"}]
 _BODY = {"model": "panel", "messages": _QUESTION, "stream": True}

@@ -36,7 +36,8 @@ from tests.support.orchestration import (
     make_limits,
     with_spec,
 )
-from tests.support.scripted_gateway import ScriptedGateway, judgement
+from tests.support.scripted_answers import judgement
+from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.stopping import Play
 
 GROUNDING = "after/grounding"

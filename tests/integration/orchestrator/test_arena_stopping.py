@@ -38,7 +38,8 @@ from parley.v1.event_pb2 import Concluded, RoundAssessed, RoundStarted
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, ended
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import backstage, check_log, make_limits
-from tests.support.scripted_gateway import ScriptedGateway, refusal, unsure_until_settled
+from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_services import unsure_until_settled
 
 
 async def held(

@@ -42,7 +42,8 @@ from parley.v1.event_pb2 import (
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.labelled_debates import held_out_debates
 from tests.support.orchestration import backstage, check_log
-from tests.support.scripted_gateway import ScriptedGateway, answer_text
+from tests.support.scripted_answers import answer_text
+from tests.support.scripted_gateway import ScriptedGateway
 
 TOPIC = "payments-idempotency"
 ARGUED, HOLLOW = (

@@ -12,7 +12,8 @@ from parley.runtime.errors import ParleyError
 from parley.v1.debate_pb2 import Clarifications
 from parley.v1.event_pb2 import CheckpointOpened, Concluded, Warned
 from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_debate
-from tests.support.scripted_gateway import ScriptedGateway, judgement, refusal
+from tests.support.scripted_answers import judgement
+from tests.support.scripted_gateway import ScriptedGateway, refusal
 
 
 class Curious(ScriptedGateway):

@@ -30,7 +30,8 @@ from parley.v1.voting_pb2 import (
 from tests.integration.orchestrator.test_arena import held, outcome
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.orchestration import agent, backstage
-from tests.support.scripted_gateway import ScriptedGateway, unsure_until_settled
+from tests.support.scripted_gateway import ScriptedGateway
+from tests.support.scripted_services import unsure_until_settled
 
 LAST = VOTE_BALLOTS_LAST_VOTE
 RED_THEN_ALL_RED = {"ada": "red", "bo": "blue", "cy": "blue"}, dict.fromkeys(("ada", "bo", "cy"), "red")

@@ -26,7 +26,8 @@ from parley.v1.debate_pb2 import (
 from parley.v1.evaluation_pb2 import EVALUATION_DIMENSION_SECURITY, EvaluatedDebate, EvaluationSettings
 from parley.v1.orchestrator_pb2 import CreateDebateRequest, CreateDebateResponse, GetReportRequest
 from tests.support.orchestration import Orchestrator, failure_of, orchestrating
-from tests.support.scripted_gateway import ScriptedGateway, judgement, refusal
+from tests.support.scripted_answers import judgement
+from tests.support.scripted_gateway import ScriptedGateway, refusal
 
 ABSENT = "deb-20260101-000000-aaaaaaaa"
 SECURITY = {"ada": 9, "bo": 4, "cy": 14}

@@ -27,7 +27,8 @@ from parley.v1.orchestrator_pb2 import (
 )
 from tests.support.orchestration import Orchestrator, failure_of, orchestrating, until
 from tests.support.real_services import free_address, ratings_at
-from tests.support.scripted_gateway import ScriptedGateway, judgement
+from tests.support.scripted_answers import judgement
+from tests.support.scripted_gateway import ScriptedGateway
 
 ABSENT = "deb-20260101-000000-aaaaaaaa"
 

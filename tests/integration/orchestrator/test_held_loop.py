@@ -16,7 +16,8 @@ from tests.support.arena_debates import ArenaScript
 from tests.support.loop_holds import longest_hold_allowed, loop_holds
 from tests.support.moderated_debates import ModeratedScript
 from tests.support.orchestration import Orchestrator, events_of, kind_of, orchestrating
-from tests.support.scripted_gateway import ScriptedGateway, criticism
+from tests.support.scripted_answers import criticism
+from tests.support.scripted_gateway import ScriptedGateway
 
 _TRIES = 4
 _CHARACTERS = 600_000

@@ -13,7 +13,8 @@ from parley.v1 import hook_pb2 as pb
 from parley.v1.debate_pb2 import Clarifications, Continue
 from parley.v1.hook_pb2 import HookTarget
 from tests.support.orchestration import Orchestrator, failure_of, orchestrating, until
-from tests.support.scripted_gateway import ScriptedGateway, judgement
+from tests.support.scripted_answers import judgement
+from tests.support.scripted_gateway import ScriptedGateway
 
 WITHIN = 30.0
 STDOUT = HookTarget(stdout=pb.StdoutTarget())

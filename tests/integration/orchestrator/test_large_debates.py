@@ -25,7 +25,8 @@ from tests.support.arena_debates import ArenaScript
 from tests.support.command import Command
 from tests.support.moderated_debates import ModeratedScript
 from tests.support.orchestration import Orchestrator, events_of, failure_of, kind_of, orchestrating
-from tests.support.scripted_gateway import ScriptedGateway, answer_text, judgement
+from tests.support.scripted_answers import answer_text, judgement
+from tests.support.scripted_gateway import ScriptedGateway
 
 pytestmark = pytest.mark.timeout(
     600

@@ -18,7 +18,7 @@ from parley.v1.event_pb2 import LimitReached, RoundsEnded
 from tests.integration.orchestrator.limited_debates import concluded, failure, limited
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Replica, check_log, make_debate, outcomes
-from tests.support.scripted_gateway import answer_text
+from tests.support.scripted_answers import answer_text
 
 
 def reached(events: list[Envelope]) -> list[LimitReached]:

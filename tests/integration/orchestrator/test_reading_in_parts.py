@@ -18,7 +18,8 @@ from parley.v1.orchestrator_pb2 import (
     StreamReportRequest,
 )
 from tests.support.orchestration import Orchestrator, failure_of
-from tests.support.scripted_gateway import ScriptedGateway, answer_text
+from tests.support.scripted_answers import answer_text
+from tests.support.scripted_gateway import ScriptedGateway
 
 _NOWHERE = "deb-20260101-000000-aaaaaaaa"
 

@@ -33,7 +33,8 @@ from tests.integration.orchestrator.around import AGREE, TWO, Around, create, fo
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import WITHIN, Orchestrator, kind_of
 from tests.support.real_services import convergence_at, free_address, memory_at, ratings_at
-from tests.support.scripted_gateway import ScriptedGateway, judgement
+from tests.support.scripted_answers import judgement
+from tests.support.scripted_gateway import ScriptedGateway
 
 
 @pytest.mark.usefixtures("short_restarts")

@@ -10,7 +10,8 @@ from parley.v1.memory_pb2 import Evidence
 from parley.v1.orchestrator_pb2 import GetReportRequest
 from parley.v1.source_pb2 import SOURCE_KIND_DOCUMENT
 from tests.support.orchestration import Orchestrator, backstage, make_debate
-from tests.support.scripted_gateway import ScriptedGateway, judgement
+from tests.support.scripted_answers import judgement
+from tests.support.scripted_gateway import ScriptedGateway
 
 DOCUMENTS = (
     ContextDocument(path="otters.md", text="Otters float."),

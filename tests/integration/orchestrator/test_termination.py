@@ -15,7 +15,8 @@ from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
 from parley.v1.panel_pb2 import TERMINATION_RULE_QUALITY, Termination
 from tests.integration.orchestrator.around import AGREE, TWO, Around, create, follow, held, value
 from tests.support.orchestration import WITHIN, Orchestrator, failure_of
-from tests.support.scripted_gateway import ScriptedGateway, judgement, refusal
+from tests.support.scripted_answers import judgement
+from tests.support.scripted_gateway import ScriptedGateway, refusal
 
 AGREES, DISAGREES = (json.dumps({"issues": [], "agrees": agrees}) for agrees in (True, False))
 """What critics say."""

@@ -10,7 +10,8 @@ from parley.orchestrator.engine.inbox import Inbox, InboxEntry
 from parley.runtime.server import RunningServer
 from parley.v1 import debate_pb2, orchestrator_pb2
 from tests.support.orchestration import Orchestrator, events_of, failure_of, kind_of, orchestrating
-from tests.support.scripted_gateway import ScriptedGateway, answer_text
+from tests.support.scripted_answers import answer_text
+from tests.support.scripted_gateway import ScriptedGateway
 
 
 async def test_a_watch_from_any_sequence_sees_all_that_comes_after_it_once_and_ends(

@@ -28,7 +28,8 @@ from tests.support.orchestration import (
     orchestrating,
     until,
 )
-from tests.support.scripted_gateway import ScriptedGateway, answer_text
+from tests.support.scripted_answers import answer_text
+from tests.support.scripted_gateway import ScriptedGateway
 
 PATIENCE = 10.0
 

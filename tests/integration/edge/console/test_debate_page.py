@@ -8,7 +8,8 @@ from playwright.async_api import Page, expect
 from tests.integration.edge.conftest import Edge
 from tests.support.browser import find_serious_faults
 from tests.support.moderated_debates import ModeratedScript
-from tests.support.scripted_gateway import ScriptedGateway, criticism
+from tests.support.scripted_answers import criticism
+from tests.support.scripted_gateway import ScriptedGateway
 
 MODERATED: dict[str, Any] = {
     "question": "Where do sessions live?",

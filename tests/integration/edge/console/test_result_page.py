@@ -14,7 +14,8 @@ from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import Edge
 from tests.support.browser import find_serious_faults
 from tests.support.receipts import OLD, pem_of, signed_debate
-from tests.support.scripted_gateway import ScriptedGateway, judgement
+from tests.support.scripted_answers import judgement
+from tests.support.scripted_gateway import ScriptedGateway
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.feedback import Feedback
 from parley.v1.event_pb2 import Event
-from tests.support.kept_logs import KEPT, KeptDebate, kept_log
+from tests.support.kept_debates.kept_debate import KeptDebate
+from tests.support.kept_logs import KEPT, kept_log
 from tests.unit.orchestrator.made_logs import log
 
 HOSTILE = """

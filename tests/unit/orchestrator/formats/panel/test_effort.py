@@ -31,7 +31,8 @@ from parley.v1.panel_pb2 import (
     Termination,
 )
 from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_debate
-from tests.support.scripted_gateway import ScriptedGateway, judgement, refusal
+from tests.support.scripted_answers import judgement
+from tests.support.scripted_gateway import ScriptedGateway, refusal
 from tests.unit.orchestrator.model.test_open_issues import criticized, refined
 
 UNDISPUTED = Termination(rule=TERMINATION_RULE_UNDISPUTED)

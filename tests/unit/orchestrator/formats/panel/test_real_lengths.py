@@ -37,7 +37,7 @@ from tests.support.orchestration import (
     with_fields,
     with_spec,
 )
-from tests.support.scripted_gateway import judgement
+from tests.support.scripted_answers import judgement
 from tests.support.show_prompts import long_answer
 
 LENGTH = 3000

@@ -34,7 +34,8 @@ from parley.v1.panel_pb2 import (
     Termination,
 )
 from tests.support.orchestration import Backstage, Replica, agent, backstage, check_log, make_debate, outcomes
-from tests.support.scripted_gateway import answer_text, judgement, refusal
+from tests.support.scripted_answers import answer_text, judgement
+from tests.support.scripted_gateway import refusal
 
 
 async def held(stage: Backstage, replica: Replica, given: DebateCreated) -> Outcome:

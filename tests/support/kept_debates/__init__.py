@@ -1,0 +1,1 @@
+"""The debates whose logs are kept, a module for each format."""
