@@ -116,6 +116,7 @@ def _hook_calls(point: CrashPoint, module: str) -> None:
 
         _wrap(point, Agents, "generate", "call.generate")
         _wrap(point, Agents, "cancel", "call.cancel")
+        _wrap(point, Agents, "forget", "call.forget")
         _wrap(point, Convergence, "assess", "call.assess")
         _wrap(point, Convergence, "group_positions", "call.group")
         _wrap(point, Memory, "recall", "call.recall")

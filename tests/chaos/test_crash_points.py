@@ -33,6 +33,7 @@ _OWNERS = [
     "call.memory:1",
     "append.closed:1",
     "update.debates.status:3",
+    "call.forget:1",
 ]
 _SPECS: Mapping[str, Mapping[str, Any]] = {
     "call.recall:1": {"recall": True},

@@ -118,6 +118,8 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
     Attributes:
         calls: The ledger, in the order in which calls came.
         cancelled: Steps and attempts that CancelCall named.
+        unkept: Steps and attempts that each ForgetAnswers named; `forgets`: whether it lets itself be told.
+        holds_answers: Whether it says that it stores an answer only if it is not told to forget it.
         text: Makes a plain answer's text of step and agent id.
         judge: Makes a structured answer of its schema, but for critiques and lists of requirements.
         grouping: Groups the positions that a call shows.
@@ -157,6 +159,9 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.default_judge = judge
         self.calls: list[StepRequest] = []
         self.cancelled: list[tuple[str, int]] = []
+        self.unkept: list[list[tuple[str, int]]] = []
+        self.forgets = True
+        self.holds_answers = False
         self.text: Callable[[str, str], str] = answer_text
         self.judge: Callable[[str], str] = judgement
         self.grouping: Callable[[StepRequest], str] = lambda asked: json.dumps(group_alike(asked.prompt))
@@ -322,7 +327,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             if written is not None:
                 usage.output_tokens = written
             completed = gateway_pb2.GenerateCompleted(
-                text=text, route="p/m", model="m", usage=usage, truncated=truncated
+                text=text, route="p/m", model="m", usage=usage, truncated=truncated, held=self.holds_answers
             )
             completed.tool_calls.extend(self.tool_calls.get(asked.agent.id, ()))
             completed.latency.FromMilliseconds(5)
@@ -346,6 +351,14 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         return gateway_pb2.CancelCallResponse(
             was_running=True, usage=used, run=f"{call.step}/{self.steps().count(call.step)}" if used else ""
         )
+
+    async def ForgetAnswers(  # noqa: N802
+        self, request: gateway_pb2.ForgetAnswersRequest, _context: object
+    ) -> gateway_pb2.ForgetAnswersResponse:
+        self.unkept.append([(each.step, each.step_attempt) for each in request.call_ids])
+        if not self.forgets:
+            raise unavailable("STORE_UNAVAILABLE", "the store is away")
+        return gateway_pb2.ForgetAnswersResponse()
 
     async def ListAgents(  # noqa: N802
         self, _request: gateway_pb2.ListAgentsRequest, _context: object

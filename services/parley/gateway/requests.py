@@ -1,6 +1,6 @@
 """Checks of what callers send: every bad field is found in one go."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -19,6 +19,7 @@ from parley.v1 import agent_pb2, gateway_pb2
 
 _MAX_ROUTES: Final = 16
 _MAX_LISTED_NAMES: Final = 256
+_MAX_FORGOTTEN: Final = 256
 _MAX_NAME: Final = 512
 _MAX_PROMPT_CHARACTERS: Final = 8 * 1024 * 1024
 _MAX_OUTPUT_TOKENS: Final = 1_000_000
@@ -35,7 +36,7 @@ def check_generate(request: gateway_pb2.GenerateRequest, cache: DocumentCache) -
     """
     violations = Violations()
     if request.HasField("call_id"):
-        _check_call_id(request.call_id, violations)
+        _check_call_id("call_id", request.call_id, violations)
     _check_agent(request, violations)
     _check_prompt(request, violations)
     shape = _shape(request, violations)
@@ -69,9 +70,25 @@ def check_cancel(request: gateway_pb2.CancelCallRequest) -> gateway_pb2.CallId:
         ParleyError: INVALID_ARGUMENT with every bad field.
     """
     violations = Violations()
-    _check_call_id(request.call_id, violations)
+    _check_call_id("call_id", request.call_id, violations)
     violations.refuse()
     return request.call_id
+
+
+def check_forget(request: gateway_pb2.ForgetAnswersRequest) -> Sequence[gateway_pb2.CallId]:
+    """Return the ids of the calls.
+
+    Raises:
+        ParleyError: INVALID_ARGUMENT with every bad field.
+    """
+    violations, count = Violations(), len(request.call_ids)
+    violations.check(
+        that=0 < count <= _MAX_FORGOTTEN, field="call_ids", otherwise=f"must be 1 to {_MAX_FORGOTTEN}"
+    )
+    for number, each in enumerate(request.call_ids[:_MAX_FORGOTTEN]):
+        _check_call_id(f"call_ids[{number}]", each, violations)
+    violations.refuse()
+    return request.call_ids
 
 
 def check_route_names(request: gateway_pb2.ListRoutesRequest) -> tuple[str, ...]:
@@ -96,15 +113,15 @@ def check_route_names(request: gateway_pb2.ListRoutesRequest) -> tuple[str, ...]
     return tuple(request.names)
 
 
-def _check_call_id(given: gateway_pb2.CallId, violations: Violations) -> None:
+def _check_call_id(place: str, given: gateway_pb2.CallId, violations: Violations) -> None:
     for name in ("tenant", "debate_id", "step"):
-        field, value = f"call_id.{name}", getattr(given, name)
+        field, value = f"{place}.{name}", getattr(given, name)
         violations.check(that=bool(value), field=field, otherwise="is required")
         violations.check(
             that=len(value) <= _MAX_NAME, field=field, otherwise=f"has more than {_MAX_NAME} characters"
         )
     violations.check(
-        that=given.step_attempt >= 1, field="call_id.step_attempt", otherwise="must be 1 or more"
+        that=given.step_attempt >= 1, field=f"{place}.step_attempt", otherwise="must be 1 or more"
     )
 
 

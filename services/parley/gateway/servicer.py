@@ -16,7 +16,7 @@ from parley.gateway.calls.stream import CallFailed, RunningCall
 from parley.gateway.plan import Roster
 from parley.gateway.prompt.document_cache import DocumentCache
 from parley.gateway.prompt.structured_answers import is_known_shape
-from parley.gateway.requests import check_cancel, check_generate, check_route_names
+from parley.gateway.requests import check_cancel, check_forget, check_generate, check_route_names
 from parley.gateway.routing.call import Call
 from parley.gateway.routing.fallback import Fallback
 from parley.gateway.routing.route import LiveRoute
@@ -95,6 +95,18 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
         call_id = check_cancel(request)
         _check_tenant(call_id)
         return await self.calls.cancel(call_key(call_id))
+
+    async def ForgetAnswers(  # noqa: N802
+        self,
+        request: gateway_pb2.ForgetAnswersRequest,
+        context: _Context,  # noqa: ARG002
+    ) -> gateway_pb2.ForgetAnswersResponse:
+        """Forget the answers of calls, which their caller has recorded."""
+        call_ids = check_forget(request)
+        for each in call_ids:
+            _check_tenant(each)
+        await self.calls.forget([call_key(each) for each in call_ids])
+        return gateway_pb2.ForgetAnswersResponse()
 
     async def ListAgents(  # noqa: N802
         self,

@@ -239,7 +239,7 @@ class GenerateRequest(_message.Message):
     """
     @_builtins.property
     def call_id(self) -> Global___CallId:
-        """Names the call. Its answer is kept for a day, and a caller who comes back gets it, or joins the call that runs.
+        """Names the call. Its answer is kept for a day, unless `ForgetAnswers` names it before, and a caller who comes back gets it, or joins the call that runs.
         Such a call goes on for two leases of the gateway after its last caller hung up. Unset: hanging up stops the call,
         and nothing is stored.
         """
@@ -401,6 +401,7 @@ class GenerateCompleted(_message.Message):
     REPEATS_FIELD_NUMBER: _builtins.int
     STORED_FIELD_NUMBER: _builtins.int
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    HELD_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The whole text, through the sanitizer and without the model's reasoning. For a structured answer: JSON text that satisfies
     the schema. If it accepts prose, it may also be the JSON text of an object that holds some of the schema's properties,
@@ -419,6 +420,10 @@ class GenerateCompleted(_message.Message):
     stored: _builtins.bool
     """Whether the answer had been stored by an earlier call with this id. Its stream holds nothing else then; usage and
     times are those of the call that was paid for.
+    """
+    held: _builtins.bool
+    """Whether the answer is not stored yet, as only a caller in the gateway's own process gets it. It is stored half a second later,
+    unless `ForgetAnswers` names the call before.
     """
     @_builtins.property
     def usage(self) -> _agent_pb2.Usage:
@@ -450,10 +455,11 @@ class GenerateCompleted(_message.Message):
         repeats: _builtins.int = ...,
         stored: _builtins.bool = ...,
         tool_calls: _abc.Iterable[_agent_pb2.ToolCall] | None = ...,
+        held: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "queued", b"queued", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "model", b"model", "prompt_characters_left_out", b"prompt_characters_left_out", "queued", b"queued", "repeats", b"repeats", "route", b"route", "stored", b"stored", "text", b"text", "tool_calls", b"tool_calls", "truncated", b"truncated", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["held", b"held", "latency", b"latency", "model", b"model", "prompt_characters_left_out", b"prompt_characters_left_out", "queued", b"queued", "repeats", b"repeats", "route", b"route", "stored", b"stored", "text", b"text", "tool_calls", b"tool_calls", "truncated", b"truncated", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -518,6 +524,47 @@ class CancelCallResponse(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__usage) -> _WhichOneofReturnType__usage | None: ...
 
 Global___CancelCallResponse: _TypeAlias = CancelCallResponse  # noqa: Y015
+
+@_typing.final
+class ForgetAnswersRequest(_message.Message):
+    """Names calls whose answers their caller has recorded."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def call_ids(self) -> _containers.RepeatedCompositeFieldContainer[Global___CallId]:
+        """The calls, at least one and at most 256, all of one tenant."""
+
+    def __init__(
+        self,
+        *,
+        call_ids: _abc.Iterable[Global___CallId] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_ids", b"call_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetAnswersRequest: _TypeAlias = ForgetAnswersRequest  # noqa: Y015
+
+@_typing.final
+class ForgetAnswersResponse(_message.Message):
+    """The answers are forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetAnswersResponse: _TypeAlias = ForgetAnswersResponse  # noqa: Y015
 
 @_typing.final
 class ListAgentsRequest(_message.Message):

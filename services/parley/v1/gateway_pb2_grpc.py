@@ -46,6 +46,11 @@ class GatewayServiceStub:
                 request_serializer=parley_dot_v1_dot_gateway__pb2.CancelCallRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_gateway__pb2.CancelCallResponse.FromString,
                 _registered_method=True)
+        self.ForgetAnswers = channel.unary_unary(
+                '/parley.v1.GatewayService/ForgetAnswers',
+                request_serializer=parley_dot_v1_dot_gateway__pb2.ForgetAnswersRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_gateway__pb2.ForgetAnswersResponse.FromString,
+                _registered_method=True)
         self.ListAgents = channel.unary_unary(
                 '/parley.v1.GatewayService/ListAgents',
                 request_serializer=parley_dot_v1_dot_gateway__pb2.ListAgentsRequest.SerializeToString,
@@ -88,7 +93,8 @@ class GatewayServiceServicer:
         `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE`, `PROVIDER_UNREACHABLE`
         (nothing has answered there before; its address may be wrong), `NO_ROUTE_AVAILABLE` or
         `GATEWAY_UNAVAILABLE` (the gateway itself had no room for another connection; call again);
-        DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
+        DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; FAILED_PRECONDITION
+        `ANSWER_FORGOTTEN` (`ForgetAnswers` named the call: its caller has recorded the answer); UNAVAILABLE
         `STORE_UNAVAILABLE` (call again), FAILED_PRECONDITION `ENCRYPTION_KEY_MISSING` or DATA_LOSS `STORE_DAMAGED`, all only with a
         `call_id`; PERMISSION_DENIED `WRONG_TENANT` (the `call_id` is of another
         tenant than the one that the caller acts for). Metadata of the ErrorInfo: `route`, `provider_status`, and
@@ -103,6 +109,19 @@ class GatewayServiceServicer:
         """Stops a call by its id at once, wherever it runs. Answers also when there is no such call.
 
         Errors: INVALID_ARGUMENT; PERMISSION_DENIED `WRONG_TENANT`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ForgetAnswers(self, request, context):
+        """Forgets the answers of calls, which their caller has recorded: their texts are not kept any longer. Passes over calls that are
+        not stored.
+
+        It may be called again, and left out: an answer that nobody forgets is kept for a day.
+
+        Errors: INVALID_ARGUMENT; PERMISSION_DENIED `WRONG_TENANT`; UNAVAILABLE `STORE_UNAVAILABLE` (call again); FAILED_PRECONDITION
+        `ENCRYPTION_KEY_MISSING`; DATA_LOSS `STORE_DAMAGED`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -156,6 +175,11 @@ def add_GatewayServiceServicer_to_server(servicer, server):
                     servicer.CancelCall,
                     request_deserializer=parley_dot_v1_dot_gateway__pb2.CancelCallRequest.FromString,
                     response_serializer=parley_dot_v1_dot_gateway__pb2.CancelCallResponse.SerializeToString,
+            ),
+            'ForgetAnswers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetAnswers,
+                    request_deserializer=parley_dot_v1_dot_gateway__pb2.ForgetAnswersRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_gateway__pb2.ForgetAnswersResponse.SerializeToString,
             ),
             'ListAgents': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAgents,
@@ -234,6 +258,33 @@ class GatewayService:
             '/parley.v1.GatewayService/CancelCall',
             parley_dot_v1_dot_gateway__pb2.CancelCallRequest.SerializeToString,
             parley_dot_v1_dot_gateway__pb2.CancelCallResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetAnswers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.GatewayService/ForgetAnswers',
+            parley_dot_v1_dot_gateway__pb2.ForgetAnswersRequest.SerializeToString,
+            parley_dot_v1_dot_gateway__pb2.ForgetAnswersResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -33,7 +33,8 @@ class GatewayServiceStub:
     `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE`, `PROVIDER_UNREACHABLE`
     (nothing has answered there before; its address may be wrong), `NO_ROUTE_AVAILABLE` or
     `GATEWAY_UNAVAILABLE` (the gateway itself had no room for another connection; call again);
-    DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
+    DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; FAILED_PRECONDITION
+    `ANSWER_FORGOTTEN` (`ForgetAnswers` named the call: its caller has recorded the answer); UNAVAILABLE
     `STORE_UNAVAILABLE` (call again), FAILED_PRECONDITION `ENCRYPTION_KEY_MISSING` or DATA_LOSS `STORE_DAMAGED`, all only with a
     `call_id`; PERMISSION_DENIED `WRONG_TENANT` (the `call_id` is of another
     tenant than the one that the caller acts for). Metadata of the ErrorInfo: `route`, `provider_status`, and
@@ -44,6 +45,15 @@ class GatewayServiceStub:
     """Stops a call by its id at once, wherever it runs. Answers also when there is no such call.
 
     Errors: INVALID_ARGUMENT; PERMISSION_DENIED `WRONG_TENANT`.
+    """
+    ForgetAnswers: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ForgetAnswersRequest, _gateway_pb2.ForgetAnswersResponse]
+    """Forgets the answers of calls, which their caller has recorded: their texts are not kept any longer. Passes over calls that are
+    not stored.
+
+    It may be called again, and left out: an answer that nobody forgets is kept for a day.
+
+    Errors: INVALID_ARGUMENT; PERMISSION_DENIED `WRONG_TENANT`; UNAVAILABLE `STORE_UNAVAILABLE` (call again); FAILED_PRECONDITION
+    `ENCRYPTION_KEY_MISSING`; DATA_LOSS `STORE_DAMAGED`.
     """
     ListAgents: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ListAgentsRequest, _gateway_pb2.ListAgentsResponse]
     """Lists the configured agents, ordered by id.
@@ -91,7 +101,8 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE`, `PROVIDER_UNREACHABLE`
         (nothing has answered there before; its address may be wrong), `NO_ROUTE_AVAILABLE` or
         `GATEWAY_UNAVAILABLE` (the gateway itself had no room for another connection; call again);
-        DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
+        DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; FAILED_PRECONDITION
+        `ANSWER_FORGOTTEN` (`ForgetAnswers` named the call: its caller has recorded the answer); UNAVAILABLE
         `STORE_UNAVAILABLE` (call again), FAILED_PRECONDITION `ENCRYPTION_KEY_MISSING` or DATA_LOSS `STORE_DAMAGED`, all only with a
         `call_id`; PERMISSION_DENIED `WRONG_TENANT` (the `call_id` is of another
         tenant than the one that the caller acts for). Metadata of the ErrorInfo: `route`, `provider_status`, and
@@ -108,6 +119,21 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         """Stops a call by its id at once, wherever it runs. Answers also when there is no such call.
 
         Errors: INVALID_ARGUMENT; PERMISSION_DENIED `WRONG_TENANT`.
+        """
+
+    @_abc_1.abstractmethod
+    def ForgetAnswers(
+        self,
+        request: _gateway_pb2.ForgetAnswersRequest,
+        context: _aio.ServicerContext[_gateway_pb2.ForgetAnswersRequest, _abc.Awaitable[_gateway_pb2.ForgetAnswersResponse]],
+    ) -> _abc.Awaitable[_gateway_pb2.ForgetAnswersResponse]:
+        """Forgets the answers of calls, which their caller has recorded: their texts are not kept any longer. Passes over calls that are
+        not stored.
+
+        It may be called again, and left out: an answer that nobody forgets is kept for a day.
+
+        Errors: INVALID_ARGUMENT; PERMISSION_DENIED `WRONG_TENANT`; UNAVAILABLE `STORE_UNAVAILABLE` (call again); FAILED_PRECONDITION
+        `ENCRYPTION_KEY_MISSING`; DATA_LOSS `STORE_DAMAGED`.
         """
 
     @_abc_1.abstractmethod

@@ -5,7 +5,7 @@ A replica runs at most one task a name, and everyone here who asks under that na
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Final
 
@@ -69,7 +69,8 @@ class CallRegistry:
         caller that was killed comes back for the answer. Who has joined waits until `ends`, in the loop's time, at most.
 
         `records`: whether the listener is in this process and writes the answer down itself, in the same store. If no other replica
-        uses that, it gets the answer as soon as it is there, and both writes share a commit.
+        uses that, it gets the answer as soon as it is there, and the answer is stored only if the listener does not say soon, by `forget`, that
+        it has written it down.
         """
         running = await self._find_running(key) if key is not None else None
         if running is None:
@@ -114,6 +115,14 @@ class CallRegistry:
                 return CancelCallResponse(was_running=True)
             with map_store_errors(_STORE):
                 raise
+
+    async def forget(self, keys: Sequence[str]) -> None:
+        """Forget the answers of calls: their callers have recorded them. Raise ParleyError if the store is away or cannot be read."""
+        running = {key: self._named.get(key) for key in keys}
+        stored = [key for key, call in running.items() if call is None or not call.mark_recorded()]
+        if stored:
+            with map_store_errors(_STORE):
+                await self._store.forget(stored)
 
     async def keep(self) -> None:
         """Send heartbeats while stored calls run here, stop the calls that other replicas cancelled, and sweep; for ever."""

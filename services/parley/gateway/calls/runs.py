@@ -15,7 +15,7 @@ from parley.gateway.calls.stream import CallFailed, RunningCall
 from parley.gateway.failures import CALL_CANCELLED, Failure
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import SystemClock
-from parley.runtime.errors import ParleyError
+from parley.runtime.errors import ParleyError, failed_precondition
 from parley.runtime.logs import get_logger
 from parley.storage.ports import Fields, StorageError, StoreUnavailableError
 from parley.v1.agent_pb2 import Usage
@@ -80,8 +80,8 @@ class LeaseWait:
         return False
 
 
-_PATIENCE_SECONDS: Final = 0.05
-"""How long an answer whose caller has it already waits for the step that this one records, to be committed with it."""
+_HOLD_SECONDS: Final = 0.5
+"""How long an answer whose caller has it already waits for the step that this one records: then it need not be stored."""
 _CLAIM_SECONDS: Final = 3.0
 """How long a store that does not answer is asked again before a call begins."""
 
@@ -183,14 +183,28 @@ class StoredRuns:
         else:
             if self._alone:  # no other replica can have made the call, too
                 running.hand_on(completed)
-            fields = answer_fields(completed)
-            patience = _PATIENCE_SECONDS if self._alone and running.only_recorders else 0.0
-            if await self._record(key, run, CallState.ANSWERED, fields, 2 * self._lease, patience):
+                if running.only_recorders and await self._is_recorded(key, run, running, completed):
+                    self._store.leave_out(run)
+                    return completed
+            if await self._store_answer(key, run, completed):
                 return completed
             await self._check_for_cancel(key, run, completed.usage)
             return None
         finally:
             del self._owned[run]
+
+    async def _is_recorded(
+        self, key: str, run: str, running: RunningCall, completed: GenerateCompleted
+    ) -> bool:
+        """Return whether the listener records the answer within a moment. A call that is stopped meanwhile is stored first."""
+        try:
+            return await running.wait_until_recorded(_HOLD_SECONDS)
+        except asyncio.CancelledError:
+            await self._store_answer(key, run, completed)
+            raise
+
+    async def _store_answer(self, key: str, run: str, completed: GenerateCompleted) -> bool:
+        return await self._record(key, run, CallState.ANSWERED, answer_fields(completed), 2 * self._lease)
 
     async def _check_for_cancel(self, key: str, run: str, usage: Usage) -> None:
         """Raise CallFailed if another replica has cancelled a run before its answer came; it is not made again."""
@@ -223,7 +237,6 @@ class StoredRuns:
         state: CallState,
         outcome: Fields,
         seconds: float = 0.0,
-        patience: float = 0.0,
     ) -> bool:
         """Write what came of a run; False if the call is not that run's any more.
 
@@ -232,7 +245,7 @@ class StoredRuns:
         """
         try:
             written = await retry_while_unavailable(
-                lambda: finish_write(self._end(key, run, state, outcome, patience)), seconds
+                lambda: finish_write(self._end(key, run, state, outcome)), seconds
             )
             if written:
                 return True
@@ -244,11 +257,9 @@ class StoredRuns:
             return True
         return seen is not None and seen.run == run and seen.state is state
 
-    async def _end(
-        self, key: str, run: str, state: CallState, outcome: Fields, patience: float = 0.0
-    ) -> bool:
+    async def _end(self, key: str, run: str, state: CallState, outcome: Fields) -> bool:
         try:
-            written = await self._store.end(key, run, state, outcome, patience)
+            written = await self._store.end(key, run, state, outcome)
         except StoreUnavailableError:
             self._is_store_away = True
             raise
@@ -275,6 +286,8 @@ def _read_outcome(seen: StoredCall, digest: str, waited_for: str) -> GenerateCom
 
     Raise CallFailed and ParleyError.
     """
+    if seen.state is CallState.FORGOTTEN:
+        raise _forgotten_error()
     if seen.state in {CallState.RUNNING, CallState.ANSWERED} and seen.digest != digest:
         raise id_reuse_error()
     if seen.state is CallState.ANSWERED:
@@ -291,6 +304,11 @@ async def complete_call(running: RunningCall, answerer: Answerer) -> GenerateCom
     answer.latency.FromNanoseconds(round(running.seconds * 1e9))
     answer.queued.FromNanoseconds(round(running.meter.queued_seconds * 1e9))
     return answer
+
+
+def _forgotten_error() -> ParleyError:
+    message = "the answer of this call was recorded by its caller, and is not kept any more"
+    return failed_precondition("ANSWER_FORGOTTEN", message)
 
 
 def id_reuse_error() -> ParleyError:

@@ -9,7 +9,7 @@ lease counts by its own clock.
 import asyncio
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -32,7 +32,7 @@ def call_key(call_id: CallId) -> str:
 
 
 KEPT: Final = timedelta(days=1)
-"""How long an answer can be had again."""
+"""How long an answer can be had again, unless it is forgotten before."""
 
 _CALLS: Final = Collection(
     "calls", (Index(("touched_ms",)),), private=("digest", "outcome"), key_days=KEPT.days + 1
@@ -50,6 +50,8 @@ class CallState(StrEnum):
 
     RUNNING = "running"
     ANSWERED = "answered"
+    FORGOTTEN = "forgotten"
+    """Answered, and recorded by its caller: the text is gone, and it is not made again."""
     FAILED = "failed"
     """Those that waited for it get the reason."""
     RELEASED = "released"
@@ -139,22 +141,32 @@ class CallStore:
         self._late[run] = _LateClaim(digest, seen)
         return True
 
-    async def end(self, key: str, run: str, state: CallState, outcome: Fields, patience: float = 0.0) -> bool:
-        """Write what came of a run, if the call is still that run's; whether it did. `patience`: see `Documents.insert`."""
+    async def end(self, key: str, run: str, state: CallState, outcome: Fields) -> bool:
+        """Write what came of a run, if the call is still that run's; whether it did."""
         claim = self._late.get(run)
         if claim is not None:
             fields = self._describe(run, claim.digest, state, outcome)
             if self._listed is not None:
                 self._listed.add(hash(key))
             # What was given up is as if it had never begun.
-            written = state is CallState.RELEASED or await self._write(
-                key, claim.seen, fields, patience=patience
-            )
+            written = state is CallState.RELEASED or await self._write(key, claim.seen, fields)
             self._late.pop(run, None)  # another one may have written it meanwhile
             return written
         changes: Fields = {"state": state.value, "outcome": outcome, "touched_ms": self._now()}
         still = {"run": run, "state": CallState.RUNNING.value}
         return await self._documents.update(_CALLS, key, changes, still)
+
+    def leave_out(self, run: str) -> None:
+        """Write nothing of a run that was claimed late: its caller has recorded the answer."""
+        self._late.pop(run, None)
+
+    async def forget(self, keys: Sequence[str]) -> None:
+        """Give up the texts of answers; the calls stay for their day, so that they are not made again."""
+        changes: Fields = {"state": CallState.FORGOTTEN.value, "outcome": None}
+        answered = {"state": CallState.ANSWERED.value}
+        stored = [key for key in keys if self._listed is None or self._is_listed(key, self._listed)]
+        # In one turn of the loop, so that they share a commit.
+        await asyncio.gather(*[self._documents.update(_CALLS, key, changes, answered) for key in stored])
 
     async def correct(self, key: str, run: str, outcome: Fields) -> None:
         """Write more of what is known of a run that has failed."""
@@ -225,17 +237,18 @@ class CallStore:
                     _CALLS, {}, order=by_time, limit=_MAX_LISTED, fields=("touched_ms",)
                 )
                 self._listed = {hash(each.key) for each in found}
-        return len(self._listed) >= _MAX_LISTED or hash(key) in self._listed
+        return self._is_listed(key, self._listed)
 
-    async def _write(
-        self, key: str, seen: StoredCall | None, fields: Fields, *, patience: float = 0.0
-    ) -> bool:
+    def _is_listed(self, key: str, listed: set[int]) -> bool:
+        return len(listed) >= _MAX_LISTED or hash(key) in listed
+
+    async def _write(self, key: str, seen: StoredCall | None, fields: Fields) -> bool:
         if seen is not None:
             as_seen = {"run": seen.run, "state": seen.state.value}
             if await self._documents.update(_CALLS, key, fields, as_seen):
                 return True
         try:  # what was seen may have been swept meanwhile
-            await self._documents.insert(_CALLS, key, fields, patience=patience)
+            await self._documents.insert(_CALLS, key, fields)
         except DuplicateError:
             return False
         return True

@@ -46,6 +46,7 @@ class RunningCall:
     _flushed_at: float = -math.inf
     _flush_timer: asyncio.TimerHandle | None = None
     _unstored: GenerateCompleted | None = None
+    _recorded: "asyncio.Future[bool] | None" = None
     _completed: GenerateCompleted | None = None
     _error: BaseException | None = None
     _listening: Waiters = field(default_factory=Waiters)
@@ -123,6 +124,24 @@ class RunningCall:
         self._unstored = completed
         self._listening.wake()
 
+    async def wait_until_recorded(self, seconds: float) -> bool:
+        """Wait until a listener says that it has recorded the answer. Return whether one does within so many seconds."""
+        loop = asyncio.get_running_loop()
+        recorded: asyncio.Future[bool] = loop.create_future()
+        self._recorded = recorded
+        timer = loop.call_later(seconds, _set_unless_done, recorded, False)
+        try:
+            return await recorded
+        finally:
+            timer.cancel()
+
+    def mark_recorded(self) -> bool:
+        """Note that a listener has recorded the answer. Return False if the call does not wait for that."""
+        if self._recorded is None or self._recorded.done():
+            return False
+        self._recorded.set_result(True)
+        return True
+
     async def events(
         self, until: float = math.inf, *, unstored: bool = False
     ) -> AsyncGenerator[GenerateResponse, None]:
@@ -155,8 +174,13 @@ class RunningCall:
                     delta = TextDelta(route_attempt=attempts, offset=offset, text=text)
                     taken, offset = len(self._pieces), offset + len(text)
                     yield GenerateResponse(delta=delta)
-                elif (answer := self._completed or (self._unstored if unstored else None)) is not None:
-                    yield GenerateResponse(completed=answer)
+                elif self._completed is not None:
+                    yield GenerateResponse(completed=self._completed)
+                    return
+                elif unstored and self._unstored is not None:
+                    held = GenerateResponse(completed=self._unstored)
+                    held.completed.held = True
+                    yield held
                     return
                 elif self._error is not None:
                     raise self._error
@@ -203,3 +227,8 @@ class RunningCall:
 
 Work = Callable[[RunningCall], Coroutine[Any, Any, GenerateCompleted]]
 """Answers a call, and reports to it."""
+
+
+def _set_unless_done(future: "asyncio.Future[bool]", value: bool) -> None:  # noqa: FBT001
+    if not future.done():
+        future.set_result(value)

@@ -1,6 +1,6 @@
 """Steps that ask an agent: the request with its digest and estimate, and the call, which returns the reply as it is recorded."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from parley.orchestrator.engine.steps import (
     StepRequest,
     complete_reply,
 )
+from parley.orchestrator.log.replay import RecordedState
 from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.model.tasks import AnswerShape, Task, size_of_prompt
 from parley.orchestrator.peers.agents import Agents, Call, generate_request
@@ -65,6 +66,8 @@ class AgentCaller:
         self._agents = agents
         self._tenant = tenant
         self._debate = debate
+        self._held: set[Call] = set()
+        self._forgotten: set[Call] = set()
 
     async def call(
         self, step: StepRequest, agent: Agent, task: Task, seconds: float, attempt: StepAttempt
@@ -81,7 +84,11 @@ class AgentCaller:
                 left_out = await in_thread_if_large(
                     size, partial(shorten_prompt, request, attempt.prompt_share)
                 )
-                reply = await self._agents.generate(self._call_id(step.key, attempt.number), request)
+                call = self._call_id(step.key, attempt.number)
+                answer = await self._agents.generate(call, request)
+                reply = answer.reply
+                if answer.held:
+                    self._held.add(call)
                 reply.prompt_characters_left_out += left_out
                 read = len(reply.text) + (size if task.check else 0)
                 await in_thread_if_large(read, partial(complete_reply, task, step, reply))
@@ -89,6 +96,27 @@ class AgentCaller:
                 span.set_status(Status(StatusCode.ERROR, f"{error.reason}: {error}"))
                 raise
             return StepSucceeded(work=task.work, digest=step.digest, reply=reply)
+
+    async def confirm(self, key: str) -> None:
+        """Say that the outcome of a step is recorded to a gateway that waits for that before it stores the answer."""
+        held = [each for each in self._held if each.step == key]
+        self._held.difference_update(held)
+        if held:
+            await self._forget(held)
+
+    async def forget_all(self, recorded: RecordedState) -> None:
+        """Let the gateway forget all answers of the debate, as they are recorded."""
+        calls = {
+            self._call_id(key, number)
+            for key, (number, outcome) in recorded.outcomes.items()
+            if isinstance(outcome, StepSucceeded) and outcome.HasField("reply")
+        }
+        if left := sorted(calls - self._forgotten):
+            await self._forget(left)
+
+    async def _forget(self, calls: Sequence[Call]) -> None:
+        if await self._agents.forget(calls):
+            self._forgotten.update(calls)
 
     async def stop(self, key: str, attempt: int) -> Usage:
         """Stop the call of a step's attempt, and return what it used."""

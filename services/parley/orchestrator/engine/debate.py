@@ -368,6 +368,10 @@ class Debate:
         self._mark_used(key)
         return await self.checkpoints.open_and_wait(key, request, seconds_of(self.spec.limits.checkpoint))
 
+    async def forget_answers(self) -> None:
+        """Let the gateway forget the answers of the debate: the log has them."""
+        await self._caller.forget_all(self._recorded)
+
     def random(self, key: str) -> random.Random:
         """Return a random generator seeded by the debate and the key: the same on every machine."""
         seed = hashlib.blake2b(f"{self._journal.debate}/{key}".encode(), digest_size=16).digest()
@@ -393,6 +397,7 @@ class Debate:
         )
         _, before = self._recorded.outcomes.get(key, (0, None))
         outcome = await self._steps.run(step, partial(self._caller.call, step, agent, task, seconds))
+        await self._caller.confirm(key)
         if task.is_answer:
             self.limiter.count_answer_call()
         if isinstance(outcome, StepFailed):

@@ -437,3 +437,4 @@ class DebateOwner:
                 )
             await self._journal.append(create_event("closed", Closed(stopped=stopped)))
         await self._status_writer.write_closed()
+        await self._debate.forget_answers()

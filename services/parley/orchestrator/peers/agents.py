@@ -1,6 +1,6 @@
 """The client of the gateway: one call of an agent at a time."""
 
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncIterable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,10 +21,13 @@ from parley.orchestrator.peers.documents import (
 from parley.orchestrator.peers.fit_prompt import MAX_PROMPT_BYTES, fit_prompt
 from parley.runtime.errors import UNKNOWN_CALLER, ParleyError, from_rpc_error, is_transport
 from parley.runtime.large_texts import in_thread_per_tenant
+from parley.runtime.logs import get_logger
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from parley.v1.agent_pb2 import Agent, ToolCall, Usage
 from parley.v1.debate_pb2 import Reply
 from parley.v1.orchestrator_pb2 import StepDelta
+
+_logger = get_logger(__name__)
 
 Publish = Callable[[str, StepDelta], None]
 """Publish a piece of a debate's text."""
@@ -35,6 +38,8 @@ _NO_OUTCOMES = frozenset(
 )
 """Reasons that do not depend on the agent. An owner that stops a call does not wait for its outcome; so if an owner waits for
 a stopped call, an earlier owner stopped it, or a gateway gave it up."""
+_MAX_FORGOTTEN = 256
+"""Calls that one request lets the gateway forget."""
 _MARGIN_SECONDS = 5.0
 """The time beyond the call's own limit to wait for the gateway, so that its own error arrives first."""
 _MAX_ARGUMENT_CHARACTERS = 500
@@ -42,7 +47,7 @@ _MAX_PARTIAL_CHARACTERS = 100_000
 """Characters that are kept of an unfinished answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, order=True, slots=True)
 class Call:
     """The lasting name of a model call."""
 
@@ -56,6 +61,14 @@ class Call:
         return gateway_pb2.CallId(
             tenant=self.tenant, debate_id=self.debate, step=self.step, step_attempt=self.attempt
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a call. `held`: whether the gateway waits for a moment for `Agents.forget` before it stores it."""
+
+    reply: Reply
+    held: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +128,7 @@ class Agents:
         self._publish = publish
         self._uploads = Uploads()
 
-    async def generate(self, call: Call, request: gateway_pb2.GenerateRequest) -> Reply:
+    async def generate(self, call: Call, request: gateway_pb2.GenerateRequest) -> Answer:
         """Return the agent's answer to a request that `generate_request` made; one too large to be sent is fitted first.
 
         Raises:
@@ -134,7 +147,7 @@ class Agents:
             completed = await self._ask(call, request, written)
         except grpc.aio.AioRpcError as error:
             raise _map_error(error, "" if request.HasField("schema") else written.text) from error
-        return Reply(
+        reply = Reply(
             text=completed.text,
             position=position_of(completed.text),
             usage=completed.usage,
@@ -145,6 +158,19 @@ class Agents:
             prompt_characters_left_out=completed.prompt_characters_left_out + left_out,
             tool_calls=map(_shorten_arguments, completed.tool_calls),
         )
+        return Answer(reply, completed.held)
+
+    async def forget(self, calls: Sequence[Call]) -> bool:
+        """Let the gateway forget answers that are recorded; return whether it does. If it is away, they expire there in a day."""
+        ids = [each.to_proto() for each in calls]
+        try:
+            for start in range(0, len(ids), _MAX_FORGOTTEN):
+                some = gateway_pb2.ForgetAnswersRequest(call_ids=ids[start : start + _MAX_FORGOTTEN])
+                await self._gateway.ForgetAnswers(some, timeout=_MARGIN_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            _logger.info("the gateway keeps recorded answers until they expire", error=error.details())
+            return False
+        return True
 
     async def cancel(self, call: Call) -> CancelResult:
         """Stop a call on any replica. If the gateway is away, do nothing: the call ends with its lease."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from parley.gateway.calls import registry
+from parley.gateway.calls import registry, runs
 from parley.gateway.calls import store as store_module
 from parley.gateway.calls.registry import CallRegistry
 from parley.gateway.calls.store import CallState, CallStore, StoredCall, call_key
@@ -22,7 +22,6 @@ from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
 from parley.storage.ports import (
     KeyMissingError,
-    Record,
     StorageError,
     StoreDamagedError,
     StoreUnavailableError,
@@ -329,41 +328,97 @@ async def test_alone_who_records_an_answer_gets_it_before_it_is_stored_and_all_o
     assert model.asked == 1
 
 
-async def test_alone_an_answer_is_committed_with_what_its_caller_writes_next(
-    alone: Replica, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_alone_an_answer_that_its_caller_records_is_not_stored(
+    alone: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = Model()
     model.may_answer.set()
-    async with open_store(f"sqlite:///{tmp_path}", "orchestrator") as caller:
-        commits = count_commits(monkeypatch)
-        await completed(alone.ask(model, records=True))
-        await caller.log.append("debate", Record(1, "a", (b"the step",)))
-        assert commits == [2]
-    async with alone_with(alone.store) as later:
-        assert (await completed(later.ask(model))).stored
+    commits = count_commits(monkeypatch)
+    assert (await completed(alone.ask(model, records=True))).held
+    await alone.calls.forget([KEY])
+    await until(lambda: alone.calls.find(KEY) is None)
+    assert commits == []
+    assert await alone.store.look(KEY) is None
+
+
+async def test_alone_an_answer_that_its_caller_does_not_record_is_stored_soon(
+    alone: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "_HOLD_SECONDS", 0.01)
+    model = Model()
+    model.may_answer.set()
+    await completed(alone.ask(model, records=True))
+    await until(lambda: alone.calls.find(KEY) is None)
+    assert (await completed(alone.ask(model))).stored
+    await alone.calls.forget([KEY])
+    found = await alone.store.look(KEY)
+    assert found is not None
+    assert found.state is CallState.FORGOTTEN, "late, but not for ever"
+
+
+async def test_alone_an_answer_is_stored_before_its_call_is_stopped(
+    alone: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "_HOLD_SECONDS", LEASE)
+    model = Model()
+    model.may_answer.set()
+    await completed(alone.ask(model, records=True))
+    await alone.calls.cancel(KEY)
+    assert (await completed(alone.ask(model))).stored
+    assert model.asked == 1
 
 
 @pytest.mark.parametrize(
     ("listeners", "may_wait"), [([True, True], True), ([True, False], False), ([False], False)]
 )
-async def test_alone_the_commit_of_an_answer_waits_only_if_all_who_listen_record_it_themselves(
+async def test_alone_an_answer_waits_only_if_all_who_listen_record_it_themselves(
     alone: Replica, monkeypatch: pytest.MonkeyPatch, listeners: list[bool], may_wait: bool
 ) -> None:
-    model, patiences = Model(), list[float]()
-    end = alone.store.end
-
-    async def seen(*given: Any) -> bool:
-        patiences.append(given[-1])
-        return await end(*given)
-
-    monkeypatch.setattr(alone.store, "end", seen)
+    monkeypatch.setattr(runs, "_HOLD_SECONDS", LEASE)
+    model = Model()
     asked = [asyncio.create_task(completed(alone.ask(model, records=each))) for each in listeners]
     await until(lambda: model.asked == 1)
     await until(lambda: (call := alone.calls.find(KEY)) is not None and call.listeners == len(listeners))
     model.may_answer.set()
     await asyncio.gather(*asked)
-    await until(lambda: bool(patiences))
-    assert [each > 0 for each in patiences] == [may_wait]
+    if may_wait:
+        await alone.calls.forget([KEY])
+    await until(lambda: alone.calls.find(KEY) is None)
+    assert (await alone.store.look(KEY) is None) == may_wait
+
+
+async def test_a_forgotten_answer_is_gone_and_its_call_is_not_made_again(tmp_path: Path) -> None:
+    model, clock = Model(text="a word that nobody says"), ManualClock()
+    model.may_answer.set()
+    async with replicas(tmp_path, 2, clock) as (one, two):
+        await completed(one.ask(model))
+        for _ in range(2):
+            await two.calls.forget([KEY, "a call that nobody made"])
+        found = await one.store.look(KEY)
+        assert found is not None
+        assert (found.state, found.outcome) == (CallState.FORGOTTEN, {})
+        for replica in (one, two):
+            with pytest.raises(ParleyError) as caught:
+                await completed(replica.ask(model))
+            assert caught.value.reason == "ANSWER_FORGOTTEN"
+        assert not (await two.calls.cancel(KEY)).was_running
+        assert model.asked == 1
+        clock.advance(timedelta(days=1, seconds=1).total_seconds())
+        assert await one.store.sweep() == 1
+
+
+async def test_a_call_that_runs_or_has_failed_is_not_forgotten(tmp_path: Path) -> None:
+    model = Model()
+    async with replicas(tmp_path) as (one,):
+        asked = asyncio.create_task(completed(one.ask(model)))
+        await until(lambda: model.asked == 1)
+        await one.calls.forget([KEY])
+        await one.calls.cancel(KEY)
+        with pytest.raises(CallFailed):
+            await asked
+        await one.calls.forget([KEY])
+        model.may_answer.set()
+        assert (await completed(one.ask(model))).text == "yes"
 
 
 async def test_alone_a_call_that_was_given_up_leaves_nothing_and_one_that_failed_is_made_anew(

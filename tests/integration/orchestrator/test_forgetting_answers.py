@@ -1,0 +1,48 @@
+"""What the gateway keeps of answers once the log has them."""
+
+from tests.support.orchestration import Orchestrator, kind_of, until
+from tests.support.scripted_gateway import ScriptedGateway
+
+
+async def test_the_gateway_forgets_the_answers_of_a_debate_once_it_is_closed(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    debate = await orchestrator.create(rounds=1)
+    events = [each.event for each in await orchestrator.watch(debate)]
+    await until(lambda: _told(gateway), "the gateway is told")
+    answered = {
+        (each.key, each.attempt)
+        for each in events
+        if kind_of(each) == "step_succeeded" and each.step_succeeded.HasField("reply")
+    }
+    (told,) = gateway.unkept
+    assert set(told) == answered
+    assert len(told) == len(answered)
+
+
+async def test_a_gateway_that_cannot_forget_holds_nothing_up(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    gateway.forgets = False
+    for _ in range(2):
+        events = await orchestrator.watch(await orchestrator.create(rounds=1))
+        assert kind_of(events[-1].event) == "closed"
+    await until(lambda: _told(gateway, 2), "each debate has tried it")
+
+
+async def test_answers_that_the_gateway_holds_are_forgotten_one_by_one_and_not_again_at_the_end(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    gateway.holds_answers = True
+    debate = await orchestrator.create(rounds=1)
+    events = await orchestrator.watch(debate)
+    assert kind_of(events[-1].event) == "closed"
+    other = await orchestrator.create(rounds=1)
+    await orchestrator.watch(other)
+    told = [each for calls in gateway.unkept for each in calls]
+    assert sorted(set(told)) == sorted((step, 1) for step in set(gateway.steps()))
+    assert len(told) == len(gateway.calls)
+
+
+async def _told(gateway: ScriptedGateway, times: int = 1) -> bool:
+    return len(gateway.unkept) >= times
