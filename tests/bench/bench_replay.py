@@ -14,7 +14,8 @@ from parley.orchestrator.log.journal import log_name
 from parley.runtime.entry import tune_gc_and_threads
 from parley.storage.ports import Record
 from tests.bench.figures import main, middle, table
-from tests.support.orchestration import TENANT, Backstage, agent, backstage, left_behind, make_debate
+from tests.support.debate_logs import left_behind
+from tests.support.orchestration import TENANT, Backstage, agent, backstage, make_debate
 from tests.support.scripted_gateway import ScriptedGateway
 
 _AGENTS, _ROUNDS, _QUICK_ROUNDS = 10, 45, 5

@@ -24,9 +24,10 @@ from parley.v1.event_pb2 import (
 from parley.v1.event_pb2 import Event as LogEvent
 from tests.chaos.checker import check
 from tests.chaos.history import Accepted, Fault, History, Intervention, ModelCall, Seen, Watch
+from tests.support.interventions import intervention
 from tests.support.model_server import Outcome
 from tests.support.model_server.answers import digest_of
-from tests.support.orchestration import intervention, kind_of, make_debate, with_fields
+from tests.support.orchestration import kind_of, make_debate, with_fields
 
 DEBATE = "deb-20260101-000000-abcdefgh"
 MARK = "case-1."

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,6 @@ import grpc
 from google.protobuf.message import Message
 
 from parley.orchestrator.__main__ import build
-from parley.orchestrator.api.folding import fold
 from parley.orchestrator.engine.document_limits import DocumentLimits
 from parley.orchestrator.engine.execution import FollowUp
 from parley.orchestrator.engine.format import Formats
@@ -22,7 +21,7 @@ from parley.orchestrator.engine.owner import OwnerDependencies
 from parley.orchestrator.engine.runner import Runner, RunnerSettings
 from parley.orchestrator.formats.panel.settings import SETTINGS
 from parley.orchestrator.formats.shipped import all_formats
-from parley.orchestrator.log.debate_record import RUNNING, DebateRecord
+from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.envelope import GENESIS, Envelope
 from parley.orchestrator.log.index import DEBATES, DebateIndex
@@ -51,23 +50,15 @@ from parley.runtime.draining import Draining
 from parley.runtime.errors import ParleyError, from_rpc_error
 from parley.runtime.server import RunningServer, start_server
 from parley.storage.opening import Store, open_store
-from parley.storage.ports import Log, Record
+from parley.storage.ports import Log
 from parley.v1 import debate_pb2, event_pb2, orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import (
-    Closed,
-    Concluded,
     DebateCreated,
-    DebateFailed,
-    Intervened,
-    Paused,
-    Resumed,
     RolePrompts,
-    StepFailed,
-    StepSucceeded,
 )
 from parley.v1.panel_pb2 import PanelSettings
-from tests.support.passing_log import PassingLog
+from tests.support.interventions import intervention
 from tests.support.scripted_gateway import ScriptedGateway
 
 __all__ = [
@@ -75,19 +66,14 @@ __all__ = [
     "Backstage",
     "Orchestrator",
     "Replica",
-    "StoppingLog",
     "agent",
     "backstage",
-    "check_log",
     "events_of",
     "failure_of",
-    "intervention",
     "kind_of",
-    "left_behind",
     "make_debate",
     "make_limits",
     "orchestrating",
-    "outcomes",
     "panel_settings",
     "until",
     "until_at_rest",
@@ -97,10 +83,17 @@ __all__ = [
 
 MessageType = TypeVar("MessageType", bound=Message)
 
+
 TENANT = "default"
+
+
 NO_LIMITS = DEFAULT_LIMITS
+
+
 WITHIN = 30.0
 """Seconds after which a wait for something that should come is given up."""
+
+
 _POLL_SECONDS = 0.05
 """Between two scans of a replica. A replica that scans every 0.02 s takes a sixteenth of a core while nothing happens."""
 
@@ -182,43 +175,6 @@ def make_debate(count: int = 2, rounds: int = 2, **fields: Any) -> DebateCreated
     return with_spec(DebateCreated(), **{"question": "Is water wet?", **given})
 
 
-def intervention(
-    act: str,
-    request_id: str = "",
-    *,
-    text: str = "",
-    agent_id: str = "",
-    stop_calls: bool = False,
-    approved: bool = False,
-    checkpoint: str = "",
-    answers: Mapping[str, str] | None = None,
-    enough: bool = False,
-) -> Intervened:
-    """What a person does, by the contract's name of the act."""
-    acts: dict[str, Callable[[], Message]] = {
-        "cancel": lambda: debate_pb2.Cancel(reason=text),
-        "pause": lambda: debate_pb2.Pause(stop_calls=stop_calls),
-        "guide": lambda: debate_pb2.Guide(text=text),
-        "mute": lambda: debate_pb2.Mute(agent_id=agent_id),
-        "unmute": lambda: debate_pb2.Unmute(agent_id=agent_id),
-        "answer": lambda: debate_pb2.Answer(
-            text=text,
-            enough=enough,
-            answers=[
-                debate_pb2.QuestionAnswer(question_id=each, text=told)
-                for each, told in (answers or {}).items()
-            ],
-        ),
-        "approve": lambda: debate_pb2.Approve(approved=approved, text=text),
-        "resume": debate_pb2.Resume,
-        "end": debate_pb2.EndRounds,
-        "continue_debate": debate_pb2.Continue,
-    }
-    given: dict[str, Any] = {act: acts[act]()}
-    made = debate_pb2.Intervention(checkpoint=checkpoint, **given)
-    return Intervened(request_id=request_id or uuid.uuid4().hex, intervention=made)
-
-
 async def until(condition: Callable[[], Awaitable[Any]], what: str, within: float = WITHIN) -> Any:
     """Wait until a condition gives something true, and return it."""
     found = None
@@ -241,28 +197,6 @@ async def until_at_rest(store: Store, tenant: str, debate: str) -> None:
         return record is not None and record.is_resting
 
     await until(is_at_rest, "the debate is at rest")
-
-
-class StoppingLog(PassingLog):
-    """A log whose writer dies, so to speak: at an event's append, before or after it is durable, nothing goes on."""
-
-    def __init__(self, log: Log, at: int, *, durable: bool) -> None:
-        self.stopped = asyncio.Event()
-        super().__init__(log)
-        self._at = at
-        self._durable = durable
-
-    async def append(self, log: str, record: Record) -> None:
-        here = record.first <= self._at <= record.last
-        if self.stopped.is_set() or (here and not self._durable):
-            await self._stop()
-        await self._log.append(log, record)
-        if here:
-            await self._stop()
-
-    async def _stop(self) -> None:
-        self.stopped.set()
-        await asyncio.Event().wait()
 
 
 class Replica:
@@ -423,31 +357,6 @@ async def backstage(
         yield Backstage(store, connection, scripted, formats or all_formats())
 
 
-async def left_behind(stage: Backstage, events: Sequence[Envelope]) -> str:
-    """Put a log into the store as an owner would have left it, and return the debate's id."""
-    first = events[0]
-    record = DebateRecord(
-        tenant=first.tenant,
-        debate=first.debate,
-        request_id="kept",
-        request_digest="",
-        format=fold(events).spec.format,
-        status=RUNNING,
-        open=True,
-        owner=None,
-        epoch=1,
-        heartbeat=0,
-        created=f"{first.time.isoformat(timespec='microseconds')}/{first.debate}",
-        updated=first.time.isoformat(timespec="microseconds"),
-        question="",
-        opening="",
-    )
-    name = log_name(first.tenant, first.debate)
-    await stage.store.log.append(name, Record(1, "kept", tuple(event.entry for event in events)))
-    await stage.replica().dependencies.index.insert(record)
-    return first.debate
-
-
 @dataclass(frozen=True, slots=True)
 class Orchestrator:
     """A served orchestrator and a client of it."""
@@ -535,36 +444,3 @@ async def failure_of(call: Awaitable[Any]) -> ParleyError:
     except grpc.aio.AioRpcError as error:
         return from_rpc_error(error)
     raise AssertionError(f"it was answered: {answer}")
-
-
-def outcomes(events: Sequence[Envelope]) -> dict[tuple[str, int], str]:
-    """What each attempt at each step came to, in a word or two."""
-    found: dict[tuple[str, int], str] = {}
-    for event in events:
-        match event.payload:
-            case StepSucceeded() as succeeded:
-                reply = succeeded.reply.text if succeeded.HasField("reply") else str(succeeded.value)
-                found[event.key, event.attempt] = reply
-            case StepFailed() as failed:
-                found[event.key, event.attempt] = f"failed: {failed.reason}"
-            case _:
-                pass
-    return found
-
-
-def check_log(events: Sequence[Envelope]) -> None:
-    """What holds for every log of a debate that is closed. (That it is dense and chained was checked by reading it.)"""
-    assert [event.sequence for event in events] == list(range(1, len(events) + 1))
-    assert [event.time for event in events] == sorted(event.time for event in events)
-    epochs = [event.epoch for event in events]
-    assert epochs == sorted(epochs)
-    claims = [event.epoch for event in events if event.kind == "claimed"]
-    assert claims == list(range(1, len(claims) + 1))
-    names = [(event.kind, event.key, event.attempt) for event in events]
-    assert len(set(names)) == len(names), "a key, kind and attempt stand once"
-    payloads = [event.payload for event in events]
-    assert sum(isinstance(each, Concluded) for each in payloads) == 1
-    assert sum(isinstance(each, Closed) for each in payloads) == 1
-    assert isinstance(payloads[-1], Closed)
-    assert not any(isinstance(each, DebateFailed | Paused | Resumed) for each in payloads[-2:])
-    assert log_name(events[0].tenant, events[0].debate) == f"{TENANT}/{events[0].debate}"

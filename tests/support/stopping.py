@@ -25,9 +25,10 @@ from parley.storage.ports import Collection, Documents, Fields, Log, Record, Whe
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import Concluded, DebateCreated
 from tests.support.checked_format import person
+from tests.support.debate_logs import check_log, outcomes
 from tests.support.flying_time import time_flies
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, backstage, check_log, outcomes
+from tests.support.orchestration import Backstage, backstage
 from tests.support.passing_log import PassingLog
 from tests.support.scripted_gateway import ScriptedGateway
 

@@ -25,17 +25,10 @@ from parley.v1.convergence_pb2 import ClaimSupport, FindSupportRequest, FindSupp
 from parley.v1.debate_pb2 import ContextDocument, Debate, DebateLimits
 from parley.v1.event_pb2 import DebateCreated
 from tests.support.arena_debates import ArenaScript, arena_spec
+from tests.support.debate_logs import check_log
 from tests.support.grounding_answers import grounds
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import (
-    Backstage,
-    agent,
-    backstage,
-    check_log,
-    make_debate,
-    make_limits,
-    with_spec,
-)
+from tests.support.orchestration import Backstage, agent, backstage, make_debate, make_limits, with_spec
 from tests.support.scripted_answers import judgement
 from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.stopping import Play

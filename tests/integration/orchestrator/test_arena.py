@@ -53,8 +53,10 @@ from parley.v1.event_pb2 import (
 )
 from parley.v1.voting_pb2 import VOTE_STRENGTH_STRONG, VOTE_STRENGTH_UNANIMOUS
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, ended
+from tests.support.debate_logs import check_log
+from tests.support.interventions import intervention
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import TENANT, backstage, check_log, intervention
+from tests.support.orchestration import TENANT, backstage
 from tests.support.scripted_answers import answer_text, judgement
 from tests.support.scripted_gateway import ScriptedGateway
 

@@ -36,8 +36,9 @@ from parley.v1.debate_pb2 import (
 )
 from parley.v1.event_pb2 import Concluded, RoundAssessed, RoundStarted
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, ended
+from tests.support.debate_logs import check_log
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import backstage, check_log, make_limits
+from tests.support.orchestration import backstage, make_limits
 from tests.support.scripted_gateway import ScriptedGateway, refusal
 from tests.support.scripted_services import unsure_until_settled
 

@@ -40,8 +40,9 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
+from tests.support.debate_logs import check_log
 from tests.support.labelled_debates import held_out_debates
-from tests.support.orchestration import backstage, check_log
+from tests.support.orchestration import backstage
 from tests.support.scripted_answers import answer_text
 from tests.support.scripted_gateway import ScriptedGateway
 

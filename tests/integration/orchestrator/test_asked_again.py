@@ -6,17 +6,9 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator.log.envelope import Envelope
+from tests.support.debate_logs import check_log, left_behind, outcomes
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import (
-    Backstage,
-    Replica,
-    backstage,
-    check_log,
-    left_behind,
-    make_debate,
-    make_limits,
-    outcomes,
-)
+from tests.support.orchestration import Backstage, Replica, backstage, make_debate, make_limits
 from tests.support.scripted_gateway import refusal
 
 CRITIQUE = "round/1/critique/bo/of/ada"

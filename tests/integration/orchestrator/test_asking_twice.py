@@ -10,7 +10,8 @@ from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.journal import Journal
 from parley.runtime.errors import ParleyError
-from tests.support.orchestration import TENANT, Backstage, intervention, make_debate, orchestrating
+from tests.support.interventions import intervention
+from tests.support.orchestration import TENANT, Backstage, make_debate, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
 
 

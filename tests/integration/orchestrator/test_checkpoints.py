@@ -26,12 +26,12 @@ from tests.support.checked_format import (
     checked_spec,
     said,
 )
+from tests.support.debate_logs import check_log
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import (
     Backstage,
     Orchestrator,
     Replica,
-    check_log,
     failure_of,
     kind_of,
     make_limits,

@@ -20,8 +20,9 @@ from parley.storage.ports import (
 )
 from parley.storage.sqlite.documents import SqliteDocuments
 from parley.v1.event_pb2 import DebateFailed
+from tests.support.debate_logs import check_log, outcomes
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, check_log, make_debate, outcomes, until
+from tests.support.orchestration import Backstage, make_debate, until
 from tests.support.other_code import run_other_code
 
 SPEC = make_debate(2, 1)

@@ -11,7 +11,8 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.runtime.errors import ParleyError
 from parley.v1.debate_pb2 import Clarifications
 from parley.v1.event_pb2 import CheckpointOpened, Concluded, Warned
-from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_debate
+from tests.support.debate_logs import check_log
+from tests.support.orchestration import Backstage, Replica, backstage, make_debate
 from tests.support.scripted_answers import judgement
 from tests.support.scripted_gateway import ScriptedGateway, refusal
 

@@ -8,9 +8,10 @@ import pytest
 
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.event_pb2 import LimitReached
+from tests.support.debate_logs import check_log
 from tests.support.jumping_clock import JumpingClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import Backstage, backstage, check_log, make_debate, make_limits
+from tests.support.orchestration import Backstage, backstage, make_debate, make_limits
 
 HOUR, MONTH = timedelta(hours=1), timedelta(days=30)
 TEN_MINUTES: Final = make_limits(total=600)

@@ -15,7 +15,8 @@ from parley.runtime.server import RunningServer
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Outcome
 from parley.v1.event_pb2 import Claimed, Closed, Concluded
 from parley.v1.moderated_pb2 import ModeratedOutcome
-from tests.support.orchestration import backstage, left_behind, orchestrating
+from tests.support.debate_logs import left_behind
+from tests.support.orchestration import backstage, orchestrating
 from tests.unit.orchestrator.made_logs import DEBATE, created, log
 
 ABSENT = "deb-20260101-000000-aaaaaaaa"

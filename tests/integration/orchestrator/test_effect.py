@@ -29,9 +29,10 @@ from parley.v1.effect_pb2 import (
 from parley.v1.event_pb2 import DebateCreated
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_MERGE, SYNTHESIS_METHOD_VOTING
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
+from tests.support.debate_logs import check_log
 from tests.support.grouping_answers import shown_positions
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import backstage, check_log, make_debate
+from tests.support.orchestration import backstage, make_debate
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest
 
 TENANT, REGION = "Shard by tenant.", "Shard by region."

@@ -10,16 +10,9 @@ import pytest
 from parley.runtime.errors import ParleyError
 from parley.storage.ports import Log, Record
 from parley.v1.event_pb2 import Concluded
+from tests.support.debate_logs import check_log
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import (
-    Backstage,
-    Replica,
-    backstage,
-    check_log,
-    make_debate,
-    make_limits,
-    until,
-)
+from tests.support.orchestration import Backstage, Replica, backstage, make_debate, make_limits, until
 from tests.support.passing_log import PassingLog
 
 

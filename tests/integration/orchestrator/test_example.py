@@ -4,7 +4,8 @@ from pathlib import Path
 
 from parley.example.record import read_events
 from parley.v1.event_pb2 import Concluded
-from tests.support.orchestration import backstage, check_log, left_behind
+from tests.support.debate_logs import check_log, left_behind
+from tests.support.orchestration import backstage
 
 
 async def test_the_example_is_gone_on_with_to_the_same_end_and_nothing_is_asked(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.orchestration import Backstage, Replica, check_log, make_debate, until, with_fields
+from tests.support.debate_logs import check_log
+from tests.support.orchestration import Backstage, Replica, make_debate, until, with_fields
 
 SPEC = make_debate(2, 1)
 

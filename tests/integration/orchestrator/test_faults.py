@@ -14,7 +14,8 @@ from parley.storage.ports import Log, Record
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
 from parley.v1.event_pb2 import DebateFailed, StepFailed
 from parley.v1.orchestrator_pb2 import ListDebatesRequest
-from tests.support.orchestration import TENANT, Backstage, check_log, make_debate, orchestrating
+from tests.support.debate_logs import check_log
+from tests.support.orchestration import TENANT, Backstage, make_debate, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
 
 SPEC = make_debate(3, 1)

@@ -19,6 +19,7 @@ from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import CheckpointOpened, Concluded, DebateCreated, Warned
 from parley.v1.moderated_pb2 import FollowUp, ModeratedOutcome, ModeratedSettings
 from tests.support.checked_format import person
+from tests.support.debate_logs import check_log
 from tests.support.issue_tracker_server import (
     ISSUE_URL,
     IssueTrackerServer,
@@ -28,7 +29,7 @@ from tests.support.issue_tracker_server import (
 )
 from tests.support.issue_trackers import Fault, Kind, tracker
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import Backstage, backstage, check_log, make_debate
+from tests.support.orchestration import Backstage, backstage, make_debate
 from tests.support.stopping import Play
 
 DECISION = ModeratedOutcome(

@@ -9,7 +9,8 @@ from parley.orchestrator.log.debate_record import record_key
 from parley.storage.ports import Fields
 from parley.v1.debate_pb2 import Intervention
 from parley.v1.event_pb2 import Intervened
-from tests.support.orchestration import TENANT, Backstage, Replica, intervention, make_debate, until
+from tests.support.interventions import intervention
+from tests.support.orchestration import TENANT, Backstage, Replica, make_debate, until
 
 
 async def left(replica: Replica, debate: str, count: int) -> None:

@@ -14,7 +14,8 @@ from parley.runtime.errors import ParleyError
 from parley.storage.ports import Collection, Log, Record, StoreUnavailableError
 from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.event_pb2 import DebateCreated
-from tests.support.orchestration import Backstage, Replica, StoppingLog, backstage, make_debate
+from tests.support.debate_logs import StoppingLog
+from tests.support.orchestration import Backstage, Replica, backstage, make_debate
 from tests.support.passing_log import PassingLog
 
 MAX_BYTES = 4 * 1024 * 1024

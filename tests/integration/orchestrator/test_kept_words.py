@@ -19,11 +19,12 @@ from parley.orchestrator.model.positions import POSITION_INSTRUCTION
 from parley.orchestrator.phases import propose
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
 from parley.v1.event_pb2 import Concluded, DebateCreated
+from tests.support.debate_logs import check_log, left_behind
 from tests.support.kept_debates.kept_debate import FOLDER, KeptDebate, Person
 from tests.support.kept_logs import KEPT, kept_log
 from tests.support.kept_words import stopped_replay
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, backstage, check_log, left_behind, make_debate, with_fields
+from tests.support.orchestration import Backstage, backstage, make_debate, with_fields
 from tests.support.prompt_settings import find_debates_with, find_prompt_settings, without_setting
 from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.small_format import formats_with_small

@@ -15,15 +15,9 @@ from parley.v1.event_pb2 import Concluded, StepSucceeded, Warned
 from parley.v1.panel_pb2 import EFFORT_QUICK
 from tests.integration.gateway.harness import one_server
 from tests.integration.orchestrator.lenient_answers import DEVIATIONS, WHOLE, Deviation
+from tests.support.debate_logs import check_log, left_behind
 from tests.support.model_server import Fault, FaultKind, Match, ModelServer, Rule
-from tests.support.orchestration import (
-    Backstage,
-    backstage,
-    check_log,
-    left_behind,
-    make_debate,
-    panel_settings,
-)
+from tests.support.orchestration import Backstage, backstage, make_debate, panel_settings
 
 QUICK = make_debate(2, settings=panel_settings(effort=EFFORT_QUICK))
 """The judge reads drafts: it is what it writes that matters here."""

@@ -13,8 +13,9 @@ from parley.orchestrator.log.feedback import FEEDBACK
 from parley.orchestrator.log.imported_receipts import IMPORTED_RECEIPTS
 from parley.v1.debate_pb2 import ContextDocument
 from tests.integration.orchestrator.deleting import deletions
+from tests.support.debate_logs import StoppingLog
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import TENANT, Backstage, StoppingLog, backstage, make_debate
+from tests.support.orchestration import TENANT, Backstage, backstage, make_debate
 
 LARGE = make_debate(context=(ContextDocument(path="a.json", text="x" * 1024 * 1024),))
 """A debate whose log is written before its record."""

@@ -41,10 +41,11 @@ from parley.v1.moderated_pb2 import (
     ModeratedOutcome,
     Perspective,
 )
+from tests.support.debate_logs import check_log
 from tests.support.flying_time import time_flies
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import backstage, check_log, make_limits
+from tests.support.orchestration import backstage, make_limits
 from tests.support.scripted_gateway import ScriptedGateway
 
 P = TypeVar("P")

@@ -18,9 +18,10 @@ from parley.v1.debate_pb2 import (
 from parley.v1.event_pb2 import CheckpointOpened, Concluded, PhaseEntered, RoundsEnded
 from parley.v1.moderated_pb2 import CONFIDENCE_MEDIUM, ModeratedOutcome
 from tests.support.checked_format import person
+from tests.support.debate_logs import check_log, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import backstage, check_log, make_limits, outcomes, with_spec
+from tests.support.orchestration import backstage, make_limits, with_spec
 from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.stopping import Play, concluded
 

@@ -16,8 +16,9 @@ from tests.integration.orchestrator.test_moderated import (
     replies,
     warnings,
 )
+from tests.support.debate_logs import check_log
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import backstage, check_log, with_spec
+from tests.support.orchestration import backstage, with_spec
 
 ARGUMENT, REBUTTAL = f"round/1/argue/{SECURE}", f"round/1/rebut/{SECURE}"
 

@@ -7,7 +7,8 @@ import grpc
 import pytest
 
 from parley.runtime.errors import ParleyError
-from tests.support.orchestration import Backstage, check_log, make_debate
+from tests.support.debate_logs import check_log
+from tests.support.orchestration import Backstage, make_debate
 from tests.support.scripted_gateway import ScriptedGateway
 
 AGENTS = ("ada", "bo", "cy")

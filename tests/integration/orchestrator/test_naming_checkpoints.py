@@ -22,17 +22,9 @@ from tests.support.checked_format import (
     checked_spec,
     said,
 )
-from tests.support.orchestration import (
-    Backstage,
-    Orchestrator,
-    Replica,
-    StoppingLog,
-    check_log,
-    failure_of,
-    intervention,
-    kind_of,
-    until,
-)
+from tests.support.debate_logs import StoppingLog, check_log
+from tests.support.interventions import intervention
+from tests.support.orchestration import Backstage, Orchestrator, Replica, failure_of, kind_of, until
 from tests.support.scripted_gateway import ScriptedGateway
 
 

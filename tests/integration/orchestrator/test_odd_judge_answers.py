@@ -18,8 +18,9 @@ from tests.integration.orchestrator.test_lenient_answers import (
     read,
     warnings_of,
 )
+from tests.support.debate_logs import check_log
 from tests.support.model_server import Call, ModelServer, Rule
-from tests.support.orchestration import check_log, make_debate, panel_settings
+from tests.support.orchestration import make_debate, panel_settings
 
 _NAMES = list(ODD_ANSWERS)
 _MAX_CALLS = 2

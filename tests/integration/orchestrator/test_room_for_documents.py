@@ -8,7 +8,8 @@ from parley.orchestrator.engine.document_limits import DocumentLimits
 from parley.orchestrator.log.debate_record import COMPLETED, PENDING
 from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.event_pb2 import DebateCreated
-from tests.support.orchestration import Replica, backstage, check_log, make_debate, with_fields
+from tests.support.debate_logs import check_log
+from tests.support.orchestration import Replica, backstage, make_debate, with_fields
 from tests.support.scripted_gateway import ScriptedGateway
 
 BYTES = 100_000

@@ -20,13 +20,13 @@ from parley.orchestrator.log.journal import read_events
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import DebateCreated, Intervened
 from tests.support.checked_format import AFTER, BEFORE, CHECKED_FORMATS, checked_spec, person
+from tests.support.debate_logs import check_log
 from tests.support.log_reader import LogReader
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import (
     TENANT,
     Backstage,
     Replica,
-    check_log,
     make_debate,
     make_limits,
     until,

@@ -17,15 +17,10 @@ from parley.v1.event_pb2 import DebateCreated
 from parley.v1.moderated_pb2 import CONFIDENCE_LOW
 from parley.v1.panel_pb2 import EFFORT_QUICK
 from tests.support.arena_debates import ArenaScript, arena_spec
+from tests.support.debate_logs import check_log, left_behind
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import (
-    backstage,
-    check_log,
-    left_behind,
-    make_debate,
-    make_limits,
-)
+from tests.support.orchestration import backstage, make_debate, make_limits
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest, refusal
 
 

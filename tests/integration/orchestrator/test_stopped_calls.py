@@ -10,19 +10,9 @@ from parley.orchestrator.log.usage import add_usage
 from parley.runtime.clock import SystemClock
 from parley.v1.agent_pb2 import Usage
 from parley.v1.event_pb2 import Concluded, LimitReached, Paused, StepFailed, StepSucceeded
+from tests.support.debate_logs import check_log, left_behind, outcomes
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import (
-    TENANT,
-    Backstage,
-    Replica,
-    backstage,
-    check_log,
-    left_behind,
-    make_debate,
-    make_limits,
-    outcomes,
-    until,
-)
+from tests.support.orchestration import TENANT, Backstage, Replica, backstage, make_debate, make_limits, until
 from tests.support.scripted_gateway import refusal
 
 LATE = "round/1/critique/bo/of/ada"

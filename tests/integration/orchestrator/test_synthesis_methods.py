@@ -13,8 +13,9 @@ from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import Concluded
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_MERGE, SYNTHESIS_METHOD_VOTING
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE, VOTE_STRENGTH_SPLIT, VOTE_STRENGTH_UNANIMOUS
+from tests.support.debate_logs import check_log
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, backstage, check_log, make_debate, until
+from tests.support.orchestration import Backstage, backstage, make_debate, until
 from tests.support.scripted_answers import criticism
 from tests.support.scripted_gateway import ScriptedGateway, refusal
 

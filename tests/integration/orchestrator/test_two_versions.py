@@ -20,7 +20,8 @@ from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.storage.ports import Record
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import DebateCreated
-from tests.support.orchestration import TENANT, Backstage, Replica, check_log, left_behind, make_debate, until
+from tests.support.debate_logs import check_log, left_behind
+from tests.support.orchestration import TENANT, Backstage, Replica, make_debate, until
 from tests.support.other_code import run_other_code
 from tests.unit.orchestrator.made_logs import CREATED, DEBATE, foreign_entry, log
 

@@ -31,7 +31,8 @@ from parley.v1.voting_pb2 import (
     VOTING_METHOD_WEIGHTED,
     Vote,
 )
-from tests.support.orchestration import backstage, check_log, make_debate, with_spec
+from tests.support.debate_logs import check_log
+from tests.support.orchestration import backstage, make_debate, with_spec
 from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.stopping import Play
 

@@ -24,11 +24,11 @@ from parley.v1 import debate_pb2, orchestrator_pb2
 from parley.v1.debate_pb2 import Direction, Outcome
 from parley.v1.event_pb2 import Intervened
 from tests.support.checked_format import AFTER, BEFORE, CHECKED, CHECKED_FORMATS, checked_spec
+from tests.support.debate_logs import check_log
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import (
     Backstage,
     Replica,
-    check_log,
     kind_of,
     make_debate,
     make_limits,

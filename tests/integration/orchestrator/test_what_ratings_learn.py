@@ -22,7 +22,8 @@ from parley.v1.ratings_pb2_grpc import RatingsServiceStub
 from parley.v1.voting_pb2 import VotingSettings
 from tests.integration.orchestrator.test_arena import of
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
-from tests.support.orchestration import WITHIN, Backstage, StoppingLog, backstage, make_debate
+from tests.support.debate_logs import StoppingLog
+from tests.support.orchestration import WITHIN, Backstage, backstage, make_debate
 from tests.support.real_services import free_address, ratings_at
 from tests.support.scripted_gateway import ScriptedGateway
 

@@ -21,14 +21,9 @@ from parley.v1.event_pb2 import (
     StepFailed,
     Warned,
 )
+from tests.support.debate_logs import check_log
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import (
-    Backstage,
-    check_log,
-    make_debate,
-    make_limits,
-    with_spec,
-)
+from tests.support.orchestration import Backstage, make_debate, make_limits, with_spec
 from tests.support.small_format import VOTE
 
 

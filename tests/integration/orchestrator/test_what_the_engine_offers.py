@@ -23,13 +23,13 @@ from parley.v1.event_pb2 import (
     StepFailed,
     StepSucceeded,
 )
+from tests.support.debate_logs import check_log
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import (
     TENANT,
     Backstage,
     Replica,
     backstage,
-    check_log,
     make_debate,
     make_limits,
     until,

@@ -10,8 +10,8 @@ from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.events import CorruptEventError
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
 from parley.v1.event_pb2 import StepSucceeded
+from tests.support.debate_logs import check_log
 from tests.support.example_debate import source
-from tests.support.orchestration import check_log
 
 RECORD_AGAIN = "record it again: python -m tests.support.example_debate"
 

@@ -70,7 +70,7 @@ from parley.v1.event_pb2 import (
 )
 from parley.v1.rhetoric_pb2 import RhetoricalMark
 from parley.v1.source_pb2 import Source
-from tests.support.orchestration import intervention
+from tests.support.interventions import intervention
 from tests.unit.orchestrator.made_logs import (
     ADA,
     BO,

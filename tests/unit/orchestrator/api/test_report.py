@@ -57,7 +57,8 @@ from parley.v1.event_pb2 import (
 )
 from parley.v1.panel_pb2 import PanelOutcome
 from parley.v1.source_pb2 import SOURCE_KIND_DOCUMENT, SOURCE_KIND_PAGE, Source
-from tests.support.orchestration import intervention, with_fields
+from tests.support.interventions import intervention
+from tests.support.orchestration import with_fields
 from tests.unit.orchestrator.made_logs import (
     ADA,
     BO,

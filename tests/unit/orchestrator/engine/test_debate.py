@@ -29,7 +29,8 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 from parley.v1.memory_pb2 import PastDebate, RecallRequest
-from tests.support.orchestration import Backstage, agent, backstage, intervention, make_debate
+from tests.support.interventions import intervention
+from tests.support.orchestration import Backstage, agent, backstage, make_debate
 from tests.support.scripted_gateway import away, refusal
 from tests.unit.orchestrator.made_logs import foreign_entry
 

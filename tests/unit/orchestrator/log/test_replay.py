@@ -19,7 +19,7 @@ from parley.v1.event_pb2 import (
     StepStarted,
     StepSucceeded,
 )
-from tests.support.orchestration import intervention
+from tests.support.interventions import intervention
 from tests.unit.orchestrator.made_logs import with_foreign
 
 WORK = Work(activity="proposal", agent_id="ada", round=1)

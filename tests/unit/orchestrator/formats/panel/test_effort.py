@@ -30,7 +30,8 @@ from parley.v1.panel_pb2 import (
     SynthesisMethod,
     Termination,
 )
-from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_debate
+from tests.support.debate_logs import check_log
+from tests.support.orchestration import Backstage, Replica, backstage, make_debate
 from tests.support.scripted_answers import judgement
 from tests.support.scripted_gateway import ScriptedGateway, refusal
 from tests.unit.orchestrator.model.test_open_issues import criticized, refined

@@ -27,12 +27,12 @@ from parley.v1.panel_pb2 import (
     TERMINATION_RULE_QUALITY,
     Termination,
 )
+from tests.support.debate_logs import check_log
 from tests.support.orchestration import (
     Backstage,
     Replica,
     agent,
     backstage,
-    check_log,
     make_debate,
     with_fields,
     with_spec,

@@ -7,7 +7,8 @@ import pytest
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.debate_pb2 import DebateFailure
 from parley.v1.event_pb2 import DebateFailed
-from tests.support.orchestration import Backstage, Replica, agent, check_log, make_debate
+from tests.support.debate_logs import check_log
+from tests.support.orchestration import Backstage, Replica, agent, make_debate
 from tests.support.scripted_gateway import refusal
 
 FIRST = "requirements"

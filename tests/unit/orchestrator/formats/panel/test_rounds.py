@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator.model.positions import POSITION_FORM
-from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_debate
+from tests.support.debate_logs import check_log
+from tests.support.orchestration import Backstage, Replica, backstage, make_debate
 from tests.support.scripted_gateway import ScriptedGateway
 
 

@@ -33,7 +33,8 @@ from parley.v1.panel_pb2 import (
     TERMINATION_RULE_QUALITY,
     Termination,
 )
-from tests.support.orchestration import Backstage, Replica, agent, backstage, check_log, make_debate, outcomes
+from tests.support.debate_logs import check_log, outcomes
+from tests.support.orchestration import Backstage, Replica, agent, backstage, make_debate
 from tests.support.scripted_answers import answer_text, judgement
 from tests.support.scripted_gateway import refusal
 
