@@ -111,11 +111,11 @@ class Limiter:
     @asynccontextmanager
     async def reserve(self, attempt: StepAttempt) -> AsyncIterator[None]:
         """Reserve what a call may use while the block runs. Before that, wait while the reservations of others leave too little."""
-        estimate = attempt.estimate
-        if estimate is None or not self._reservations.has_budget:
+        request = attempt.request
+        if request.estimate is None or not self._reservations.has_budget:
             yield
             return
-        is_answer = attempt.request.is_answer
+        estimate, is_answer = await request.estimate(), request.is_answer
         while not self._reservations.try_reserve(
             attempt,
             estimate,
@@ -205,7 +205,7 @@ class Limiter:
     def _is_bound(self, attempt: StepAttempt) -> bool:
         """Return whether limits apply to a step."""
         request = attempt.request
-        return not request.is_answer and (attempt.estimate is not None or self._budget.bounds_services)
+        return not request.is_answer and (request.estimate is not None or self._budget.bounds_services)
 
     def _steps_to_limit(self) -> list[StepAttempt]:
         """Return the steps in progress that limits apply to."""
@@ -288,7 +288,7 @@ class Limiter:
         return StepFailed(work=work, digest=digest, reason=reason.upper(), message=message, usage=usage)
 
     async def _stop_attempt(self, attempt: StepAttempt) -> None:
-        if attempt.estimate is not None:
+        if attempt.request.estimate is not None:
             used = await self._stop_call(attempt.request.key, attempt.number)
             await attempt.wait_for_call_end(_CALL_END_SECONDS)
             if not attempt.usage.requests:

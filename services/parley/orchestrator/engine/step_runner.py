@@ -67,12 +67,7 @@ class StepRunner:
         return request.retry_once and may_be_retried(number, outcome)
 
     async def _make_attempt(self, request: StepRequest, number: int, call: MakeCall) -> Outcome:
-        attempt = StepAttempt(
-            request,
-            number,
-            started=(request.key, number) in self._recorded.started,
-            estimate=await request.estimate() if request.estimate else None,
-        )
+        attempt = StepAttempt(request, number, started=(request.key, number) in self._recorded.started)
         async with self._concurrency_limit(request), self.limiter.reserve(attempt):
             try:
                 return await attempt.run_with_limits(self._call_until_outcome(attempt, call))

@@ -34,7 +34,7 @@ class StepRequest:
     """What a step asks.
 
     Attributes:
-        estimate: Returns what its call may use, which only a call needs; None for a service, which costs nothing.
+        estimate: Returns what its call may use, which only a debate with a budget needs; None for a service, which costs nothing.
         is_answer: Whether it creates the debate's answer, which limits do not stop.
         shape: The shape of a structured answer; None: it is a text, or the answer of a service.
         concurrency: The label of its concurrency limit; empty for none.
@@ -76,7 +76,6 @@ class StepAttempt:
     Attributes:
         number: From 1.
         started: Whether the log records its start, or soon will.
-        estimate: What its call may use; None for a service.
         usage: What its latest call used; `partial_text`: the text of a stopped call.
         recorded: Set once its failure is durable.
         bound: The most tokens of its answer, by what is left of the budgets; 0: no bound.
@@ -88,7 +87,6 @@ class StepAttempt:
     request: StepRequest
     number: int
     started: bool
-    estimate: Estimate | None = None
     usage: Usage = field(default_factory=Usage)
     partial_text: str = ""
     recorded: asyncio.Event = field(default_factory=asyncio.Event)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from parley.orchestrator.engine import agent_steps
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import StepError
@@ -252,7 +253,8 @@ async def test_a_failed_call_counts_and_tells_whether_a_bound_is_kept() -> None:
     assert reasons == ["BAD_REQUEST", "BAD_REQUEST", "TOKEN_BUDGET", "TOKEN_BUDGET"]
 
 
-async def test_without_a_budget_nothing_is_bounded() -> None:
+async def test_without_a_budget_nothing_is_estimated_or_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_steps, "estimate", None)  # a call of it would fail
     models = Models({"a0": Writer(100, keeps_bound=True, price=FREE)})
     await spend(models, make_limits(), [[0] * 4], 400)
     assert models.most_in_flight == 4
