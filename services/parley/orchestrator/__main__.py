@@ -141,6 +141,7 @@ async def build(
         large_requests = ByteBudget(settings.request_bytes)
         allowance = Allowance(settings.tenant_limits(), usage, index, clock, large_requests)
         web = settings.create_web_sources(clock.now)
+        feeds = Feeds(store.log, heartbeat_seconds=settings.heartbeat_seconds)
         dependencies = OwnerDependencies(
             log=log,
             index=index,
@@ -157,6 +158,7 @@ async def build(
             follow_up=follow_up,
             follow_up_limits=DebateLimits(total=duration(settings.follow_up_seconds)),
             clock=clock,
+            publish=feeds.offer,
             owner=owner,
             lease_heartbeat_seconds=settings.lease_seconds / 3,
         )
@@ -195,7 +197,6 @@ async def build(
         )
         audit_logs = AuditLogs(store.log, store.documents)
         acts = AuditWriter(audit_logs, clock)
-        feeds = Feeds(store.log, heartbeat_seconds=settings.heartbeat_seconds)
         forwarding = DeltaForwarder(index, feeds, deltas, dependencies.owner, to_replicas)
         servicer = OrchestratorServicer(
             log=store.log,

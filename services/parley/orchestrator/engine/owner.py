@@ -31,7 +31,7 @@ from parley.orchestrator.log.debate_record import (
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.index import DebateIndex
-from parley.orchestrator.log.journal import ClaimLostError, Journal, read_events
+from parley.orchestrator.log.journal import ClaimLostError, Journal, Publish, read_events
 from parley.orchestrator.model.times import time_of, time_text
 from parley.orchestrator.model.tokens import count_tokens
 from parley.orchestrator.peers.agents import Agents
@@ -62,6 +62,7 @@ class OwnerDependencies:
 
     Attributes:
         follow_up: What follows an answer, within `follow_up_limits`.
+        publish: Gets the events that the owner has recorded, for those who watch the debate here.
         owner: The name of this replica in claims, new for every process.
         lease_heartbeat_seconds: How often the owner renews its lease.
     """
@@ -75,6 +76,7 @@ class OwnerDependencies:
     follow_up: FollowUp
     follow_up_limits: DebateLimits
     clock: Clock
+    publish: Publish
     owner: str
     lease_heartbeat_seconds: float
 
@@ -245,7 +247,7 @@ class DebateOwner:
     def _load_log(self, events: Sequence[Envelope]) -> None:
         """Create the journal and the status writer for these events."""
         record, parts = self._record, self._dependencies
-        self._journal = Journal(parts.log, parts.clock, record.tenant, record.debate, events)
+        self._journal = Journal(parts.log, parts.clock, record.tenant, record.debate, events, parts.publish)
         for held in self._journal.recorded.documents.values():
             count_tokens(held)
         self._status_writer = StatusWriter(

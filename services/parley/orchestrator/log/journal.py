@@ -9,7 +9,7 @@ the owner stops.
 import asyncio
 import itertools
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -50,6 +50,10 @@ _PATIENCE_SECONDS = 0.05
 _BACKOFF = Backoff(first=0.05, maximum=2.0)
 _MAX_CLAIMS = 5
 """How many owners in a row may release a debate that they cannot continue. The next one continues it as it can, or fails it."""
+
+
+Publish = Callable[[Sequence[Envelope]], None]
+"""Takes events that were just recorded."""
 
 
 class ClaimLostError(Exception):
@@ -137,9 +141,15 @@ class Journal:
     """
 
     def __init__(
-        self, log: Log, clock: Clock, tenant: str, debate: str, events: Sequence[Envelope] = ()
+        self,
+        log: Log,
+        clock: Clock,
+        tenant: str,
+        debate: str,
+        events: Sequence[Envelope] = (),
+        publish: Publish = lambda _events: None,
     ) -> None:
-        """Start after `events`, which are all events of the log."""
+        """Start after `events`, which are all events of the log. `publish` gets those of each append once they are durable."""
         self.tenant = tenant
         self.debate = debate
         self.recorded = RecordedState.from_events(events)
@@ -149,6 +159,7 @@ class Journal:
         self._last = events[-1] if events else None
         self._log = log
         self._clock = clock
+        self._publish = publish
         self._pending: list[_PendingAppend] = []
         self._latest: asyncio.Future[tuple[Envelope, ...]] | None = None
         self._wake = asyncio.Event()
@@ -284,6 +295,7 @@ class Journal:
     async def _store(self, sealed: Sequence[Envelope], *, patient: bool = False) -> None:
         await self._append(sealed, patient=patient)
         self._last = sealed[-1]
+        self._publish(sealed)
         for event in sealed:
             self._measure_wait(event)
         self.recorded.apply(sealed, self._clock.monotonic())

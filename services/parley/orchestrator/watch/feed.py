@@ -1,4 +1,7 @@
-"""The log of a debate, shared by all its watchers at one replica: it is followed, checked and parsed once."""
+"""The log of a debate, shared by all its watchers at one replica: it is followed, checked and parsed once.
+
+What this process records itself comes as it was recorded, and is not parsed again.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -12,7 +15,7 @@ from parley.orchestrator.log.envelope import GENESIS, Envelope
 from parley.orchestrator.log.journal import log_name, open_in_thread_if_large
 from parley.runtime.tasks import stop_task
 from parley.runtime.wake_queue import WakeGroup, WakeQueue, WakeQueues
-from parley.storage.ports import Log
+from parley.storage.ports import Log, Record
 from parley.v1.event_pb2 import Closed, Concluded, DebateFailed, Resumed, StepFailed, StepSucceeded
 
 _PAGE = 200
@@ -75,6 +78,7 @@ class Feed:
         self._kept_bytes = 0
         self._kept_by_all = kept or KeptBytes()
         self._outcomes: dict[str, tuple[int, int]] = {}
+        self._hash = GENESIS
         self.readers = WakeGroup(queue)
 
     def events_after(self, sequence: int) -> Sequence[Envelope] | None:
@@ -110,22 +114,34 @@ class Feed:
             self.readers.notify()
 
     async def _follow(self, log: Log, tenant: str, debate: str) -> None:
-        name, before = log_name(tenant, debate), GENESIS
+        name = log_name(tenant, debate)
         try:
             while not self.is_complete:
                 records = await log.read(name, self.last, _PAGE)
-                before = self._append(await open_in_thread_if_large(records, self.last, before), before)
+                await self._open(records)
                 self.is_complete = len(records) < _PAGE
                 del records  # they would be kept for as long as the log is followed
             self.readers.notify()
             async with aclosing(log.follow(name, self.last)) as following:
                 async for record in following:
-                    before = self._append(await open_in_thread_if_large([record], self.last, before), before)
+                    await self._open([record])
         except Exception as error:  # noqa: BLE001 - the readers must get any error
             self.failure = error
             self.readers.notify()
 
-    def _append(self, events: Sequence[Envelope], before: bytes) -> bytes:
+    def offer(self, events: Sequence[Envelope]) -> None:
+        """Add events that this process has just recorded, if they come next; else they come with the log."""
+        if self.is_complete and self.failure is None and events[0].sequence == self.last + 1:
+            self._append(events)
+
+    async def _open(self, records: Sequence[Record]) -> None:
+        """Check and add what is new in records."""
+        events = await open_in_thread_if_large(records, self.last, self._hash)
+        # Some may have been offered meanwhile.
+        if new := [each for each in events if each.sequence > self.last]:
+            self._append(new)
+
+    def _append(self, events: Sequence[Envelope]) -> None:
         for event in events:
             bare = bare_event(event)
             self._events.append(bare)
@@ -133,11 +149,10 @@ class Feed:
             self._sizes.append(size)
             self._kept_bytes += size
             self._kept_by_all.total += size
-            self.last, self.epoch, before = event.sequence, event.epoch, event.hash
+            self.last, self.epoch, self._hash = event.sequence, event.epoch, event.hash
             self._apply(event)
         self._trim()
         self.readers.notify()
-        return before
 
     def _apply(self, event: Envelope) -> None:
         match event.payload:
@@ -200,6 +215,12 @@ class Feeds:
     @property
     def _wake_seconds(self) -> float:
         return self.heartbeat_seconds / _WAKES_PER_HEARTBEAT
+
+    def offer(self, events: Sequence[Envelope]) -> None:
+        """Pass events that this process has just recorded in a debate to those who watch it."""
+        running = self._running.get(log_name(events[0].tenant, events[0].debate))
+        if running is not None:
+            running.feed.offer(events)
 
     @asynccontextmanager
     async def join(self, tenant: str, debate: str, news: asyncio.Event) -> AsyncGenerator[Feed, None]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator import metrics
-from parley.orchestrator.log.envelope import create_event
+from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.journal import ClaimLostError, Journal, read_events
 from parley.runtime.clock import Clock
@@ -160,6 +160,20 @@ async def test_an_owner_whose_append_conflicts_stops_and_writes_nothing_more(log
         assert not appended.done()
         appended.cancel()
     assert [event.kind for event in await read_events(log, "t", "deb")] == ["claimed", "claimed"]
+
+
+async def test_what_is_recorded_is_published_and_what_a_later_owner_prevents_is_not(log: Log) -> None:
+    published: list[Envelope] = []
+    old = Journal(log, ManualClock(), "t", "deb", publish=published.extend)
+    await old.claim("old")
+    async with written(old) as writing:
+        await old.append(note("one"), note("two"))
+        await (await reopened(log)).claim("new")
+        appended = asyncio.create_task(old.append(note("late")))
+        with pytest.raises(ClaimLostError):
+            await asyncio.wait_for(asyncio.shield(writing), 30)
+        appended.cancel()
+    assert published == (await read_events(log, "t", "deb"))[:3]
 
 
 async def test_of_two_that_claim_at_once_one_loses(log: Log) -> None:

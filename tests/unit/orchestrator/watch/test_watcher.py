@@ -52,8 +52,8 @@ class Stand:
         self.log = log or MemoryLog()
         self.deltas = DeltaBroker()
         self.written = WrittenLog(self.log, TENANT, DEBATE)
-        feeds = Feeds(self.log, kept, heartbeat_seconds)
-        self.watching = DebateWatcher(self.log, feeds, self.deltas, NoForwarding())
+        self.feeds = Feeds(self.log, kept, heartbeat_seconds)
+        self.watching = DebateWatcher(self.log, self.feeds, self.deltas, NoForwarding())
 
     def watch(self, after: int = 0, *, text: bool = False) -> AsyncGenerator[WatchItem, None]:
         return self.watching.watch(TENANT, DEBATE, after, text=text)
@@ -126,14 +126,51 @@ async def test_a_feed_ends_with_its_last_watcher_and_begins_anew_with_the_next()
         assert not [task for task in asyncio.all_tasks() if "Feed.run" in repr(task)]
 
 
+async def test_what_this_process_records_comes_as_it_was_recorded_and_once() -> None:
+    stand = Stand(MemoryLog(poll_interval=30))
+    await stand.written.write(Warned(message="before"))
+    async with asyncio.timeout(20), aclosing(stand.watch()) as watched:
+        await anext(watched)
+        await stand.written.write(Warned(message="one"), Warned(message="two"))
+        stand.feeds.offer(stand.written.events[1:])
+        assert await anext(watched) is stand.written.events[1]
+        assert await anext(watched) is stand.written.events[2]
+        await stand.written.write(Closed())
+        assert [each async for each in watched] == stand.written.events[3:]
+
+
+async def test_what_is_offered_before_what_precedes_it_comes_with_the_log() -> None:
+    stand = Stand()
+    await stand.written.write(Warned(message="one"))
+    async with asyncio.timeout(20), aclosing(stand.watch()) as watched:
+        await anext(watched)
+        await stand.written.write(Warned(message="two"))
+        await stand.written.write(Closed())
+        stand.feeds.offer(stand.written.events[2:])
+        assert [each async for each in watched] == stand.written.events[1:]
+
+
+async def test_what_is_offered_while_the_log_is_opened_comes_once() -> None:
+    stand = Stand(MemoryLog(poll_interval=30))
+    await stand.written.write(Warned(message="one"))
+    async with asyncio.timeout(20), aclosing(stand.watch()) as watched:
+        await anext(watched)
+        await stand.written.write(Warned(message="x" * 2_000_000))
+        for _ in range(5):
+            await asyncio.sleep(0)  # its opening in a thread begins
+        stand.feeds.offer(stand.written.events[1:])
+        await stand.written.write(Closed())
+        assert [each async for each in watched] == stand.written.events[1:]
+
+
 @given(
-    batches=st.lists(st.integers(1, 4), min_size=1, max_size=8),
+    batches=st.lists(st.tuples(st.integers(1, 4), st.booleans()), min_size=1, max_size=8),
     cuts=st.lists(st.integers(0, 6), max_size=12),
     kept=st.sampled_from([1, 700, 8_000_000]),
 )
 @settings(max_examples=60, deadline=None)
 def test_whoever_comes_back_to_one_replica_or_another_sees_every_event_once_and_in_order(
-    batches: list[int], cuts: list[int], kept: int
+    batches: list[tuple[int, bool]], cuts: list[int], kept: int
 ) -> None:
     async def scenario() -> None:
         shared = SharedRecords()
@@ -141,7 +178,7 @@ def test_whoever_comes_back_to_one_replica_or_another_sees_every_event_once_and_
         written = replicas[0].written
         seen: list[Envelope] = []
         async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
-            tasks.create_task(write_some(written, batches))
+            tasks.create_task(write_some(replicas[0], batches))
             for number in range(10_000):
                 last = seen[-1].sequence if seen else 0
                 if seen and seen[-1].kind == "closed":
@@ -154,9 +191,13 @@ def test_whoever_comes_back_to_one_replica_or_another_sees_every_event_once_and_
     asyncio.run(scenario())
 
 
-async def write_some(written: WrittenLog, batches: list[int]) -> None:
-    for batch in batches:
+async def write_some(replica: Stand, batches: list[tuple[int, bool]]) -> None:
+    """Write batches of so many events, and offer those of some to who watches at the replica."""
+    written = replica.written
+    for batch, is_offered in batches:
         await written.write(*(Warned(message=str(number)) for number in range(batch)))
+        if is_offered:
+            replica.feeds.offer(written.events[-batch:])
         await asyncio.sleep(0)
     await written.write(Concluded(outcome=Outcome()), Closed())
 
