@@ -26,7 +26,7 @@ def read_json(text: str) -> Any:
     if is_long and text.count(",") + text.count("[") + text.count("{") > _MAX_VALUES:
         raise ValueError("it has too many values")
     # Without `json.loads`, which looks for blanks around it: that takes as long as to read an event
-    if text.startswith("{"):
+    if text.startswith(("{", "[")):
         value, end = _decoder.raw_decode(text)
         if end == len(text):
             return value
@@ -52,7 +52,7 @@ def as_count(value: object, most: int = MAX_TOKENS) -> int:
 
 def as_name(value: object) -> str:
     """Return what an endpoint calls something, in one printable line of at most 200 characters."""
-    return "".join(each for each in one_line(as_text(value), _MAX_NAME) if each.isprintable())
+    return "".join(filter(str.isprintable, one_line(as_text(value), _MAX_NAME)))
 
 
 def count_written_tokens(usage: Mapping[str, Any], read: str, written: str) -> int:

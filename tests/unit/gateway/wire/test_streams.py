@@ -134,6 +134,28 @@ def test_events_without_empty_lines_between_them_are_read_too() -> None:
     assert reader.done
 
 
+def test_events_that_come_together_are_read_as_if_each_came_alone() -> None:
+    for other in ("null", "7", "[1]", '"text"'):
+        chunk = f'data: {other}\n\ndata: {{"t": 1}}\n\ndata: {other}\n\n'.encode()
+        assert list(EventReader().feed(chunk)) == [{"t": 1}]
+
+
+def test_nothing_is_read_after_the_end_that_comes_with_events() -> None:
+    reader = EventReader()
+    events = list(reader.feed(b'data: {"t": 1}\n\ndata: {"t": 2}\n\ndata: [DONE]\n\ndata: {"t": 3}\n\n'))
+    assert events == [{"t": 1}, {"t": 2}]
+    assert reader.done
+
+
+def test_an_event_that_is_not_json_is_a_failure_among_others_too() -> None:
+    for broken in ('{"t": ', '{"t": 2}, {"t": 3}', '{"t": 2'):
+        reader = EventReader()
+        read = reader.feed(f'data: {{"t": 1}}\n\ndata: {broken}\n\ndata: {{"t": 4}}\n\n'.encode())
+        assert next(read) == {"t": 1}
+        with pytest.raises(Failure, match="not JSON"):
+            next(read)
+
+
 def test_an_event_that_never_ends_is_refused() -> None:
     reader = EventReader()
     line = b"data: " + b"x" * 1024 * 1024 + b"\n"
