@@ -10,6 +10,7 @@ import grpc
 from parley.runtime.channel import channel
 from parley.v1 import orchestrator_pb2 as pb
 from parley.v1 import orchestrator_pb2_grpc
+from parley.v1.event_pb2 import Event
 from tests.bench.figures import main, table
 from tests.bench.paced_orchestrator import paced_orchestrator
 
@@ -33,7 +34,8 @@ async def run(quick: bool) -> None:
             "most, ms",
             "server memory a watcher, KiB",
             "log reads while watched",
-            "server CPU a message, us",
+            "server CPU an event or piece, us",
+            "of these in a message",
         ],
         rows,
     )
@@ -42,7 +44,7 @@ async def run(quick: bool) -> None:
 async def _measured(count: int, *, text: bool, debates: int) -> list[str]:
     delays: list[float] = []
     memory: list[float] = []
-    reads = events = messages = 0
+    reads = events = messages = items = 0
     cpu = 0.0
     async with paced_orchestrator() as server, AsyncExitStack() as stack:
         stubs = [
@@ -54,7 +56,7 @@ async def _measured(count: int, *, text: bool, debates: int) -> list[str]:
         for _ in range(debates):
             debate = await server.ask("create")
             before = int(await server.ask("memory"))
-            request = pb.WatchDebateRequest(debate_id=debate, text_deltas=text)
+            request = pb.WatchDebateRequest(debate_id=debate, text_deltas=text, batches=True)
             watchers = [
                 _Watcher(stubs[number % _CONNECTIONS].WatchDebate(request)) for number in range(count)
             ]
@@ -69,6 +71,7 @@ async def _measured(count: int, *, text: bool, debates: int) -> list[str]:
             for each in watchers:
                 delays += each.delays
                 messages += each.messages
+                items += each.items
             events = watchers[0].events
     return [
         str(count),
@@ -79,7 +82,8 @@ async def _measured(count: int, *, text: bool, debates: int) -> list[str]:
         f"{max(delays) * 1000:.1f}",
         f"{median(memory):.0f}",
         str(reads),
-        f"{cpu / messages * 1e6:.0f}",
+        f"{cpu / items * 1e6:.0f}",
+        f"{items / messages:.2f}",
     ]
 
 
@@ -92,19 +96,23 @@ class _Watcher:
         self._stream = stream
         self.caught_up = asyncio.Event()
         self.delays: list[float] = []
-        self.events = self.messages = 0
+        self.events = self.messages = self.items = 0
 
     async def follow(self) -> None:
         async for message in self._stream:
             now = time.time()
             self.messages += 1
-            if not message.HasField("event"):
-                continue
-            self.events += 1
-            if self.caught_up.is_set():
-                self.delays.append(now - message.event.time.ToNanoseconds() / 1e9)
-            if message.event.HasField("step_started") and message.event.key.endswith("/cy"):
-                self.caught_up.set()  # the last of the proposals, all of which hang
+            events = message.events.events if message.HasField("events") else [message.event]
+            self.items += len(events)
+            for event in events if message.WhichOneof("message") in {"event", "events"} else ():
+                self._hear(event, now)
+
+    def _hear(self, event: Event, now: float) -> None:
+        self.events += 1
+        if self.caught_up.is_set():
+            self.delays.append(now - event.time.ToNanoseconds() / 1e9)
+        if event.HasField("step_started") and event.key.endswith("/cy"):
+            self.caught_up.set()  # the last of the proposals, all of which hang
 
 
 if __name__ == "__main__":

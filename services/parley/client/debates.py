@@ -123,7 +123,7 @@ class ParleyClient(AuditClient, HookClient, ReceiptClient):
 
         def open_stream(last: int) -> WatchStream:
             request = orchestrator_pb2.WatchDebateRequest(
-                debate_id=debate_id, after_sequence=last, text_deltas=text
+                debate_id=debate_id, after_sequence=last, text_deltas=text, batches=True
             )
             return self._stub.WatchDebate(request, metadata=self._metadata)
 

@@ -89,16 +89,22 @@ class _WatchReader:
         self.last = last
 
     def read(self, response: orchestrator_pb2.WatchDebateResponse) -> Iterator[event_pb2.Event | TextPiece]:
-        kind = response.WhichOneof("message")
-        if kind == "delta":
-            delta = response.delta
-            yield TextPiece(delta.key, delta.step_attempt, delta.route_attempt, delta.offset, delta.text)
-        if kind != "event" or response.event.sequence <= self.last:
-            return
-        if response.event.sequence != self.last + 1:
+        match response.WhichOneof("message"):
+            case "delta":
+                delta = response.delta
+                yield TextPiece(delta.key, delta.step_attempt, delta.route_attempt, delta.offset, delta.text)
+            case "event":
+                yield from self._read_event(response.event)
+            case "events":
+                for event in response.events.events:
+                    yield from self._read_event(event)
+
+    def _read_event(self, event: event_pb2.Event) -> Iterator[event_pb2.Event]:
+        if event.sequence > self.last + 1:
             raise internal(f"event {self.last + 1} is missing from the stream", reason="EVENT_GAP")
-        self.last += 1
-        yield response.event
+        if event.sequence > self.last:
+            self.last += 1
+            yield event
 
 
 class _LogReader:

@@ -577,22 +577,26 @@ class WatchDebateRequest(_message.Message):
     DEBATE_ID_FIELD_NUMBER: _builtins.int
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     TEXT_DELTAS_FIELD_NUMBER: _builtins.int
+    BATCHES_FIELD_NUMBER: _builtins.int
     debate_id: _builtins.str
     """The debate's id. Required."""
     after_sequence: _builtins.int
     """The last sequence already seen. 0: from the start."""
     text_deltas: _builtins.bool
     """Whether text deltas are sent too."""
+    batches: _builtins.bool
+    """Whether events that are there at once may come in one message, as `events`. A reader is then served sooner where many watch."""
     def __init__(
         self,
         *,
         debate_id: _builtins.str = ...,
         after_sequence: _builtins.int = ...,
         text_deltas: _builtins.bool = ...,
+        batches: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "debate_id", b"debate_id", "text_deltas", b"text_deltas"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "batches", b"batches", "debate_id", b"debate_id", "text_deltas", b"text_deltas"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -607,6 +611,7 @@ class WatchDebateResponse(_message.Message):
     EVENT_FIELD_NUMBER: _builtins.int
     DELTA_FIELD_NUMBER: _builtins.int
     HEARTBEAT_FIELD_NUMBER: _builtins.int
+    EVENTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def event(self) -> _event_pb2.Event:
         """An event of the log, in order, without gap."""
@@ -619,22 +624,51 @@ class WatchDebateResponse(_message.Message):
     def heartbeat(self) -> Global___Heartbeat:
         """No event came for a while; the stream is alive. Sent after at most 15 s, also while text flows."""
 
+    @_builtins.property
+    def events(self) -> Global___EventBatch:
+        """Several events of the log, in order, without gap. Only for who asked for `batches`."""
+
     def __init__(
         self,
         *,
         event: _event_pb2.Event | None = ...,
         delta: Global___StepDelta | None = ...,
         heartbeat: Global___Heartbeat | None = ...,
+        events: Global___EventBatch | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["delta", b"delta", "event", b"event", "heartbeat", b"heartbeat", "message", b"message"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["delta", b"delta", "event", b"event", "events", b"events", "heartbeat", b"heartbeat", "message", b"message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["delta", b"delta", "event", b"event", "heartbeat", b"heartbeat", "message", b"message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delta", b"delta", "event", b"event", "events", b"events", "heartbeat", b"heartbeat", "message", b"message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["event", "delta", "heartbeat"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["event", "delta", "heartbeat", "events"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
 Global___WatchDebateResponse: _TypeAlias = WatchDebateResponse  # noqa: Y015
+
+@_typing.final
+class EventBatch(_message.Message):
+    """Events that follow on each other."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def events(self) -> _containers.RepeatedCompositeFieldContainer[_event_pb2.Event]:
+        """In the order of the log: two or more."""
+
+    def __init__(
+        self,
+        *,
+        events: _abc.Iterable[_event_pb2.Event] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EventBatch: _TypeAlias = EventBatch  # noqa: Y015
 
 @_typing.final
 class ReadLogRequest(_message.Message):

@@ -25,6 +25,16 @@ async def test_a_watch_from_any_sequence_sees_all_that_comes_after_it_once_and_e
         assert events_of(await orchestrator.watch(debate, after)) == live[after:]
 
 
+async def test_a_watch_in_batches_brings_the_same_events_in_few_messages(orchestrator: Orchestrator) -> None:
+    debate = await orchestrator.create()
+    live = events_of(await orchestrator.watch(debate))
+    for after in (0, 1, len(live) - 1):
+        messages = await orchestrator.watch(debate, after, batches=True)
+        batched = [event for each in messages for event in (*each.events.events, *events_of([each]))]
+        assert batched == live[after:]
+        assert len(messages) == 1, "it is far below what a batch may hold"
+
+
 async def test_a_watch_of_a_failed_debate_ends_after_its_failure_from_wherever_it_began(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
@@ -82,23 +92,23 @@ async def test_text_comes_as_it_is_written_to_those_who_ask_for_it_only(
     assert not any(message.HasField("delta") for message in await without)
 
 
-async def test_a_debate_in_which_nothing_ends_for_a_while_shows_that_it_lives(
-    gateway: ScriptedGateway, gateway_server: RunningServer, tmp_path: Path
+@pytest.mark.parametrize("batches", [False, True])
+async def test_a_debate_in_which_nothing_ends_for_a_while_shows_that_it_lives_and_how_far_it_is(
+    gateway: ScriptedGateway, gateway_server: RunningServer, tmp_path: Path, *, batches: bool
 ) -> None:
     hold = gateway.hold("*")
     async with orchestrating(tmp_path, gateway_server, heartbeat_seconds=0.05) as served:
         debate = await served.create()
-        heartbeats = 0
-        async for message in served.stub.WatchDebate(
-            orchestrator_pb2.WatchDebateRequest(debate_id=debate), timeout=10
-        ):
+        heartbeats = last = 0
+        request = orchestrator_pb2.WatchDebateRequest(debate_id=debate, batches=batches)
+        async for message in served.stub.WatchDebate(request, timeout=10):
             if message.HasField("heartbeat"):
                 heartbeats += 1
-                assert message.heartbeat.last_sequence >= 2
+                assert message.heartbeat.last_sequence == last
                 if heartbeats == 3:
                     hold.release()
-            elif kind_of(message.event) == "closed":
-                break
+            for event in (*message.events.events, *events_of([message])):
+                last = event.sequence
         assert heartbeats >= 3
 
 

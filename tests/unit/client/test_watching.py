@@ -1,10 +1,12 @@
 """The client against an orchestrator that breaks off, refuses and goes on."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
 from parley.client import DebateSpec, Event, ParleyClient, ParleyError, event_kind, event_payload
+from parley.runtime.watching import watch_events
 from parley.v1 import debate_pb2
 from parley.v1 import orchestrator_pb2 as pb
 from parley.v1.event_pb2 import RoundStarted, StepSucceeded
@@ -30,6 +32,30 @@ async def test_a_watch_that_breaks_again_and_again_misses_nothing_and_sees_nothi
     assert event_kind(seen[-1]) == "closed"
     assert orchestrator.watched_after == [0, 0, 1, 1, 4, 6]
     assert orchestrator.tenants == {"acme"}
+
+
+class BatchedStream:
+    """A watch whose messages hold several events each, named by their sequences."""
+
+    def __init__(self, *batches: list[int]) -> None:
+        self._batches = batches
+
+    async def __aiter__(self) -> AsyncIterator[pb.WatchDebateResponse]:
+        for batch in self._batches:
+            events = [Event(sequence=number) for number in batch]
+            yield pb.WatchDebateResponse(events=pb.EventBatch(events=events))
+
+    def cancel(self) -> bool:
+        return True
+
+
+async def test_events_that_come_in_batches_are_yielded_each_once_and_a_gap_in_a_batch_is_an_error() -> None:
+    streams = watch_events(lambda _: BatchedStream([2, 3, 4], [4, 5]), 2, patience=0.1)
+    seen = [each.sequence async for each in streams if isinstance(each, Event)]
+    assert seen == [3, 4, 5]
+    with pytest.raises(ParleyError) as caught:
+        await anext(watch_events(lambda _: BatchedStream([4, 5]), 2, patience=0.1))
+    assert caught.value.reason == "EVENT_GAP"
 
 
 async def test_payloads_are_typed_and_what_is_not_known_is_passed_over() -> None:

@@ -256,8 +256,8 @@ class OrchestratorServicer(
                     aclosing(self.draining.until(self._open_watch(request, context))) as found,
                 ):
                     async for each in found:
-                        if isinstance(each, Envelope):
-                            after = each.sequence
+                        if isinstance(each, Envelope | tuple):
+                            after = (each[-1] if isinstance(each, tuple) else each).sequence
                         await self._write(context, self._messages.write(each, after), timeout)
         except TimeoutError:
             if timeout.expired():
@@ -270,7 +270,9 @@ class OrchestratorServicer(
         owner = dict(context.invocation_metadata() or ()).get(OWNER_KEY)
         tenant, debate = current_tenant(), request.debate_id
         if owner is None:
-            return self.watcher.watch(tenant, debate, request.after_sequence, text=request.text_deltas)
+            return self.watcher.watch(
+                tenant, debate, request.after_sequence, text=request.text_deltas, batches=request.batches
+            )
         if owner != self.owner:
             raise failed_precondition("NOT_OWNER", f"{self.owner} is here, not {owner!r}")
         return self.watcher.stream_text(tenant, debate)

@@ -6,9 +6,11 @@ from typing import Final
 from parley.orchestrator.api.conversion import watch_response
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.watch.watcher import Heartbeat, WatchItem
-from parley.v1.orchestrator_pb2 import WatchDebateResponse
+from parley.v1.orchestrator_pb2 import EventBatch, WatchDebateResponse
 
 _EVENT_TAG: Final = bytes([WatchDebateResponse.DESCRIPTOR.fields_by_name["event"].number << 3 | 2])
+_BATCH_TAG: Final = bytes([WatchDebateResponse.DESCRIPTOR.fields_by_name["events"].number << 3 | 2])
+_BATCHED_TAG: Final = bytes([EventBatch.DESCRIPTOR.fields_by_name["events"].number << 3 | 2])
 _KEPT: Final = 64
 _KEPT_BYTES: Final = 16 * 1024
 
@@ -23,8 +25,10 @@ class WatchMessages:
         """Return a serialized `WatchDebateResponse`. `last` is the sequence of the last event that the watcher was sent."""
         if isinstance(each, Heartbeat):
             return watch_response(each, last).SerializeToString()
+        if isinstance(each, tuple):
+            return _join(_BATCH_TAG, b"".join(_join(_BATCHED_TAG, _stored(event)) for event in each))
         if isinstance(each, Envelope) and each.entry:
-            return b"".join((_EVENT_TAG, _to_varint(len(each.entry)), each.entry))
+            return _join(_EVENT_TAG, each.entry)
         kept = self._kept.get(id(each))
         if kept is not None:  # `each` is kept, so that no other object has its id
             return kept[1]
@@ -38,6 +42,15 @@ class WatchMessages:
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return message
+
+
+def _stored(event: Envelope) -> bytes:
+    return event.entry or event.message.SerializeToString()
+
+
+def _join(tag: bytes, content: bytes) -> bytes:
+    """Return a field as Protocol Buffers write it."""
+    return b"".join((tag, _to_varint(len(content)), content))
 
 
 def _to_varint(number: int) -> bytes:

@@ -24,13 +24,17 @@ _PAGE = 8
 """Records that are read for a watcher that is behind: each may have some MB."""
 _MAX_BEHIND = 64
 """A watcher that is more events behind gets no text."""
+_BATCH_BYTES = 64 * 1024
+"""Bytes of events that are sent together."""
 
 
 class Heartbeat:
     """Sent if nothing was recorded for a while."""
 
 
-WatchItem = Envelope | StepDelta | Heartbeat
+EventBatch = tuple[Envelope, ...]
+"""Two or more events that follow on each other."""
+WatchItem = Envelope | EventBatch | StepDelta | Heartbeat
 
 
 def slow_reader_error(last: int) -> ParleyError:
@@ -49,9 +53,11 @@ class DebateWatcher:
     forwarder: DeltaForwarder
 
     async def watch(
-        self, tenant: str, debate: str, after: int, *, text: bool
+        self, tenant: str, debate: str, after: int, *, text: bool, batches: bool = False
     ) -> AsyncGenerator[WatchItem, None]:
         """Yield the events after a sequence, in order and without gaps, until the last one. With `text`, also yield text.
+
+        With `batches`, events that are there at once are yielded together.
 
         A failed debate ends the stream too, unless it was resumed since.
 
@@ -71,10 +77,12 @@ class DebateWatcher:
                 news.clear()
                 for piece in _take_current(pieces, feed, cursor.last):
                     yield piece
-                for event in await self._next_events(feed, cursor):
-                    cursor.move_to(event)
+                for batch in _in_batches(
+                    await self._next_events(feed, cursor), most=_BATCH_BYTES if batches else 0
+                ):
+                    cursor.move_to(batch[-1])
                     heartbeats.reset()
-                    yield bare_event(event)
+                    yield batch if len(batch) > 1 else batch[0]
                 if feed.last <= cursor.last and await self._is_over(feed, cursor):
                     return
                 if heartbeats.is_due:
@@ -130,6 +138,21 @@ class DebateWatcher:
             return feed.closed
         # Another replica may have resumed it, and its appends arrive here late.
         return not await self.log.read(cursor.log, cursor.last, 1)
+
+
+def _in_batches(events: Sequence[Envelope], most: int) -> Iterator[EventBatch]:
+    """Yield events as they are sent, in batches of at most so many bytes; a larger one is alone."""
+    batch: list[Envelope] = []
+    size = 0
+    for event in map(bare_event, events):
+        bytes_more = len(event.entry) or event.message.ByteSize()
+        if batch and size + bytes_more > most:
+            yield tuple(batch)
+            batch, size = [], 0
+        batch.append(event)
+        size += bytes_more
+    if batch:
+        yield tuple(batch)
 
 
 class _Cursor:

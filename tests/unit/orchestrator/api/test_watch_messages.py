@@ -9,7 +9,7 @@ from parley.orchestrator.api.watch_messages import WatchMessages
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.watch.watcher import Heartbeat
 from parley.v1.event_pb2 import Event, Warned
-from parley.v1.orchestrator_pb2 import StepDelta, WatchDebateResponse
+from parley.v1.orchestrator_pb2 import EventBatch, StepDelta, WatchDebateResponse
 
 
 def make_event(size: int, *, bare: bool = False) -> Envelope:
@@ -33,6 +33,14 @@ def test_text_and_events_that_are_not_sent_as_they_are_stored_are_written_once()
     assert WatchDebateResponse.FromString(messages.write(bare, 6)).event == bare.message
     assert messages.write(delta, 7) is messages.write(delta, 6)
     assert messages.write(bare, 7) is messages.write(bare, 6)
+
+
+def test_a_batch_holds_its_events_as_they_are_stored() -> None:
+    events = (make_event(5), make_event(200, bare=True), make_event(16_400))
+    written = WatchMessages().write(events, 6)
+    assert [each.entry in written for each in events] == [True, True, True]
+    batch = EventBatch(events=[each.message for each in events])
+    assert written == WatchDebateResponse(events=batch).SerializeToString()
 
 
 def test_a_heartbeat_says_how_far_its_own_watcher_is() -> None:

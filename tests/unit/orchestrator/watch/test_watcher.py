@@ -93,6 +93,20 @@ async def test_a_thousand_watchers_cost_as_many_reads_as_one_and_share_each_even
     assert all(all(mine is first for mine, first in zip(events, seen[0], strict=True)) for events in seen)
 
 
+async def test_events_that_are_there_at_once_come_together_to_those_who_ask_for_batches() -> None:
+    stand = Stand()
+    large = "x" * 40_000
+    await stand.written.write(Warned(message="first"), Warned(message="second"))
+    for message in (large, large, "last"):
+        await stand.written.write(Warned(message=message))
+    await stand.written.write(Closed())
+    async with asyncio.timeout(30):
+        got = [each async for each in stand.watching.watch(TENANT, DEBATE, 0, text=False, batches=True)]
+    first, *rest = stand.written.events
+    assert got == [(first, *rest[:2]), tuple(rest[2:])]
+    assert await stand.all() == list(range(1, 7))
+
+
 async def test_news_for_hundreds_of_watchers_of_one_tenant_does_not_keep_another_ones_waiting() -> None:
     stand = Stand(MemoryLog(poll_interval=30))
     greedy = [WrittenLog(stand.log, "greedy", f"debate-{number}") for number in range(20)]
