@@ -98,6 +98,21 @@ async def test_an_index_may_be_added_later(books: Documents, other_books: Docume
     assert [found.key for found in await other_books.find(wider, {"price": 3})] == ["a"]
 
 
+async def test_a_superseded_index_is_dropped_once_and_by_every_process(
+    books: Documents, other_books: Documents
+) -> None:
+    taken, never_there = Index(("isbn",), unique=True), Index(("owner", "number"))
+    before = Collection("papers", (taken, Index(("title",))))
+    after = Collection("papers", (Index(("title",)),), superseded=(taken, never_there))
+    await books.prepare(before)
+    await books.insert(before, "a", {"title": "A", "isbn": "1"})
+    with pytest.raises(DuplicateError):
+        await books.insert(before, "b", {"title": "B", "isbn": "1"})
+    await asyncio.gather(*(one.prepare(after) for one in (books, other_books, books)))
+    await books.insert(after, "b", {"title": "B", "isbn": "1"})
+    assert [found.key for found in await books.find(after, {"title": "B"})] == ["b"]
+
+
 async def test_a_key_is_taken_once(books: Documents) -> None:
     await books.insert(BOOKS, "a", {"title": "first"})
     with pytest.raises(DuplicateError):

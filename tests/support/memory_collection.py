@@ -12,6 +12,7 @@ Document: TypeAlias = dict[str, Any]
 
 _DUPLICATE: Final = 11000
 _BAD_VALUE: Final = 2
+_INDEX_NOT_FOUND: Final = 27
 _SET: Final = frozenset({"$set", "$setOnInsert"})
 _NO_ORDER: Final = (0, 0)
 
@@ -58,6 +59,11 @@ class MemoryCollection:
             leading = self._leading[fields[0]] = defaultdict(dict)
             for key, document in self._documents.items():
                 leading[_plain(document.get(fields[0]))][key] = None
+
+    def drop_index(self, name: str) -> None:
+        """Drop a unique index. Of any other, which only makes searches faster, it says that it is not there."""
+        if self._unique.pop(name, None) is None:
+            raise CommandError(_INDEX_NOT_FOUND, f"index not found with name [{name}]")
 
     def insert(self, document: Document) -> None:
         """Insert a document. Raise CommandError where its `_id`, or what else is unique, is taken."""

@@ -70,6 +70,7 @@ class _Server:
             "update": self._update,
             "delete": self._delete,
             "createIndexes": self._create_indexes,
+            "dropIndexes": self._drop_indexes,
             "drop": self._drop,
             "dropDatabase": self._drop_database,
             "aggregate": self._aggregate,
@@ -149,6 +150,10 @@ class _Server:
     def _create_indexes(self, command: Document) -> Document:
         for index in command["indexes"]:
             self._of(command).create_index(index)
+        return {}
+
+    def _drop_indexes(self, command: Document) -> Document:
+        self._of(command).drop_index(command["index"])
         return {}
 
     def _drop(self, command: Document) -> Document:

@@ -15,7 +15,11 @@ from parley.storage.ports import Collection, Document, Documents, Index, OneOf, 
 from parley.v1.memory_pb2 import CritiquePattern
 
 PATTERNS: Final = Collection(
-    "patterns", (Index(("tenant", "version")), Index(("key",))), private=("examples", "vector"), key_parts=1
+    "patterns",
+    (Index(("tenant", "version")), Index(("key",))),
+    private=("examples", "vector"),
+    key_parts=1,
+    superseded=(Index(("tenant",)),),
 )
 _MAX_KNOWN: Final = 2_000
 """Patterns of all tenants that are kept, some kilobytes each. The tenants that were not asked for for longest go."""

@@ -34,6 +34,7 @@ POSITIONS: Final = Collection(
         Index(("tenant", "agent_key", "flipped", "place")),
     ),
     private=("question", "text", "decided", "vector"),
+    superseded=(Index(("tenant", "agent_key", "place")),),
 )
 SAME_FROM: Final = 0.95
 """The likeness (a cosine) of two questions from which they are one matter: near verbatim. `Does the shop need …?` and `Does the archive

@@ -95,6 +95,7 @@ class Collection:
             document stays longer.
         owns_key: Whether deleting a document deletes the data key that it shares with others; they are deleted before. A condition of
             such a delete names plain values, and a document that meets it does so until it is deleted.
+        superseded: Indexes that an earlier Parley created for it, which are dropped at the start.
     """
 
     name: str
@@ -103,9 +104,12 @@ class Collection:
     key_parts: int = 2
     key_days: int | None = None
     owns_key: bool = False
+    superseded: tuple[Index, ...] = ()
 
     def __post_init__(self) -> None:
         _require_name("collection", self.name)
+        if set(self.superseded) & set(self.indexes):
+            raise ValueError(f"{self.name} has an index that is superseded")
         if indexed := {name for index in self.indexes for name in index.fields} & set(self.private):
             raise ValueError(f"{self.name} has an index on private fields: {', '.join(sorted(indexed))}")
 
@@ -177,7 +181,7 @@ class Documents(Protocol):
     """
 
     async def prepare(self, *collections: Collection) -> None:
-        """Create the collections and their indexes if they are missing. Safe to call again, and from many processes."""
+        """Create the collections and their indexes if they are missing, and drop superseded ones. Safe to call again, and from many processes."""
 
     async def get(self, collection: Collection, key: str) -> Document | None:
         """Return the document, or None."""

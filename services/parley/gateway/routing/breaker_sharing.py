@@ -15,9 +15,9 @@ from parley.gateway.routing.route import LiveRoute
 from parley.gateway.routing.table import RouteTable
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
-from parley.storage.ports import Collection, Document, Documents, DuplicateError, Fields, StorageError
+from parley.storage.ports import Collection, Document, Documents, DuplicateError, Fields, Index, StorageError
 
-_BREAKERS: Final = Collection("breakers")
+_BREAKERS: Final = Collection("breakers", superseded=(Index(("touched_ms",)),))
 _TURN_SECONDS: Final = 1.0
 _CLAIM_SECONDS: Final = 1.0
 """How long a trial waits for the store before it goes out without asking."""

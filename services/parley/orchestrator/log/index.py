@@ -56,6 +56,7 @@ DEBATES = Collection(
         Index(("tenant", "news")),
     ),
     private=("request_digest", "question", "opening"),
+    superseded=(Index(("open", "created")),),
 )
 _RUNNABLE = (PENDING, RUNNING, COMPLETED, CANCELLED)
 """Statuses of debates that an owner runs now: after an answer its follow-up may be left."""

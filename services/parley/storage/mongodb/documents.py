@@ -1,11 +1,11 @@
 """The Documents port on MongoDB: a document's key is its `_id`, its fields stand next to it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pymongo import ASCENDING, DESCENDING, IndexModel, UpdateOne
 from pymongo.asynchronous.collection import AsyncCollection
-from pymongo.errors import DuplicateKeyError
+from pymongo.errors import DuplicateKeyError, OperationFailure
 
 from parley.storage.checks import check_changes, check_document, check_put, check_search, check_where
 from parley.storage.mongodb.database import Database, map_errors
@@ -23,6 +23,8 @@ from parley.storage.ports import (
     Where,
 )
 
+_INDEX_NOT_FOUND: Final = 27
+
 
 class MongodbDocuments:
     """Documents in one MongoDB database."""
@@ -38,6 +40,8 @@ class MongodbDocuments:
                     await self._collection(collection).create_indexes(
                         [_index(index) for index in collection.indexes]
                     )
+                for index in collection.superseded:
+                    await self._drop_index(collection, index)
 
     async def get(self, collection: Collection, key: str) -> Document | None:
         """See `Documents.get`."""
@@ -123,6 +127,13 @@ class MongodbDocuments:
             result = await self._collection(collection).delete_one({"_id": key, **_filter(where or {})})
         return result.deleted_count == 1
 
+    async def _drop_index(self, collection: Collection, index: Index) -> None:
+        try:
+            await self._collection(collection).drop_index(_index_name(index))
+        except OperationFailure as error:
+            if error.code != _INDEX_NOT_FOUND:
+                raise
+
     def _collection(self, collection: Collection) -> AsyncCollection[dict[str, Any]]:
         return self._database[collection.name]
 
@@ -130,11 +141,14 @@ class MongodbDocuments:
 def _index(index: Index) -> IndexModel:
     fields = [(field, ASCENDING) for field in index.fields]
     if not index.unique:
-        return IndexModel([*fields, ("_id", ASCENDING)], name="__".join(index.fields))
+        return IndexModel([*fields, ("_id", ASCENDING)], name=_index_name(index))
     # Only text is compared: any text is at least "". This index also serves searches for a text.
     compared = {field: {"$gte": ""} for field in index.fields}
-    name = "__".join([*index.fields, "unique"])
-    return IndexModel(fields, name=name, unique=True, partialFilterExpression=compared)
+    return IndexModel(fields, name=_index_name(index), unique=True, partialFilterExpression=compared)
+
+
+def _index_name(index: Index) -> str:
+    return "__".join([*index.fields, *(["unique"] if index.unique else [])])
 
 
 def _document(found: dict[str, Any]) -> Document:

@@ -158,15 +158,24 @@ def _prepare(connection: Connection, service: str, collections: Sequence[Collect
         )
         for index in collection.indexes:
             connection.execute(_index(service, collection, index))
+        for index in collection.superseded:
+            connection.execute(f"DROP INDEX IF EXISTS {_index_name(service, collection, index)}")
 
 
 def _index(service: str, collection: Collection, index: Index) -> str:
     unique = "UNIQUE" if index.unique else ""
-    name = "__".join([service, collection.name, *index.fields, *(["unique"] if index.unique else [])])
+    name = _index_name(service, collection, index)
     columns = [_extract(field) for field in index.fields]
     if not index.unique:
         columns.append("key")  # so that an ordered search reads in index order
-    return f'CREATE {unique} INDEX IF NOT EXISTS "{name}" ON {_table(service, collection)} ({", ".join(columns)})'
+    return (
+        f"CREATE {unique} INDEX IF NOT EXISTS {name} ON {_table(service, collection)} ({', '.join(columns)})"
+    )
+
+
+def _index_name(service: str, collection: Collection, index: Index) -> str:
+    name = "__".join([service, collection.name, *index.fields, *(["unique"] if index.unique else [])])
+    return f'"{name}"'
 
 
 def _insert(connection: Connection, table: str, collection: Collection, key: str, body: str) -> None:
