@@ -236,44 +236,42 @@ async def _decide_by_drafts(
         [each.id for each in asked], options, replace(terms, shared_family=shared_family(asked))
     )
     decision.count.CopyFrom(electorate.create_result(ballots, group_options(options, groups, ())))
-    standing, holders = _find_leading_draft(decision, basis.drafts, last, vote, ranking)
     positions = _positions_to_proto(basis.drafts, last, decision.count, [each.id for each in voters])
     decision.positions.extend(positions)
+    standing = _find_leading_draft(decision, vote, ranking)
+    holders = next(each.last_agent_ids for each in positions if standing in each.first_agent_ids)
     decision.core_agent_id = _best_agent(holders, vote, ranking) if holders else standing
     decision.core_is_first_draft = not holders
     odds = {agent: each.weight for agent, each in records.items() if each.rule == WEIGHT_RULE_ACCURACY}
     return MadeDecision(decision, odds)
 
 
-def _find_leading_draft(
-    decision: Decision,
-    drafts: Sequence[DraftGroup],
-    last: Sequence[Sequence[str]],
-    vote: Vote,
-    ranking: Sequence[RankedProposal],
-) -> tuple[str, Sequence[str]]:
-    """Return whose first draft stands, and whose final proposals take its position.
+def rank_tied(
+    decision: Decision, last: Vote | None, ranking: Sequence[RankedProposal]
+) -> list[tuple[float, float, str]]:
+    """Return the positions of first drafts that are tied, by what decides between them where the judge chose none: the first stands.
 
-    Of several that are first it is the judge's choice, without one the position that the last vote went to most, and of
-    equals the one whose proposal the judge scored best.
+    Of each: the share of the last vote and then the judge's best score that its final proposals have, both negative, and the first
+    agent by name whose draft takes it. `last`: the last vote; None: too few have voted.
     """
-    shares = {each.agent_id: each.share for each in vote.options}
+    shares = {each.agent_id: each.share for each in last.options} if last is not None else {}
     scores = {each.agent_id: each.score for each in ranking}
+    ranks = []
+    for each in decision.positions:
+        if tied := set(decision.count.tied_agent_ids).intersection(each.first_agent_ids):
+            voted = sum(shares.get(agent, 0.0) for agent in each.last_agent_ids)
+            score = max((scores.get(agent, 0.0) for agent in each.last_agent_ids), default=0.0)
+            ranks.append((-voted, -score, min(tied)))
+    return sorted(ranks)
 
-    def place(agent: str) -> tuple[Sequence[str], Sequence[str]]:
-        pairs = zip(drafts, last, strict=True)
-        return next((each.agent_ids, holders) for each, holders in pairs if agent in each.agent_ids)
 
-    def rank(agent: str) -> tuple[float, float, str]:
-        _, holders = place(agent)
-        voted = sum(shares.get(each, 0.0) for each in holders)
-        score = max((scores.get(each, 0.0) for each in holders), default=0.0)
-        return (-voted, -score, agent)
-
-    count, chosen = decision.count, tied_option(decision.count, decision.judge_ballot.choice_agent_id)
-    tied = [chosen] if chosen else count.tied_agent_ids
-    standing = min(tied, key=rank) if tied else most_confident_choice(count)
-    return standing, place(standing)[1]
+def _find_leading_draft(decision: Decision, vote: Vote, ranking: Sequence[RankedProposal]) -> str:
+    """Return whose first draft stands: of several that are first the judge's choice, without one the first as they are ranked."""
+    count = decision.count
+    if chosen := tied_option(count, decision.judge_ballot.choice_agent_id):
+        return chosen
+    ranks = rank_tied(decision, vote, ranking)
+    return ranks[0][2] if ranks else most_confident_choice(count)
 
 
 def _ballot_of_judge(judged: JudgeResult, chosen: str) -> Ballot:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from parley.orchestrator.engine.format import AnswerPart
-from parley.orchestrator.formats.arena.decision import JudgeResult
+from parley.orchestrator.formats.arena.decision import JudgeResult, rank_tied
 from parley.orchestrator.model.names import names_of
 from parley.orchestrator.phases.answer_details import detail_parts
 from parley.orchestrator.phases.answer_from_vote import VerificationResult
@@ -85,15 +85,14 @@ def describe_tie(decision: Decision, last: Vote | None, ranking: Sequence[Ranked
         return "the judge chose it"
     if decision.ballots != VOTE_BALLOTS_FIRST_DRAFTS:
         return describe_tie_break(count)
-    shares = {each.agent_id: each.share for each in last.options} if last is not None else {}
-    scores = {each.agent_id: each.score for each in ranking}
-    tied = [each for each in decision.positions if set(count.tied_agent_ids) & set(each.first_agent_ids)]
-    votes = [sum(shares.get(agent, 0.0) for agent in each.last_agent_ids) for each in tied]
-    if votes.count(max(votes)) == 1:
+    first, *others = rank_tied(decision, last, ranking)
+    if all(first[0] < each[0] for each in others):
         return "most votes in the end went to it"
-    left = [each for each, voted in zip(tied, votes, strict=True) if voted == max(votes)]
-    best = [max((scores.get(agent, 0.0) for agent in each.last_agent_ids), default=0.0) for each in left]
-    return "the judge scored it best" if best.count(max(best)) == 1 else "it comes first by name"
+    return (
+        "the judge scored it best"
+        if all(first[:2] < each[:2] for each in others)
+        else "it comes first by name"
+    )
 
 
 def _describe_ballots(decision: Decision, names: Names) -> Iterator[str]:
