@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from parley.storage.data_folder import STORING
 from parley.storage.folder_lock import is_shared
 from tests.e2e.harness import model_server as models
 from tests.support.command import Command
@@ -39,6 +40,13 @@ def test_an_orchestrator_is_alone_on_its_folder_and_the_next_waits_for_its_end(t
     until(lambda: str(third.process.pid) in (tmp_path / "data/parley.lock").read_text())
     first.process.kill()
     third.wait_for("serving")
+
+
+@pytest.mark.parametrize("service", STORING)
+def test_a_service_does_not_take_an_empty_url_for_a_folder_of_its_own(service: str, tmp_path: Path) -> None:
+    ended = Command(["serve", service], tmp_path, {"PARLEY_STORE": "", "OPENAI_API_KEY": "k"}).end()
+    assert ended.code == 4
+    assert ended.err[-1].startswith("PARLEY_STORE: is empty; name a store"), ended.err
 
 
 @pytest.mark.long

@@ -246,7 +246,7 @@ async def main() -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGHUP, hangup.set)
     try:
-        with lock_store(settings.store, "gateway"):
+        with lock_store(settings.require_store(), "gateway"):
             async with build(settings, draining=draining, hangup=hangup) as service:
                 await serve([service], settings.server(), draining=draining)
     finally:

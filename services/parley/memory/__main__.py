@@ -122,7 +122,7 @@ async def main() -> None:
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-memory")
     try:
-        with lock_store(settings.store, "memory"):
+        with lock_store(settings.require_store(), "memory"):
             async with (
                 watch_peers({"PARLEY_CONVERGENCE": settings.convergence}, settings.channels()),
                 build(settings) as service,

@@ -359,7 +359,7 @@ async def serve_orchestrator() -> None:
     for each in _IMPORTED_AT_START:
         importlib.import_module(each)
     try:
-        with lock_store(settings.store, NAME, alone=True):
+        with lock_store(settings.require_store(), NAME, alone=True):
             async with (
                 watch_peers(settings.peers(), settings.channels()),
                 build(settings, draining=draining, formats=formats) as service,

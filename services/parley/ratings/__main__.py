@@ -43,7 +43,7 @@ async def main() -> None:
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-ratings")
     try:
-        with lock_store(settings.store, "ratings"):
+        with lock_store(settings.require_store(), "ratings"):
             async with build(settings) as service:
                 await serve([service], settings.server())
     finally:

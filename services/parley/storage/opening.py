@@ -1,7 +1,6 @@
 """Open stores from the settings PARLEY_STORE, PARLEY_ENCRYPTION_… and PARLEY_VECTORS."""
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -57,11 +56,6 @@ def lock_store(url: str, service: str, *, alone: bool = False) -> Iterator[None]
     Raises:
         ConfigurationError: the URL names no store, the folder cannot be used, or another process holds it.
     """
-    # As of a Secret without its URL: a pod would lose what it wrote into a folder of its own.
-    if os.environ.get("PARLEY_STORE") == "":
-        raise ConfigurationError(
-            "PARLEY_STORE: is empty; name a store, as in mongodb://HOST/?replicaSet=NAME, or leave it unset for a folder here"
-        )
     try:
         folder = sqlite_folder(url)
     except ValueError as error:

@@ -1,10 +1,12 @@
 """The settings of a service that stores."""
 
+import os
 import shlex
 
 from pydantic import Field, field_validator
 
 from parley.runtime.comma_lists import split_list
+from parley.runtime.errors import ConfigurationError
 from parley.runtime.settings import ServiceSettings
 from parley.storage.encryption.wrapping import WrappingKeys, read_wrapping_keys
 
@@ -37,6 +39,18 @@ class StoreSettings(ServiceSettings):
         except ValueError:
             raise ValueError("has a quotation mark that is not closed") from None
         return command
+
+    def require_store(self) -> str:
+        """Return the store of a service that runs alone.
+
+        Raise ConfigurationError if PARLEY_STORE is empty, as of a Secret without its URL: a pod would lose what it wrote into a
+        folder of its own.
+        """
+        if os.environ.get("PARLEY_STORE") == "":
+            raise ConfigurationError(
+                "PARLEY_STORE: is empty; name a store, as in mongodb://HOST/?replicaSet=NAME, or leave it unset for a folder here"
+            )
+        return self.store
 
     def wrapping_keys(self) -> WrappingKeys:
         """Return the operator's keys. Raise ConfigurationError if one cannot be used."""

@@ -4,9 +4,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from parley.runtime.errors import ConfigurationError
 from parley.storage.data_folder import sqlite_folder
-from parley.storage.opening import lock_store, open_store
+from parley.storage.opening import open_store
 from parley.storage.ports import Record, StorageError, StoreUnavailableError
 from tests.support.commits import count_commits
 
@@ -100,14 +99,3 @@ async def test_a_server_that_is_away_and_an_option_that_is_unknown_are_each_a_li
     (warned,) = lines
     assert "nonsense" in warned["reason"]
     assert "\n" not in warned["reason"]
-
-
-def test_a_service_does_not_take_an_empty_url_for_a_folder_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PARLEY_STORE", "")
-    with (
-        pytest.raises(ConfigurationError, match="PARLEY_STORE: is empty; name a store"),
-        lock_store(f"sqlite:///{tmp_path}", "ratings"),
-    ):
-        pass
