@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from parley.runtime.loopback import loopback
-from parley.runtime.together import enter_together
+from parley.runtime.together import enter_meanwhile, enter_together
 
 if TYPE_CHECKING:  # services are imported when they start: a command that starts none starts faster
     import grpc
@@ -261,7 +261,7 @@ class LocalServices:
                 late.start(self._servers[address])
                 yield address
 
-        async with enter_together(start_when_called(), waits=False):
+        async with enter_meanwhile(start_when_called()):
             yield name
 
     @asynccontextmanager

@@ -8,7 +8,7 @@ import pytest
 
 from parley.runtime.errors import ConfigurationError, PartFailedError
 from parley.runtime.tasks import background_task
-from parley.runtime.together import enter_together
+from parley.runtime.together import enter_meanwhile, enter_together
 
 
 async def fail_to_open() -> None:
@@ -51,7 +51,7 @@ async def test_a_service_whose_part_fails_stops_the_others_and_the_process() -> 
 
 async def test_a_service_that_starts_later_and_cannot_stops_the_process() -> None:
     async def system() -> None:
-        async with asyncio.timeout(30), enter_together(ratings_that_cannot_start(), waits=False):
+        async with asyncio.timeout(30), enter_meanwhile(ratings_that_cannot_start()):
             await asyncio.Event().wait()
 
     with pytest.raises(ConfigurationError, match="is broken"):
@@ -64,6 +64,5 @@ async def test_a_service_that_has_not_started_keeps_nobody_from_leaving() -> Non
         await asyncio.Event().wait()
         yield "ratings"
 
-    async with asyncio.timeout(30), enter_together(ratings(), waits=False) as addresses:
+    async with asyncio.timeout(30), enter_meanwhile(ratings()):
         await asyncio.sleep(0)
-    assert addresses == []
