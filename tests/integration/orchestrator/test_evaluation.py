@@ -203,6 +203,16 @@ async def test_an_answer_that_holds_no_score_is_a_failure_of_its_evaluator(
     assert [(each.agent_id, each.reason) for each in outcome.failed] == [("bo", "INVALID_STRUCTURED_ANSWER")]
 
 
+async def test_evaluators_that_all_write_prose_score_what_their_lines_say(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    debate = await judged(orchestrator)
+    gateway.judge = lambda _: "I judged it.\n\n- Security: 7/10, it checks keys\n- Performance: 5/10\n"
+    outcome = (await evaluated(orchestrator, debate.id)).outcome.evaluation
+    assert [each.agent_id for each in outcome.evaluators] == ["ada", "bo", "cy"]
+    assert not outcome.failed
+
+
 async def test_an_evaluation_that_nobody_held_fails_and_is_resumed(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:

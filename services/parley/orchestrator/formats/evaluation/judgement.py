@@ -14,6 +14,24 @@ from parley.orchestrator.phases.schemas import Line, clamped_or_none, default_if
 _MAX_POINTS: Final = 12
 _NUMBER: Final = re.compile(r"\s*(?P<number>-?\d{1,6}(?:\.\d{1,6})?)\s*(?:(?:/|of|out of)\s*10)?\s*\.?\s*")
 
+_GAP: Final = r"[^\w\n]{1,6}"
+
+
+def _line_pattern(title: str) -> re.Pattern[str]:
+    """Return what matches a line of prose that scores a dimension, such as `**Security** (score: 7/10): it checks keys`.
+
+    A number that more words follow, as in `Security: 3 holes`, is no score.
+    """
+    name = r"[ _-]".join(title.split())
+    score = r"(?P<score>-?\d{1,2}(?:\.\d{1,2})?)[ ]?(?:(?:/|of|out of)[ ]?10\b|(?=[ *]*(?:\||$)))"
+    return re.compile(
+        rf"^[^\w\n]*(?:\d\d?{_GAP})?{name}{_GAP}(?:score{_GAP})?{score}[^\w\n]*(?P<reason>.*)$",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+_LINES: Final = {each.name: _line_pattern(each.title) for each in DIMENSIONS}
+
 
 class DimensionJudgement(BaseModel):
     """A score and its reason; a score beyond the scale is cut to it."""
@@ -82,6 +100,15 @@ def _render_dimension(judged: DimensionJudgement) -> str:
     return f"{score}. {judged.reason}" if judged.reason else score
 
 
+def _read_prose(text: str) -> Judgement:
+    """Return the scores that lines of a text give, each with the rest of its line. Raise ValidationError if there is none."""
+    found = {name: line for name, pattern in _LINES.items() if (line := pattern.search(text)) is not None}
+    scores = {
+        name: {"score": line["score"], "reason": line["reason"].strip(" |")} for name, line in found.items()
+    }
+    return Judgement.model_validate(scores)
+
+
 def _schema() -> str:
     # No bounds: a score beyond the scale is cut to it, and is no reason to ask again.
     judged = {
@@ -112,5 +139,5 @@ def _schema() -> str:
 
 
 # A text that is not of the form is taken over from the gateway all the same: whatever scores it holds are read.
-SHAPE: Final = AnswerShape("evaluation", Judgement, _schema(), _render, Judgement.model_validate_json)
+SHAPE: Final = AnswerShape("evaluation", Judgement, _schema(), _render, _read_prose)
 """The shape of an evaluator's answer."""

@@ -82,6 +82,30 @@ def test_an_answer_without_any_score_is_none(text: str) -> None:
         SHAPE.parse(text)
 
 
+@pytest.mark.parametrize(
+    ("line", "score", "reason"),
+    [
+        ("Security: 7/10", 7, ""),
+        ("- **Security**: 7 of 10. It checks keys.", 7, "It checks keys."),
+        ("3. security (score: 8.5 out of 10) - no secrets", 8.5, "no secrets"),
+        ("### Security Score — 12/10", 10, ""),
+        ("| Security | 6 | no *secrets* |", 6, "no *secrets*"),
+        ("**Security:** 4", 4, ""),
+        ("Security: 3 holes were found", None, ""),
+        ("Security: 1-2, it opens a door", None, ""),
+        ("Of security I say 7/10", None, ""),
+        ("Security: good", None, ""),
+    ],
+)
+def test_prose_is_scored_by_lines_that_begin_with_a_dimension(
+    line: str, score: float | None, reason: str
+) -> None:
+    judgement = SHAPE.parse(f"My view.\n\nRequirements fulfilment: 9/10\r\n{line}\nPerformance\n5/10")
+    assert (judgement.security.score, judgement.security.reason) == (score, reason)
+    assert judgement.requirements_fulfilment.score == 9
+    assert judgement.performance.score is None
+
+
 def test_a_judgement_is_shown_with_what_was_not_scored() -> None:
     shown = SHAPE.render(read(security={"score": 8, "reason": "no secrets"}, strengths=["short"]))
     assert "- Security: 8 of 10. no secrets\n" in shown
