@@ -85,7 +85,7 @@ class StatusWriter:
         """Write that it is closed, and mark the interventions that are left."""
         recorded = self._journal.recorded
         assert recorded.concluded is not None
-        for entry in await self._list_waiting():
+        for entry in await self._list_waiting() if recorded.interventions else ():
             number = recorded.interventions.get(entry.intervened.request_id)
             if number is not None:
                 await self._inbox.mark_recorded(entry.key, number[0])
