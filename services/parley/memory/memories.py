@@ -2,26 +2,23 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from parley.memory.approvals import Approvals, weigh_importance
 from parley.memory.debate import (
     DEBATES,
     FORGETTING,
-    KIND,
     RECORDING,
-    document_key,
     from_document,
     is_forgetting,
-    read_debate,
     search_text,
     storage_key,
     to_fields,
 )
 from parley.memory.embedding import EmbeddingClient
 from parley.memory.index import DebateIndex
+from parley.memory.known_debates import KnownDebates, read_by_key
 from parley.memory.outbox import Outbox
 from parley.memory.ranking import CANDIDATES, Candidate, lowest_similarity, rank
 from parley.memory.tiers import Tiers
@@ -29,11 +26,8 @@ from parley.memory.tombstones import Tombstones
 from parley.memory.traces import Trace, Traces
 from parley.memory.words import list_words
 from parley.runtime.clock import Clock
-from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Above, Document, Documents, DuplicateError, Neighbor, OneOf, Order
+from parley.storage.ports import Above, Document, Documents, DuplicateError, Neighbor, Order
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
-
-T = TypeVar("T")
 
 
 class DebateReusedError(Exception):
@@ -62,7 +56,9 @@ class Memories:
         self._clock = clock
         self._tombstones = Tombstones(documents, clock)
         self._approvals = Approvals(documents)
+        self._known = KnownDebates(documents, clock)
         self._recalled = Counter[str]()
+        self._tenants = set[str]()
 
     async def record(self, tenant: str, record: RecordDebateRequest) -> bool:
         """Record a debate and return whether it was recorded before; it is durable and can be recalled from now on.
@@ -101,6 +97,7 @@ class Memories:
             await self._documents.insert(DEBATES, document.key, fields)
         except DuplicateError:
             return False
+        self._known.put(document.key, record.debate)
         await self._outbox.finish(document, record)
         return True
 
@@ -159,20 +156,25 @@ class Memories:
         ranked = rank(list_words(text), candidates, floor, now)
         while limit and ranked:  # again if some of the first cannot be read
             best, ranked = ranked[:limit], ranked[limit:]
-            debates = await self._load([each.key for each in best])
+            debates = await self._known.load([each.key for each in best])
             for each in best:
-                if debate := debates.get(each.key):
-                    debate.relevance.CopyFrom(each.relevance)
+                if known := debates.get(each.key):
+                    debate = PastDebate(relevance=each.relevance)
+                    debate.MergeFrom(known)
                     self._recalled[each.key] += 1
                     yield debate
                     limit -= 1
 
     async def _has_debates(self, tenant: str) -> bool:
-        first = storage_key(tenant, "")
-        found = await self._documents.find(
-            DEBATES, {"key": Above(first)}, order=(Order("key"),), limit=1, fields=("key",)
-        )
-        return any(each.key.startswith(first) for each in found)
+        """Return whether a tenant has debates, or had some in the life of this process: to search in vain then costs little."""
+        if tenant not in self._tenants:
+            first = storage_key(tenant, "")
+            found = await self._documents.find(
+                DEBATES, {"key": Above(first)}, order=(Order("key"),), limit=1, fields=("key",)
+            )
+            if any(each.key.startswith(first) for each in found):
+                self._tenants.add(tenant)
+        return tenant in self._tenants
 
     def take_recalled(self) -> Counter[str]:
         """Return how often each debate was recalled since the last call, by key."""
@@ -198,17 +200,7 @@ class Memories:
     async def _read(self, key: str) -> RecordDebateRequest | None:
         """Return what is recorded under a key; None if nothing is, if it cannot be read, or is being forgotten."""
         document = await self._documents.get(DEBATES, key)
-        return _read_by_key([document] if document else [], from_document).get(key)
-
-    async def _load(self, keys: Sequence[str]) -> dict[str, PastDebate]:
-        """Return the debates that are recorded under keys, but for those that `_read` would not return."""
-        where = {"key": OneOf(tuple(keys))}
-        return _read_by_key(await self._documents.find(DEBATES, where, limit=len(keys)), read_debate)
-
-
-def _read_by_key(found: Iterable[Document], read: Callable[[Document], T]) -> dict[str, T]:
-    kept = [each for each in found if not is_forgetting(each)]
-    return dict(skip_unreadable(kept, lambda each: (each.key, read(each)), KIND, document_key))
+        return read_by_key([document] if document else [], from_document).get(key)
 
 
 def _add_feedback(trace: Trace, value: int) -> Trace:

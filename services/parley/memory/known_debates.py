@@ -1,0 +1,69 @@
+"""Past debates as they were recorded: one that was recorded or read here a while ago is looked up, and not read again."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
+
+from parley.memory.debate import DEBATES, KIND, document_key, is_forgetting, read_debate
+from parley.runtime.clock import Clock
+from parley.runtime.expiring_cache import ExpiringCache
+from parley.runtime.unreadable import skip_unreadable
+from parley.storage.ports import Document, Documents, OneOf, Where
+from parley.v1.memory_pb2 import PastDebate
+
+_KEPT_SECONDS: Final = 86400.0
+"""Less than a tombstone stays: so what is kept of a debate is what is stored, as long as there is any."""
+_MAX_BYTES: Final = 8 * 1024
+"""Of a debate that is kept."""
+
+T = TypeVar("T")
+
+
+class KnownDebates:
+    """The debates of all tenants by their keys."""
+
+    def __init__(self, documents: Documents, clock: Clock) -> None:
+        self._documents = documents
+        self._clock = clock
+        self._kept: ExpiringCache[str, PastDebate] = ExpiringCache()
+
+    def put(self, key: str, debate: PastDebate) -> None:
+        """Keep a debate as it is stored, if it is not large."""
+        if debate.ByteSize() <= _MAX_BYTES:
+            kept = PastDebate()
+            kept.CopyFrom(debate)  # a part of a record would keep all of it
+            self._kept.put(key, kept, self._clock.monotonic() + _KEPT_SECONDS)
+
+    async def load(self, keys: Sequence[str]) -> dict[str, PastDebate]:
+        """Return those of the debates that are stored, can be read and are not being forgotten. They must not be changed."""
+        now = self._clock.monotonic()
+        kept = {key: held[0] for key in keys if (held := self._kept.get(key, now))}
+        there, read = await asyncio.gather(
+            self._find_there(kept.keys()), self._read([key for key in keys if key not in kept])
+        )
+        for key, debate in read.items():
+            self.put(key, debate)
+        return {key: kept[key] for key in there} | read
+
+    async def _find_there(self, keys: Iterable[str]) -> list[str]:
+        """Return those of the keys under which a debate is stored that is not being forgotten."""
+        if not (where := _where(keys)):
+            return []
+        found = await self._documents.find(DEBATES, where, fields=("unfinished", "key"))
+        return [each.key for each in found if not is_forgetting(each)]
+
+    async def _read(self, keys: Iterable[str]) -> dict[str, PastDebate]:
+        if not (where := _where(keys)):
+            return {}
+        return read_by_key(await self._documents.find(DEBATES, where), read_debate)
+
+
+def read_by_key(found: Iterable[Document], read: Callable[[Document], T]) -> dict[str, T]:
+    """Return what `read` returns of documents, by their keys; without those that cannot be read or are being forgotten."""
+    kept = [each for each in found if not is_forgetting(each)]
+    return dict(skip_unreadable(kept, lambda each: (each.key, read(each)), KIND, document_key))
+
+
+def _where(keys: Iterable[str]) -> Where | None:
+    texts = tuple(keys)
+    return {"key": OneOf(texts)} if texts else None

@@ -1,0 +1,79 @@
+"""Debates that a process knows: they are looked up, and not read again, as long as they are stored."""
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.memory.debate import DEBATES, FORGETTING, storage_key, to_fields
+from parley.memory.embedding import Embedding
+from parley.memory.known_debates import KnownDebates
+from parley.memory.stored_vectors import to_vector
+from parley.storage.opening import open_store
+from parley.storage.ports import Document, Documents
+from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
+from tests.support.manual_clock import ManualClock
+
+SMALL = PastDebate(debate_id="deb-1", question="Which?", conclusion="This one.")
+LARGE = PastDebate(debate_id="deb-2", question="Which?", conclusion="x" * 10_000)
+KEYS = [storage_key("acme", each.debate_id) for each in (SMALL, LARGE)]
+
+
+class Kept:
+    """A store with both debates, and which of them were read whole."""
+
+    def __init__(self, documents: Documents, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.documents = documents
+        self.clock = ManualClock()
+        self.known = KnownDebates(documents, self.clock)
+        self.read: list[str] = []
+        find = documents.find
+
+        async def note(*args: Any, **kwargs: Any) -> Sequence[Document]:
+            found = await find(*args, **kwargs)
+            self.read += [each.key for each in found if "record" in each.fields]
+            return found
+
+        monkeypatch.setattr(documents, "find", note)
+
+    async def read_now(self) -> list[str]:
+        """Load both and return which were read whole."""
+        self.read.clear()
+        assert await self.known.load(KEYS) == dict(zip(KEYS, (SMALL, LARGE), strict=True))
+        return sorted(self.read)
+
+
+@pytest.fixture
+async def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Kept]:
+    async with open_store(f"sqlite:///{tmp_path}", "memory") as store:
+        await store.documents.prepare(DEBATES)
+        for key, each in zip(KEYS, (SMALL, LARGE), strict=True):
+            fields = to_fields("acme", RecordDebateRequest(debate=each), Embedding(to_vector([1.0]), "m"))
+            await store.documents.insert(DEBATES, key, fields)
+        yield Kept(store.documents, monkeypatch)
+
+
+async def test_a_debate_is_read_once_in_a_day_unless_it_is_large(kept: Kept) -> None:
+    assert await kept.read_now() == KEYS
+    kept.clock.advance(23 * 3600)
+    assert await kept.read_now() == KEYS[1:]
+    kept.clock.advance(3600)
+    assert await kept.read_now() == KEYS
+
+
+async def test_a_debate_that_was_recorded_here_is_not_read(kept: Kept) -> None:
+    record = RecordDebateRequest(debate=SMALL)
+    kept.known.put(KEYS[0], record.debate)
+    record.debate.conclusion = "changed by its sender"
+    assert await kept.read_now() == KEYS[1:]
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_debate_that_is_forgotten_elsewhere_is_not_returned(kept: Kept, known: bool) -> None:
+    if known:
+        await kept.read_now()
+    await kept.documents.update(DEBATES, KEYS[0], {"unfinished": FORGETTING})
+    assert list(await kept.known.load(KEYS)) == KEYS[1:]
+    await kept.documents.delete(DEBATES, KEYS[0])
+    assert list(await kept.known.load(KEYS)) == KEYS[1:]
