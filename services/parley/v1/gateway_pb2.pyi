@@ -702,7 +702,7 @@ class ListRoutesResponse(_message.Message):
     UNLISTED_DEFAULTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def routes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RouteStatus]:
-        """Ordered by name."""
+        """Those that were configured, named or used, and the default ones as far as they are known. Ordered by name."""
 
     @_builtins.property
     def default_routes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
