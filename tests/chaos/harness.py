@@ -118,11 +118,12 @@ class System:
         self.faults.append(Fault(name, "kill", began, time.monotonic()))
 
     def died(self, name: str, within: float = 120.0) -> None:
-        """Wait until a service has killed itself at its crash point."""
-        began = time.monotonic()
+        """Wait until a service has killed itself at its crash point, if it has not long since."""
         assert ended(self._processes[name], within), f"{name} did not come to its crash point"
         assert CRASHED in self.tail(name, 1), f"{name} ended by itself\n{self.tail(name)}"
-        self.faults.append(Fault(name, "kill", began, time.monotonic()))
+        wall = time.time() - time.monotonic()
+        crashed = self._processes[name].output.stat().st_mtime - wall  # when it wrote its last line
+        self.faults.append(Fault(name, "kill", crashed, time.monotonic()))
 
     def start(
         self,
