@@ -26,6 +26,7 @@ from tests.integration.memory.serving import (
     with_a_reversal,
     with_all_that_a_debate_leaves,
 )
+from tests.support.hash_embedder import HashEmbedder
 
 
 async def test_a_recorded_debate_is_recalled_as_it_was(memory: MemoryServiceStub) -> None:
@@ -35,6 +36,21 @@ async def test_a_recorded_debate_is_recalled_as_it_was(memory: MemoryServiceStub
     assert (found.debate_id, found.question, found.conclusion, found.domain) == ("deb-1", *KAFKA, "data")
     assert found.concluded_at == request.debate.concluded_at
     assert 32 <= found.relevance.similarity_percent <= 100
+
+
+async def test_a_debate_has_its_question_its_decision_and_each_issue_embedded_once(tmp_path: Path) -> None:
+    embedder = HashEmbedder()
+    async with convergence(embedder) as address, running(tmp_path, address) as stub:
+        await stub.RecordDebate(with_all_that_a_debate_leaves(debate("deb-1", KAFKA)))
+        embedder.batches.clear()
+        question, conclusion = PRICES
+        request = with_all_that_a_debate_leaves(debate("deb-2", PRICES))
+        request.issues[0].issue.text = "Who would pay?"
+        await recalled(stub, question)
+        await stub.ListPatterns(pb.ListPatternsRequest(text=question, only_related=True))
+        await stub.RecordDebate(request)
+    embedded = [text for batch in embedder.batches for text in batch]
+    assert sorted(embedded) == sorted([question, f"{question}\n{conclusion}", "Who would pay?"])
 
 
 async def test_a_debate_is_recalled_with_how_clear_and_how_sure_its_decision_was_and_who_disagreed(
