@@ -110,7 +110,8 @@ def _find_issues(text: str) -> Iterator[re.Match[str]]:
     end = 0
     for hint in _MAY_NAME_ISSUE.finditer(text):
         dot = hint.start()
-        if found := _ISSUE.search(text, max(dot - _BEFORE_DOT, end), dot + _AFTER_DOT):
+        found = _ISSUE.search(text, max(dot - _BEFORE_DOT, end), dot + _AFTER_DOT)
+        if found and found.start() < dot:  # of a later one, not all may be within these bounds
             end = found.end()
             yield found
 

@@ -29,6 +29,7 @@ NAMES = Names(
         ("agent D, D.1, agent Bo, AB.1", "agent D, D.1, agent Bo, AB.1"),
         ("Python 3.11, v1.B.2, A.1.2, B.2nd, user agent", "Python 3.11, v1.B.2, A.1.2, B.2nd, user agent"),
         ("option A, plan B", "option A, plan B"),
+        ("FA.1 B.23", "FA.1 issue 23 of Simplicity Advocate"),
     ],
 )
 def test_letters_of_agents_become_names_and_nothing_else_does(written: str, read: str) -> None:
