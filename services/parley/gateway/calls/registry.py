@@ -119,10 +119,14 @@ class CallRegistry:
     async def forget(self, keys: Sequence[str]) -> None:
         """Forget the answers of calls: their callers have recorded them. Raise ParleyError if the store is away or cannot be read."""
         running = {key: self._named.get(key) for key in keys}
-        stored = [key for key, call in running.items() if call is None or not call.mark_recorded()]
+        stored = {key: call for key, call in running.items() if call is None or not call.mark_recorded()}
+        for call in stored.values():
+            if call is not None and call.is_answered:  # it is being stored
+                await call.wait_until_over()
         if stored:
             with map_store_errors(_STORE):
-                await self._store.forget(stored)
+                await self._runs.record_unrecorded()  # what is written later would not be forgotten
+                await self._store.forget(list(stored))
 
     async def keep(self) -> None:
         """Send heartbeats while stored calls run here, stop the calls that other replicas cancelled, and sweep; for ever."""

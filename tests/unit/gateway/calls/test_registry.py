@@ -356,6 +356,58 @@ async def test_alone_an_answer_that_its_caller_does_not_record_is_stored_soon(
     assert found.state is CallState.FORGOTTEN, "late, but not for ever"
 
 
+async def test_alone_an_answer_that_is_being_stored_while_it_is_forgotten_is_forgotten_too(
+    alone: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "_HOLD_SECONDS", 0.0)
+    model = Model()
+    model.may_answer.set()
+    end, is_storing, may_store = alone.store.end, asyncio.Event(), asyncio.Event()
+
+    async def late(*given: Any) -> bool:
+        is_storing.set()
+        await may_store.wait()
+        return await end(*given)
+
+    monkeypatch.setattr(alone.store, "end", late)
+    await completed(alone.ask(model, records=True))
+    await is_storing.wait()
+    forgetting = asyncio.create_task(alone.calls.forget([KEY]))
+    await asyncio.sleep(0)
+    may_store.set()
+    await forgetting
+    await until(lambda: alone.calls.find(KEY) is None)
+    found = await alone.store.look(KEY)
+    assert found is not None
+    assert found.state is CallState.FORGOTTEN
+
+
+async def test_alone_an_answer_that_could_not_be_stored_before_it_is_forgotten_is_not_stored_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "_HOLD_SECONDS", 0.0)
+    model = Model()
+    model.may_answer.set()
+    async with replicas(tmp_path) as (one,):
+        calls = CallRegistry(one.store, 0.0, alone=True)
+        end = one.store.end
+
+        async def fail(*_: object) -> bool:
+            raise StoreUnavailableError("a full disk")
+
+        monkeypatch.setattr(one.store, "end", fail)
+        assert (await completed(calls.listen(KEY, "d", model, records=True))).held
+        await until(lambda: calls.find(KEY) is None)
+        with pytest.raises(ParleyError) as caught:
+            await calls.forget([KEY])
+        assert caught.value.reason == "STORE_UNAVAILABLE"
+        monkeypatch.setattr(one.store, "end", end)
+        await calls.forget([KEY])
+        with pytest.raises(ParleyError) as caught:
+            await completed(calls.listen(KEY, "d", model))
+    assert caught.value.reason == "ANSWER_FORGOTTEN"
+
+
 async def test_alone_an_answer_is_stored_before_its_call_is_stopped(
     alone: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
