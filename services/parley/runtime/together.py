@@ -40,7 +40,7 @@ async def _hold_all(
         finally:
             leave.set()
             for task, each in zip(tasks, ready, strict=True):
-                if not each.done():
+                if not each.done() or each.cancelled():  # with the block that waited for it
                     task.cancel()
             ended = await asyncio.gather(*tasks, return_exceptions=True)
         for error in ended:

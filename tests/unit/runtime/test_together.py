@@ -66,3 +66,24 @@ async def test_a_service_that_has_not_started_keeps_nobody_from_leaving() -> Non
 
     async with asyncio.timeout(30), enter_meanwhile(ratings()):
         await asyncio.sleep(0)
+
+
+async def test_whoever_is_cancelled_while_services_start_does_not_wait_for_their_start() -> None:
+    is_starting = asyncio.Event()
+
+    @asynccontextmanager
+    async def ratings() -> AsyncIterator[str]:
+        is_starting.set()
+        await asyncio.Event().wait()
+        yield "ratings"
+
+    async def system() -> None:
+        async with enter_together(ratings()):
+            pytest.fail("it has not started")
+
+    running = asyncio.create_task(system())
+    async with asyncio.timeout(30):
+        await is_starting.wait()
+        running.cancel()
+        await asyncio.wait([running])
+    assert running.cancelled()
