@@ -114,12 +114,10 @@ class CrashingDocuments:
     async def get(self, collection: Collection, key: str) -> Document | None:
         return await self._documents.get(collection, key)
 
-    async def insert(
-        self, collection: Collection, key: str, fields: Fields, *, patience: float = 0.0
-    ) -> None:
+    async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
         names = [f"insert.{collection.name}"]
         self._point.reached("before", names)
-        await self._documents.insert(collection, key, fields, patience=patience)
+        await self._documents.insert(collection, key, fields)
         self._point.reached("after", names)
 
     async def put(

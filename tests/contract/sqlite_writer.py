@@ -13,7 +13,7 @@ async def write(group: asyncio.TaskGroup, store: Store, log: str) -> None:
     position = 1
     while True:
         # Nobody waits for it: it is acknowledged by the append behind it.
-        group.create_task(store.documents.insert(EARLIER, f"{log} {position}", {}, patience=60.0))
+        group.create_task(store.documents.insert(EARLIER, f"{log} {position}", {}))
         await asyncio.sleep(0)
         entries = tuple(f"{log} {position + offset}".encode() for offset in range(position % 3 + 1))
         await store.log.append(log, Record(position, f"{log}-{position}", entries))

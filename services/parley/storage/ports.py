@@ -186,12 +186,8 @@ class Documents(Protocol):
     async def get(self, collection: Collection, key: str) -> Document | None:
         """Return the document, or None."""
 
-    async def insert(
-        self, collection: Collection, key: str, fields: Fields, *, patience: float = 0.0
-    ) -> None:
+    async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
         """Store a new document; it is durable when this returns.
-
-        `patience`: seconds that it may wait for other writes to the same store, to become durable with them.
 
         Raises:
             DuplicateError: the key or a unique index's values exist already.

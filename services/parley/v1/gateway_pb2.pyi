@@ -422,7 +422,7 @@ class GenerateCompleted(_message.Message):
     times are those of the call that was paid for.
     """
     held: _builtins.bool
-    """Whether the answer is not stored yet, as only a caller in the gateway's own process gets it. It is stored half a second later,
+    """Whether the answer is not stored yet, as only a caller in the gateway's own process gets it. It is stored two seconds later,
     unless `ForgetAnswers` names the call before.
     """
     @_builtins.property

@@ -14,7 +14,6 @@ import pytest
 from parley.storage.ports import StorageError, StoreDamagedError, StoreUnavailableError
 from parley.storage.sqlite import database as sqlite_database
 from parley.storage.sqlite.database import SqliteDatabase, open_database
-from tests.support.commits import count_commits
 
 
 @pytest.fixture
@@ -89,32 +88,6 @@ async def test_writes_that_wait_share_one_commit(database: SqliteDatabase) -> No
     await held.release()
     assert await asyncio.gather(*writes) == list(range(64))
     assert len(commits) - before == 2  # the held one's and theirs
-
-
-async def test_a_patient_write_waits_for_the_next_one_and_shares_its_commit_in_order(
-    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commits = count_commits(monkeypatch)
-    patient = asyncio.ensure_future(database.write(insert(1), patience=60.0))
-    await asyncio.sleep(0.05)
-    assert not commits
-    with pytest.raises(StorageError):
-        await database.write(insert(1))  # the patient one was first
-    assert (await patient, commits) == (1, [2])
-
-
-async def test_a_patient_write_that_no_other_follows_is_made_when_its_time_is_over(
-    database: SqliteDatabase,
-) -> None:
-    assert await database.write(insert(1), patience=0.01) == 1
-
-
-async def test_closing_makes_patient_writes(path: Path) -> None:
-    async with open_database(path) as database:
-        await database.write(lambda connection: connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)"))
-        patient = asyncio.ensure_future(database.write(insert(1), patience=60.0))
-        await asyncio.sleep(0)
-    assert await patient == 1
 
 
 async def test_a_write_that_fails_takes_nothing_with_it(database: SqliteDatabase) -> None:

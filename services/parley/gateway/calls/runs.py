@@ -80,7 +80,7 @@ class LeaseWait:
         return False
 
 
-_HOLD_SECONDS: Final = 0.5
+_HOLD_SECONDS: Final = 2.0
 """How long an answer whose caller has it already waits for the step that this one records: then it need not be stored."""
 _CLAIM_SECONDS: Final = 3.0
 """How long a store that does not answer is asked again before a call begins."""

@@ -63,12 +63,10 @@ class EncryptedDocuments:
             error.document = found
             raise
 
-    async def insert(
-        self, collection: Collection, key: str, fields: Fields, *, patience: float = 0.0
-    ) -> None:
+    async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
         """See `Documents.insert`."""
         sealed = await self._seal(collection, key, fields)
-        await self._documents.insert(collection, key, sealed, patience=patience)
+        await self._documents.insert(collection, key, sealed)
 
     async def put(
         self, collection: Collection, documents: Mapping[str, Fields], if_new: Fields | None = None

@@ -49,14 +49,7 @@ class MongodbDocuments:
             found = await self._collection(collection).find_one({"_id": key})
         return None if found is None else _document(found)
 
-    async def insert(
-        self,
-        collection: Collection,
-        key: str,
-        fields: Fields,
-        *,
-        patience: float = 0.0,  # noqa: ARG002 - the server groups what it makes durable
-    ) -> None:
+    async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
         """See `Documents.insert`."""
         check_document(collection, key, fields)
         try:

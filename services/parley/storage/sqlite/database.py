@@ -72,7 +72,6 @@ class SqliteDatabase:
         self._queue: SimpleQueue[list[_Write] | None] = SimpleQueue()
         self._collected: list[_Write] = []
         self._handing_over: asyncio.Handle | None = None
-        self._latest: asyncio.TimerHandle | None = None
         self._closing = False
         self._thread = threading.Thread(
             target=self._write_until_closed, name=f"writer of {path.name}", daemon=True
@@ -82,20 +81,16 @@ class SqliteDatabase:
         self._erase_at = time.monotonic() + _ERASE_SECONDS if _wal_size(path) else None
         self._thread.start()
 
-    async def write(
-        self, work: Callable[[Connection], T], *, erases: bool = False, patience: float = 0.0
-    ) -> T:
+    async def write(self, work: Callable[[Connection], T], *, erases: bool = False) -> T:
         """Run the work in a transaction and return its result once that is durable. Writes are made in the order of these calls.
 
-        It may wait for the next write for so many seconds, to share its commit: its `patience`. If it `erases`, what it deleted is off the disk some seconds later. It is not known whether the work of a cancelled caller was done. An exception undoes only this work.
+        If it `erases`, what it deleted is off the disk some seconds later. It is not known whether the work of a cancelled caller was done. An exception undoes only this work.
         """
         if self._closing:
             raise StoreUnavailableError(f"{self._path} is closed")
         future: asyncio.Future[T] = self._loop.create_future()
         self._collected.append(_Write(work, future, erases))
-        if patience:
-            self._latest = self._latest or self._loop.call_later(patience, self._hand_over)
-        elif self._handing_over is None:
+        if self._handing_over is None:
             self._handing_over = self._loop.call_soon(self._hand_over)
         return await future
 
@@ -113,10 +108,9 @@ class SqliteDatabase:
         await asyncio.to_thread(self._finish)
 
     def _hand_over(self) -> None:
-        for handle in (self._handing_over, self._latest):
-            if handle is not None:
-                handle.cancel()
-        self._handing_over = self._latest = None
+        if self._handing_over is not None:
+            self._handing_over.cancel()
+            self._handing_over = None
         if self._collected:
             self._queue.put(self._collected)
             self._collected = []

@@ -50,15 +50,11 @@ class SqliteDocuments:
         rows = await self._rows(f"SELECT key, body FROM {self._table(collection)} WHERE key = ?", [key])
         return rows[0] if rows else None
 
-    async def insert(
-        self, collection: Collection, key: str, fields: Fields, *, patience: float = 0.0
-    ) -> None:
+    async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
         """See `Documents.insert`."""
         check_document(collection, key, fields)
         table, body = self._table(collection), _json(fields)
-        await self._database.write(
-            lambda connection: _insert(connection, table, collection, key, body), patience=patience
-        )
+        await self._database.write(lambda connection: _insert(connection, table, collection, key, body))
 
     async def put(
         self, collection: Collection, documents: Mapping[str, Fields], if_new: Fields | None = None

@@ -498,6 +498,7 @@ async def test_alone_a_call_that_was_given_up_leaves_nothing_and_one_that_failed
 async def test_alone_no_call_begins_while_outcomes_cannot_be_written(
     alone: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(runs, "_HOLD_SECONDS", 0.01)
     first, later = Model(), Model()
     first.may_answer.set()
     later.may_answer.set()
@@ -524,6 +525,7 @@ async def test_alone_no_call_begins_while_outcomes_cannot_be_written(
 async def test_alone_an_answer_that_is_still_to_be_written_is_not_paid_for_again(
     alone: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(runs, "_HOLD_SECONDS", 0.01)
     alone.keeping.cancel()
     model, given_up = Model(), Model()
     model.may_answer.set()
