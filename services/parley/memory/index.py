@@ -90,8 +90,12 @@ class DebateIndex:
         await self._meanings.wait_until_expected()
         await clock.sleep(_PREPARE_SECONDS)
         with suppress(ParleyError, StorageError):  # then that is done when it is needed
-            (meaning,) = await self._meanings.embed("a text")
-            await self._get_index(meaning)
+            await self._open_index()
+
+    async def _open_index(self) -> None:
+        """Open the index of the model that is in use."""
+        (meaning,) = await self._meanings.embed("a text")
+        await self._get_index(meaning)
 
     async def run(self) -> None:
         """Fill one index after the other; retry while a service or a store does not answer."""
@@ -109,11 +113,16 @@ class DebateIndex:
             )
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
-        """Delete a debate's vector from every index that this process knows, and from that of the model in its document."""
+        """Delete a debate's vector from every index that this process knows, and from that of the model in its document.
+
+        Without a document, and before this process knows an index: from that of the model in use.
+        """
         ids = [point_id(storage_key(tenant, record.debate.debate_id))]
         found = await self._find_stored(tenant, record)
         if found is not None:
             await self._get_index(found[1])
+        elif not self._indexes:
+            await self._open_index()
         for index in list(self._indexes.values()):
             try:
                 await self._vectors.delete(index.collection, ids)

@@ -12,7 +12,15 @@ import pytest
 from parley.memory import index as index_module
 from parley.memory import outbox as outbox_module
 from parley.memory.approvals import APPROVALS
-from parley.memory.debate import DEBATES, FILL_PROGRESS, FORGETTING, RECORDING, storage_key, to_fields
+from parley.memory.debate import (
+    DEBATES,
+    FILL_PROGRESS,
+    FORGETTING,
+    RECORDING,
+    point_id,
+    storage_key,
+    to_fields,
+)
 from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.index import DebateIndex
 from parley.memory.memories import Memories
@@ -25,7 +33,14 @@ from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.tasks import background_task
 from parley.storage.opening import open_store, open_vectors
-from parley.storage.ports import Documents, DuplicateError, StoreUnavailableError, VectorCollection, Vectors
+from parley.storage.ports import (
+    Documents,
+    DuplicateError,
+    Point,
+    StoreUnavailableError,
+    VectorCollection,
+    Vectors,
+)
 from parley.v1.memory_pb2 import RecordDebateRequest
 from tests.support.manual_clock import ManualClock
 from tests.support.stopping_stores import StoppedError, StoppingDocuments, StoppingVectors, Writes
@@ -342,6 +357,20 @@ async def test_what_a_killed_replica_wrote_of_a_debate_that_another_one_forgot_i
         process.ledger.asked.clear()
         await look_once(sweeping, clock)
         assert not process.ledger.asked.is_set(), "it is looked for once"
+
+
+async def test_a_vector_that_a_killed_replica_wrote_late_is_removed_by_a_process_that_has_searched_nothing_yet(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with opened(tmp_path) as process:
+        forgetting = Process(process.documents, process.vectors, process.ledger, clock)
+        await forgetting.memories.forget("acme", "deb-1")
+        late = Point(point_id(KEY), [1.0, 0.0], {"key": KEY, "tenant": "acme", "domain": ""})
+        await process.vectors.prepare(COLLECTION)
+        await process.vectors.upsert(COLLECTION, [late])
+        clock.advance(601)
+        await look_once(Process(process.documents, process.vectors, process.ledger, clock), clock)
+        await process.is_whole([])
 
 
 async def test_a_debate_whose_forgetting_was_killed_before_its_mark_is_forgotten_later(
