@@ -103,7 +103,7 @@ class CallRegistry:
         running = self._named.get(key)
         owned = False
         if running is not None and not running.over:
-            owned = self._runs.owns(running)
+            owned = self._runs.owns(running) and not running.is_answered
             await running.stop(cancelled=True)
         try:
             if owned:
