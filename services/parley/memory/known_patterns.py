@@ -114,7 +114,7 @@ class KnownPatterns:
             self._written.popitem(last=False)
 
     async def _renew(self, tenant: str) -> _Tenant:
-        # In the order of the index that has the versions: a store of before has one of the tenant alone, too.
+        # In the order of the index that has the versions, so that nothing is sorted.
         by_version = (Order("version"),)
         heads = await self._documents.find(
             PATTERNS, {"tenant": tenant}, order=by_version, fields=("version",)
