@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Final
 
+from parley.memory.approvals import Approvals
 from parley.memory.debate import (
     DEBATES,
     FORGETTING,
@@ -47,6 +48,7 @@ class Outbox:
         self._effects = effects
         self._clock = clock
         self._tombstones = Tombstones(documents, clock)
+        self._approvals = Approvals(documents)
 
     async def finish(self, document: Document, record: RecordDebateRequest | None = None) -> None:
         """Apply the effects of a record; if it is to be forgotten, remove them and delete it. Safe to repeat.
@@ -97,7 +99,7 @@ class Outbox:
         return seen, failed
 
     async def _remove_late_effects(self) -> None:
-        """Remove what a replica that was killed has written of debates that another one forgot meanwhile."""
+        """Remove what a replica that was killed has written, or did not delete any more, of debates that are forgotten."""
         for tombstone in await self._tombstones.list_uncleared():
             document = await self._documents.get(DEBATES, tombstone.key)
             if document is None:
@@ -105,6 +107,7 @@ class Outbox:
             else:  # whoever was to forget it was killed
                 await self._documents.update(DEBATES, document.key, {"unfinished": FORGETTING})
                 await self._forget(document)
+            await self._approvals.delete(tombstone.key)
             await self._tombstones.mark_cleared(tombstone)
 
     async def _scan_unfinished(self) -> AsyncIterator[Document]:

@@ -378,12 +378,14 @@ async def test_a_debate_whose_forgetting_was_killed_before_its_mark_is_forgotten
 ) -> None:
     async with opened(tmp_path) as process:
         await process.memories.record("acme", record("deb-1"))
+        await process.memories.rate("acme", "deb-1", 1, 1)
         killed = Process(process.documents, process.vectors, process.ledger, clock).stopping(Writes(1))
         with pytest.raises(StoppedError):
             await killed.memories.forget("acme", "deb-1")
         clock.advance(601)
         await look_once(Process(process.documents, process.vectors, process.ledger, clock), clock)
         await process.is_whole([])
+        assert not await process.documents.find(APPROVALS, {}), "nor is any feedback on it left"
 
 
 async def test_who_is_stopped_while_the_store_is_away_stops(
