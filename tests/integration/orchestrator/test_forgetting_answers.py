@@ -41,7 +41,7 @@ async def test_answers_that_the_gateway_holds_are_forgotten_one_by_one_and_not_a
     await orchestrator.watch(other)
     told = [each for calls in gateway.unkept for each in calls]
     assert sorted(set(told)) == sorted((step, 1) for step in set(gateway.steps()))
-    assert len(told) == len(gateway.calls)
+    assert len(told) == len(gateway.calls) == len(gateway.unkept), "each by itself, once its step is recorded"
 
 
 async def _told(gateway: ScriptedGateway, times: int = 1) -> bool:

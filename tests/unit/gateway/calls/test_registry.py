@@ -433,7 +433,8 @@ async def test_alone_an_answer_waits_only_if_all_who_listen_record_it_themselves
     await until(lambda: model.asked == 1)
     await until(lambda: (call := alone.calls.find(KEY)) is not None and call.listeners == len(listeners))
     model.may_answer.set()
-    await asyncio.gather(*asked)
+    async with asyncio.timeout(LEASE / 2):
+        await asyncio.gather(*asked)
     if may_wait:
         await alone.calls.forget([KEY])
     await until(lambda: alone.calls.find(KEY) is None)
