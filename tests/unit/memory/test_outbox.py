@@ -373,6 +373,26 @@ async def test_a_vector_that_a_killed_replica_wrote_late_is_removed_by_a_process
         await process.is_whole([])
 
 
+async def test_a_debate_that_is_forgotten_again_while_its_tombstone_is_looked_at_is_looked_at_once_more(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with opened(tmp_path) as process:
+        forgetting = Process(process.documents, process.vectors, Ledger(), clock)
+        await forgetting.memories.forget("acme", "deb-1")
+        clock.advance(601)
+        waits = asyncio.Event()
+        slow = Process(process.documents, process.vectors, Ledger(waits=waits), clock)
+        async with asyncio.timeout(30), background_task("finishing", slow.outbox.run()):
+            await slow.ledger.asked.wait()
+            await forgetting.memories.forget("acme", "deb-1")
+            waits.set()
+            await clock.sleeping(1)
+        slow.ledger.asked.clear()
+        clock.advance(601)
+        await look_once(slow, clock)
+        assert slow.ledger.asked.is_set()
+
+
 async def test_a_debate_whose_forgetting_was_killed_before_its_mark_is_forgotten_later(
     tmp_path: Path, clock: ManualClock
 ) -> None:

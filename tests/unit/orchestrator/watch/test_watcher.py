@@ -359,6 +359,23 @@ async def test_trouble_with_the_log_is_heard_by_all_watchers_and_the_next_ones_b
     assert await stand.all() == [1, 2]
 
 
+async def test_a_feed_whose_log_is_away_keeps_nothing_that_is_recorded_later() -> None:
+    kept, log = KeptBytes(), MemoryLog(poll_interval=0.01)
+    written = WrittenLog(log, TENANT, DEBATE)
+    feed = Feed(WakeQueue(), kept=kept)
+    await written.write(Warned(message="one"))
+    async with asyncio.timeout(30):
+        reading = asyncio.create_task(feed.run(log, TENANT, DEBATE, 60))
+        while not feed.is_complete:  # noqa: ASYNC110 (nobody is told of it)
+            await asyncio.sleep(0)
+        log.shared.broken = StoreUnavailableError("away")
+        await reading
+    assert feed.failure is log.shared.broken
+    await written.write(Warned(message="two"))
+    feed.offer(written.events[1:])
+    assert not kept.total
+
+
 async def test_a_damaged_event_ends_a_watch_and_is_not_shown() -> None:
     stand = Stand()
     await stand.written.write(Warned(message="one"))
