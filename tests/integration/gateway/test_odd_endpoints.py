@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 
 from parley.gateway.settings import GatewaySettings
+from parley.gateway.wire import client_requests
 from parley.gateway.wire.api import Api
 from tests.integration.gateway.harness import Gateway, failure_of, kinds_with, request, running
 
@@ -150,3 +151,24 @@ async def test_an_endpoint_whose_body_ends_after_its_last_event_gets_the_next_ca
             if len(peers) < calls:  # the end of an answer may come after the next call began
                 return
     pytest.fail("each call took a connection of its own")
+
+
+async def test_an_endpoint_that_writes_more_than_an_answer_may_have_is_left_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client_requests, "_END_SECONDS", 3600.0)
+    is_left = asyncio.Event()
+
+    async def say(asked: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(asked)
+        try:
+            while True:
+                await response.write(piece("word " * 10_000).encode())
+        except ConnectionError:
+            is_left.set()
+            raise
+
+    async with asyncio.timeout(30), serving(say) as gateway:
+        assert (await gateway.ask()).answer.truncated
+        await is_left.wait()
