@@ -1,7 +1,8 @@
 """Calls as documents: what was asked, whose it is, and what came of it.
 
 A call's document is written before its first request goes out, so that no two replicas pay for one call, and holds
-the answer before any caller gets `completed`. A replica that is alone with its store writes it only once there is an outcome. Every change is conditional on what was seen. A replica that runs calls
+the answer before any caller gets `completed`. A replica that is alone with its store writes it only once there is an outcome, and none
+that a caller in this process records. Every change is conditional on what was seen. A replica that runs calls
 says that it lives with a counter of its own, so that a lease costs one write for all of its calls; who waits for a
 lease counts by its own clock.
 """
