@@ -34,6 +34,10 @@ class KnownDebates:
             kept.CopyFrom(debate)  # a part of a record would keep all of it
             self._kept.put(key, kept, self._clock.monotonic() + _KEPT_SECONDS)
 
+    def remove(self, key: str) -> None:
+        """Drop what is kept of a debate that is forgotten."""
+        self._kept.remove(key)
+
     async def load(self, keys: Sequence[str]) -> dict[str, PastDebate]:
         """Return those of the debates that are stored, can be read and are not being forgotten. They must not be changed."""
         now = self._clock.monotonic()
@@ -43,6 +47,8 @@ class KnownDebates:
         )
         for key, debate in read.items():
             self.put(key, debate)
+        for key in kept.keys() - set(there):
+            self.remove(key)
         return {key: kept[key] for key in there} | read
 
     async def _find_there(self, keys: Iterable[str]) -> list[str]:

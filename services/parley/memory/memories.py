@@ -109,6 +109,7 @@ class Memories:
         key = storage_key(tenant, debate_id)
         # Before the look at what is there: a record or feedback that this does not see sees the tombstone.
         await self._tombstones.put(key)
+        self._known.remove(key)
         await self._approvals.delete(key)
         if not await self._documents.update(DEBATES, key, {"unfinished": FORGETTING}):
             return False

@@ -27,3 +27,7 @@ class ExpiringCache(Generic[_Key, _Value]):
         self._values.move_to_end(key)
         if len(self._values) > _MAX_VALUES:
             self._values.popitem(last=False)
+
+    def remove(self, key: _Key) -> None:
+        """Drop a value, if there is one."""
+        self._values.pop(key, None)

@@ -77,3 +77,15 @@ async def test_a_debate_that_is_forgotten_elsewhere_is_not_returned(kept: Kept, 
     assert list(await kept.known.load(KEYS)) == KEYS[1:]
     await kept.documents.delete(DEBATES, KEYS[0])
     assert list(await kept.known.load(KEYS)) == KEYS[1:]
+
+
+@pytest.mark.parametrize("here", [True, False], ids=["here", "elsewhere"])
+async def test_nothing_is_kept_of_a_debate_that_was_forgotten(kept: Kept, here: bool) -> None:
+    await kept.read_now()
+    if here:
+        kept.known.remove(KEYS[0])
+    else:
+        await kept.documents.update(DEBATES, KEYS[0], {"unfinished": FORGETTING})
+        await kept.known.load(KEYS)
+        await kept.documents.update(DEBATES, KEYS[0], {"unfinished": None})
+    assert await kept.read_now() == KEYS, "it is read anew"

@@ -230,6 +230,19 @@ async def test_a_debate_is_forgotten_wherever_its_process_stops(
         await process.is_whole([] if again or marked else ["deb-1"])
 
 
+async def test_who_forgets_a_debate_keeps_nothing_of_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as process:
+        memories = process.memories
+        await memories.record("acme", record("deb-1"))
+        await memories.forget("acme", "deb-1")
+        await process.documents.delete(TOMBSTONES, KEY)
+        other = record("deb-1")
+        other.debate.conclusion = "Another one."
+        await process.memories.record("acme", other)
+        found = memories.recall("acme", "later", domain="", excluded=(), limit=1, floor=0.1)
+        assert [each.conclusion async for each in found] == ["Another one."]
+
+
 async def test_an_effect_that_fails_keeps_no_other_record_waiting(tmp_path: Path) -> None:
     async with opened(tmp_path) as process:
         process.ledger.refused.add("deb-1")
