@@ -83,7 +83,7 @@ def check_forget(request: gateway_pb2.ForgetAnswersRequest) -> Sequence[gateway_
     """
     violations, count = Violations(), len(request.call_ids)
     violations.check(
-        that=0 < count <= _MAX_FORGOTTEN, field="call_ids", otherwise=f"must be 1 to {_MAX_FORGOTTEN}"
+        that=0 < count <= _MAX_FORGOTTEN, field="call_ids", otherwise=f"must be 1 to {_MAX_FORGOTTEN} calls"
     )
     for number, each in enumerate(request.call_ids[:_MAX_FORGOTTEN]):
         _check_call_id(f"call_ids[{number}]", each, violations)

@@ -180,7 +180,7 @@ async def test_a_call_id_is_its_tenants_own(
     async with one_server(model_server, service_secret=SECRET) as served:
         text = await answered(served, called, service_headers("acme"))
         assert text
-        for act in (answered, cancelled):
+        for act in (answered, cancelled, forgotten):
             with pytest.raises(ParleyError) as caught:
                 await act(served, called, service_headers("other"))
             assert (caught.value.code, caught.value.reason) == (
@@ -207,6 +207,16 @@ async def answered(served: Gateway, asked: gateway_pb2.GenerateRequest, headers:
 async def cancelled(served: Gateway, asked: gateway_pb2.GenerateRequest, headers: Headers) -> str:
     try:
         await served.stub.CancelCall(gateway_pb2.CancelCallRequest(call_id=asked.call_id), metadata=headers)
+    except grpc.aio.AioRpcError as error:
+        raise from_rpc_error(error) from None
+    return ""
+
+
+async def forgotten(served: Gateway, asked: gateway_pb2.GenerateRequest, headers: Headers) -> str:
+    own = gateway_pb2.CallId(tenant="other", debate_id="deb-1", step="s1", step_attempt=1)
+    given = gateway_pb2.ForgetAnswersRequest(call_ids=[own, asked.call_id])
+    try:
+        await served.stub.ForgetAnswers(given, metadata=headers)
     except grpc.aio.AioRpcError as error:
         raise from_rpc_error(error) from None
     return ""

@@ -236,6 +236,39 @@ async def test_cancel_call_stops_the_named_call() -> None:
         assert not again.was_running
 
 
+async def test_a_forgotten_answer_is_refused_to_who_asks_for_it_again() -> None:
+    async with ModelServer() as server, one_server(server) as gateway:
+        asked = request(step="round/1/propose/ada")
+        await gateway.ask(asked)
+        await gateway.stub.ForgetAnswers(gateway_pb2.ForgetAnswersRequest(call_ids=[asked.call_id]))
+        failure = await failure_of(gateway, asked)
+        assert (failure.code, failure.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "ANSWER_FORGOTTEN")
+        assert len(server.ledger.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("calls", "field", "said"),
+    [
+        ([], "call_ids", "must be 1 to 256 calls"),
+        ([request(step="s").call_id] * 257, "call_ids", "must be 1 to 256 calls"),
+        (
+            [request(step="s").call_id, gateway_pb2.CallId(tenant="default", debate_id="deb-1", step="s")],
+            "call_ids[1].step_attempt",
+            "must be 1 or more",
+        ),
+    ],
+)
+async def test_a_bad_list_of_calls_to_forget_is_refused(
+    calls: list[gateway_pb2.CallId], field: str, said: str
+) -> None:
+    async with ModelServer() as server, one_server(server) as gateway:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await gateway.stub.ForgetAnswers(gateway_pb2.ForgetAnswersRequest(call_ids=calls))
+        failure = from_rpc_error(caught.value)
+        assert failure.code is grpc.StatusCode.INVALID_ARGUMENT
+        assert [(each.field, each.description) for each in failure.violations] == [(field, said)]
+
+
 async def test_two_callers_of_one_call_share_it() -> None:
     async with (
         ModelServer(latency=Latency(0.3, first_token_share=0.1)) as server,
