@@ -41,7 +41,7 @@ class StoreSettings(ServiceSettings):
         return command
 
     def require_store(self) -> str:
-        """Return the store of a service that runs alone.
+        """Return the store of a service in a process of its own.
 
         Raise ConfigurationError if PARLEY_STORE is empty, as of a Secret without its URL: a pod would lose what it wrote into a
         folder of its own.
