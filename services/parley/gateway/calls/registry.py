@@ -85,6 +85,8 @@ class CallRegistry:
             timer.cancel()
         running.listeners += 1
         running.others += not records
+        if not records:
+            running.end_hold()  # this one gets the answer only once it is stored
         try:
             async with aclosing(running.events(ends + _LAST_WORD_SECONDS, unstored=records)) as events:
                 async for event in events:

@@ -129,7 +129,7 @@ class RunningCall:
         loop = asyncio.get_running_loop()
         recorded: asyncio.Future[bool] = loop.create_future()
         self._recorded = recorded
-        timer = loop.call_later(seconds, _set_unless_done, recorded, False)
+        timer = loop.call_later(seconds, self.end_hold)
         try:
             return await recorded
         finally:
@@ -137,9 +137,16 @@ class RunningCall:
 
     def mark_recorded(self) -> bool:
         """Note that a listener has recorded the answer. Return False if the call does not wait for that."""
+        return self._end_wait(is_recorded=True)
+
+    def end_hold(self) -> None:
+        """Let the call wait no longer for a listener that records the answer."""
+        self._end_wait(is_recorded=False)
+
+    def _end_wait(self, *, is_recorded: bool) -> bool:
         if self._recorded is None or self._recorded.done():
             return False
-        self._recorded.set_result(True)
+        self._recorded.set_result(is_recorded)
         return True
 
     async def events(
@@ -227,8 +234,3 @@ class RunningCall:
 
 Work = Callable[[RunningCall], Coroutine[Any, Any, GenerateCompleted]]
 """Answers a call, and reports to it."""
-
-
-def _set_unless_done(future: "asyncio.Future[bool]", value: bool) -> None:  # noqa: FBT001
-    if not future.done():
-        future.set_result(value)

@@ -408,6 +408,20 @@ async def test_alone_an_answer_that_could_not_be_stored_before_it_is_forgotten_i
     assert caught.value.reason == "ANSWER_FORGOTTEN"
 
 
+async def test_alone_an_answer_that_is_held_is_stored_at_once_if_anyone_else_asks_for_it(
+    alone: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "_HOLD_SECONDS", LEASE)
+    model = Model()
+    model.may_answer.set()
+    assert (await completed(alone.ask(model, records=True))).held
+    async with asyncio.timeout(LEASE / 2):
+        assert not (await completed(alone.ask(model))).held
+    found = await alone.store.look(KEY)
+    assert found is not None
+    assert found.state is CallState.ANSWERED
+
+
 async def test_alone_an_answer_is_stored_before_its_call_is_stopped(
     alone: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
