@@ -418,3 +418,16 @@ async def test_every_bad_field_of_a_search_for_support_is_named(convergence: Con
         await convergence.FindSupport(pb.FindSupportRequest(claims=[" "] * 13, texts=["a" * 100_001]))
     named = [each.field for each in from_rpc_error(raised.value).violations]
     assert {"claims", "claims[0]", "texts[0]"} <= set(named)
+
+
+async def test_a_search_for_support_takes_up_to_a_hundred_texts(convergence: ConvergenceServiceStub) -> None:
+    reasons = []
+    for count in (100, 101):
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await convergence.FindSupport(
+                pb.FindSupportRequest(claims=["It is wet."], texts=["Water."] * count)
+            )
+        error = from_rpc_error(raised.value)
+        reasons.append((error.reason, [each.field for each in error.violations]))
+    assert reasons[0] == ("NO_SUPPORT_MODEL", []), "it was looked at no further"
+    assert reasons[1][1] == ["texts"]

@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from sqlite3 import Connection
+from types import SimpleNamespace
 
 import pytest
 
@@ -314,3 +315,20 @@ async def test_pages_that_were_flipped_are_damage(path: Path) -> None:
     async with open_database(path) as database:
         with pytest.raises(StoreDamagedError, match="restore a backup"):
             await numbers(database)
+
+
+@pytest.mark.parametrize(
+    ("free", "reported", "error"),
+    [
+        (0, sqlite3.SQLITE_IOERR, "is full"),
+        (2**30, sqlite3.SQLITE_IOERR, "could not be read or written"),
+        (0, sqlite3.SQLITE_CORRUPT, "is damaged"),
+    ],
+)
+def test_a_full_disk_is_named_if_it_can_be_the_cause_and_nothing_else_is_taken_for_one(
+    path: Path, monkeypatch: pytest.MonkeyPatch, free: int, reported: int, error: str
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    problem = sqlite3.OperationalError("disk I/O error")
+    problem.sqlite_errorcode = reported
+    assert error in str(sqlite_database.to_storage_error(problem, path))
