@@ -90,16 +90,22 @@ async def test_silent_owners_are_looked_for_when_there_can_be_one_and_not_before
         await stage.comes_to(debate, "COMPLETED")
 
 
+@pytest.mark.parametrize("others", [0, 1], ids=["alone", "beside-one-whose-clock-is-ahead"])
 async def test_an_owner_that_claims_after_a_look_and_dies_is_found_half_a_lease_later(
-    stage: Backstage,
+    stage: Backstage, others: int
 ) -> None:
     hold = stage.gateway.hold("round/1/refine/*")
     clock = ManualClock()
+    ahead = ManualClock(clock.now() + timedelta(seconds=20))
+    async with stage.replica("ahead", exclusive=False, clock=ahead, lease_seconds=60) as other:
+        for _ in range(others):
+            await other.create(SPEC)
+        await stage.gateway.wait_for("round/1/refine/*", 2 * others)
     async with stage.replica("two", exclusive=False, clock=clock, lease_seconds=60) as two:
         await looked(two)
         async with stage.replica("one", exclusive=False, clock=clock, lease_seconds=60) as one:
             debate = await one.create(SPEC)
-            await stage.gateway.wait_for("round/1/refine/*", 2)
+            await stage.gateway.wait_for("round/1/refine/*", 2 * others + 2)
         for seconds in (31, 28):
             clock.advance(seconds)
             await looked(two)
