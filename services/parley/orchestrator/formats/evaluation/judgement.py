@@ -23,7 +23,7 @@ def _line_pattern(title: str) -> re.Pattern[str]:
     A number that more words follow, as in `Security: 3 holes`, is no score.
     """
     name = r"[ _-]".join(title.split())
-    score = r"(?P<score>-?\d{1,2}(?:\.\d{1,2})?)[ ]?(?:(?:/|of|out of)[ ]?10\b|(?=[ *]*(?:\||$)))"
+    score = r"(?<! -)(?P<score>-?\d{1,2}(?:\.\d{1,2})?)[ ]?(?:(?:/|of|out of)[ ]?10\b|(?=[ *]*(?:\||$)))"
     return re.compile(
         rf"^[^\w\n]*(?:\d\d?{_GAP})?{name}{_GAP}(?:score{_GAP})?{score}[^\w\n]*(?P<reason>.*)$",
         re.IGNORECASE | re.MULTILINE,

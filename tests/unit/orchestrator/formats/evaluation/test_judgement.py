@@ -95,6 +95,8 @@ def test_an_answer_without_any_score_is_none(text: str) -> None:
         ("Security: 1-2, it opens a door", None, ""),
         ("Of security I say 7/10", None, ""),
         ("Security: good", None, ""),
+        ("Security: -3", 1, ""),
+        ("Security-7/10", 7, ""),
     ],
 )
 def test_prose_is_scored_by_lines_that_begin_with_a_dimension(
