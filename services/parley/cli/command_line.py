@@ -40,17 +40,30 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911 (a return an ending)
         return error.code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has had enough
-        sys.stderr.close()
-        return GENERAL
+    except BrokenPipeError:
+        return _end_unread()
     except OSError as error:
         return _fail(_describe(error), GENERAL)
-    except Exception as error:
-        if os.environ.get("PARLEY_TRACEBACK"):
-            raise
-        name = type(error).__name__
-        return _fail(f"internal error: {name}: {error} (PARLEY_TRACEBACK=1 prints a traceback)", GENERAL)
+    except Exception as error:  # noqa: BLE001 (raised again if somebody wants the traceback)
+        return _end_unread() if _is_unread(error) else _fail_internally(error)
     return code if isinstance(code, int) else 0
+
+
+def _is_unread(error: Exception) -> bool:
+    """Return whether the reader of our output has had enough, as tasks of a group report it."""
+    return isinstance(error, ExceptionGroup) and error.split(BrokenPipeError)[1] is None
+
+
+def _fail_internally(error: Exception) -> int:
+    if os.environ.get("PARLEY_TRACEBACK"):
+        raise error
+    name = type(error).__name__
+    return _fail(f"internal error: {name}: {error} (PARLEY_TRACEBACK=1 prints a traceback)", GENERAL)
+
+
+def _end_unread() -> int:
+    sys.stderr.close()
+    return GENERAL
 
 
 def _describe(error: OSError) -> str:

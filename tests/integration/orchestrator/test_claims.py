@@ -223,6 +223,23 @@ async def test_an_exclusive_replica_claims_what_others_left_at_once(stage: Backs
         check_log(await stage.comes_to(debate, "COMPLETED"))
 
 
+async def test_a_replica_that_runs_no_debates_looks_at_those_of_others(
+    stage: Backstage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hold = stage.gateway.hold("synthesis")
+    async with stage.replica("one", exclusive=False) as one:
+        debate = await one.create(SPEC)
+        await hold.reached.wait()
+        reader = stage.replica("reader", adopt=False, max_debates=0)
+        running = asyncio.create_task(reader.runner.run())
+        await looked(reader)
+        running.cancel()
+        await asyncio.wait({running})
+        assert "a scan of the store failed" not in capsys.readouterr().out
+        hold.release()
+        await stage.comes_to(debate, "COMPLETED")
+
+
 async def test_foreign_debates_are_left_alone_until_somebody_intervenes(stage: Backstage) -> None:
     hold = stage.gateway.hold("synthesis")
     async with stage.replica("one") as one:

@@ -233,8 +233,8 @@ class Runner:
         """Return debates whose owner is gone or may be: any owner, if no other process can use the store."""
         if not self._settings.exclusive:
             return await self._silent_owners.list()
-        # Its own are among them; beside these a look finds more than fit its slots.
-        most = len(self._owned) + 4 * self._settings.max_debates
+        # Its own are among them; beside these a look finds more than fit its slots, and one if it has none.
+        most = len(self._owned) + max(4 * self._settings.max_debates, 1)
         return await self._dependencies.index.list_owned(of_each=most)
 
     async def _count_running(self, waiting: Sequence[DebateRecord]) -> Counter[str]:
