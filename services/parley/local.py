@@ -45,7 +45,7 @@ __all__ = [
     "open_own_keys",
     "restore",
     "rewrap",
-    "running_address",
+    "running_system",
 ]
 
 _LOCK_SECONDS: Final = 15.0
@@ -62,7 +62,7 @@ class LocalSystem:
 
     Attributes:
         gateway_address: None if it was not started.
-        edge_address: None if it was not started here.
+        edge_address: None if it was not started.
         channel: To the orchestrator without a socket, for this machine's user; None if it runs in another process.
         store: The store of debates, for people.
         own: Whether it runs in this process, rather than in the process that locked the data folder first.
@@ -139,11 +139,16 @@ def list_formats() -> tuple[str, ...]:
     return tuple(sorted({each.name for each in all_formats().all() if each.subject is None}))
 
 
-def running_address() -> str | None:
-    """Return the address of the orchestrator that already runs on our data folder, or None."""
+def running_system() -> LocalSystem | None:
+    """Return the system that already runs on our data folder, or None."""
     folder = _folder(default_store())
-    address = read_address(folder) if folder is not None else None
-    return address.partition(",")[0] if address is not None else None
+    published = read_address(folder) if folder is not None else None
+    return _published_system(published, folder) if folder is not None and published is not None else None
+
+
+def _published_system(published: str, folder: Path) -> LocalSystem:
+    orchestrator, gateway, *edge = published.split(",")
+    return LocalSystem(orchestrator, gateway, str(folder), own=False, edge_address=edge[0] if edge else None)
 
 
 def open_own_keys() -> AbstractAsyncContextManager["KeyStore"]:
@@ -245,8 +250,7 @@ async def local_system(options: LocalOptions) -> AsyncIterator[LocalSystem]:
         return
     held = await _lock_or_address(folder)
     if isinstance(held, str):
-        orchestrator, gateway = held.split(",")
-        yield LocalSystem(orchestrator, gateway, str(folder), own=False)
+        yield _published_system(held, folder)
         return
     with held:
         async with _run_system(options, store, held) as system:
@@ -320,7 +324,7 @@ async def _run_system(
         edge = await stack.enter_async_context(services.run_edge(orchestrator))
         direct = await stack.enter_async_context(services.connect_user(orchestrator))
         if lock is not None and options.purpose == "debates":
-            lock.publish(f"{orchestrator},{others.gateway}")
+            lock.publish(",".join([orchestrator, others.gateway, *([edge] if edge else [])]))
             stack.callback(lock.withdraw)  # before anything stops
         services.start_late()
         return_large_blocks()

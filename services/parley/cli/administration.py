@@ -83,18 +83,16 @@ def rewrap() -> None:
 @click.option(
     "--edge",
     metavar="URL",
-    help="Where the console is. Default: on this machine, at the port before the orchestrator's.",
+    help="Where the console is. Default: that of your own parley up, or at the port before --server's.",
 )
 @click.option(
     "--server",
     metavar="ADDRESS",
     type=Address(),
-    default="127.0.0.1:7401",
-    show_default=True,
-    help="HOST:PORT of its orchestrator, whose key or token signs you in.",
+    help="HOST:PORT of its orchestrator, whose key or token signs you in. Default: that of your own parley up, or at the port after --edge's.",
 )
 @click.option("--print", "only_print", is_flag=True, help="Print the link, and open no browser.")
-def open_(debate_id: str | None, edge: str | None, server: str, only_print: bool) -> None:  # noqa: FBT001
+def open_(debate_id: str | None, edge: str | None, server: str | None, only_print: bool) -> None:  # noqa: FBT001
     """Open the console in a browser, signed in by a link that works once."""
     from parley.cli.commands.console import open_console
 

@@ -76,7 +76,7 @@ async def test_a_system_that_stops_is_not_found_any_more_and_its_folder_is_waite
     monkeypatch.setenv("PARLEY_LOCAL_MODEL", "off")
     async with local_system(LocalOptions(ports=Ports(edge=0))) as system:
         while_it_runs = read_address(tmp_path / "data")
-    assert while_it_runs == f"{system.orchestrator_address},{system.gateway_address}"
+    assert while_it_runs == f"{system.orchestrator_address},{system.gateway_address},{system.edge_address}"
     assert at_the_stop == [None]
 
 

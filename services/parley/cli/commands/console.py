@@ -4,11 +4,13 @@ import asyncio
 import json
 import re
 import webbrowser
+from http import HTTPStatus
 from typing import Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import SplitResult, quote, urlsplit
 from urllib.request import Request, urlopen
 
+from parley.cli.command_name import command_name
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.printing import print_line, say
 from parley.client.access import channel_settings
@@ -17,14 +19,21 @@ from parley.runtime.loopback import is_loopback, join_address, loopback_port
 
 _SECONDS: Final = 10.0
 _MAX_BYTES: Final = 64 * 1024
+_DEFAULT_SERVER: Final = "127.0.0.1:7401"
+_NAME_SERVER: Final = "; name its orchestrator with --server HOST:PORT, whose key or token signs you in"
 _TICKET_PATH: Final = re.compile(r"/login#ticket=[A-Za-z0-9_=-]+")
 
 
-async def open_console(edge: str | None, server: str, debate_id: str | None, *, only_print: bool) -> None:
-    """Print a link that signs in once, and open it unless `only_print`. Raise CommandError if the edge gives none."""
-    link = await create_login_link(
-        edge or _find_edge(server), server, f"/debates/{quote(debate_id)}" if debate_id else "/"
-    )
+async def open_console(
+    edge: str | None, server: str | None, debate_id: str | None, *, only_print: bool
+) -> None:
+    """Print a link that signs in once, and open it unless `only_print`.
+
+    Without `edge` and `server`, it is for the system that runs on our data folder, or else for that of `parley up`'s own ports.
+    Raise CommandError if the edge gives no link, or that system has no edge.
+    """
+    at, behind = await asyncio.to_thread(_choose_console, edge, server)
+    link = await create_login_link(at, behind, f"/debates/{quote(debate_id)}" if debate_id else "/")
     print_line(link)
     if only_print:
         return
@@ -48,6 +57,35 @@ async def create_login_link(edge: str, server: str, page: str = "/") -> str:
     return f"{origin}{path.replace('#', f'?next={quote(page)}#', 1)}"
 
 
+def _choose_console(edge: str | None, server: str | None) -> tuple[str, str]:
+    """Return the edge's URL and the address of its orchestrator."""
+    if edge is not None:
+        return edge, server or _server_behind(edge)
+    if server is not None:
+        return _find_edge(server), server
+    from parley.local import running_system
+
+    running = running_system()
+    if running is None:
+        say(f"No {command_name()} up runs on your data folder; trying the Parley at {_DEFAULT_SERVER}.")
+        return _find_edge(_DEFAULT_SERVER), _DEFAULT_SERVER
+    if running.edge_address is None:
+        raise CommandError(
+            f"{running.store} is in use by a command that has no console, such as {command_name()} debate; "
+            f"run {command_name()} up after it, or name another Parley's orchestrator with --server",
+            GENERAL,
+        )
+    return f"http://{running.edge_address}", running.orchestrator_address
+
+
+def _server_behind(edge: str) -> str:
+    """Return the orchestrator of a named edge: as `parley up` runs it, at the next port."""
+    address = _split_address(edge)
+    if address is None:  # an error for who asks it for a link
+        return _DEFAULT_SERVER
+    return join_address(address.hostname or "", (address.port or 0) + 1)
+
+
 def _find_edge(server: str) -> str:
     """Return where `parley up` runs the edge of its orchestrator. Raise CommandError for one of another machine."""
     port = loopback_port(server)
@@ -65,7 +103,8 @@ def _find_edge(server: str) -> str:
 def _split_address(edge: str) -> SplitResult | None:
     try:
         address = urlsplit(edge)
-    except ValueError:  # brackets without an IPv6 address
+        _ = address.port
+    except ValueError:  # brackets without an IPv6 address, or a port that is none
         return None
     return address if address.scheme in ("http", "https") and address.hostname else None
 
@@ -76,11 +115,12 @@ def _ask_for_ticket(origin: str, headers: dict[str, str]) -> str:
         with urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
             path: str = json.loads(answer.read(_MAX_BYTES))["path"]
     except HTTPError as error:
-        raise CommandError(f"{origin} gives no link: {_read_message(error)}", GENERAL) from None
+        hint = _NAME_SERVER if error.code == HTTPStatus.UNAUTHORIZED else ""
+        raise CommandError(f"{origin} gives no link: {_read_message(error)}{hint}", GENERAL) from None
     except (URLError, OSError, ValueError, LookupError) as error:
         reason = error.reason if isinstance(error, URLError) else error
         raise CommandError(
-            f"{origin} is no console that answers ({reason}); start one with parley up, or name it with --edge",
+            f"{origin} is no console that answers ({reason}); start one with {command_name()} up, or name the orchestrator of another with --server",
             GENERAL,
         ) from None
     if not _TICKET_PATH.fullmatch(path):  # it is opened in a browser: it must not lead anywhere else

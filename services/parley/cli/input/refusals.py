@@ -26,9 +26,9 @@ def check_without_system(
 
     `evaluating` says that the agents judge a debate, in any role and without a judge.
     """
-    from parley.local import running_address
+    from parley.local import running_system
 
-    if running_address() is not None:  # its keys and roles count
+    if running_system() is not None:  # its keys and roles count
         return
     if found is not None:
         described = [each for each in (agents or found.agents) if isinstance(each, Agent)]
