@@ -56,9 +56,7 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
         stack.enter_context(handle_signals(handlers))
         system = await _start(stack, options)
         if not system.own:
-            raise CommandError(
-                f"{system.store} is in use by the Parley at {system.orchestrator_address}; stop that one first"
-            )
+            raise CommandError(f"{system.store} is in use by {_describe_holder(system)}")
         edge = f"http://{system.edge_address}"
         _report_address("edge", edge)
         _report_address("console", await create_login_link(edge, system.orchestrator_address))
@@ -68,6 +66,16 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
         await stop.wait()
         say("Stopping.")
         await _report_interrupted(system.orchestrator_address)
+
+
+def _describe_holder(system: "LocalSystem") -> str:
+    """Return which kind of command runs the system, and what to do about it."""
+    if system.edge_address is not None:
+        return f"the {command_name()} up at {system.orchestrator_address}; stop that one first"
+    return (
+        f"a command, such as {command_name()} debate in another terminal "
+        f"(its orchestrator is at {system.orchestrator_address}); wait until it ends, or stop it"
+    )
 
 
 def _report_address(name: str, address: str) -> None:
