@@ -70,7 +70,9 @@ def restore(source: Path, folder: Path, database: str) -> Sequence[str]:
     if part.exists():
         _remove_restored(folder)
     if any(folder.glob(f"*{_SUFFIX}")):
-        raise StorageError(f"{folder} holds databases already; restore into an empty folder")
+        raise StorageError(
+            f"{folder} holds databases already; move it away, or restore into an empty folder that PARLEY_STORE names"
+        )
     make_folder(folder)
     part.mkdir(mode=0o700)
     try:
