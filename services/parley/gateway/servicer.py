@@ -148,6 +148,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
                 gateway_pb2.UnlistedModel(route=route, successor=successor)
                 for route, successor in self.table.find_missing_defaults().items()
             ],
+            unnamed_defaults=[live.status() for live in self.table.find_unnamed_defaults()],
         )
 
     async def WatchRoutes(  # noqa: N802

@@ -920,7 +920,9 @@ class DebateEstimate(_message.Message):
 
     @_builtins.property
     def unpriced_routes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Routes of the debate of which it is not known what tokens cost. With one of them the cost is not known either."""
+        """Routes of the debate of which it is not known what tokens cost. With one of them the cost is not known either.
+        `the default routes`: those of agents that name none, as long as no model is known there.
+        """
 
     def __init__(
         self,

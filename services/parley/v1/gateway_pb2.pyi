@@ -700,6 +700,7 @@ class ListRoutesResponse(_message.Message):
     OPEN_PROVIDERS_FIELD_NUMBER: _builtins.int
     FOUND_SERVERS_FIELD_NUMBER: _builtins.int
     UNLISTED_DEFAULTS_FIELD_NUMBER: _builtins.int
+    UNNAMED_DEFAULTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def routes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RouteStatus]:
         """Those that were configured, named or used, and the default ones as far as they are known. Ordered by name."""
@@ -722,6 +723,12 @@ class ListRoutesResponse(_message.Message):
     def unlisted_defaults(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnlistedModel]:
         """Default routes whose provider does not list their model, of those that nobody chose: its calls are likely to fail."""
 
+    @_builtins.property
+    def unnamed_defaults(self) -> _containers.RepeatedCompositeFieldContainer[Global___RouteStatus]:
+        """Where agents are sent that name no route, but no model is known yet: each provider that was not told a model and has listed none
+        in time. Its first listed model will answer.
+        """
+
     def __init__(
         self,
         *,
@@ -730,10 +737,11 @@ class ListRoutesResponse(_message.Message):
         open_providers: _abc.Iterable[_builtins.str] | None = ...,
         found_servers: _abc.Iterable[Global___FoundServer] | None = ...,
         unlisted_defaults: _abc.Iterable[Global___UnlistedModel] | None = ...,
+        unnamed_defaults: _abc.Iterable[Global___RouteStatus] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["default_routes", b"default_routes", "found_servers", b"found_servers", "open_providers", b"open_providers", "routes", b"routes", "unlisted_defaults", b"unlisted_defaults"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["default_routes", b"default_routes", "found_servers", b"found_servers", "open_providers", b"open_providers", "routes", b"routes", "unlisted_defaults", b"unlisted_defaults", "unnamed_defaults", b"unnamed_defaults"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

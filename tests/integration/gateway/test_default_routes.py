@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from parley.gateway.settings import GatewaySettings
+from parley.v1 import gateway_pb2
 from tests.integration.gateway.harness import failure_of, one_server, request, running
 from tests.integration.gateway.scenarios import KEYS, SHORT
 from tests.support.manual_clock import ManualClock
@@ -108,6 +109,19 @@ async def test_a_default_route_is_listed_with_its_host_before_anybody_has_asked_
     async with ModelServer(models=("m",)) as server, one_server(server, model=model) as gateway:
         routes = await gateway.routes()
     assert routes["openai/m"].host == server.base_url.removeprefix("http://").removesuffix("/v1")
+
+
+async def test_a_default_provider_that_lists_no_models_in_time_is_named_with_its_host() -> None:
+    async with ModelServer(rules=[Rule(LISTING, fault=error(500))]) as server:
+        host = server.base_url.removeprefix("http://").removesuffix("/v1")
+        async with one_server(server, model=None) as gateway:
+            silent = await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest())
+        async with one_server(server, model="m") as gateway:
+            named = await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest())
+    assert [(each.provider, each.model, each.host) for each in silent.unnamed_defaults] == [
+        ("openai", "", host)
+    ]
+    assert not named.unnamed_defaults
 
 
 async def test_a_route_that_is_not_there_any_more_is_passed_over_with_an_alarm(

@@ -76,6 +76,14 @@ async def test_a_cost_is_expected_only_where_every_price_is_known(
     assert unknown.max_calls == 43
 
 
+async def test_the_cost_of_a_model_that_is_not_known_yet_is_said_to_be_unknown(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    gateway.default_routes = ()
+    unknown = (await estimate(orchestrator)).estimate
+    assert list(unknown.unpriced_routes) == ["the default routes"]
+
+
 async def test_an_estimate_is_refused_as_the_debate_would_be(orchestrator: Orchestrator) -> None:
     fields: dict[str, Any] = {
         "question": " ",

@@ -101,13 +101,18 @@ def models_line(spec: DebateSpec, listed: ListRoutesResponse, *, own: bool) -> s
     if found:
         return _found_servers_line(found, listed.default_routes)
     unlisted = (_unlisted_line(each) for each in listed.unlisted_defaults if each.route in used)
-    return next(unlisted, None) or _asked_line(used, listed)
+    return next(unlisted, None) or _asked_line(spec, used, listed)
 
 
-def _asked_line(used: Mapping[str, None], listed: ListRoutesResponse) -> str | None:
-    """Return `Model: openai/gpt-5-mini at api.openai.com`; None if no route is known yet."""
+def _asked_line(spec: DebateSpec, used: Mapping[str, None], listed: ListRoutesResponse) -> str | None:
+    """Return `Model: openai/gpt-5-mini at api.openai.com`; None if neither a route nor a host is known."""
     hosts = {each.name: each.host for each in listed.routes}
     asked = [f"{route} at {hosts[route]}" for route in used if hosts.get(route)]
+    if _takes_defaults(spec):
+        asked += [
+            f"one that {each.host} chooses (it has not listed its models yet)"
+            for each in listed.unnamed_defaults
+        ]
     return f"Model{'s' if len(asked) > 1 else ''}: {', '.join(asked)}" if asked else None
 
 
@@ -128,11 +133,20 @@ def answers_for_want_of_a_key(spec: DebateSpec, listed: ListRoutesResponse) -> b
 
 
 def _routes(spec: DebateSpec, listed: ListRoutesResponse) -> Iterator[str]:
-    named = [each.agent for each in spec.agents] + ([spec.judge.agent] if spec.HasField("judge") else [])
-    for agent in named:
+    for agent in _named_agents(spec):
         yield from agent.routes or listed.default_routes
-    if not spec.agents or not spec.HasField("judge"):
+    if _takes_defaults(spec):
         yield from listed.default_routes
+
+
+def _named_agents(spec: DebateSpec) -> list[Agent]:
+    return [each.agent for each in spec.agents] + ([spec.judge.agent] if spec.HasField("judge") else [])
+
+
+def _takes_defaults(spec: DebateSpec) -> bool:
+    """Return whether an agent or the judge names no route."""
+    is_complete = bool(spec.agents) and spec.HasField("judge")
+    return not (is_complete and all(each.routes for each in _named_agents(spec)))
 
 
 def _found_servers_line(found: Iterable[FoundServer], default_routes: Iterable[str]) -> str:

@@ -266,6 +266,14 @@ class RouteTable:
                 names.append(f"{default.provider}/{model}")
         return names
 
+    def find_unnamed_defaults(self) -> list[LiveRoute]:
+        """Return the default routes whose provider has yet to say which model it has, in order."""
+        return [
+            self._get_unlisted(each.provider)
+            for each in self._offer.defaults
+            if isinstance(each, DefaultRoute) and not (each.model or self._first_listed(each.provider))
+        ]
+
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[Watcher]:
         """Yield a watcher that gets the changes while the block runs."""

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-from parley.orchestrator.model.spec import agents_of
 from parley.orchestrator.model.tokens import ASSUMED_CONTEXT_TOKENS
-from parley.orchestrator.peers.roster import KnownRoute, Roster, routes_of
+from parley.orchestrator.peers.roster import KnownRoute, Roster, routes_of, unknown_routes
 from parley.v1.debate_pb2 import DebateSpec
 
 
@@ -17,8 +16,7 @@ def budget_warnings(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownR
         return ()
     priced = {name for name, route in routes.items() if route.priced}
     unpriced = [name for name in routes_of(spec, known) if routes and name not in priced]
-    if not all(known.routes_of(agent) for agent in (*agents_of(spec), spec.judge.agent)):
-        unpriced.append("the default routes")
+    unpriced += unknown_routes(spec, known)
     if not unpriced:
         return ()
     what = f"the budget of money cannot be kept: the price of {', '.join(unpriced)} is unknown"

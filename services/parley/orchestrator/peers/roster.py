@@ -13,6 +13,7 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateSpec
 
 _SECONDS = 10.0
+_UNKNOWN_ROUTES = "the default routes"
 MAX_NAMES = 256
 """Names of routes that the gateway takes in a request."""
 
@@ -109,13 +110,20 @@ def routes_of(spec: DebateSpec, known: Roster) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for agent in agents for name in known.routes_of(agent)))
 
 
+def unknown_routes(spec: DebateSpec, known: Roster) -> list[str]:
+    """Return what the routes are called that some calls of a debate take and that are not known yet; empty if all are known."""
+    agents = (*agents_of(spec), spec.judge.agent)
+    return [] if all(map(known.routes_of, agents)) else [_UNKNOWN_ROUTES]
+
+
 def routes_by_price(
     spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]
 ) -> tuple[list[str], list[str]]:
     """Return those routes of a debate of which it is known what tokens cost, and the others: a small model of this machine costs nothing."""
     found = [name for name in routes_of(spec, known) if name in routes]
     priced = [name for name in found if routes[name].price is not None]
-    return priced, [name for name in found if name not in priced and not routes[name].demonstration]
+    unpriced = [name for name in found if name not in priced and not routes[name].demonstration]
+    return priced, [*unpriced, *unknown_routes(spec, known)]
 
 
 async def fetch_routes(channel: grpc.aio.Channel, names: Sequence[str]) -> Mapping[str, KnownRoute]:

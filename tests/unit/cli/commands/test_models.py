@@ -66,6 +66,20 @@ def test_where_somebody_chose_the_routes_are_named_with_their_hosts() -> None:
     assert line(default_routes=["openai/gpt-5-mini"]) == "", "nothing is known of it yet"
 
 
+def test_a_host_that_has_not_listed_its_models_is_named_as_the_one_that_chooses() -> None:
+    silent = RouteStatus(name="openai", provider="openai", host="10.0.0.7:8000")
+    assert line(unnamed_defaults=[silent]) == (
+        "Model: one that 10.0.0.7:8000 chooses (it has not listed its models yet)"
+    )
+    known = RouteStatus(name="house/m", host="10.0.0.8:8000")
+    assert line(routes=[known], default_routes=["house/m"], unnamed_defaults=[silent]) == (
+        "Models: house/m at 10.0.0.8:8000, one that 10.0.0.7:8000 chooses (it has not listed its models yet)"
+    )
+    team = [Participant(agent=Agent(id="ada", routes=["house/m"]))]
+    chosen = DebateSpec(agents=team, judge=team[0])
+    assert line(chosen, routes=[known], unnamed_defaults=[silent]) == "Model: house/m at 10.0.0.8:8000"
+
+
 def test_a_tiny_model_of_ones_own_is_called_a_demonstration_too() -> None:
     tiny = RouteStatus(name="openai/smollm", provider="openai", model="smollm", demonstration=True)
     said = line(routes=[tiny], default_routes=["openai/smollm"])
