@@ -92,7 +92,8 @@ class Guard:
             raise bad_credentials_error()
         raise unauthenticated(
             "NO_CREDENTIALS",
-            "authentication is required: send a key or token (PARLEY_TOKEN), or a certificate",
+            "authentication is required: send a key or token (PARLEY_TOKEN), or a certificate; "
+            "docs/guides/http.md says where the token of your own parley up is",
         )
 
 

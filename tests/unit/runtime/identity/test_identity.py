@@ -1,9 +1,10 @@
 from contextvars import copy_context
+from pathlib import Path
 
 import pytest
 
 from parley.runtime.errors import ParleyError
-from parley.runtime.identity.guard import OPEN, Credentials, bearer_token
+from parley.runtime.identity.guard import OPEN, Credentials, Guard, bearer_token
 from parley.runtime.identity.identity import Identity, current_tenant, set_identity
 
 
@@ -29,3 +30,12 @@ def test_a_name_that_could_be_taken_for_another_part_of_a_key_is_refused(name: s
 def test_a_key_stands_behind_the_word_bearer_however_it_is_written() -> None:
     found = [bearer_token(each) for each in ("Bearer k", "bearer  k ", "Basic k", "Bearer", "k", "")]
     assert found == ["k", "k", "", "", "", ""]
+
+
+async def test_who_shows_nothing_is_told_which_guide_says_where_their_own_token_is() -> None:
+    with pytest.raises(
+        ParleyError, match=r"; docs/guides/http\.md says where the token of your own parley up is$"
+    ):
+        await Guard().admit("parley.v1.OrchestratorService/ListDebates", shown())
+    guide = Path(__file__).parents[4] / "docs/guides/http.md"
+    assert "\n## The token of your own parley up\n" in guide.read_text("utf-8")
