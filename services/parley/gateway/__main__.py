@@ -20,7 +20,7 @@ from parley.gateway.discovery import USUAL_SERVERS, UsualServer, find_servers, s
 from parley.gateway.file_watch import FileWatch
 from parley.gateway.local_model.catalogue import MODELS
 from parley.gateway.local_model.model import LocalModelError, local_model
-from parley.gateway.plan import Offers, Plan, found_plan, local_plan, plan, roster
+from parley.gateway.plan import Offers, Plan, find_ignored_model, found_plan, local_plan, plan, roster
 from parley.gateway.prompt.document_cache import DocumentCache
 from parley.gateway.providers import echo, local
 from parley.gateway.providers.kind import ProviderKind
@@ -106,6 +106,7 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
             settings.call_timeout_seconds,
             DocumentCache(settings.document_cache_bytes),
             found,
+            find_ignored_model(settings, chosen),
         )
 
         key_files = _key_files(config)
@@ -122,7 +123,7 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
             agents = roster(config)
             if chosen.providers:
                 table.replace(await offers.of(chosen))
-                servicer.found = ()
+                servicer.found, servicer.ignored_model = (), ""
             servicer.roster = agents
             key_files[:] = _key_files(config)
 

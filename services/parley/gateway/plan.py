@@ -176,6 +176,13 @@ def local_plan(base_url: str, model: str, context_tokens: int, slots: int) -> Pl
     return Plan((provider,), (route,), (route.name,))
 
 
+def find_ignored_model(settings: GatewaySettings, chosen: Plan) -> str:
+    """Return the model of the settings if the small model of this machine answers instead, else nothing."""
+    small = [route for route in chosen.routes if route.local]
+    names = {name for route in small for name in (route.name, route.model)}
+    return settings.model if small and settings.model and settings.model not in names else ""
+
+
 def found_plan(model: str | None, servers: Sequence[gateway_pb2.FoundServer]) -> Plan:
     """Return the routes of model servers that were found on this machine: the first model of each, in order, or `model`.
 

@@ -45,7 +45,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
     """Answers for agents.
 
     `call_seconds` is the time of calls that name none. `found` are the model servers of this machine that serve the default
-    routes.
+    routes, `ignored_model` the wanted one that the small model stands in for.
     """
 
     roster: Roster
@@ -56,6 +56,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
     call_seconds: float
     documents: DocumentCache
     found: tuple[gateway_pb2.FoundServer, ...] = ()
+    ignored_model: str = ""
 
     async def Generate(  # noqa: N802
         self,
@@ -144,6 +145,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
             default_routes=self.table.default_names(),
             open_providers=self.table.open_providers,
             found_servers=self.found,
+            ignored_model=self.ignored_model,
             unlisted_defaults=[
                 gateway_pb2.UnlistedModel(route=route, successor=successor)
                 for route, successor in self.table.find_missing_defaults().items()

@@ -701,6 +701,9 @@ class ListRoutesResponse(_message.Message):
     FOUND_SERVERS_FIELD_NUMBER: _builtins.int
     UNLISTED_DEFAULTS_FIELD_NUMBER: _builtins.int
     UNNAMED_DEFAULTS_FIELD_NUMBER: _builtins.int
+    IGNORED_MODEL_FIELD_NUMBER: _builtins.int
+    ignored_model: _builtins.str
+    """The model that PARLEY_MODEL names, if the small model of this machine answers in its place, since nothing that has it is set up."""
     @_builtins.property
     def routes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RouteStatus]:
         """Those that were configured, named or used, and the default ones as far as they are known. Ordered by name."""
@@ -738,10 +741,11 @@ class ListRoutesResponse(_message.Message):
         found_servers: _abc.Iterable[Global___FoundServer] | None = ...,
         unlisted_defaults: _abc.Iterable[Global___UnlistedModel] | None = ...,
         unnamed_defaults: _abc.Iterable[Global___RouteStatus] | None = ...,
+        ignored_model: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["default_routes", b"default_routes", "found_servers", b"found_servers", "open_providers", b"open_providers", "routes", b"routes", "unlisted_defaults", b"unlisted_defaults", "unnamed_defaults", b"unnamed_defaults"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["default_routes", b"default_routes", "found_servers", b"found_servers", "ignored_model", b"ignored_model", "open_providers", b"open_providers", "routes", b"routes", "unlisted_defaults", b"unlisted_defaults", "unnamed_defaults", b"unnamed_defaults"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

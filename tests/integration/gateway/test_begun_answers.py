@@ -29,6 +29,19 @@ async def test_the_model_on_this_machine_goes_on_from_what_was_begun(
     assert routes["local/tiny"].demonstration
 
 
+@pytest.mark.parametrize(
+    ("wanted", "ignored"), [("qwen3:8b", "qwen3:8b"), ("tiny", ""), ("local/tiny", ""), (None, "")]
+)
+async def test_a_model_that_is_wanted_and_that_the_small_model_stands_in_for_is_named(
+    wanted: str | None, ignored: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer() as server:
+        serve_as_local_model(server, monkeypatch)
+        async with running(GatewaySettings(**KEYLESS, model=wanted)) as gateway:
+            listed = await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest())
+    assert listed.ignored_model == ignored
+
+
 async def test_any_other_model_begins_its_own_answer() -> None:
     async with ModelServer(answer="Wait.") as server, one_server(server) as gateway:
         heard = await gateway.ask(request(answer_start=START))

@@ -92,8 +92,9 @@ def models_line(spec: DebateSpec, listed: ListRoutesResponse, *, own: bool) -> s
         )
     if small:
         unset = "No key and no base URL is set" if own else "The Parley that runs was started without a key"
+        instead = f", and not {listed.ignored_model} of PARLEY_MODEL" if listed.ignored_model else ""
         return (
-            f"{unset}: the small model {small[0]} answers on this machine. This is a demonstration: a debate takes it about a "
+            f"{unset}: the small model {small[0]} answers on this machine{instead}. This is a demonstration: a debate takes it about a "
             "minute, and what it says is often nonsense."
         )
     providers = {route.partition("/")[0] for route in used}

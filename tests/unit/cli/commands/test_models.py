@@ -37,6 +37,13 @@ def test_the_small_model_is_named_and_called_a_demonstration() -> None:
     )
 
 
+def test_a_model_that_was_wanted_and_is_not_asked_is_named() -> None:
+    said = line(routes=[SMALL], default_routes=["local/smollm2"], ignored_model="qwen3:8b")
+    assert said.startswith(
+        "No key and no base URL is set: the small model smollm2 answers on this machine, and not qwen3:8b of PARLEY_MODEL. "
+    )
+
+
 def test_what_was_found_what_is_used_and_how_to_choose_are_one_line() -> None:
     said = line(found_servers=[OLLAMA], default_routes=["ollama/llama3.2:3b"])
     assert said == (
