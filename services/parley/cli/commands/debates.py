@@ -41,8 +41,10 @@ async def list_debates(
         found = await take_first(listed, limit)
     if as_json:
         print_text(to_json([json_value(each) for each in found]))
-    else:
-        print_table(debate_rows(found, interrupted=link.alone, narrow=is_narrow()))
+        return
+    print_table(debate_rows(found, interrupted=link.alone, narrow=is_narrow()))
+    if not found:
+        say("No such debate is kept." if format_name or labels else "No debate is kept yet.")
 
 
 async def show(server: str | None, debate_id: str, *, as_json: bool) -> None:

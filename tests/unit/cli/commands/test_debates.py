@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 from parley.cli.__main__ import run
-from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator
+from parley.v1.orchestrator_pb2 import ListDebatesResponse
+from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator, scripted
 from tests.unit.cli.commands.scripts import ANSWER, OTHER_ID
 
 
@@ -58,7 +59,9 @@ def test_a_debate_is_found_again_by_its_labels(
         assert run([*command.split(), "--label", "ticket=A=1", *server]) == 0
         assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["ID", DEBATE_ID]
         assert run([*command.split(), "--label", "ticket=A=1", "--label", "team=search", *server]) == 0
-        assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["ID"]
+        said = capsys.readouterr()
+        assert [line.split()[0] for line in said.out.splitlines()] == ["ID"]
+        assert said.err == "No such debate is kept.\n"
     assert run(["show", DEBATE_ID, *server]) == 0
     assert "Labels     team=payments, ticket=A=1\n" in capsys.readouterr().out
     for wrong in ("team", "=payments"):
@@ -66,6 +69,26 @@ def test_a_debate_is_found_again_by_its_labels(
         assert capsys.readouterr().err == (
             f"parley: --label: must be NAME=VALUE, such as team=payments, not {wrong!r}\n"
         )
+
+
+class Empty(ScriptedOrchestrator):
+    """Has no debates."""
+
+    def ListDebates(self, request: Any, context: Any) -> ListDebatesResponse:  # noqa: N802
+        return ListDebatesResponse()
+
+
+def test_where_no_debate_is_kept_yet_the_list_says_so_below_its_heading(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with scripted(Empty()) as orchestrator:
+        assert run(["list", "--server", orchestrator.address]) == 0
+        said = capsys.readouterr()
+        assert said.out.split() == ["ID", "STATUS", "CREATED", "QUESTION"]
+        assert said.err == "No debate is kept yet.\n"
+        assert run(["list", "--json", "--server", orchestrator.address]) == 0
+        said = capsys.readouterr()
+        assert (json.loads(said.out), said.err) == ([], "")
 
 
 def test_past_debates_are_shown_unless_the_command_line_says_otherwise(
