@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from parley.v1 import debate_pb2, orchestrator_pb2
 from parley.v1.panel_pb2 import EFFORT_QUICK, PanelSettings
 from tests.support.orchestration import Orchestrator, events_of, failure_of, kind_of
@@ -97,7 +99,8 @@ async def test_an_estimate_is_refused_as_the_debate_would_be(orchestrator: Orche
     assert (await failure_of(estimate(orchestrator, **fields))).violations == refused.violations
 
 
+@pytest.mark.parametrize("name", ["arena", "moderated"])
 async def test_a_format_that_cannot_say_what_a_debate_takes_gives_no_estimate(
-    orchestrator: Orchestrator,
+    name: str, orchestrator: Orchestrator
 ) -> None:
-    assert not (await estimate(orchestrator, format="moderated")).HasField("estimate")
+    assert not (await estimate(orchestrator, format=name)).HasField("estimate")
