@@ -194,7 +194,8 @@ def label(span: Span) -> str:
 
 
 CREATE = "OrchestratorService/CreateDebate"
-AGENTS, ROUTES, GENERATE = (f"GatewayService/{name}" for name in ("ListAgents", "ListRoutes", "Generate"))
+AGENTS, ROUTES = (f"GatewayService/{name}" for name in ("ListAgents", "ListRoutes"))
+GENERATE, FORGET = (f"GatewayService/{name}" for name in ("Generate", "ForgetAnswers"))
 GROUP, EMBED = "ConvergenceService/GroupPositions", "ConvergenceService/Embed"
 RECALL, PATTERNS, REMEMBER = (f"MemoryService/{name}" for name in ("Recall", "ListPatterns", "RecordDebate"))
 RATE = "RatingsService/RecordMatch"
@@ -217,6 +218,8 @@ EDGES = {
     ("orchestrator invoke_agent", f"orchestrator client {GENERATE}"),
     rpc("orchestrator", "gateway", GENERATE),
     (f"gateway server {GENERATE}", "gateway client chat"),
+    (WORKFLOW, f"orchestrator client {FORGET}"),
+    rpc("orchestrator", "gateway", FORGET),
     (WORKFLOW, f"orchestrator client {GROUP}"),
     rpc("orchestrator", "convergence", GROUP),
     (WORKFLOW, f"orchestrator client {RATE}"),

@@ -30,7 +30,7 @@ from parley.v1.link_pb2 import LinkClaims
 from tests.integration.orchestrator.around import Around
 from tests.support import real_services
 from tests.support.access import SECRET, Headers, key_for, methods, stub_answers
-from tests.support.full_tenant import fill_tenant
+from tests.support.full_tenant import QUESTION, fill_tenant
 from tests.support.receipts import OLD, pem_of
 from tests.support.right_requests import RIGHT_REQUESTS
 from tests.support.scripted_gateway import ScriptedGateway
@@ -109,6 +109,8 @@ class Served:
         asked.CopyFrom(RIGHT_REQUESTS[method.input_type.name][0])
         for name in self.ids.keys() & method.input_type.fields_by_name.keys():
             setattr(asked, name, self.ids[name])
+        if method.name == "Recall":
+            asked.text = QUESTION  # of a text that is like nothing recorded, nothing is read
         if "spec" in method.input_type.fields_by_name:
             asked.spec.CopyFrom(DebateSpec(question="Is water wet?", hook_ids=[self.ids["hook_id"]]))
         return asked

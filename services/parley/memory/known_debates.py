@@ -1,4 +1,4 @@
-"""Past debates as they were recorded: one that was recorded or read here a while ago is looked up, and not read again."""
+"""Past debates as they were recorded: one that was read here a while ago is looked up, and not read again."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence

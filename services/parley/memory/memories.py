@@ -97,7 +97,6 @@ class Memories:
             await self._documents.insert(DEBATES, document.key, fields)
         except DuplicateError:
             return False
-        self._known.put(document.key, record.debate)
         await self._outbox.finish(document, record)
         return True
 

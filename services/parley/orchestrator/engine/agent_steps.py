@@ -85,9 +85,8 @@ class AgentCaller:
                     size, partial(shorten_prompt, request, attempt.prompt_share)
                 )
                 call = self._call_id(step.key, attempt.number)
-                answer = await self._agents.generate(call, request)
-                reply = answer.reply
-                if answer.held:
+                reply, is_held = await self._agents.generate(call, request)
+                if is_held:
                     self._held.add(call)
                 reply.prompt_characters_left_out += left_out
                 read = len(reply.text) + (size if task.check else 0)

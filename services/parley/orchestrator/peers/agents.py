@@ -64,14 +64,6 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came of a call. `held`: whether the gateway waits for a moment for `Agents.forget` before it stores it."""
-
-    reply: Reply
-    held: bool
-
-
-@dataclass(frozen=True, slots=True)
 class CancelResult:
     """The result of stopping a call.
 
@@ -128,8 +120,10 @@ class Agents:
         self._publish = publish
         self._uploads = Uploads()
 
-    async def generate(self, call: Call, request: gateway_pb2.GenerateRequest) -> Answer:
+    async def generate(self, call: Call, request: gateway_pb2.GenerateRequest) -> tuple[Reply, bool]:
         """Return the agent's answer to a request that `generate_request` made; one too large to be sent is fitted first.
+
+        With it, whether the gateway waits for a moment for `forget` before it stores the answer.
 
         Raises:
             StepError: there is none, for good.
@@ -158,7 +152,7 @@ class Agents:
             prompt_characters_left_out=completed.prompt_characters_left_out + left_out,
             tool_calls=map(_shorten_arguments, completed.tool_calls),
         )
-        return Answer(reply, completed.held)
+        return reply, completed.held
 
     async def forget(self, calls: Sequence[Call]) -> bool:
         """Let the gateway forget answers that are recorded; return whether it does. If it is away, they expire there in a day."""

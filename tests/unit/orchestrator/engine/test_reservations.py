@@ -15,7 +15,7 @@ from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.model.spec import Price
 from parley.orchestrator.model.tasks import Task, user_part
-from parley.orchestrator.peers.agents import Agents, Answer, Call
+from parley.orchestrator.peers.agents import Agents, Call
 from parley.runtime.clock import SystemClock
 from parley.v1 import gateway_pb2
 from parley.v1.agent_pb2 import Agent, Usage
@@ -56,7 +56,7 @@ class Models:
     in_flight: int = 0
     most_in_flight: int = 0
 
-    async def generate(self, _call: Call, request: gateway_pb2.GenerateRequest) -> Answer:
+    async def generate(self, _call: Call, request: gateway_pb2.GenerateRequest) -> tuple[Reply, bool]:
         writer, bound = self.writers[request.agent.id], request.affordable_output_tokens
         self.bounds.append(bound)
         self.in_flight += 1
@@ -74,7 +74,7 @@ class Models:
         kept = min(wrote, 2 * bound) if bound else wrote
         self.written += kept
         self.longest[request.agent.id] = max(self.longest.get(request.agent.id, 0), kept)
-        return Answer(Reply(text="x", usage=usage), held=False)
+        return Reply(text="x", usage=usage), False
 
     async def cancel(self, _call: Call) -> None:
         raise AssertionError

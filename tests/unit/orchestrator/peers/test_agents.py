@@ -70,8 +70,8 @@ async def test_of_what_a_model_asked_a_tool_500_characters_are_kept(tmp_path: Pa
         used = ToolCall(name="file_read", arguments="a" * 501, failed=True, characters=12)
         stage.gateway.tool_calls["bo"] = [used]
         agents = stage.replica().dependencies.agents
-        answer = await agents.generate(
+        reply, _ = await agents.generate(
             Call("t", "deb", "a", 1), generate_request(BO, PROPOSAL, None, seconds=5)
         )
-    (kept,) = answer.reply.tool_calls
+    (kept,) = reply.tool_calls
     assert kept == ToolCall(name="file_read", arguments="a" * 500, failed=True, characters=12)
