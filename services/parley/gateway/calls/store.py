@@ -165,7 +165,7 @@ class CallStore:
         """Give up the texts of answers; the calls stay for their day, so that they are not made again."""
         changes: Fields = {"state": CallState.FORGOTTEN.value, "outcome": None}
         answered = {"state": CallState.ANSWERED.value}
-        stored = [key for key in keys if self._listed is None or self._is_listed(key, self._listed)]
+        stored = [key for key in keys if self._may_be_listed(key)]
         # In one turn of the loop, so that they share a commit.
         await asyncio.gather(*[self._documents.update(_CALLS, key, changes, answered) for key in stored])
 
@@ -238,10 +238,11 @@ class CallStore:
                     _CALLS, {}, order=by_time, limit=_MAX_LISTED, fields=("touched_ms",)
                 )
                 self._listed = {hash(each.key) for each in found}
-        return self._is_listed(key, self._listed)
+        return self._may_be_listed(key)
 
-    def _is_listed(self, key: str, listed: set[int]) -> bool:
-        return len(listed) >= _MAX_LISTED or hash(key) in listed
+    def _may_be_listed(self, key: str) -> bool:
+        """Return False if a call is surely none of those listed; True as long as none are listed."""
+        return self._listed is None or len(self._listed) >= _MAX_LISTED or hash(key) in self._listed
 
     async def _write(self, key: str, seen: StoredCall | None, fields: Fields) -> bool:
         if seen is not None:
