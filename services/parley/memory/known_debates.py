@@ -27,13 +27,6 @@ class KnownDebates:
         self._clock = clock
         self._kept: ExpiringCache[str, PastDebate] = ExpiringCache()
 
-    def put(self, key: str, debate: PastDebate) -> None:
-        """Keep a debate as it is stored, if it is not large."""
-        if debate.ByteSize() <= _MAX_BYTES:
-            kept = PastDebate()
-            kept.CopyFrom(debate)  # a part of a record would keep all of it
-            self._kept.put(key, kept, self._clock.monotonic() + _KEPT_SECONDS)
-
     def remove(self, key: str) -> None:
         """Drop what is kept of a debate that is forgotten."""
         self._kept.remove(key)
@@ -46,7 +39,8 @@ class KnownDebates:
             self._find_there(kept.keys()), self._read([key for key in keys if key not in kept])
         )
         for key, debate in read.items():
-            self.put(key, debate)
+            if debate.ByteSize() <= _MAX_BYTES:
+                self._kept.put(key, debate, now + _KEPT_SECONDS)
         for key in kept.keys() - set(there):
             self.remove(key)
         return {key: kept[key] for key in there} | read

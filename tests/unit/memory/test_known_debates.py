@@ -62,13 +62,6 @@ async def test_a_debate_is_read_once_in_a_day_unless_it_is_large(kept: Kept) -> 
     assert await kept.read_now() == KEYS
 
 
-async def test_a_debate_that_was_recorded_here_is_not_read(kept: Kept) -> None:
-    record = RecordDebateRequest(debate=SMALL)
-    kept.known.put(KEYS[0], record.debate)
-    record.debate.conclusion = "changed by its sender"
-    assert await kept.read_now() == KEYS[1:]
-
-
 @pytest.mark.parametrize("known", [True, False])
 async def test_a_debate_that_is_forgotten_elsewhere_is_not_returned(kept: Kept, known: bool) -> None:
     if known:
