@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import ServiceDescriptor
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -20,7 +21,7 @@ from parley.edge.calls import ORCHESTRATOR, OrchestratorCalls
 from parley.edge.chat.catalogue import Catalogue, Model, format_models
 from parley.edge.chat.debates import ChatDebates
 from parley.edge.chat.endpoint import chat_routes
-from parley.edge.chat.errors import to_error_response
+from parley.edge.chat.errors import to_error_response, to_unknown_response
 from parley.edge.chat.teams import load_teams
 from parley.edge.connect import RpcApplication
 from parley.edge.console.routes import create_routes
@@ -90,7 +91,16 @@ def create_app(
                 to_answer=to_answer,
             ),
         ],
+        exception_handlers={404: answer_unknown, 405: answer_unknown},
     )
+
+
+async def answer_unknown(request: Request, error: Exception) -> Response:
+    """Answer a path or a method that no route takes."""
+    assert isinstance(error, HTTPException)
+    if request.url.path.startswith("/v1/"):
+        return to_unknown_response(request.method, request.url.path, error)
+    return PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)
 
 
 def to_answer(path: str, error: ParleyError) -> Response:

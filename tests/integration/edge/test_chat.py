@@ -52,6 +52,24 @@ async def test_the_formats_are_models(client: AsyncOpenAI) -> None:
     assert (found.id, found.object, found.owned_by) == ("arena", "model", "parley")
 
 
+async def test_a_client_that_asks_for_what_is_not_served_is_told_what_is(client: AsyncOpenAI) -> None:
+    with pytest.raises(
+        openai.NotFoundError, match=r"there is no /v1/embeddings here; .* /v1/chat/completions"
+    ) as refused:
+        await client.embeddings.create(model="panel", input="Is water wet?")
+    assert refused.value.code == "unknown_url"
+
+
+async def test_a_method_that_a_path_does_not_take_is_refused_by_the_name_of_the_one_it_takes(
+    client: AsyncOpenAI,
+) -> None:
+    with pytest.raises(
+        openai.APIStatusError, match="/v1/chat/completions does not take GET, but POST"
+    ) as refused:
+        await client.get("/chat/completions", cast_to=object)
+    assert (refused.value.status_code, refused.value.response.headers["Allow"]) == (405, "POST")
+
+
 async def test_a_question_is_answered_with_what_the_debate_came_to(edge: Edge, client: AsyncOpenAI) -> None:
     raw = await client.chat.completions.with_raw_response.create(
         model="panel", messages=_QUESTION, temperature=0.3, max_tokens=10

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from parley.edge.statuses import http_status
@@ -48,6 +49,16 @@ def to_error_response(error: ParleyError, headers: Mapping[str, str] | None = No
     waiting = {} if error.retry_after is None else {"Retry-After": str(math.ceil(error.retry_after))}
     given = {"Cache-Control": "no-store", **waiting, **(headers or {})}
     return JSONResponse(to_error_object(error), http_status(error), given)
+
+
+def to_unknown_response(method: str, path: str, error: HTTPException) -> JSONResponse:
+    """Return the answer to a path that is not served, or not by this method."""
+    if allowed := (error.headers or {}).get("Allow"):
+        message = f"{path} does not take {method}, but {allowed}"
+    else:
+        message = f"there is no {path} here; a debate is asked for at /v1/chat/completions, and /v1/models lists its formats and teams"
+    told = {"message": message, "type": "invalid_request_error", "param": None, "code": "unknown_url"}
+    return JSONResponse({"error": told}, error.status_code, error.headers)
 
 
 def _find_param(error: ParleyError) -> str | None:
