@@ -57,8 +57,8 @@ if folder := memory_folder():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
 
 # How long an example takes says something of the machine, and nothing of the behaviour. The examples are the same every
-# time; `--hypothesis-profile=search` looks for others.
-settings.register_profile("parley", deadline=None, derandomize=True)
+# time, so that the first 50 are enough; `--hypothesis-profile=search` looks for others.
+settings.register_profile("parley", max_examples=50, deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile("parley")
 
