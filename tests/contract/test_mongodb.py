@@ -205,7 +205,8 @@ async def test_a_change_stream_begins_again_after_every_kind_of_error(
     stream = Stream(error, error, None, record(2))
     monkeypatch.setattr(log, "_records", stream)
     offered = asyncio.Event()
-    monkeypatch.setattr(log, "_tails", SimpleNamespace(offer=lambda *_: offered.set()))
+    tails = SimpleNamespace(begin_notices=lambda: None, hear=lambda: None, offer=lambda *_: offered.set())
+    monkeypatch.setattr(log, "_tails", tails)
     listening = asyncio.create_task(log.listen())
     async with asyncio.timeout(20):
         await offered.wait()

@@ -108,6 +108,9 @@ class MemoryCollection:
         return [document for document in self._candidates(where) if _matches(document, where)]
 
     def _candidates(self, where: Mapping[str, Any]) -> Sequence[Document]:
+        if "$or" in where:
+            found = [document for each in where["$or"] for document in self._candidates(each)]
+            return list({document["_id"]: document for document in found}.values())
         key = _equal(where, "_id")
         if key is not None:
             return [self._documents[key]] if key in self._documents else []
@@ -179,6 +182,8 @@ def _place(name: str, document: Document) -> tuple[int, Any]:
 
 
 def _matches(document: Document, where: Mapping[str, Any]) -> bool:
+    if "$or" in where:
+        return any(_matches(document, each) for each in where["$or"])
     return all(_holds(document.get(name), condition) for name, condition in where.items())
 
 

@@ -1,6 +1,6 @@
 """A log in memory, shared by replicas in one process, that counts how often it is read."""
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
 from parley.orchestrator.log.envelope import GENESIS, Envelope, create_event, seal
 from parley.orchestrator.log.events import Payload
@@ -30,19 +30,22 @@ class MemoryLog:
     def __init__(self, shared: SharedRecords | None = None, poll_interval: float = 0.01) -> None:
         self.shared = shared or SharedRecords()
         self.reads = 0
-        self._tails = Tails(self.read, poll_interval)
+        self._tails = Tails(self._read_news, poll_interval)
 
     async def append(self, log: str, record: Record) -> None:
         records = self.shared.records.setdefault(log, [])
         assert record.first == (records[-1].last + 1 if records else 1)
         records.append(record)
-        self._tails.offer(log, record)
+        self._tails.offer(log, record, is_own=True)
 
     async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
         self.reads += 1
         if self.shared.broken is not None:
             raise self.shared.broken
         return [record for record in self.shared.records.get(log, ()) if record.last > after][:limit]
+
+    async def _read_news(self, positions: Mapping[str, int]) -> Mapping[str, Sequence[Record]]:
+        return {log: await self.read(log, after) for log, after in positions.items()}
 
     def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
         return self._tails.follow(log, after)

@@ -1,37 +1,48 @@
 """The newest records of the logs that this process follows.
 
-Many followers of one log share what one follower, an append, or a change stream has seen, so that a log with a
-thousand watchers is read about as often as one with a single watcher.
+Many followers of one log share what one follower, an append, or a change stream has seen, and one read looks for news of all
+logs. So a log with a thousand watchers, or a thousand logs, are asked for about as often as one with a single watcher.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
+from math import inf
 from time import monotonic
 
 from parley.storage.ports import Record
 
-Read = Callable[[str, int], Awaitable[Sequence[Record]]]
+Read = Callable[[Mapping[str, int]], Awaitable[Mapping[str, Sequence[Record]]]]
 
 _RECENT = 64
 _RECENT_BYTES = 1024 * 1024
 """Of the recent records of one log. The last one is kept in any case."""
+_OWN_PAUSE = 10
+"""How many poll intervals pass between two polls of a log that this process wrote to last: nearly always it writes the next record too."""
+_MOST_AT_ONCE = 200
+"""Logs that one read looks for news of."""
+_HEARD_SECONDS = 3.0
+"""How long nothing is polled after a notifier was heard of."""
 
 
 class _Tail:
-    """The newest records of one log, without gaps, and the followers that wait for more."""
+    """The newest records of one log, without gaps, and the followers that wait for more.
+
+    `waiters` are at their sequences. `seen_at` is when news was last looked for, or came.
+    """
 
     def __init__(self) -> None:
         self.followers = 0
         self.last = 0
         self.recent: deque[Record] = deque()
         self.recent_bytes = 0
-        self.waiters: set[asyncio.Future[bool]] = set()
-        self.read_at = 0.0
+        self.waiters: dict[asyncio.Future[bool], int] = {}
+        self.seen_at = monotonic()
+        self.is_own = False
 
-    def offer(self, record: Record) -> None:
+    def offer(self, record: Record, *, is_own: bool = False) -> None:
         if record.last <= self.last:
             return
         if record.first != self.last + 1:
@@ -41,6 +52,7 @@ class _Tail:
         while len(self.recent) > 1 and (len(self.recent) > _RECENT or self.recent_bytes > _RECENT_BYTES):
             self.recent_bytes -= _size(self.recent.popleft())
         self.last = record.last
+        self.seen_at, self.is_own = monotonic(), is_own
         for waiter in self.waiters:
             _end_wait(waiter, True)
 
@@ -69,15 +81,29 @@ class Tails:
     """The followed logs: records come from reads and through `offer`."""
 
     def __init__(self, read: Read, poll_interval: float) -> None:
-        """Follow logs by `read(log, after)`, which returns a page, every `poll_interval` seconds at least."""
-        self.poll_interval = poll_interval
+        """Follow logs by `read`, which returns a page of what comes after a sequence in each of some logs.
+
+        It is called every `poll_interval` seconds, more rarely for logs that this process writes to, and not while a notifier
+        is heard of.
+        """
+        self._poll_interval = poll_interval
         self._read = read
         self._tails: dict[str, _Tail] = {}
+        self._notified_since = inf
+        self._heard_until = 0.0
 
-    def offer(self, log: str, record: Record) -> None:
-        """Pass a stored record to the log's followers."""
+    def offer(self, log: str, record: Record, *, is_own: bool = False) -> None:
+        """Pass a stored record to the log's followers. `is_own`: this process appended it."""
         if tail := self._tails.get(log):
-            tail.offer(record)
+            tail.offer(record, is_own=is_own)
+
+    def begin_notices(self) -> None:
+        """Note that from now on all records will be offered, as long as `hear` is called."""
+        self._notified_since = monotonic()
+
+    def hear(self) -> None:
+        """Note that the notifier lives: polls would find nothing that it does not offer."""
+        self._heard_until = monotonic() + _HEARD_SECONDS
 
     def forget(self, log: str) -> None:
         """Forget the records of a deleted log."""
@@ -87,7 +113,7 @@ class Tails:
     async def follow(self, log: str, after: int) -> AsyncGenerator[Record, None]:
         """Yield the records after `after`, then those that are appended, forever."""
         with self._follow_tail(log) as tail:
-            records: Sequence[Record] = await self._read(log, after)
+            records = (await self._read({log: after})).get(log, ())
             while True:
                 for record in records:
                     yield record
@@ -98,32 +124,51 @@ class Tails:
         while True:
             if recent := tail.recent_after(after):
                 return recent
-            if tail.last <= after and await self._wait_for_growth(tail):
-                continue
-            # Another follower at the same position may have read a moment ago; then its result is used.
-            if tail.last <= after and monotonic() - tail.read_at < self.poll_interval / 2:
-                continue
             if tail.last <= after:
-                tail.read_at = monotonic()
-            records = await self._read(log, after)
+                if not await self._wait_for_growth(tail, after):
+                    await self._poll(log, after)
+                continue
+            records = (await self._read({log: after})).get(log, ())
             for record in records:
                 tail.offer(record)
             if records:
                 return records
-            if tail.last > after:  # the log was deleted elsewhere
-                tail.forget()
+            tail.forget()  # the log was deleted elsewhere
 
-    async def _wait_for_growth(self, tail: _Tail) -> bool:
-        """Wait until the tail has grown, or for one poll interval; return whether it has grown."""
+    async def _wait_for_growth(self, tail: _Tail, after: int) -> bool:
+        """Wait until the tail has grown, or news is to be looked for; return whether it has grown."""
         loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[bool] = loop.create_future()
-        timer = loop.call_later(self.poll_interval, _end_wait, waiter, False)
-        tail.waiters.add(waiter)
-        try:
-            return await waiter
-        finally:
-            tail.waiters.discard(waiter)
-            timer.cancel()
+        while True:  # once at least, so that followers whose time has come at once are polled for together
+            waiter: asyncio.Future[bool] = loop.create_future()
+            timer = loop.call_later(self._due_at(tail) - monotonic(), _end_wait, waiter, False)
+            tail.waiters[waiter] = after
+            try:
+                if await waiter or tail.last > after:  # it may have grown just when its time had come
+                    return True
+            finally:
+                del tail.waiters[waiter]
+                timer.cancel()
+            if self._due_at(tail) <= monotonic():
+                return False
+
+    def _due_at(self, tail: _Tail) -> float:
+        due = tail.seen_at + self._poll_interval * (_OWN_PAUSE if tail.is_own else 1)
+        # What was appended before the notices began is not among them.
+        return max(due, self._heard_until) if tail.seen_at >= self._notified_since else due
+
+    async def _poll(self, log: str, after: int) -> None:
+        """Look for news of a log, and with the same read of others whose followers wait."""
+        positions = {log: after}
+        for other, tail in self._tails.items():
+            if len(positions) == _MOST_AT_ONCE:
+                break
+            if tail.waiters and not tail.is_own:
+                positions.setdefault(other, min(tail.waiters.values()))
+        for each in positions:  # before the read: whoever wakes meanwhile goes by it
+            self._tails[each].seen_at = monotonic()
+        for each, records in (await self._read(positions)).items():
+            for record in records:
+                self.offer(each, record)
 
     @contextmanager
     def _follow_tail(self, log: str) -> Iterator[_Tail]:

@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 
 import pytest
@@ -13,23 +13,25 @@ def record(first: int) -> Record:
 
 
 class Store:
-    """Records of one log, and how often they were read."""
+    """Records, the same in every log, and how often they were read."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.reads = 0
+        self.asked: list[dict[str, int]] = []
         self.away = False
 
-    async def read(self, _: str, after: int) -> Sequence[Record]:
+    async def read(self, positions: Mapping[str, int]) -> Mapping[str, Sequence[Record]]:
         self.reads += 1
+        self.asked.append(dict(positions))
         await asyncio.sleep(0)  # as every store, it lets others run meanwhile
         if self.away:
             raise StoreUnavailableError("away")
-        return [one for one in self.records if one.last > after]
+        return {log: [one for one in self.records if one.last > after] for log, after in positions.items()}
 
 
-async def first_of(tails: Tails, after: int) -> Record:
-    async with asyncio.timeout(30), aclosing(tails.follow("x", after)) as records:
+async def first_of(tails: Tails, after: int, log: str = "x") -> Record:
+    async with asyncio.timeout(30), aclosing(tails.follow(log, after)) as records:
         return await anext(records)
 
 
@@ -61,6 +63,54 @@ async def test_a_hundred_followers_poll_about_as_often_as_one() -> None:
     assert {follower.result() for follower in followers} == {record(1)}
     assert polls <= 10
     assert store.reads - 100 - polls <= 10, "what one of them found was read again by the others"
+
+
+async def test_one_read_looks_for_news_of_all_logs() -> None:
+    store = Store()
+    tails = Tails(store.read, poll_interval=0.05)
+    logs = [f"log {number}" for number in range(50)]
+    async with asyncio.TaskGroup() as group:
+        followers = [group.create_task(first_of(tails, 0, log)) for log in logs]
+        await waiting(store, 55)
+        assert max(len(each) for each in store.asked) == 50
+        store.records.append(record(1))
+    assert {follower.result() for follower in followers} == {record(1)}
+    assert store.reads <= 70
+
+
+async def test_a_log_that_this_process_writes_to_is_rarely_asked_for() -> None:
+    store = Store()
+    tails = Tails(store.read, poll_interval=0.1)
+    async with asyncio.TaskGroup() as group:
+        own = group.create_task(first_of(tails, 1, "own"))
+        other = group.create_task(first_of(tails, 0, "other"))
+        await waiting(store, 2)
+        store.records = [record(1)]
+        tails.offer("own", record(1), is_own=True)
+        assert await other == record(1)
+        polled = group.create_task(first_of(tails, 1, "other"))
+        await waiting(store, 6)
+        polled.cancel()
+        assert [each for each in store.asked if "own" in each] == [{"own": 1}]
+        store.records.append(record(2))  # by another process, which has taken over
+        assert await own == record(2)
+
+
+async def test_nothing_is_asked_for_while_a_notifier_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("parley.storage.tails._HEARD_SECONDS", 3600)
+    store, clock = Store(), Store()
+    tails = Tails(store.read, poll_interval=0.01)
+    follower = asyncio.ensure_future(first_of(tails, 0))
+    await waiting(store, 1)
+    tails.begin_notices()
+    tails.hear()
+    await waiting(store, 2)  # what came before the notices is looked for once
+    ticking = asyncio.ensure_future(first_of(Tails(clock.read, poll_interval=0.01), 0))
+    await waiting(clock, 20)
+    assert store.reads == 2
+    tails.offer("x", record(1))
+    assert await follower == record(1)
+    ticking.cancel()
 
 
 async def test_an_offer_that_does_not_join_on_makes_the_follower_read() -> None:

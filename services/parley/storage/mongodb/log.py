@@ -6,6 +6,7 @@ writer at a position gets a duplicate `_id`, whatever either has read; no read d
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from parley.storage.mongodb.database import LOG, Database, insert_once, map_erro
 from parley.storage.ports import AppendConflictError, AppendGapError, Record, StoreUnavailableError
 from parley.storage.tails import Tails
 
+_PAGE = 1000
 _MAX_ATTEMPTS = 3
 _APPEND_BACKOFF = Backoff(first=0.1, factor=4.0, maximum=0.4)
 _STREAM_BACKOFF = Backoff(first=1.0, maximum=1.0)
@@ -37,9 +39,9 @@ class MongodbLog:
     """Append-only logs in one MongoDB database."""
 
     def __init__(self, database: Database, *, poll_interval: float = 0.5) -> None:
-        """Followers get another process's appends within `poll_interval` seconds, sooner while `listen` runs."""
+        """Followers get another process's appends within `poll_interval` seconds (`Tails`), sooner while `listen` runs."""
         self._records = database[LOG]
-        self._tails = Tails(self.read, poll_interval)
+        self._tails = Tails(self._read_news, poll_interval)
 
     async def append(self, log: str, record: Record) -> None:
         """See `Log.append`. An append whose outcome is unknown is sent again, unchanged, a few times."""
@@ -51,9 +53,9 @@ class MongodbLog:
             clock=SystemClock(),
             attempts=_MAX_ATTEMPTS,
         )
-        self._tails.offer(log, record)
+        self._tails.offer(log, record, is_own=True)
 
-    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+    async def read(self, log: str, after: int = 0, limit: int = _PAGE) -> Sequence[Record]:
         """See `Log.read`."""
         if limit < 1:
             raise ValueError(f"limit is {limit}; it must be at least 1")
@@ -62,6 +64,15 @@ class MongodbLog:
                 {"log": log, "last": {"$gt": after}}, sort=[("last", ASCENDING)], limit=limit
             )
             return [_record(one) async for one in found]
+
+    async def _read_news(self, positions: Mapping[str, int]) -> Mapping[str, Sequence[Record]]:
+        news: defaultdict[str, list[Record]] = defaultdict(list)
+        after = [{"log": log, "last": {"$gt": last}} for log, last in positions.items()]
+        order = [("log", ASCENDING), ("last", ASCENDING)]
+        with map_errors():
+            async for one in self._records.find({"$or": after}, sort=order, limit=_PAGE):
+                news[one["log"]].append(_record(one))
+        return news
 
     def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
         """See `Log.follow`."""
@@ -99,9 +110,11 @@ class MongodbLog:
         """
         inserts = [{"$match": {"operationType": "insert"}}]
         async with await self._records.watch(inserts, max_await_time_ms=_IDLE_MILLISECONDS) as changes:
+            self._tails.begin_notices()
             while changes.alive:
                 with pymongo.timeout(_STREAM_PATIENCE):
                     change = await changes.try_next()
+                self._tails.hear()
                 if change is not None:
                     inserted = change["fullDocument"]
                     self._tails.offer(inserted["log"], _record(inserted))

@@ -1,7 +1,7 @@
 """The Log port on SQLite."""
 # ruff: noqa: S608 - names of services match [a-z][a-z0-9_]*; values are always parameters
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from sqlite3 import Connection
 
 from parley.storage.checks import SEALING_ROOM, check_append
@@ -10,6 +10,7 @@ from parley.storage.sqlite.database import SqliteDatabase
 from parley.storage.tails import Tails
 
 _LENGTH_BYTES = 4
+_PAGE = 1000
 _DELETED_AT_ONCE = 4 * 1024 * 1024  # bytes
 
 
@@ -17,10 +18,10 @@ class SqliteLog:
     """The append-only logs of one service in a SQLite file."""
 
     def __init__(self, database: SqliteDatabase, service: str, *, poll_interval: float = 0.5) -> None:
-        """Use the table of a service. Followers get this process's appends at once, and another's within `poll_interval` seconds."""
+        """Use the table of a service. Followers get this process's appends at once, and another's within `poll_interval` seconds (`Tails`)."""
         self._database = database
         self._table = f"{service}_log"
-        self._tails = Tails(self.read, poll_interval)
+        self._tails = Tails(self._read_news, poll_interval)
 
     async def prepare(self) -> None:
         """Create the table if it is missing. Else nothing is written: the disk may be full."""
@@ -34,13 +35,21 @@ class SqliteLog:
         """See `Log.append`."""
         check_append(log, record, room=SEALING_ROOM)
         await self._database.write(lambda connection: _append(connection, self._table, log, record))
-        self._tails.offer(log, record)
+        self._tails.offer(log, record, is_own=True)
 
-    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+    async def read(self, log: str, after: int = 0, limit: int = _PAGE) -> Sequence[Record]:
         """See `Log.read`."""
         if limit < 1:
             raise ValueError(f"limit is {limit}; it must be at least 1")
         return await self._database.read(lambda connection: _read(connection, self._table, log, after, limit))
+
+    async def _read_news(self, positions: Mapping[str, int]) -> Mapping[str, Sequence[Record]]:
+        def read(connection: Connection) -> Mapping[str, Sequence[Record]]:
+            return {
+                log: _read(connection, self._table, log, after, _PAGE) for log, after in positions.items()
+            }
+
+        return await self._database.read(read)
 
     def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
         """See `Log.follow`."""
