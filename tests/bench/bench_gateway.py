@@ -18,9 +18,10 @@ from tests.bench.models import Models, model_server
 from tests.integration.gateway.harness import request, routes_file, running
 from tests.integration.gateway.processes import GatewayProcess, gateway_process
 from tests.integration.gateway.scenarios import DEAD, KEYS, SHORT, killed, mixed
-from tests.support.model_server import Latency, ModelServer, Rule
+from tests.support.model_server import FaultKind, Latency, ModelServer, Rule
 
 _IN_FLIGHT = (1, 16, 64)
+_TOGETHER = 16
 _ROUTER_PYTHON = "PARLEY_BENCH_LITELLM_PYTHON"
 """Names the interpreter of an environment of its own with litellm in it, for the comparison."""
 
@@ -151,16 +152,19 @@ async def _dead_primary() -> None:
     for fault in DEAD:
         with tempfile.TemporaryDirectory() as folder:
             one_by_one, added = await _reached(Path(folder), Rule(fault=fault), at_once=1)
-            together, _ = await _reached(Path(folder), Rule(fault=fault), at_once=16)
+            together, _ = await _reached(Path(folder), Rule(fault=fault), at_once=_TOGETHER)
+        # Calls in flight together count as one, and nobody knows of a hang before its time is over: three waves meet it.
+        most = 3 * _TOGETHER if fault.kind is FaultKind.HANG else _TOGETHER + 2
         rows.append(
             [
                 fault.name,
                 f"{one_by_one} ({aim(one_by_one, 3)})",
-                f"{together} ({aim(together, 18)})",
+                f"{together} ({aim(together, most)})",
                 f"{added:.1f} ({aim(added, 50)})",
             ]
         )
-    head = ["dead primary", "calls that reached it, one by one", "16 in flight", "added ms once open, p99"]
+    in_flight = f"{_TOGETHER} in flight"
+    head = ["dead primary", "calls that reached it, one by one", in_flight, "added ms once open, p99"]
     table(head, rows)
 
 
