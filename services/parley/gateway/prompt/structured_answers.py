@@ -190,6 +190,7 @@ def parse_shape(name: str, text: str, *, accepts_prose: bool = False) -> AnswerS
         raise ValueError(f"json_schema: is larger than {MAX_SCHEMA_BYTES // 1024} KiB")
     try:
         schema = json.loads(text, parse_constant=_refuse_constant)
+        json.dumps(schema, allow_nan=False)  # no number such as 1e999, which no endpoint can be sent
     except (ValueError, RecursionError) as error:
         raise ValueError(f"json_schema: is not JSON: {one_line(str(error))}") from None
     if not isinstance(schema, dict) or schema.get("type") != "object":

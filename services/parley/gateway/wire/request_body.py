@@ -1,11 +1,11 @@
 """The body of a request in each API, and how it is sent: a long one in pieces, so that other work runs in between."""
 
-import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final
+
+from pydantic_core import to_json
 
 from parley.gateway.wire import chat, responses
 from parley.gateway.wire.api import Api, ModelRequest, Reader
@@ -39,14 +39,8 @@ def request_json(
     Raises:
         ValueError: a slot is not there once.
     """
-    pieces: list[str] = []
-    for is_list, fields in groupby(given.items(), lambda field: isinstance(field[1], list)):
-        if is_list:
-            for name, value in fields:
-                pieces += [",", _encode(name), ":", *_write(value)]
-        else:
-            pieces += [",", _encode(dict(fields))[1:-1]]
-    written = b"".join(each.encode() for each in ("{", *pieces[1:], "}"))
+    is_long = _count_characters([each for each in given.values() if isinstance(each, list)]) > _PIECE
+    written = b"".join(_write(given)) if is_long else to_json(given)
     if not slots:
         return [written]
     parts = re.split(b"(" + b"|".join(re.escape(slot.encode()) for slot in slots) + b")", written)
@@ -57,9 +51,16 @@ def request_json(
     ]
 
 
+def _count_characters(value: object) -> int:
+    if isinstance(value, str):
+        return len(value)
+    within = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return sum(map(_count_characters, within))
+
+
 def _write_text(text: str) -> bytes:
     """Return a text as it stands in JSON, without its quotation marks."""
-    return b"".join(_encode(text[at : at + _PIECE])[1:-1].encode() for at in range(0, len(text), _PIECE))
+    return b"".join(to_json(text[at : at + _PIECE])[1:-1] for at in range(0, len(text), _PIECE))
 
 
 def body_to_send(
@@ -79,34 +80,24 @@ async def _pieces(body: Sequence[bytes], on_sent: Callable[[], None]) -> AsyncIt
     on_sent()
 
 
-def _write(value: object) -> Iterator[str]:
+def _write(value: object) -> Iterator[bytes]:
+    """Yield the JSON of a value in pieces."""
     if isinstance(value, list):
-        yield "["
+        yield b"["
         for place, each in enumerate(value):
-            yield "," if place else ""
+            yield b"," if place else b""
             yield from _write(each)
-        yield "]"
-    elif isinstance(value, dict) and not all(map(_is_short, value.values())):
-        yield "{"
+        yield b"]"
+    elif isinstance(value, Mapping):
+        yield b"{"
         for place, (name, each) in enumerate(value.items()):
-            yield f"{',' if place else ''}{_encode(name)}:"
+            yield b"," if place else b""
+            yield to_json(name) + b":"
             yield from _write(each)
-        yield "}"
-    elif isinstance(value, str) and len(value) > _PIECE:
-        yield '"'
-        for start in range(0, len(value), _PIECE):
-            yield _encode(value[start : start + _PIECE])[1:-1]
-        yield '"'
+        yield b"}"
+    elif isinstance(value, str):
+        yield b'"'
+        yield _write_text(value)
+        yield b'"'
     else:
-        yield _encode(value)
-
-
-def _is_short(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= _PIECE
-
-
-def _encode(value: object) -> str:
-    return _ENCODER.encode(value)
-
-
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        yield to_json(value)

@@ -174,6 +174,7 @@ def test_texts_inside_an_answer_pass_the_sanitizer() -> None:
     [
         ("Bad Name", OPEN, "name: must match"),
         ("s", "{", "json_schema: is not JSON"),
+        ("s", '{"type": "object", "maximum": 1e999}', "json_schema: is not JSON"),
         ("s", '{"type": "string"}', "json_schema: must be the schema of an object"),
         ("s", '{"type": "object", "properties": 3}', "json_schema: 3 is not of type 'object'"),
         ("s", json.dumps({"type": "object", "title": "x" * 70_000}), "json_schema: is larger than 64 KiB"),
