@@ -175,8 +175,8 @@ class RouteBreaker:
         if self._give_back(permit):
             recovering = permit.trial or self._machine.fail_counter > 0
             self._begin_row()
-            self._machine.call(_pass)
             if recovering:
+                self._machine.call(_pass)
                 self._on_change()
 
     def record_failure(self, permit: Permit, why: str) -> None:
