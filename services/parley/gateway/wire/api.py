@@ -139,6 +139,10 @@ class Reader(Protocol):
         """Return the text that one streamed event adds. Raise Failure if the event is an error."""
         ...
 
+    def says_text_alone(self, event: Mapping[str, Any]) -> bool:
+        """Return whether nothing but text is taken from a streamed event."""
+        ...
+
     def read_whole(self, answer: Mapping[str, Any]) -> str:
         """Return the text of an answer that came in one piece. Raise Failure if it is an error."""
         ...

@@ -92,6 +92,7 @@ class _Fragments:
         return not (name and self.name) if index is None else index == self.index
 
 
+_TEXT_NAMES: Final = frozenset({"role", "content"})
 _REASONING_NAMES: Final = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 
 
@@ -107,6 +108,16 @@ class ChatReader:
     def read_event(self, event: Mapping[str, Any]) -> str:
         """Return the text that one streamed event adds."""
         return self._read(event, "delta")
+
+    def says_text_alone(self, event: Mapping[str, Any]) -> bool:
+        """Return whether nothing but text is taken from a streamed event."""
+        choices = event.get("choices")
+        if event.get("usage") or not isinstance(choices, list) or len(choices) != 1:
+            return False
+        choice = as_mapping(choices[0])
+        said = as_mapping(choice.get("delta"))
+        is_text = isinstance(said.get("content"), str) and said.keys() <= _TEXT_NAMES
+        return is_text and choice.get("finish_reason") is None
 
     def read_whole(self, answer: Mapping[str, Any]) -> str:
         """Return the text of an answer that came in one piece."""

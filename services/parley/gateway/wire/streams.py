@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
@@ -13,9 +13,12 @@ from parley.gateway.wire.api import ModelReply, Reader
 from parley.gateway.wire.json_fields import read_json
 from parley.gateway.wire.key_mask import KeyMask
 from parley.gateway.wire.sse import EventDecoder, EventTooLargeError
+from parley.gateway.wire.text_frame import TextFrame, find_frame
 
 _MAX_EVENT_CHARACTERS: Final = 8 * 1024 * 1024
 _DONE: Final = "[DONE]"
+_MAX_FRAMES: Final = 3
+"""How many events of an answer are followed at most: where no two of them are alike, more would be in vain."""
 _MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 
 T = TypeVar("T")
@@ -168,32 +171,45 @@ class IncomingText:
 
 
 class EventReader:
-    """Reads the JSON objects of the events of a stream. `done` is set by `[DONE]`; nothing after it is read."""
+    """Reads the events of a stream. `done` is set by `[DONE]`; nothing after it is read."""
 
     def __init__(self) -> None:
         self.done = False
         self._events = EventDecoder(_MAX_EVENT_CHARACTERS)
+        self._last = ""
+        self._frame: TextFrame | None = None
+        self._frames_left = _MAX_FRAMES
 
-    def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
-        """Yield the objects that are complete with this chunk. Raise Failure if an event is not JSON or too large."""
+    def feed(self, chunk: bytes) -> Iterator[dict[str, Any] | str]:
+        """Yield the objects that are complete with this chunk; of one that differs from the followed one in its text alone, that text.
+
+        Raise Failure if an event is not JSON or too large.
+        """
         try:
             events = [] if self.done else list(self._events.feed(chunk))
         except EventTooLargeError:
             raise Failure(UNREADABLE_ANSWER, "an event of the stream is too large") from None
-        end = events.index(_DONE) if _DONE in events else len(events)
-        if end > 1 and (objects := _parse_together(events[:end])) is not None:
-            self.done = end < len(events)
-            yield from objects
-            return
         for data in events:
-            if isinstance(found := _parse(data), dict):  # as nearly all are
-                yield found
-                continue
-            yield from self._read_objects(data)
-            if self.done:
+            if self._frame is not None and (text := self._frame.read(data)) is not None:
+                yield text
+            elif data == _DONE:
+                self.done = True
                 return
+            elif isinstance(found := _parse(data), dict):  # as nearly all are
+                self._last = data
+                yield found
+            else:
+                yield from self._read_objects(data)
+                if self.done:
+                    return
 
-    def end(self) -> Iterator[dict[str, Any]]:
+    def follow(self, text: str) -> None:
+        """Note that the last object says this text and nothing else, so that later ones that only differ in that need not be parsed."""
+        if self._frames_left:
+            self._frames_left -= 1
+            self._frame = find_frame(self._last, text)
+
+    def end(self) -> Iterator[dict[str, Any] | str]:
         """Yield the object of the last event if the stream ended without an empty line: some endpoints forget it."""
         return self.feed(b"\n\n")
 
@@ -214,18 +230,6 @@ class EventReader:
                     yield found
 
 
-def _parse_together(events: Sequence[str]) -> list[dict[str, Any]] | None:
-    """Return the objects of events that are one object each, None if any is not: to parse each event alone takes twice as long."""
-    found = _parse(f"[{','.join(events)}]")
-    if (
-        isinstance(found, list)
-        and len(found) == len(events)
-        and all(isinstance(each, dict) for each in found)
-    ):
-        return found
-    return None
-
-
 def _parse(data: str) -> object:
     """Return the value of a JSON text (False for null), None if it is not JSON."""
     try:
@@ -241,7 +245,7 @@ async def read_events(
     """Read a stream to its end, or until its text is full."""
     events = EventReader()
     async for chunk in chunks:
-        raw = "".join([reading.read_event(event) for event in events.feed(chunk)])
+        raw = _read_texts(events, events.feed(chunk), reading)
         if raw:
             text.feed(raw)
         monitor.follow(reading.reply)
@@ -251,8 +255,21 @@ async def read_events(
             reading.reply.finished = True  # some endpoints say it by this alone
             return
         await asyncio.sleep(0)  # chunks that are all there already would keep all other tasks waiting
-    text.feed("".join([reading.read_event(event) for event in events.end()]))
+    text.feed(_read_texts(events, events.end(), reading))
     reading.reply.finished = reading.reply.finished or events.done
+
+
+def _read_texts(events: EventReader, found: Iterator[dict[str, Any] | str], reading: Reader) -> str:
+    """Return the text that these events add."""
+    texts = []
+    for event in found:
+        if isinstance(event, str):
+            texts.append(event)
+        elif text := reading.read_event(event):
+            texts.append(text)
+            if reading.says_text_alone(event):
+                events.follow(text)
+    return "".join(texts)
 
 
 def is_event_stream(headers: Mapping[str, str]) -> bool:
