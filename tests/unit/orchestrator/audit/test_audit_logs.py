@@ -47,7 +47,11 @@ class FailingLog(PassingLog):
 
     stores = False
     failures = 0
-    appends = 0
+    appends = reads = 0
+
+    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+        self.reads += 1
+        return await super().read(log, after, limit)
 
     async def append(self, log: str, record: Record) -> None:
         self.appends += 1
@@ -131,6 +135,25 @@ async def test_replicas_that_write_at_the_same_time_make_one_chain(store: Store,
     found = subjects(await read_chain(logs))
     assert sorted(found) == sorted(f"{name}{number}" for name in ("one", "other") for number in range(20))
     assert [each for each in found if each.startswith("one")] == [f"one{number}" for number in range(20)]
+
+
+async def test_replicas_that_take_turns_meet_in_one_place_only_the_first_time(
+    store: Store, clock: ManualClock
+) -> None:
+    log = FailingLog(store.log)
+    logs = AuditLogs(log, store.documents)
+    async with writing(logs, clock) as one, writing(logs, clock) as other:
+        for number in range(5):
+            await one.write(entry(f"one{number}"))
+            await other.write(entry(f"other{number}"))
+        assert log.appends == 2 * 5 + 2  # each hears of the other from a conflict, and reads on from then
+        await one.write(entry("first alone"))
+        await one.write(entry("second alone"))
+        reads = log.reads
+        await one.write(entry("third alone"))
+        assert log.reads == reads
+        assert log.appends == 2 * 5 + 2 + 3
+    assert len(await read_chain(logs)) == 2 * 5 + 3
 
 
 async def test_what_nobody_waits_for_is_written_a_second_later_and_at_the_end(
