@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
-from parley.local_services import FREE_PORTS, NOT_STARTED, LocalOptions, LocalServices, Ports, Purpose
+from parley.local_services import (
+    FREE_PORTS,
+    NOT_STARTED,
+    LocalOptions,
+    LocalServices,
+    Ports,
+    Purpose,
+    import_client,
+)
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.private_files import open_private
 from parley.storage.data_folder import DATABASE, STORING, in_use_message, sqlite_folder
@@ -290,12 +298,13 @@ async def _lock_or_address(folder: Path) -> FolderLock | str:
 async def _run_system(
     options: LocalOptions, store: str, lock: FolderLock | None
 ) -> AsyncIterator[LocalSystem]:
-    from parley.orchestrator.settings import OrchestratorSettings
     from parley.runtime.entry import return_large_blocks, tune_gc_and_threads
     from parley.runtime.logs import configure_logging
     from parley.runtime.telemetry import configure_telemetry
 
-    settings = OrchestratorSettings.load()
+    settings, _ = await asyncio.gather(
+        asyncio.to_thread(_load_settings), asyncio.to_thread(import_client, options.purpose)
+    )
     folder = _folder(store)
     log = None if options.log_to_stderr or folder is None else folder / _LOG
     async with AsyncExitStack() as stack:
@@ -339,6 +348,12 @@ async def _run_system(
             edge_address=edge,
             channel=direct,
         )
+
+
+def _load_settings() -> "OrchestratorSettings":
+    from parley.orchestrator.settings import OrchestratorSettings
+
+    return OrchestratorSettings.load()
 
 
 def _log_level(settings: "OrchestratorSettings", options: LocalOptions) -> "Level":

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -34,6 +34,8 @@ NOT_STARTED: Final = "127.0.0.1:9"
 _GRACE_SECONDS: Final = 2.0
 _LATE_SECONDS: Final = 0.5
 """From the start of the system to that of services that nobody has called: models write then, and a debate that ends waits for none of them."""
+_AFTER_AN_ANSWER: Final = ("parley.orchestrator.phases.analysis.analyse", "parley.orchestrator.phases.record")
+"""What is first needed once there is an answer, as ratings are, and imported with them: an answer waits for no import."""
 _PLAINTEXT: Final = {
     "auth": "none",
     "tls_certificate": None,
@@ -230,7 +232,7 @@ class LocalServices:
             _check_late_settings()
             async with (
                 self._run_gateway() as gateway,
-                self._run_once_called("ratings", self._run_ratings()) as ratings,
+                self._run_once_called("ratings", self._run_ratings(), _AFTER_AN_ANSWER) as ratings,
                 self._run_once_called("convergence", self._run_convergence()) as convergence,
                 self._run_once_called("memory", self._run_memory(convergence)) as memory,
             ):
@@ -245,7 +247,7 @@ class LocalServices:
 
     @asynccontextmanager
     async def _run_once_called(
-        self, name: str, start: AbstractAsyncContextManager[str]
+        self, name: str, start: AbstractAsyncContextManager[str], also_imports: Sequence[str] = ()
     ) -> AsyncIterator[str]:
         """Start a service when it is first called, and run it until the block is left; yield what callers have for its address."""
         from parley.runtime.direct.late_server import LateServer
@@ -256,7 +258,7 @@ class LocalServices:
         async def start_when_called() -> AsyncIterator[str]:
             await late.called.wait()
             # In a thread: the loop sends the first calls to models meanwhile.
-            await asyncio.to_thread(import_module, f"parley.{name}.__main__")
+            await asyncio.to_thread(_import_all, f"parley.{name}.__main__", *also_imports)
             async with start as address:
                 late.start(self._servers[address])
                 yield address
@@ -377,12 +379,24 @@ class LocalServices:
         return Guard(self._token, *service.authenticators)
 
 
+def import_client(purpose: Purpose) -> None:
+    """Import the client that asks models, if any is asked. In a thread: it reads this machine's certificates, twice, while others import."""
+    if purpose in ("debates", "agents"):
+        import_module("aiohttp")
+
+
+def _import_all(*names: str) -> None:
+    for each in names:
+        import_module(each)
+
+
 def _import_orchestrator(*, debates: bool) -> None:
-    """Import the orchestrator, and its default format if it runs debates."""
+    """Import the orchestrator, and if it runs debates its default format and what checks the answers of models."""
     from parley.orchestrator.formats.shipped import all_formats
 
     import_module("parley.orchestrator.__main__")
     if debates:
+        import_module("parley.gateway.prompt.bounded_schema")
         formats = all_formats()
         formats.get(formats.default())
 

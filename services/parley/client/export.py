@@ -5,10 +5,9 @@ import base64
 import json
 import os
 import tempfile
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import grpc
 from google.protobuf.descriptor_pool import Default
@@ -20,6 +19,9 @@ from parley.runtime.validation import DEBATE_ID
 from parley.v1 import convergence_pb2, gateway_pb2, memory_pb2, ratings_pb2
 from parley.v1.event_pb2 import Event
 from parley.v1.receipt_pb2 import GetReceiptResponse
+
+if TYPE_CHECKING:
+    import zipfile
 
 __all__ = ["export"]
 
@@ -39,6 +41,8 @@ async def export(parley: ParleyClient, file: Path, debate_ids: Sequence[str] = (
         ParleyError: a debate cannot be read, or an id is invalid.
         OSError: the file cannot be written.
     """
+    import zipfile
+
     ids = list(dict.fromkeys(debate_ids or [each.id async for each in parley.list()]))
     _check_ids(ids)
     # A new file with an unpredictable name, for its owner only.
@@ -63,7 +67,7 @@ def _check_ids(ids: Sequence[str]) -> None:
 
 
 async def _write_debate(
-    parley: ParleyClient, archive: zipfile.ZipFile, debate_id: str, *, may_be_gone: bool
+    parley: ParleyClient, archive: "zipfile.ZipFile", debate_id: str, *, may_be_gone: bool
 ) -> bool:
     """Write one debate; return False if it was deleted after it was listed, which only `may_be_gone` allows."""
     try:

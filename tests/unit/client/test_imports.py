@@ -16,6 +16,8 @@ import parley.cli.app
 stages = {"parley --help": loaded()}
 import parley.client, parley.cli.commands.debate, parley.cli.commands.debates, parley.local
 stages["parley debate, beside a server"] = loaded()
+import parley.orchestrator.settings, parley.gateway.__main__
+stages["before a provider is asked about its models"] = loaded()
 
 import asyncio, json
 from parley.local import LocalOptions, local_system
@@ -56,7 +58,9 @@ _NOT_LOADED = {
         "numpy",
         "openai",
         "opentelemetry.metrics",
+        "parley.cli.commands.follow",
         "parley.cli.input.evaluation_request",
+        "parley.cli.terminal.display",
         "parley.storage.sqlite",
         "pydantic",
         "pydantic_core",
@@ -65,6 +69,14 @@ _NOT_LOADED = {
         "structlog",
         "tenacity",
         "yaml",
+        "zipfile",
+    ),
+    "before a provider is asked about its models": (
+        *_NEVER,
+        "jsonschema",
+        "parley.memory.__main__",
+        "parley.orchestrator.__main__",
+        "referencing",
     ),
     "parley debate, alone": (
         *_NEVER,
@@ -76,6 +88,7 @@ _NOT_LOADED = {
         "openai.types.chat",
         "openai.types.responses",
         "parley.config.entries",
+        "parley.cli.commands.follow",
         "parley.convergence.__main__",
         "parley.orchestrator.api.report",
         "parley.orchestrator.formats.arena",
@@ -89,6 +102,13 @@ _NOT_LOADED = {
     ),
 }
 """What no module of a stage imports, nor starting what it starts."""
+_MOST_MODULES = {
+    "parley --help": 150,
+    "parley debate, beside a server": 435,
+    "before a provider is asked about its models": 960,
+    "parley debate, alone": 1250,
+}
+"""How many modules there are in each stage, and a few more: who needs others finds out what they cost."""
 
 
 def test_a_command_imports_nothing_that_its_first_call_does_not_need(tmp_path: Path) -> None:
@@ -114,3 +134,5 @@ def test_a_command_imports_nothing_that_its_first_call_does_not_need(tmp_path: P
         stage: [name for name in names if name in stages[stage]] for stage, names in _NOT_LOADED.items()
     }
     assert loaded == {stage: [] for stage in stages}
+    counts = {stage: len(names) for stage, names in stages.items()}
+    assert all(counts[stage] <= most for stage, most in _MOST_MODULES.items()), counts

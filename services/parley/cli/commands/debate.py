@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import grpc
 
@@ -18,8 +18,12 @@ from parley.cli.commands.connection import (
     open_client,
     report_shared_system,
 )
-from parley.cli.commands.follow import CheckpointExpiredError, Follower, PausedError, StillWaitingError
-from parley.cli.commands.interrupts import Interrupts
+from parley.cli.commands.interrupts import (
+    CheckpointExpiredError,
+    Interrupts,
+    PausedError,
+    StillWaitingError,
+)
 from parley.cli.commands.models import WITH_A_KEY, answers_for_want_of_a_key, report_models, set_model
 from parley.cli.errors import INTERRUPTED, CommandError
 from parley.cli.input.agents import treat_unknown_names_as_roles
@@ -37,8 +41,6 @@ from parley.cli.input.question import read_question
 from parley.cli.input.refusals import locate_refusal
 from parley.cli.printing import Style, say
 from parley.cli.terminal.account import account_lines
-from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
-from parley.cli.terminal.display import choose_style
 from parley.cli.terminal.files import check_output_path, report_path
 from parley.cli.terminal.markdown import show_markdown
 from parley.cli.terminal.results import write_answer, write_decision, write_report
@@ -51,6 +53,10 @@ from parley.runtime.errors import ConfigurationError, PartFailedError, is_transp
 from parley.runtime.work_words import ending_text
 from parley.v1.debate_pb2 import DEBATE_STATUS_CANCELLED, DEBATE_STATUS_COMPLETED, DEBATE_STATUS_FAILED
 from parley.v1.orchestrator_pb2 import CreateDebateRequest
+
+if TYPE_CHECKING:
+    from parley.cli.commands.follow import Follower
+    from parley.cli.terminal.checkpoints import Checkpoint
 
 _PATIENCE: Final = 30.0
 _SHARED_PATIENCE: Final = 2.0
@@ -150,6 +156,7 @@ class DebateCommand:
         self._own = False
         self._wants_a_key = False
         self._approved = ""
+        self._follower: Follower | None = None
 
     async def run(self) -> int:
         """Run the debate and return the exit code."""
@@ -172,12 +179,12 @@ class DebateCommand:
 
         Start a system of our own if a shared one ends.
         """
-        follower = Follower(interrupts, self._options.server, choose_style(self._options.style))
         for takeovers_left in reversed(range(_TAKEOVERS + 1)):
             link: Connection | None = None
             try:
                 async with self._connect(interrupts) as (link, parley):
-                    debate_id = await self._run(link, parley, follower)
+                    debate_id = await self._run(link, parley, interrupts)
+                    follower = self._open_follower(interrupts)
                     self._approved = follower.approved
                     if self._writes_whole_debate:
                         await follower.wait_until_closed(parley, debate_id)
@@ -193,12 +200,23 @@ class DebateCommand:
                     raise
         raise AssertionError
 
+    def _open_follower(self, interrupts: Interrupts) -> "Follower":
+        """Return what shows the debate, also if one system after the other runs it. Its imports wait until the debate runs."""
+        if self._follower is None:
+            from parley.cli.commands.follow import Follower
+            from parley.cli.terminal.display import choose_style
+
+            self._follower = Follower(interrupts, self._options.server, choose_style(self._options.style))
+        return self._follower
+
     @property
     def _writes_whole_debate(self) -> bool:
         """Whether the output holds all of the debate, so also what follows its answer."""
         return self._options.output is not None and self._options.output.suffix.lower() == ".json"
 
-    async def _close(self, link: Connection, parley: ParleyClient, follower: Follower, state: Debate) -> None:
+    async def _close(
+        self, link: Connection, parley: ParleyClient, follower: "Follower", state: Debate
+    ) -> None:
         """Let what follows the answer be done where the system ends with this command, or the report shows it; write the report."""
         is_answered = state.status == DEBATE_STATUS_COMPLETED
         if is_answered and (link.own or self._options.report is not None):
@@ -226,7 +244,7 @@ class DebateCommand:
             async with open_client(link, patience) as parley:
                 yield link, parley
 
-    async def _run(self, link: Connection, parley: ParleyClient, follower: Follower) -> str:
+    async def _run(self, link: Connection, parley: ParleyClient, interrupts: Interrupts) -> str:
         """Create or resume the debate, follow it to its end, and return its id."""
         if self._debate_id is None:
             assert self._request is not None
@@ -240,8 +258,9 @@ class DebateCommand:
             await self._report_models(link, spec)
         else:
             self._debate_id = await find_debate_id(parley, self._debate_id)
-            if not await self._resume(link, parley, self._debate_id, follower):
+            if not await self._resume(link, parley, self._debate_id, self._open_follower(interrupts)):
                 return self._debate_id
+        follower = self._open_follower(interrupts)
         try:
             await follower.follow(parley, self._debate_id)
         except CheckpointExpiredError:
@@ -276,7 +295,7 @@ class DebateCommand:
             say(f"Expected: {estimate_text(estimate)}")
 
     async def _resume(
-        self, link: Connection, parley: ParleyClient, debate_id: str, follower: Follower
+        self, link: Connection, parley: ParleyClient, debate_id: str, follower: "Follower"
     ) -> bool:
         """Resume the debate; return False if it has ended."""
         state = await parley.get_summary(debate_id)
@@ -316,7 +335,9 @@ class DebateCommand:
             say(f"Paused. Go on with: {self._suggest_resuming(self._debate_id)}")
         return INTERRUPTED
 
-    def _report_waiting(self, checkpoint: Checkpoint) -> int:
+    def _report_waiting(self, checkpoint: "Checkpoint") -> int:
+        from parley.cli.terminal.checkpoints import answer_hint
+
         assert self._debate_id is not None
         resume = self._suggest_resuming(self._debate_id)
         if self._own:  # no one can answer if no system runs

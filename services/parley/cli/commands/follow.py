@@ -7,7 +7,12 @@ from typing import Final
 import grpc
 
 from parley.cli.commands.checkpoint_prompts import CheckpointPrompter, is_known_kind
-from parley.cli.commands.interrupts import Interrupts
+from parley.cli.commands.interrupts import (
+    CheckpointExpiredError,
+    Interrupts,
+    PausedError,
+    StillWaitingError,
+)
 from parley.cli.person import can_ask
 from parley.cli.printing import Style, say
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
@@ -21,22 +26,6 @@ _PAUSE_SECONDS: Final = 10.0
 _SILENT_SECONDS: Final = 2.0
 _CLOSING_SECONDS: Final = 120.0
 """A call may take 90 seconds."""
-
-
-class PausedError(Exception):
-    """The user pressed Ctrl-C; the debate stays as it is."""
-
-
-class CheckpointExpiredError(PausedError):
-    """A checkpoint expired without an answer, and the debate is paused."""
-
-
-class StillWaitingError(Exception):
-    """The user pressed Ctrl-C or Ctrl-D while being asked; the debate still waits at this checkpoint."""
-
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        super().__init__(checkpoint.key)
-        self.checkpoint = checkpoint
 
 
 class Follower:

@@ -1,4 +1,4 @@
-"""Ctrl-C and the signals that ask a command to end."""
+"""Ctrl-C and the signals that ask a command to end, and how they leave the debate that it follows."""
 
 import asyncio
 import os
@@ -6,13 +6,32 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from parley.cli.errors import INTERRUPTED
 from parley.cli.terminal.painter import Painter
 
+if TYPE_CHECKING:
+    from parley.cli.terminal.checkpoints import Checkpoint
+
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
+
+
+class PausedError(Exception):
+    """The user pressed Ctrl-C; the debate stays as it is."""
+
+
+class CheckpointExpiredError(PausedError):
+    """A checkpoint expired without an answer, and the debate is paused."""
+
+
+class StillWaitingError(Exception):
+    """The user pressed Ctrl-C or Ctrl-D while being asked; the debate still waits at this checkpoint."""
+
+    def __init__(self, checkpoint: "Checkpoint") -> None:
+        super().__init__(checkpoint.key)
+        self.checkpoint = checkpoint
 
 
 @contextmanager

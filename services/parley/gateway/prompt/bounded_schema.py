@@ -7,7 +7,6 @@ largest size, some keywords are refused, and all work on one answer takes from o
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import unquote
@@ -16,46 +15,9 @@ import jsonschema
 from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.protocols import Validator
 from referencing import Registry
+from referencing.exceptions import Unresolvable
 
-CHARACTERS: Final = 32
-"""Characters that are compared or written are as much work as one keyword."""
-_MAX_WORK: Final = 200_000
-"""Keywords, and the entries of their values and of what they are put to, that are looked at for an answer: a second or two, and 50
-times what ours need."""
-
-
-class TooMuchWorkError(Exception):
-    """What was done with an answer was given up."""
-
-
-class _Work:
-    """How much work is left."""
-
-    def __init__(self, most: int) -> None:
-        self.left = most
-
-
-_work: ContextVar[_Work] = ContextVar("work that an answer makes")
-_ENOUGH: Final = _Work(_MAX_WORK)
-
-
-@contextmanager
-def limit_work(most: int = _MAX_WORK) -> Iterator[None]:
-    """Let so much work be taken in the block, and no more than is left of a block around it."""
-    given = _work.set(_Work(min(most, _work.get(_ENOUGH).left)))
-    try:
-        yield
-    finally:
-        _work.reset(given)
-
-
-def take_work(amount: int) -> None:
-    """Take work of the block around; raise TooMuchWorkError if none is left."""
-    work = _work.get()
-    work.left -= amount
-    if work.left < 0:
-        raise TooMuchWorkError("it takes too long to be checked against its schema")
-
+from parley.gateway.prompt.bounded_work import CHARACTERS, InapplicableSchemaError, limit_work, take_work
 
 _MAX_LEVELS: Final = 32
 _MAX_PARTS: Final = 1000
@@ -94,19 +56,24 @@ class SchemaCheck:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         """Raise ValueError if it is no JSON Schema (2020-12), or one that we do not check; the message says where and why."""
         _refuse_costly(schema)
-        jsonschema.Draft202012Validator.check_schema(schema)
+        try:
+            jsonschema.Draft202012Validator.check_schema(schema)
+        except jsonschema.SchemaError as error:
+            raise ValueError(error.message) from None
         schema = {name: value for name, value in schema.items() if name not in _ABOUT_THE_WHOLE}
         # An empty registry: a reference to elsewhere is an error and never a request.
         self._validator: Validator = _BoundedValidator(schema, registry=Registry())
         self._within = {id(each): self._validator.evolve(schema=each) for each in _find_schemas(schema)}
 
     def find_error(self, value: Any) -> ValidationError | None:
-        """Return what is wrong with a value, the likeliest first, or None. Raise TooMuchWorkError."""
+        """Return what is wrong with a value, the likeliest first, or None. Raise TooMuchWorkError, InapplicableSchemaError."""
         before = _kept.set(self._within)
         try:
             with limit_work():
                 found: ValidationError | None = best_match(self._validator.iter_errors(value))
                 return found
+        except (Unresolvable, RecursionError) as error:
+            raise InapplicableSchemaError(str(error)) from None
         finally:
             _kept.reset(before)
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, TypeGuard
 
-from parley.gateway.prompt.bounded_schema import CHARACTERS, limit_work, take_work
+from parley.gateway.prompt.bounded_work import CHARACTERS, limit_work, take_work
 from parley.gateway.prompt.read_json import NotJson, decode
 from parley.gateway.prompt.sanitizer import clean_value
 

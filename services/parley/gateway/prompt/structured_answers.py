@@ -7,20 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from functools import partial as partial_call
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
-import jsonschema
-from referencing.exceptions import Unresolvable
-
-from parley.gateway.prompt.bounded_schema import (
-    SchemaCheck,
-    TooMuchWorkError,
-    limit_work,
-)
+from parley.gateway.prompt.bounded_work import InapplicableSchemaError, TooMuchWorkError, limit_work
 from parley.gateway.prompt.fit_schema import fit_value, required_texts
 from parley.gateway.prompt.read_json import NotJson, decode, find_values, is_alone, repair
 from parley.gateway.prompt.sanitizer import clean_value, one_line
+
+if TYPE_CHECKING:  # heavy: providers are asked about their models before there is any schema
+    from parley.gateway.prompt.bounded_schema import SchemaCheck
 
 MAX_SCHEMA_BYTES: Final = 64 * 1024
 _SHORT: Final = 8 * 1024
@@ -66,7 +62,7 @@ class AnswerShape:
     text: str
     strict: bool
     accepts_prose: bool
-    _check: SchemaCheck = field(repr=False)
+    _check: "SchemaCheck" = field(repr=False)
 
     def accept(self, answer: str) -> str:
         """Return the answer as clean JSON text, if what it holds satisfies the schema. Raise InvalidAnswer."""
@@ -114,7 +110,7 @@ class AnswerShape:
             error = self._check.find_error(read)
         except TooMuchWorkError as problem:
             raise InvalidAnswer(str(problem), is_json=True) from None
-        except (Unresolvable, RecursionError) as problem:
+        except InapplicableSchemaError as problem:
             raise InvalidAnswer(
                 f"the schema cannot be applied: {one_line(str(problem))}", is_json=True
             ) from None
@@ -184,6 +180,8 @@ def is_accepted(shape: AnswerShape, text: str) -> bool:
 @lru_cache(maxsize=256)
 def parse_shape(name: str, text: str, *, accepts_prose: bool = False) -> AnswerShape:
     """Return the shape of a name and a schema's text. Raise ValueError, saying what is wrong with which."""
+    from parley.gateway.prompt.bounded_schema import SchemaCheck
+
     if not _NAME.fullmatch(name):
         raise ValueError("name: must match [a-z0-9_]{1,64}")
     if len(text.encode("utf-8", "replace")) > MAX_SCHEMA_BYTES:
@@ -197,10 +195,8 @@ def parse_shape(name: str, text: str, *, accepts_prose: bool = False) -> AnswerS
         raise ValueError("json_schema: must be the schema of an object")
     try:
         check = SchemaCheck(schema)
-    except jsonschema.SchemaError as error:
-        raise ValueError(f"json_schema: {one_line(error.message)}") from None
     except ValueError as error:
-        raise ValueError(f"json_schema: {error}") from None
+        raise ValueError(f"json_schema: {one_line(str(error))}") from None
     shape = AnswerShape(name, schema, text, _allows_strict(schema), accepts_prose, check)
     _known_shapes[name, text, accepts_prose] = shape
     return shape

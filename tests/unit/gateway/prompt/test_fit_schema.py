@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.bounded_schema import TooMuchWorkError
+from parley.gateway.prompt.bounded_work import TooMuchWorkError
 from parley.gateway.prompt.fit_schema import fit_value
 from parley.gateway.prompt.structured_answers import InvalidAnswer, parse_shape
 from tests.support.growth import check_growth
