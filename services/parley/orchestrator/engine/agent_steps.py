@@ -1,8 +1,9 @@
 """Steps that ask an agent: the request with its digest and estimate, and the call, which returns the reply as it is recorded."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry.trace import Status, StatusCode
 
@@ -18,12 +19,16 @@ from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.model.tasks import AnswerShape, Task, size_of_prompt
 from parley.orchestrator.peers.agents import Agents, Call, generate_request
 from parley.orchestrator.peers.fit_prompt import shorten_prompt
+from parley.runtime.clock import Clock
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.telemetry import tracer
 from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.event_pb2 import StepSucceeded
 
 _tracer = tracer(__name__)
+
+_GATHER_SECONDS: Final = 0.5
+"""How long a recorded answer waits for others, to be confirmed with them: a quarter of the time for which the gateway holds it."""
 
 
 async def create_agent_step(
@@ -61,12 +66,15 @@ async def _estimate(task: Task, agent: Agent) -> Estimate:
 class AgentCaller:
     """Makes the calls of the steps of one debate that ask agents."""
 
-    def __init__(self, agents: Agents, tenant: str, debate: str) -> None:
+    def __init__(self, agents: Agents, clock: Clock, tenant: str, debate: str) -> None:
         """Call through `agents`."""
         self._agents = agents
+        self._clock = clock
         self._tenant = tenant
         self._debate = debate
         self._held: set[Call] = set()
+        self._unconfirmed: list[Call] = []
+        self._wake = asyncio.Event()
         self._forgotten: set[Call] = set()
 
     async def call(
@@ -96,12 +104,22 @@ class AgentCaller:
                 raise
             return StepSucceeded(work=task.work, digest=step.digest, reply=reply)
 
-    async def confirm(self, key: str) -> None:
-        """Say that the outcome of a step is recorded to a gateway that waits for that before it stores the answer."""
-        held = [each for each in self._held if each.step == key]
-        self._held.difference_update(held)
-        if held:
-            await self._forget(held)
+    def mark_recorded(self, key: str) -> None:
+        """Note that the outcome of a step is recorded. `confirm_recorded` says so to a gateway that holds its answer."""
+        recorded = [each for each in self._held if each.step == key]
+        if recorded:
+            self._held.difference_update(recorded)
+            self._unconfirmed += recorded
+            self._wake.set()
+
+    async def confirm_recorded(self) -> None:
+        """Say which steps are recorded to a gateway that waits for that before it stores their answers, until cancelled."""
+        while True:
+            await self._wake.wait()
+            await self._clock.sleep(_GATHER_SECONDS)
+            self._wake.clear()
+            calls, self._unconfirmed = self._unconfirmed, []
+            await self._forget(calls)
 
     async def forget_all(self, recorded: RecordedState) -> None:
         """Let the gateway forget all answers of the debate, as they are recorded."""
@@ -110,12 +128,13 @@ class AgentCaller:
             for key, (number, outcome) in recorded.outcomes.items()
             if isinstance(outcome, StepSucceeded) and outcome.HasField("reply")
         }
-        if left := sorted(calls - self._forgotten):
+        if left := sorted(calls.union(self._unconfirmed) - self._forgotten):
             await self._forget(left)
 
     async def _forget(self, calls: Sequence[Call]) -> None:
-        if await self._agents.forget(calls):
-            self._forgotten.update(calls)
+        self._forgotten.update(calls)
+        if not await self._agents.forget(calls):
+            self._forgotten.difference_update(calls)
 
     async def stop(self, key: str, attempt: int) -> Usage:
         """Stop the call of a step's attempt, and return what it used."""

@@ -110,7 +110,7 @@ class Debate:
         self._journal = journal
         self._recorded = journal.recorded
         self.kept_steps = KeptSteps(journal.recorded)
-        self._caller = AgentCaller(agents, journal.tenant, journal.debate)
+        self._caller = AgentCaller(agents, clock, journal.tenant, journal.debate)
         self._digests = PromptDigests()
         self._clock = clock
         self._used: set[str] = set()
@@ -368,6 +368,10 @@ class Debate:
         self._mark_used(key)
         return await self.checkpoints.open_and_wait(key, request, seconds_of(self.spec.limits.checkpoint))
 
+    async def confirm_recorded(self) -> None:
+        """Say to the gateway which answers are recorded, until cancelled: those that come within a moment, together."""
+        await self._caller.confirm_recorded()
+
     async def forget_answers(self) -> None:
         """Let the gateway forget the answers of the debate: the log has them."""
         await self._caller.forget_all(self._recorded)
@@ -397,7 +401,7 @@ class Debate:
         )
         _, before = self._recorded.outcomes.get(key, (0, None))
         outcome = await self._steps.run(step, partial(self._caller.call, step, agent, task, seconds))
-        await self._caller.confirm(key)
+        self._caller.mark_recorded(key)
         if task.is_answer:
             self.limiter.count_answer_call()
         if isinstance(outcome, StepFailed):

@@ -283,7 +283,7 @@ class DebateOwner:
         return self._journal.recorded.created
 
     async def _run_with_lease(self) -> None:
-        """Run the debate, the journal's writer and the lease's renewal concurrently. A lost claim ends all of them.
+        """Run the debate, and beside it what writes the journal, renews the lease and confirms answers. A lost claim ends all of them.
 
         Raises:
             ClaimLostError: another replica has claimed it.
@@ -294,6 +294,7 @@ class DebateOwner:
                 background = [
                     tasks.create_task(self._journal.run_writer()),
                     tasks.create_task(self._renew_lease()),
+                    tasks.create_task(self._debate.confirm_recorded()),
                 ]
                 await self._work()
                 for task in background:
