@@ -22,6 +22,8 @@ _PAGE = 200
 _MAX_RETURNED = 64
 _WAKES_PER_HEARTBEAT = 4
 """How often a reader is woken in the time of one heartbeat."""
+_OFFERS_SECONDS = 0.5
+"""For so long after an offer the log is not followed: what comes next is mostly offered, too."""
 _MAX_KEPT_BYTES = 8_000_000
 """Bytes of the events that are kept of one debate."""
 _MAX_BYTES_OF_ALL = 48_000_000
@@ -79,6 +81,7 @@ class Feed:
         self._kept_by_all = kept or KeptBytes()
         self._outcomes: dict[str, tuple[int, int]] = {}
         self._hash = GENESIS
+        self._offered_at = 0.0
         self.readers = WakeGroup(queue)
 
     def events_after(self, sequence: int) -> Sequence[Envelope] | None:
@@ -122,16 +125,26 @@ class Feed:
                 self.is_complete = len(records) < _PAGE
                 del records  # they would be kept for as long as the log is followed
             self.readers.notify()
-            async with aclosing(log.follow(name, self.last)) as following:
-                async for record in following:
-                    await self._open([record])
+            while True:
+                await self._follow_until_offered(log, name)
+                while (left := self._offered_at + _OFFERS_SECONDS - monotonic()) > 0:  # noqa: ASYNC110 (most offers need no turn of this task)
+                    await asyncio.sleep(left)
         except Exception as error:  # noqa: BLE001 - the readers must get any error
             self.failure = error
             self.readers.notify()
 
+    async def _follow_until_offered(self, log: Log, name: str) -> None:
+        """Add what is appended to the log, until that was offered before."""
+        async with aclosing(log.follow(name, self.last)) as following:
+            async for record in following:
+                if record.last <= self.last:
+                    return
+                await self._open([record])
+
     def offer(self, events: Sequence[Envelope]) -> None:
         """Add events that this process has just recorded, if they come next; else they come with the log."""
         if self.is_complete and self.failure is None and events[0].sequence == self.last + 1:
+            self._offered_at = monotonic()
             self._append(events)
 
     async def _open(self, records: Sequence[Record]) -> None:

@@ -153,6 +153,35 @@ async def test_what_this_process_records_comes_as_it_was_recorded_and_once() -> 
         assert [each async for each in watched] == stand.written.events[3:]
 
 
+class FollowedLog(MemoryLog):
+    """Counts the records that its followers were given."""
+
+    followed = 0
+
+    async def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
+        async with aclosing(super().follow(log, after)) as records:
+            async for record in records:
+                self.followed += 1
+                yield record
+
+
+async def test_a_log_is_not_followed_while_this_process_records_and_all_the_same_nothing_is_missed() -> None:
+    log = FollowedLog(poll_interval=30)
+    stand = Stand(log)
+    await stand.written.write(Warned(message="before"))
+    async with asyncio.timeout(20), aclosing(stand.watch()) as watched:
+        await anext(watched)
+        for number in range(100):
+            await stand.written.write(Warned(message=str(number)))
+            stand.feeds.offer(stand.written.events[-1:])
+            assert await anext(watched) is stand.written.events[-1]
+            for _ in range(10):
+                await asyncio.sleep(0)  # whoever follows the log has its turn
+        assert log.followed < 25
+        await stand.written.write(Closed())
+        assert [each async for each in watched] == stand.written.events[-1:]
+
+
 async def test_what_is_offered_before_what_precedes_it_comes_with_the_log() -> None:
     stand = Stand()
     await stand.written.write(Warned(message="one"))
