@@ -240,17 +240,24 @@ class Debate:
         return answer
 
     async def call_service(
-        self, key: str, work: Work, request: Message, call: Callable[[], Awaitable[R]]
+        self,
+        key: str,
+        work: Work,
+        request: Message,
+        call: Callable[[], Awaitable[R]],
+        *,
+        is_report: bool = False,
     ) -> R | StepFailed:
         """Return a service's answer, or its failure. Either is recorded once under `key`.
 
-        `request` must contain all that is asked, since its digest identifies the step.
+        `request` must contain all that is asked, since its digest identifies the step. With `is_report`, nothing depends
+        on the answer, and it is not waited until it is recorded.
 
         Raises:
             ReplayError: as `ask`.
         """
         self._mark_used(key)
-        step = StepRequest(key, work, digest_of_step(request), scopes=get_scopes())
+        step = StepRequest(key, work, digest_of_step(request), scopes=get_scopes(), is_report=is_report)
 
         async def answer(_: StepAttempt) -> StepSucceeded:
             value = AnyMessage()

@@ -138,7 +138,11 @@ class StepRunner:
         """Record an outcome and return it. If it cannot be recorded, the step fails."""
         request = attempt.request
         try:
-            await self._journal.append(create_event(request.key, outcome, attempt.number))
+            event = create_event(request.key, outcome, attempt.number)
+            if request.is_report:
+                self._journal.enqueue(event)
+            else:
+                await self._journal.append(event)
         except UnrecordableError as error:
             outcome = StepFailed(
                 work=request.work,

@@ -21,6 +21,7 @@ from parley.storage.ports import Record
 from parley.v1.debate_pb2 import DebateFailure, Reply, Work
 from parley.v1.event_pb2 import (
     DebateFailed,
+    Event,
     PastDebates,
     Resumed,
     StepFailed,
@@ -211,6 +212,21 @@ async def test_a_step_of_a_service_cannot_become_an_agents(stage: Backstage) -> 
     async with owned(stage) as (debate, _):
         with pytest.raises(ReplayError):
             await ask(debate, "s")
+
+
+async def test_the_outcome_of_a_report_is_recorded_with_what_follows_it(stage: Backstage) -> None:
+    async def call() -> PastDebates:
+        return PastDebates()
+
+    async with owned(stage) as (debate, journal):
+        await debate.call_service("s", WORK, RecallRequest(text="1"), call, is_report=True)
+        await journal.append(create_event("next", Warned(message="next")))
+    last = (await stage.store.log.read("t/deb"))[-1]
+    assert [Event.FromString(each).WhichOneof("payload") for each in last.entries] == [
+        "step_started",
+        "step_succeeded",
+        "warned",
+    ]
 
 
 async def test_an_agents_step_cannot_become_a_services(stage: Backstage) -> None:
