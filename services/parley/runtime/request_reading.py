@@ -2,7 +2,7 @@
 
 import asyncio
 import ctypes
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Final
@@ -61,8 +61,8 @@ class RequestReader:
         while (given := await self._read(context)) is not grpc.aio.EOF:
             yield self._open(given)
 
-    async def _read(self, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
-        return await context.read()
+    def _read(self, context: grpc.aio.ServicerContext[Any, Any]) -> Awaitable[Any]:
+        return context.read()
 
     def _open(self, given: bytes) -> Any:
         if len(given) > self.max_bytes:

@@ -26,7 +26,6 @@ from parley.runtime.request_reading import PublicRequestReader, PublicSlots, Req
 
 # Probes and tools call these all the time, and they reveal nothing; a span for each would hide the rest.
 _PUBLIC: Final = ("/grpc.health.", "/grpc.reflection.")
-_TRACE_KEYS: Final = frozenset({"traceparent", "tracestate"})
 _TENANT: Final = LABELS["tenant"]
 _DEBATE: Final = LABELS["debate"]
 _MAX_LABEL: Final = 128
@@ -42,6 +41,7 @@ _FAULTS: Final = frozenset(
     }
 )
 
+_ADMITTED: Final = nullcontext()
 _NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 _logger = logs.get_logger(__name__)
@@ -124,7 +124,7 @@ class _Door:
     def admit_tenant(self, method: str, tenant: str) -> AbstractAsyncContextManager[None]:
         """Admit a tenant's call while the block runs. The code that reads an invalid tenant name refuses it."""
         if self.admission is None or not is_tenant(tenant):
-            return nullcontext()
+            return _ADMITTED
         return self.admission(method, tenant)
 
 
@@ -135,9 +135,10 @@ def _wrap(method: str, handler: _Method, reader: RequestReader, door: _Door) -> 
     """
     handle = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
 
-    async def read(context: _Context) -> Any:
-        return reader.read_each(context) if handler.request_streaming else await reader.read_one(context)
+    async def read_each(context: _Context) -> Any:
+        return reader.read_each(context)
 
+    read = read_each if handler.request_streaming else reader.read_one
     if handler.response_streaming:
         return grpc.stream_stream_rpc_method_handler(
             _wrap_stream(method, handle, read, door),
@@ -214,17 +215,14 @@ def _wrap_stream(method: str, handle: _Handler, read: _Read, door: _Door) -> _Ha
 
 def _begin(method: str, context: _Context, door: _Door) -> tuple[trace.Span, Act, Credentials]:
     """Set this call's deadline, labels, span and act; nothing is inherited from the task that started it."""
-    carrier: dict[str, str] = {}
-    found: dict[str, str] = {}
-    for key, value in context.invocation_metadata() or ():
-        (carrier if key in _TRACE_KEYS else found)[key] = str(value)
+    found = {key: str(value) for key, value in context.invocation_metadata() or ()}
     about = {"debate": found[_DEBATE][:_MAX_LABEL]} if _DEBATE in found else {}
     deadline.set_call_deadline(context.time_remaining())
     set_labels(about)
     audit.set_call(method, context.peer)
     act = door.record(method)
     set_act(act)
-    span = _start_span(method, telemetry.extract(carrier), about) if door.is_traced else trace.INVALID_SPAN
+    span = _start_span(method, telemetry.extract(found), about) if door.is_traced else trace.INVALID_SPAN
     shown = Credentials(
         bearer_token(found.get(AUTHORIZATION, "")),
         found.get(SERVICE_TOKEN, ""),

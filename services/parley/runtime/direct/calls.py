@@ -151,12 +151,14 @@ class DirectUnaryCall(DirectCall):
     """A call with one answer."""
 
     def __await__(self) -> Generator[Any, None, Any]:
+        exchange = self._exchange
         try:
-            status = yield from self._exchange.wait_until_ended().__await__()
+            while exchange.status is None:
+                yield from exchange.wait()
         except asyncio.CancelledError:
             self.cancel()
             raise
-        self._raise_for(status)
+        self._raise_for(exchange.status)
         return self._answer()
 
     async def wait_for_connection(self) -> None:

@@ -28,7 +28,7 @@ LATE: Final = CallStatus(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
 CANCELLED: Final = CallStatus(grpc.StatusCode.CANCELLED, "Locally cancelled by application!")
 
 
-class Exchange:
+class Exchange(Waiters):
     """A call that runs, or has ended.
 
     Attributes:
@@ -48,7 +48,6 @@ class Exchange:
         "_one_answer",
         "_task",
         "_timer",
-        "_waiters",
         "caller",
         "initial",
         "metadata",
@@ -59,6 +58,7 @@ class Exchange:
 
     def __init__(self, metadata: Metadata, caller: Identity | None, *, one_answer: bool) -> None:
         """Begin a call. `one_answer`: its caller takes one answer, which comes with the status."""
+        super().__init__()
         self.metadata = metadata
         self.caller = caller
         self.requests = MessagePipe()
@@ -71,7 +71,6 @@ class Exchange:
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._final: CallStatus | None = None
-        self._waiters = Waiters()
         self._callbacks: list[Callable[[], object]] = []
 
     def start(self, task: asyncio.Task[None], timeout: float | None) -> None:
@@ -89,7 +88,7 @@ class Exchange:
         """Send what comes before the answers. A second call does nothing."""
         if self.initial is None:
             self.initial = metadata
-            self._waiters.wake()
+            self.wake()
 
     async def read_response(self) -> bytes | None:
         """Return the next answer; None: the call has ended."""
@@ -103,9 +102,10 @@ class Exchange:
         if self._final is None and self.status is None:
             self._final = status
             self.responses.close()
-            self.requests.cut()  # nobody reads them: their writer must not wait
             if self._one_answer or self.responses.is_empty:
                 self._end(status)
+            else:
+                self.requests.cut()  # nobody reads them: their writer must not wait
 
     def cut(self, status: CallStatus) -> bool:
         """End the call at once, on both sides; return False if it was over."""
@@ -128,13 +128,13 @@ class Exchange:
     async def wait_until_ended(self) -> CallStatus:
         """Wait for the end and return it."""
         while self.status is None:
-            await self._waiters.wait()
+            await self.wait()
         return self.status
 
     async def wait_until_reached(self) -> None:
         """Wait until the handler has sent something, or the call has ended."""
         while self.initial is None and self.status is None:
-            await self._waiters.wait()
+            await self.wait()
 
     def _end(self, status: CallStatus) -> None:
         self.status = status
@@ -143,7 +143,7 @@ class Exchange:
             self._timer.cancel()
         self._timer = self._task = None  # both refer to this call
         self.requests.cut()
-        self._waiters.wake()
+        self.wake()
         callbacks, self._callbacks = self._callbacks, []
         for each in callbacks:
             each()
@@ -151,7 +151,7 @@ class Exchange:
 
 def to_metadata(given: Iterable[tuple[str, str | bytes]] | None) -> Metadata:
     """Return metadata as they are kept."""
-    return tuple((key, value) for key, value in given or ())
+    return tuple(given or ())
 
 
 def find_excess(message: bytes, what: str) -> CallStatus | None:

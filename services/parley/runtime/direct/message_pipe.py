@@ -11,7 +11,7 @@ _EACH: Final = 64
 """What a message takes beside its bytes, so that empty ones are bounded too."""
 
 
-class MessagePipe:
+class MessagePipe(Waiters):
     """Serialized messages in order. A writer waits while its reader is behind.
 
     Serialized, since then no side sees what the other one changes later, and sizes are known: that costs microseconds.
@@ -20,13 +20,13 @@ class MessagePipe:
         is_closed: Whether it takes no further message.
     """
 
-    __slots__ = ("_messages", "_size", "_waiters", "is_closed")
+    __slots__ = ("_messages", "_size", "is_closed")
 
     def __init__(self) -> None:
+        super().__init__()
         self._messages: deque[bytes] = deque()
         self._size = 0
         self.is_closed = False
-        self._waiters = Waiters()
 
     @property
     def is_empty(self) -> bool:
@@ -38,33 +38,33 @@ class MessagePipe:
         if not self.is_closed:
             self._messages.append(message)
             self._size += len(message) + _EACH
-            self._waiters.wake()
+            self.wake()
 
     async def write(self, message: bytes) -> None:
         """Add a message, and wait while more than WINDOW_BYTES lie unread."""
         self.put(message)
         while self._size > WINDOW_BYTES and not self.is_closed:
-            await self._waiters.wait()
+            await self.wait()
 
     async def read(self) -> bytes | None:
         """Wait for the next message and return it; None: there is no further one."""
         while not self._messages:
             if self.is_closed:
                 return None
-            await self._waiters.wait()
+            await self.wait()
         return self.take()
 
     def take(self) -> bytes:
         """Return the next message, which must be there."""
         message = self._messages.popleft()
         self._size -= len(message) + _EACH
-        self._waiters.wake()
+        self.wake()
         return message
 
     def close(self) -> None:
         """Take no further message; those that are there can be read."""
         self.is_closed = True
-        self._waiters.wake()
+        self.wake()
 
     def cut(self) -> None:
         """Drop what lies unread, and close."""

@@ -11,11 +11,11 @@ class Waiters:
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
 
-    async def wait(self) -> None:
-        """Wait for the next change."""
-        change = asyncio.get_running_loop().create_future()
+    def wait(self) -> asyncio.Future[None]:
+        """Return what is done with the next change."""
+        change: asyncio.Future[None] = asyncio.Future()
         self._waiting.append(change)
-        await change
+        return change
 
     def wake(self) -> None:
         """Wake all who wait."""
