@@ -101,6 +101,7 @@ class ContextChannel(WrappingChannel):
 
 def _wrap_call(path: str, multi: _Multi, headers: _Headers) -> _Multi:
     method = path.removeprefix("/")
+    about = {"rpc.system.name": "grpc", "rpc.method": method}
 
     def call(
         request: Any = None,
@@ -109,9 +110,7 @@ def _wrap_call(path: str, multi: _Multi, headers: _Headers) -> _Multi:
         metadata: Sequence[tuple[str, str | bytes]] | None = None,
         **kwargs: Any,
     ) -> Any:
-        span = _tracer.start_span(
-            method, kind=SpanKind.CLIENT, attributes={"rpc.system.name": "grpc", "rpc.method": method}
-        )
+        span = _tracer.start_span(method, kind=SpanKind.CLIENT, attributes=about)
         allowed = deadline.timeout_for_call(timeout)
         if allowed is not None and allowed <= 0:
             raise _deadline_error(span)
@@ -142,15 +141,15 @@ def _wrap_stream(multi: _Multi) -> _Multi:
 def _metadata(
     span: trace.Span, given: Sequence[tuple[str, str | bytes]] | None
 ) -> list[tuple[str, str | bytes]]:
-    metadata = list(given or ())
-    named = {key for key, _ in metadata}
     is_traced = span.get_span_context().is_valid
     ambient = telemetry.inject(trace.set_span_in_context(span)) if is_traced else {}
     for name, value in labels().items():
         if value.isascii() and value.isprintable():
             ambient[LABELS[name]] = value
-    metadata.extend((key, value) for key, value in ambient.items() if key not in named)
-    return metadata
+    if not given:
+        return list(ambient.items())
+    named = {key for key, _ in given}
+    return [*given, *((key, value) for key, value in ambient.items() if key not in named)]
 
 
 class StreamCall:

@@ -9,6 +9,7 @@ import hmac
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from parley.runtime.identity.guard import SERVICE_TOKEN, Credentials, RefusedCallerError, expired_error
@@ -85,6 +86,7 @@ class ServiceTokens:
         return identity
 
 
+@lru_cache(_MAX_TOKENS)
 def service_identity(service: str, tenant: str) -> Identity:
     """Return who a service is that acts for a tenant."""
     return Identity(tenant, f"service {service}", _ROLES)
