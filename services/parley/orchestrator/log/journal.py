@@ -8,7 +8,7 @@ the owner stops.
 
 import asyncio
 import itertools
-import uuid
+import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -48,6 +48,8 @@ _LARGE_BYTES = 1024 * 1024
 _PATIENCE_SECONDS = 0.05
 """How long an event that nobody waits for waits for others, to be recorded with them: less than anyone who follows a debate sees."""
 _BACKOFF = Backoff(first=0.05, maximum=2.0)
+_ID_BYTES = 12
+"""Random bytes that tell the appends of one owner from those of any other; each record holds them."""
 _MAX_CLAIMS = 5
 """How many owners in a row may release a debate that they cannot continue. The next one continues it as it can, or fails it."""
 
@@ -164,7 +166,7 @@ class Journal:
         self._latest: asyncio.Future[tuple[Envelope, ...]] | None = None
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._id = uuid.uuid4().hex
+        self._id = secrets.token_urlsafe(_ID_BYTES)
         self._appends = itertools.count(1)
 
     @property

@@ -71,20 +71,22 @@ def _create(connection: Connection, table: str) -> None:
             entries BLOB NOT NULL, PRIMARY KEY (log, first)
         )"""
     )
-    connection.execute(f"CREATE UNIQUE INDEX IF NOT EXISTS {table}_by_last ON {table} (log, last)")
 
 
 def _read(connection: Connection, table: str, log: str, after: int, limit: int) -> list[Record]:
+    # Records have no gaps, so that their first places are enough of an index: the record before the next place may reach it.
+    start = f"coalesce((SELECT max(first) FROM {table} WHERE log = ? AND first <= ?), 0)"
     rows = connection.execute(
-        f"SELECT first, append_id, entries FROM {table} WHERE log = ? AND last > ? ORDER BY last LIMIT ?",
-        (log, after, limit),
+        f"""SELECT first, append_id, entries FROM {table}
+            WHERE log = ? AND first >= {start} AND last > ? ORDER BY first LIMIT ?""",
+        (log, log, after + 1, after, limit),
     )
     return [Record(first, append_id, _unframe(entries)) for first, append_id, entries in rows]
 
 
 def _append(connection: Connection, table: str, log: str, record: Record) -> None:
     """Append inside a write transaction, in which earlier reads still hold at the write."""
-    end = f"coalesce((SELECT max(last) FROM {table} WHERE log = ?), 0)"
+    end = f"coalesce((SELECT last FROM {table} WHERE log = ? ORDER BY first DESC LIMIT 1), 0)"
     inserted = connection.execute(
         f"INSERT INTO {table} (log, first, last, append_id, entries) SELECT ?, ?, ?, ?, ? WHERE {end} = ?",
         (log, record.first, record.last, record.append_id, _frame(record.entries), log, record.first - 1),
