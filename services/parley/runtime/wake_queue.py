@@ -3,7 +3,12 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
 from weakref import WeakValueDictionary
+
+_AT_ONCE: Final = 4
+"""Events that are set in one iteration of the loop. Each iteration costs what a task does that sends a message; each task takes up to a millisecond."""
 
 
 class WakeQueue:
@@ -18,25 +23,25 @@ class WakeQueue:
         """Set these events, soon."""
         self._due.update(dict.fromkeys(events))
         if not self._is_running:
-            self._wake_one()
+            self._wake_some()
 
     def remove(self, news: asyncio.Event) -> None:
         """Remove an event, so that it is not set any more."""
         self._due.pop(news, None)
 
-    def _wake_one(self) -> None:
-        """Set the first event, and the next one in the next loop iteration: each woken task takes up to a millisecond."""
-        if news := next(iter(self._due), None):
+    def _wake_some(self) -> None:
+        """Set the first few events, and the next ones in the next loop iteration."""
+        for news in list(islice(self._due, _AT_ONCE)):
             del self._due[news]
             news.set()
         self._is_running = bool(self._due)
         if self._is_running:
-            asyncio.get_running_loop().call_soon(self._wake_one)
+            asyncio.get_running_loop().call_soon(self._wake_some)
 
 
 @dataclass(frozen=True, slots=True)
 class WakeQueues:
-    """The queue of each tenant: one of its watchers is woken in each loop iteration, however many debates have news."""
+    """The queue of each tenant: a few of its watchers are woken in each loop iteration, however many debates have news."""
 
     _by_tenant: WeakValueDictionary[str, WakeQueue] = field(default_factory=WeakValueDictionary)
 
