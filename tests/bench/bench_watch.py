@@ -102,9 +102,10 @@ class _Watcher:
         async for message in self._stream:
             now = time.time()
             self.messages += 1
-            events = message.events.events if message.HasField("events") else [message.event]
-            self.items += len(events)
-            for event in events if message.WhichOneof("message") in {"event", "events"} else ():
+            batch = message.events
+            events = [message.event] if message.HasField("event") else batch.events
+            self.items += len(events) + (len(batch.deltas) or message.HasField("delta"))
+            for event in events:
                 self._hear(event, now)
 
     def _hear(self, event: Event, now: float) -> None:

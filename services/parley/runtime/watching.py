@@ -91,11 +91,11 @@ class _WatchReader:
     def read(self, response: orchestrator_pb2.WatchDebateResponse) -> Iterator[event_pb2.Event | TextPiece]:
         match response.WhichOneof("message"):
             case "delta":
-                delta = response.delta
-                yield TextPiece(delta.key, delta.step_attempt, delta.route_attempt, delta.offset, delta.text)
+                yield _to_piece(response.delta)
             case "event":
                 yield from self._read_event(response.event)
             case "events":
+                yield from map(_to_piece, response.events.deltas)
                 for event in response.events.events:
                     yield from self._read_event(event)
 
@@ -105,6 +105,10 @@ class _WatchReader:
         if event.sequence > self.last:
             self.last += 1
             yield event
+
+
+def _to_piece(delta: orchestrator_pb2.StepDelta) -> TextPiece:
+    return TextPiece(delta.key, delta.step_attempt, delta.route_attempt, delta.offset, delta.text)
 
 
 class _LogReader:

@@ -585,7 +585,7 @@ class WatchDebateRequest(_message.Message):
     text_deltas: _builtins.bool
     """Whether text deltas are sent too."""
     batches: _builtins.bool
-    """Whether events that are there at once may come in one message, as `events`. A reader is then served sooner where many watch."""
+    """Whether events and text that are there at once may come in one message, as `events`. A reader is then served sooner where many watch."""
     def __init__(
         self,
         *,
@@ -626,7 +626,7 @@ class WatchDebateResponse(_message.Message):
 
     @_builtins.property
     def events(self) -> Global___EventBatch:
-        """Several events of the log, in order, without gap. Only for who asked for `batches`."""
+        """Several events of the log, in order, without gap, and text. Only for who asked for `batches`."""
 
     def __init__(
         self,
@@ -648,23 +648,29 @@ Global___WatchDebateResponse: _TypeAlias = WatchDebateResponse  # noqa: Y015
 
 @_typing.final
 class EventBatch(_message.Message):
-    """Events that follow on each other."""
+    """Events that follow on each other, and text of steps in flight that was there with them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     EVENTS_FIELD_NUMBER: _builtins.int
+    DELTAS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_event_pb2.Event]:
-        """In the order of the log: two or more."""
+        """In the order of the log. None if only text was there."""
+
+    @_builtins.property
+    def deltas(self) -> _containers.RepeatedCompositeFieldContainer[Global___StepDelta]:
+        """The text, of several steps mostly. It comes before the events. Only for who asked for `text_deltas`."""
 
     def __init__(
         self,
         *,
         events: _abc.Iterable[_event_pb2.Event] | None = ...,
+        deltas: _abc.Iterable[Global___StepDelta] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deltas", b"deltas", "events", b"events"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,13 +11,12 @@ from typing import Any
 import grpc
 import pytest
 
-from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat
+from parley.orchestrator.watch.watcher import DebateWatcher, WatchItem
 from parley.runtime.server import RunningServer
 from parley.runtime.watching import TextPiece, WatchStream, watch_events
 from parley.storage.opening import Store, open_store
 from parley.v1 import orchestrator_pb2
 from parley.v1.event_pb2 import Event
-from parley.v1.orchestrator_pb2 import StepDelta
 from tests.support.command import Command
 from tests.support.orchestration import (
     Orchestrator,
@@ -64,9 +63,7 @@ def shared_store(monkeypatch: pytest.MonkeyPatch) -> None:
 def relays(monkeypatch: pytest.MonkeyPatch) -> Relays:
     found, text_of = Relays(), DebateWatcher.stream_text
 
-    async def counted(
-        self: DebateWatcher, tenant: str, debate: str
-    ) -> AsyncGenerator[StepDelta | Heartbeat, None]:
+    async def counted(self: DebateWatcher, tenant: str, debate: str) -> AsyncGenerator[WatchItem, None]:
         found.opened[debate] += 1
         found.running[debate] += 1
         try:

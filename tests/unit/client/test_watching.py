@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from parley.client import DebateSpec, Event, ParleyClient, ParleyError, event_kind, event_payload
-from parley.runtime.watching import watch_events
+from parley.runtime.watching import TextPiece, watch_events
 from parley.v1 import debate_pb2
 from parley.v1 import orchestrator_pb2 as pb
 from parley.v1.event_pb2 import RoundStarted, StepSucceeded
@@ -56,6 +56,16 @@ async def test_events_that_come_in_batches_are_yielded_each_once_and_a_gap_in_a_
     with pytest.raises(ParleyError) as caught:
         await anext(watch_events(lambda _: BatchedStream([4, 5]), 2, patience=0.1))
     assert caught.value.reason == "EVENT_GAP"
+
+
+async def test_the_text_of_a_batch_is_yielded_before_its_events() -> None:
+    class Stream(BatchedStream):
+        async def __aiter__(self) -> AsyncIterator[pb.WatchDebateResponse]:
+            deltas = [pb.StepDelta(key=key, text="text") for key in "ab"]
+            yield pb.WatchDebateResponse(events=pb.EventBatch(events=[Event(sequence=1)], deltas=deltas))
+
+    seen = [each async for each in watch_events(lambda _: Stream(), 0, patience=0.1)]
+    assert seen == [TextPiece("a", 0, 0, 0, "text"), TextPiece("b", 0, 0, 0, "text"), Event(sequence=1)]
 
 
 async def test_payloads_are_typed_and_what_is_not_known_is_passed_over() -> None:

@@ -9,10 +9,8 @@ from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.model.labels import labels_of
 from parley.orchestrator.model.source_uses import list_source_uses
-from parley.orchestrator.watch.watcher import Heartbeat
 from parley.v1 import debate_pb2, orchestrator_pb2
 from parley.v1.debate_pb2 import Debate
-from parley.v1.orchestrator_pb2 import StepDelta
 
 _STATUS: Final = "DEBATE_STATUS_"
 
@@ -76,10 +74,3 @@ def _stamp(time: str) -> Timestamp:
     stamp = Timestamp()
     stamp.FromJsonString(time.replace("+00:00", "Z"))
     return stamp
-
-
-def watch_response(each: StepDelta | Heartbeat, last: int) -> orchestrator_pb2.WatchDebateResponse:
-    """Return what a watcher is sent that is no event; `last` is the sequence of the last event that it was sent."""
-    if isinstance(each, StepDelta):
-        return orchestrator_pb2.WatchDebateResponse(delta=each)
-    return orchestrator_pb2.WatchDebateResponse(heartbeat=orchestrator_pb2.Heartbeat(last_sequence=last))

@@ -5,7 +5,6 @@ is never forwarded again: only an owner sends text to another replica. Without t
 """
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import Context
@@ -16,6 +15,7 @@ import grpc
 from parley.orchestrator.log.debate_record import DebateRecord, record_key
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.watch.feed import Feed, Feeds
+from parley.orchestrator.watch.live_text import LiveText, TextListener
 from parley.runtime.backoff import Backoff
 from parley.runtime.channel import channel
 from parley.runtime.labels import label_scope
@@ -26,49 +26,11 @@ from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.orchestrator_pb2 import StepDelta
 
-MAX_WAITING_PIECES = 256
-"""Pieces that wait for one listener. If there are more, the oldest are dropped."""
-MAX_WAITING_CHARACTERS = 512 * 1024
-"""Characters of these pieces. The last piece is kept in any case."""
-
-
-class WaitingPieces:
-    """Pieces of text that wait for one listener, in order. The oldest are dropped if there are too many."""
-
-    def __init__(self) -> None:
-        """Start with none."""
-        self._pieces: deque[StepDelta] = deque()
-        self._characters = 0
-
-    def __len__(self) -> int:
-        """Return how many wait."""
-        return len(self._pieces)
-
-    def append(self, piece: StepDelta) -> None:
-        """Add a piece."""
-        self._pieces.append(piece)
-        self._characters += len(piece.text)
-        while len(self._pieces) > MAX_WAITING_PIECES or (
-            self._characters > MAX_WAITING_CHARACTERS and len(self._pieces) > 1
-        ):
-            self.popleft()
-
-    def popleft(self) -> StepDelta:
-        """Remove and return the oldest piece."""
-        piece = self._pieces.popleft()
-        self._characters -= len(piece.text)
-        return piece
-
-    def clear(self) -> None:
-        """Remove all."""
-        self._pieces.clear()
-        self._characters = 0
-
 
 @dataclass(frozen=True, slots=True)
-class _Listeners:
+class _SharedText:
     wake_group: WakeGroup
-    queues: dict[asyncio.Event, WaitingPieces] = field(default_factory=dict)
+    text: LiveText = field(default_factory=LiveText)
 
 
 class DeltaBroker:
@@ -76,32 +38,32 @@ class DeltaBroker:
 
     def __init__(self) -> None:
         """Start without listeners."""
-        self._listeners: dict[str, _Listeners] = {}
+        self._texts: dict[str, _SharedText] = {}
         self._wake_queues = WakeQueues()
 
     def publish(self, debate: str, delta: StepDelta) -> None:
         """Pass a piece of text to all listeners. A slow listener misses older pieces, which it sees by their offsets."""
-        listeners = self._listeners.get(debate)
-        if listeners is not None:
-            for queue in listeners.queues.values():
-                queue.append(delta)
-            listeners.wake_group.notify()
+        shared = self._texts.get(debate)
+        if shared is not None:
+            shared.text.append(delta)
+            shared.wake_group.notify()
 
     @contextmanager
-    def listen(self, tenant: str, debate: str, news: asyncio.Event) -> Generator[WaitingPieces, None, None]:
-        """Collect the text of a tenant's debate while the block runs. `news` is set if there is some."""
-        listeners = self._listeners.get(debate)
-        if listeners is None:
-            listeners = self._listeners[debate] = _Listeners(WakeGroup(self._wake_queues.for_tenant(tenant)))
-        queue = listeners.queues[news] = WaitingPieces()
-        listeners.wake_group.add(news)
+    def listen(self, tenant: str, debate: str, news: asyncio.Event) -> Generator[TextListener, None, None]:
+        """Listen to the text of a tenant's debate while the block runs. `news` is set if there is some."""
+        shared = self._texts.get(debate)
+        if shared is None:
+            shared = self._texts[debate] = _SharedText(WakeGroup(self._wake_queues.for_tenant(tenant)))
+        listener = TextListener(shared.text)
+        shared.text.listeners.add(listener)
+        shared.wake_group.add(news)
         try:
-            yield queue
+            yield listener
         finally:
-            del listeners.queues[news]
-            listeners.wake_group.remove(news)
-            if not listeners.queues:
-                del self._listeners[debate]
+            shared.text.listeners.remove(listener)
+            shared.wake_group.remove(news)
+            if not shared.text.listeners:
+                del self._texts[debate]
 
 
 OWNER_KEY = "parley-owner"

@@ -1,10 +1,10 @@
 """Watches a debate: its events after a sequence and then new ones, text between them, and heartbeats.
 
-A watcher needs little memory: its cursor in the feed that all watchers of the debate share, and a short queue of text.
+A watcher needs little memory: its places in the feed and in the text, which all watchers of the debate share.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from time import monotonic
@@ -13,8 +13,9 @@ from parley.orchestrator import metrics
 from parley.orchestrator.log.bare_spec import bare_event
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
 from parley.orchestrator.log.journal import log_name, open_in_thread_if_large
-from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder, WaitingPieces
+from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder
 from parley.orchestrator.watch.feed import Feed, Feeds
+from parley.orchestrator.watch.live_text import LiveText, TextListener
 from parley.runtime.errors import ParleyError, not_found, resource_exhausted
 from parley.storage.ports import Log
 from parley.v1.orchestrator_pb2 import StepDelta
@@ -32,9 +33,15 @@ class Heartbeat:
     """Sent if nothing was recorded for a while."""
 
 
-EventBatch = tuple[Envelope, ...]
-"""Two or more events that follow on each other."""
-WatchItem = Envelope | EventBatch | StepDelta | Heartbeat
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What was there at once: text of steps in flight, then events that follow on each other."""
+
+    text: tuple[StepDelta, ...] = ()
+    events: tuple[Envelope, ...] = ()
+
+
+WatchItem = Batch | Heartbeat
 
 
 def slow_reader_error(last: int) -> ParleyError:
@@ -57,7 +64,7 @@ class DebateWatcher:
     ) -> AsyncGenerator[WatchItem, None]:
         """Yield the events after a sequence, in order and without gaps, until the last one. With `text`, also yield text.
 
-        With `batches`, events that are there at once are yielded together.
+        With `batches`, what is there at once is yielded together; else each event and each piece of text alone.
 
         A failed debate ends the stream too, unless it was resumed since.
 
@@ -68,44 +75,43 @@ class DebateWatcher:
         heartbeats = _HeartbeatTimer(self.feeds.silence_seconds)
         async with AsyncExitStack() as stack:
             stack.enter_context(metrics.count_watcher())
-            pieces = WaitingPieces()
+            listener = TextListener(LiveText())
             if text:
-                pieces = stack.enter_context(self.deltas.listen(tenant, debate, news))
+                listener = stack.enter_context(self.deltas.listen(tenant, debate, news))
                 await stack.enter_async_context(self.forwarder.forward_while_watched(tenant, debate))
             feed = await stack.enter_async_context(self.feeds.join(tenant, debate, news))
             while True:
                 news.clear()
-                for piece in _take_current(pieces, feed, cursor.last):
-                    yield piece
-                for batch in _in_batches(
-                    await self._next_events(feed, cursor), most=_BATCH_BYTES if batches else 0
-                ):
-                    cursor.move_to(batch[-1])
-                    heartbeats.reset()
-                    yield batch if len(batch) > 1 else batch[0]
+                pieces = _take_current(listener, feed, cursor.last)
+                events = await self._next_events(feed, cursor)
+                for batch in _in_batches(pieces, events) if batches else _one_by_one(pieces, events):
+                    if batch.events:
+                        cursor.move_to(batch.events[-1])
+                        heartbeats.reset()
+                    yield batch
                 if feed.last <= cursor.last and await self._is_over(feed, cursor):
                     return
                 if heartbeats.is_due:
                     await self._check_log_exists(feed, debate, cursor.log)
                     heartbeats.reset()
                     yield Heartbeat()
-                if feed.last <= cursor.last and not pieces:
+                if feed.last <= cursor.last and not listener.is_behind:
                     cursor.caught_up = feed.is_complete
                     # The feed sets it now and then: a timer for each watcher would cost too much.
                     await news.wait()
 
-    async def stream_text(self, tenant: str, debate: str) -> AsyncGenerator[StepDelta | Heartbeat, None]:
-        """Yield the text of a debate that this replica runs, for another replica, until closed."""
+    async def stream_text(self, tenant: str, debate: str) -> AsyncGenerator[WatchItem, None]:
+        """Yield the text of a debate that this replica runs, piece by piece, for another replica, until closed."""
         news, heartbeats = asyncio.Event(), _HeartbeatTimer(self.feeds.silence_seconds)
-        with self.deltas.listen(tenant, debate, news) as pieces:
+        with self.deltas.listen(tenant, debate, news) as listener:
             while True:
                 news.clear()
-                for piece in _take_waiting(pieces):
-                    yield piece
+                for each in _one_by_one(listener.take(), ()):
+                    yield each
                 if heartbeats.is_due:
                     heartbeats.reset()
                     yield Heartbeat()
-                if not pieces:
+                if not listener.is_behind:
                     await heartbeats.wait(news)
 
     async def _next_events(self, feed: Feed, cursor: "_Cursor") -> Sequence[Envelope]:
@@ -140,19 +146,26 @@ class DebateWatcher:
         return not await self.log.read(cursor.log, cursor.last, 1)
 
 
-def _in_batches(events: Sequence[Envelope], most: int) -> Iterator[EventBatch]:
-    """Yield events as they are sent, in batches of at most so many bytes; a larger one is alone."""
+def _in_batches(pieces: tuple[StepDelta, ...], events: Sequence[Envelope]) -> Iterator[Batch]:
+    """Yield what is sent together: the text with the first events, as many at a time as `_BATCH_BYTES`, or a larger one."""
     batch: list[Envelope] = []
     size = 0
     for event in map(bare_event, events):
         bytes_more = len(event.entry) or event.message.ByteSize()
-        if batch and size + bytes_more > most:
-            yield tuple(batch)
-            batch, size = [], 0
+        if batch and size + bytes_more > _BATCH_BYTES:
+            yield Batch(pieces, tuple(batch))
+            pieces, batch, size = (), [], 0
         batch.append(event)
         size += bytes_more
-    if batch:
-        yield tuple(batch)
+    if pieces or batch:
+        yield Batch(pieces, tuple(batch))
+
+
+def _one_by_one(pieces: Iterable[StepDelta], events: Iterable[Envelope]) -> Iterator[Batch]:
+    for piece in pieces:
+        yield Batch(text=(piece,))
+    for event in events:
+        yield Batch(events=(bare_event(event),))
 
 
 class _Cursor:
@@ -168,38 +181,15 @@ class _Cursor:
         self.last, self.hash = event.sequence, event.hash
 
 
-def _take_current(pieces: WaitingPieces, feed: Feed, after: int) -> Iterator[StepDelta]:
-    """Remove and yield the waiting text, except that of ended attempts. A watcher that is far behind gets none."""
+def _take_current(listener: TextListener, feed: Feed, after: int) -> tuple[StepDelta, ...]:
+    """Take the text that is there, except that of ended attempts. A watcher that is far behind gets none."""
     if feed.last - after > _MAX_BEHIND:
-        pieces.clear()
-    for piece in _take_waiting(pieces):
-        if not feed.has_outcome(piece.key, piece.step_attempt, after):
-            yield piece
-
-
-def _take_waiting(pieces: WaitingPieces) -> Iterator[StepDelta]:
-    """Remove and yield the pieces that wait now, joined by text. Later pieces wait, so that they do not delay events."""
-    latest: dict[tuple[str, int, int], list[StepDelta]] = {}
-    runs: list[list[StepDelta]] = []
-    while pieces:
-        piece = pieces.popleft()
-        text = piece.key, piece.step_attempt, piece.route_attempt
-        run = latest.get(text)
-        if run and run[-1].offset + len(run[-1].text) == piece.offset:
-            run.append(piece)
-        else:
-            latest[text] = [piece]
-            runs.append(latest[text])
-    for run in runs:
-        yield run[0] if len(run) == 1 else _join(run)
-
-
-def _join(run: Sequence[StepDelta]) -> StepDelta:
-    """Return pieces that follow on each other as one; the pieces are shared with other watchers."""
-    joined = StepDelta()
-    joined.CopyFrom(run[0])
-    joined.text = "".join(piece.text for piece in run)
-    return joined
+        listener.skip()
+    if not listener.is_behind:
+        return ()
+    return tuple(
+        piece for piece in listener.take() if not feed.has_outcome(piece.key, piece.step_attempt, after)
+    )
 
 
 class _HeartbeatTimer:

@@ -10,15 +10,10 @@ from hypothesis import strategies as st
 
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import CorruptEventError
-from parley.orchestrator.watch.deltas import (
-    MAX_WAITING_CHARACTERS,
-    MAX_WAITING_PIECES,
-    DeltaBroker,
-    DeltaForwarder,
-    WaitingPieces,
-)
+from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder
 from parley.orchestrator.watch.feed import Feed, Feeds, KeptBytes
-from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat, WatchItem
+from parley.orchestrator.watch.live_text import MAX_WAITING_PIECES
+from parley.orchestrator.watch.watcher import Batch, DebateWatcher, Heartbeat, WatchItem
 from parley.runtime.errors import ParleyError
 from parley.runtime.wake_queue import WakeQueue
 from parley.storage.ports import Record, StoreUnavailableError
@@ -43,6 +38,23 @@ class NoForwarding(DeltaForwarder):
         yield
 
 
+Watched = Envelope | StepDelta | Heartbeat
+
+
+async def unpack(items: AsyncGenerator[WatchItem, None]) -> AsyncGenerator[Watched, None]:
+    """What a watch yields to who does not ask for batches: always one thing alone."""
+    async with aclosing(items):
+        async for each in items:
+            if isinstance(each, Heartbeat):
+                yield each
+            elif each.text:
+                (piece,), () = each.text, each.events
+                yield piece
+            else:
+                (event,) = each.events
+                yield event
+
+
 class Stand:
     """One replica's watching."""
 
@@ -55,8 +67,8 @@ class Stand:
         self.feeds = Feeds(self.log, kept, heartbeat_seconds)
         self.watching = DebateWatcher(self.log, self.feeds, self.deltas, NoForwarding())
 
-    def watch(self, after: int = 0, *, text: bool = False) -> AsyncGenerator[WatchItem, None]:
-        return self.watching.watch(TENANT, DEBATE, after, text=text)
+    def watch(self, after: int = 0, *, text: bool = False) -> AsyncGenerator[Watched, None]:
+        return unpack(self.watching.watch(TENANT, DEBATE, after, text=text))
 
     async def all(self, after: int = 0) -> list[int]:
         """The sequences of a watch that ends."""
@@ -103,7 +115,7 @@ async def test_events_that_are_there_at_once_come_together_to_those_who_ask_for_
     async with asyncio.timeout(30):
         got = [each async for each in stand.watching.watch(TENANT, DEBATE, 0, text=False, batches=True)]
     first, *rest = stand.written.events
-    assert got == [(first, *rest[:2]), tuple(rest[2:])]
+    assert got == [Batch(events=(first, *rest[:2])), Batch(events=tuple(rest[2:]))]
     assert await stand.all() == list(range(1, 7))
 
 
@@ -245,7 +257,7 @@ async def write_some(replica: Stand, batches: list[tuple[int, bool]]) -> None:
     await written.write(Concluded(outcome=Outcome()), Closed())
 
 
-async def take(stream: AsyncGenerator[WatchItem, None], count: int | None, seen: list[Envelope]) -> None:
+async def take(stream: AsyncGenerator[Watched, None], count: int | None, seen: list[Envelope]) -> None:
     """Take so many events, or (None) all until the stream ends; being cut as too slow is an end as well."""
     taken = 0
     with suppress(ParleyError):
@@ -275,7 +287,7 @@ async def test_a_watcher_that_lets_more_pile_up_than_is_kept_is_cut_and_told_whe
             assert await anext(fast) == stand.written.events[-1]
         last = await waiting
         assert last == stand.written.events[1]
-        got: list[WatchItem] = [last]
+        got: list[Watched] = [last]
         with pytest.raises(ParleyError) as caught:
             await rest_of(slow, got)
         last = got[-1]
@@ -286,7 +298,7 @@ async def test_a_watcher_that_lets_more_pile_up_than_is_kept_is_cut_and_told_whe
     assert await stand.all(last.sequence) == list(range(last.sequence + 1, 23))
 
 
-async def rest_of(stream: AsyncGenerator[WatchItem, None], got: list[WatchItem]) -> None:
+async def rest_of(stream: AsyncGenerator[Watched, None], got: list[Watched]) -> None:
     async for each in stream:
         got.append(each)  # noqa: PERF401 (kept when the stream breaks)
 
@@ -417,14 +429,22 @@ async def test_a_damaged_event_ends_a_watch_and_is_not_shown() -> None:
             await asyncio.wait_for(anext(stream), 30)
 
 
-def test_the_text_that_waits_for_a_slow_reader_is_bounded_in_characters_too() -> None:
-    pieces = WaitingPieces()
-    long = "x" * (MAX_WAITING_CHARACTERS // 4)
-    for offset in range(10):
-        pieces.append(delta(offset=offset, text=long))
-    assert [pieces.popleft().offset for _ in range(len(pieces))] == [6, 7, 8, 9]
-    pieces.append(delta(text=long * 8))
-    assert len(pieces) == 1
+async def test_text_and_events_that_are_there_at_once_come_together_the_text_first() -> None:
+    stand = Stand()
+    await stand.written.write(Warned(message="first"))
+    watch = stand.watching.watch(TENANT, DEBATE, 0, text=True, batches=True)
+    async with asyncio.timeout(30), aclosing(watch), aclosing(stand.watch()) as fast:
+        assert await anext(watch) == Batch(events=(stand.written.events[0],))
+        await anext(fast)
+        for key in ("a", "b", "a"):
+            stand.deltas.publish(DEBATE, delta(key, 0 if key == "b" else 4))
+        await stand.written.write(Warned(message="second"))
+        await anext(fast)
+        got = await anext(watch)
+        assert isinstance(got, Batch)
+        assert got == Batch((delta("a", 4), delta("b"), delta("a", 4)), (stand.written.events[1],))
+        stand.deltas.publish(DEBATE, delta())
+        assert await anext(watch) == Batch(text=(delta(),))
 
 
 async def test_a_watch_has_the_paths_of_documents_and_not_their_texts() -> None:
