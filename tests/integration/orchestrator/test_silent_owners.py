@@ -1,14 +1,17 @@
 """What a look at the store reads: owners that show no life, whatever their clocks say, and nothing of those that do."""
 
+from collections import Counter
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from parley.orchestrator.engine.inbox import Inbox
 from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.log.index import DEBATES, DebateIndex, LivenessWindow
 from tests.integration.orchestrator.test_claims import claims, looked
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, make_debate
+from tests.support.orchestration import Backstage, make_debate, until
 
 SPEC = make_debate(2, 1)
 
@@ -145,3 +148,30 @@ async def test_a_look_reads_no_record_of_a_debate_that_is_owned_and_well(
         hold.release()
         for debate in debates:
             await stage.comes_to(debate, "COMPLETED")
+
+
+async def test_a_replica_at_rest_asks_for_debates_and_now_and_then_for_all_else(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: Counter[str] = Counter()
+
+    def count(kind: type[Any], name: str) -> None:
+        search = getattr(kind, name)
+
+        async def counted(*given: Any) -> Any:
+            asked[f"{kind.__name__}.{name}"] += 1
+            return await search(*given)
+
+        monkeypatch.setattr(kind, name, counted)
+
+    count(DebateIndex, "list_waiting")
+    count(DebateIndex, "list_overdue")
+    count(Inbox, "list_waiting")
+    async with stage.replica(exclusive=False):
+
+        async def is_enough() -> bool:
+            return asked["DebateIndex.list_waiting"] >= 20
+
+        await until(is_enough, "it has looked 20 times")
+    assert 3 <= asked["DebateIndex.list_overdue"] <= 6
+    assert 3 <= asked["Inbox.list_waiting"] <= 6

@@ -4,8 +4,10 @@ Leases only decide how soon another replica takes over. The log ensures that two
 """
 
 import asyncio
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass
 
@@ -35,6 +37,8 @@ _EXTRA_SHARE = 8
 """A replica has one extra slot for so many slots, for tenants that hold none."""
 _MAX_IDLE = 1000
 """How many debates may wait without a slot. Each further one counts as running, since it costs heartbeats."""
+_SCANS_A_WHOLE_ONE = 5
+"""One of so many scans, and each one that was asked for, looks for everything. The others leave out what can wait."""
 
 _NO_DOCUMENT_LIMITS = DocumentLimits()
 
@@ -123,21 +127,19 @@ class Runner:
     async def run(self) -> None:
         """Scan for debates and interventions until cancelled. If the store is unavailable, wait for it."""
         async with asyncio.TaskGroup() as self._tasks:
-            while True:
+            for number in itertools.count():
+                whole = self._wake.is_set() or number % _SCANS_A_WHOLE_ONE == 0
+                self._wake.clear()
                 try:
-                    await self._scan()
+                    await self._scan(whole=whole)
                 except StorageError as error:
                     _logger.warning("store unavailable; scanning again soon", error=str(error))
                 except Exception:
                     # One unreadable record must not stop the others.
                     _logger.exception("a scan of the store failed; scanning again soon")
-                try:
+                with suppress(TimeoutError):
                     async with asyncio.timeout(self._settings.poll_seconds):
                         await self._wake.wait()
-                except TimeoutError:
-                    continue
-                finally:
-                    self._wake.clear()
 
     async def start_debate(self, record: DebateRecord) -> bool:
         """Own a new debate. Return True once its first event is durable, False if that is unknown or no slot is free."""
@@ -170,13 +172,25 @@ class Runner:
             task.cancel()
         await asyncio.gather(*(_release_after_stop(*each) for each in owned), return_exceptions=True)
 
-    async def _scan(self) -> None:
+    async def _scan(self, *, whole: bool = True) -> None:
+        """Look for interventions and debates, and start what can run here.
+
+        Unless it is a `whole` scan, no debate is looked for that is due, and no intervention by a replica that has no debates and
+        finds none: the replica that a person asks looks for that one at once.
+        """
         owned_before = set(self._owned)
-        entries = await self._deliver_interventions()
+        reads_inbox = whole or bool(owned_before)
+        entries = await self._deliver_interventions() if reads_inbox else {}
         now = self._dependencies.clock.now()
         owned = await self._list_of_gone_owners()
         unowned, are_all = await self._dependencies.index.list_waiting()
-        overdue = await self._dependencies.index.list_overdue(now.isoformat(timespec="microseconds"))
+        if (owned or unowned) and not reads_inbox:
+            entries = await self._deliver_interventions()
+        overdue = (
+            await self._dependencies.index.list_overdue(now.isoformat(timespec="microseconds"))
+            if whole
+            else ()
+        )
         # A debate that is released between the two searches is in both; the second one is right.
         seen = {record.key: record for record in (*owned, *unowned)}
         for record in await self._find_unreleased(seen.keys()):
@@ -184,7 +198,8 @@ class Runner:
         for key in entries.keys() - seen.keys():
             if unlisted := await self._resolve_unlisted(key, entries[key]):
                 seen[key] = unlisted
-        self._forget_absent(seen.keys() | {record.key for record in overdue}, whole=are_all)
+        if whole:
+            self._forget_absent(seen.keys() | {record.key for record in overdue}, are_all=are_all)
         waiting = [
             record
             for record in seen.values()
@@ -197,7 +212,8 @@ class Runner:
         for record in filter(self._may_own_briefly, due):
             # It makes no call to record that the checkpoint expired.
             self._start_owner(record, (), brief=True)
-        self._any_waits = bool(entries) or any(record.key not in self._owned for record in (*waiting, *due))
+        found_waiting = bool(entries) or any(record.key not in self._owned for record in (*waiting, *due))
+        self._any_waits = found_waiting or (self._any_waits and not whole)
         if owned_before - self._owned.keys():
             self._wake_if_any_waits()  # what ended meanwhile was not asked whether anything waits
 
@@ -332,14 +348,14 @@ class Runner:
         """Do not claim this debate again for so long: a lasting error must not become a busy loop."""
         self._retry_at[record.key] = self._dependencies.clock.monotonic() + seconds
 
-    def _forget_absent(self, present: set[str], *, whole: bool) -> None:
+    def _forget_absent(self, present: set[str], *, are_all: bool) -> None:
         # A scan does not find live debates that are owned here.
         kept = present | self._owned.keys()
         self._silent_owners.forget_others(kept)
         for known in (self._retry_at, self._faults):
             for key in known.keys() - kept:
                 del known[key]
-        if whole:  # else an expected debate may only be missing from this scan
+        if are_all:  # else an expected debate may only be missing from this scan
             self._expected_keys &= present
 
     def _start_owner(
