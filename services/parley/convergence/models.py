@@ -26,9 +26,9 @@ from parley.convergence.vectors import Vector, group_by_length, mean_direction, 
 class MiniLm:
     """all-MiniLM-L6-v2 as int8 ONNX: 384 dimensions, trained on sentences and short paragraphs.
 
-    Texts of about as many tokens are read together: most of the time of a short one is that in which the weights are read. Each is
-    padded to a multiple of eight tokens, alone too, so that its vector does not depend on other texts. A text longer than 126 tokens
-    is cut into windows of at most 126, all of one size.
+    Texts of about as many tokens are read together: most of the time of a short one is that in which the weights are read. They are
+    padded to the longest one, which changes no bit of a vector. A text longer than 126 tokens is cut into windows of at most 126,
+    all of one size.
     """
 
     name: Final = MODEL_NAMES["minilm"]
@@ -38,8 +38,8 @@ class MiniLm:
     """Tokens of a run; more together are slower than apart."""
     _SLOW_FUSION: Final = "SkipLayerNormFusion"
     """It makes one node of a sum and its normalization, which takes ten times as long as the two: a tenth of the model's time."""
-    _STEP: Final = 8
-    """A text is padded to a multiple of it: a larger one takes fewer runs, and more padding."""
+    _RUN: Final = 15
+    """As many tokens take as long as to read the weights once more."""
 
     def __init__(self) -> None:
         """Load the model; raise ConfigurationError if its files are missing or not the expected ones."""
@@ -68,16 +68,13 @@ class MiniLm:
 
     def _run_all(self, cut: Sequence[list[int]]) -> list[Vector]:
         vectors: dict[int, Vector] = {}
-        padded = [-(-len(each) // self._STEP) * self._STEP for each in cut]
-        for places in group_by_length(padded, self._AT_ONCE):
-            vectors |= zip(
-                places, self._run([cut[place] for place in places], padded[places[0]]), strict=True
-            )
+        for places in group_by_length([len(each) for each in cut], self._AT_ONCE, self._RUN):
+            vectors |= zip(places, self._run([cut[place] for place in places]), strict=True)
         return [vectors[place] for place in range(len(cut))]
 
-    def _run(self, cut: Sequence[list[int]], length: int) -> list[Vector]:
-        """Return the vectors of windows that are padded to one length."""
-        ids = np.zeros((len(cut), length), np.int64)
+    def _run(self, cut: Sequence[list[int]]) -> list[Vector]:
+        """Return the vectors of windows, which are padded to the longest one."""
+        ids = np.zeros((len(cut), max(map(len, cut))), np.int64)
         mask = np.zeros_like(ids)
         for row, tokens in enumerate(cut):
             ids[row, : len(tokens)] = tokens

@@ -42,15 +42,27 @@ def mean_direction(vectors: Sequence[Vector]) -> Vector:
     return vectors[0] if len(vectors) == 1 else unit(np.mean(np.stack(vectors), axis=0))
 
 
-def group_by_length(lengths: Sequence[int], most: int) -> list[list[int]]:
-    """Return the places of equal lengths together, in groups whose lengths add up to `most` at most, or of one place."""
-    by_length: dict[int, list[int]] = {}
-    for place, length in enumerate(lengths):
-        by_length.setdefault(length, []).append(place)
-    groups: list[list[int]] = []
-    for length, places in by_length.items():
-        size = max(most // max(length, 1), 1)
-        groups += [places[start : start + size] for start in range(0, len(places), size)]
+def group_by_length(lengths: Sequence[int], most: int, start: int) -> list[list[int]]:
+    """Return places of lengths in the groups that take least together: each takes `start`, and the longest length for every place.
+
+    A group has one place, or the lengths of its places, made equal, add up to `most` at most.
+    """
+    places = sorted(range(len(lengths)), key=lambda place: -lengths[place])
+    # To group the first places, by how many they are: what that takes, and where the last group begins.
+    ways = [(0, 0)]
+    for end in range(1, len(places) + 1):
+        found = []
+        for begin in reversed(range(end)):
+            size = (end - begin) * lengths[places[begin]]
+            if size > most and end - begin > 1:
+                break
+            found.append((ways[begin][0] + start + size, begin))
+        ways.append(min(found))
+    groups, end = [], len(places)
+    while end:
+        begin = ways[end][1]
+        groups.append(places[begin:end])
+        end = begin
     return groups
 
 

@@ -65,25 +65,30 @@ def test_texts_of_about_as_many_tokens_are_read_together_each_with_the_vector_it
         "Keep a list of orders that are to be replayed.",
     ]
     alone = [minilm.embed(text) for text in texts]
-    runs: list[tuple[list[int], int]] = []
+    runs: list[list[int]] = []
     run = minilm._run
 
-    def count(cut: Sequence[list[int]], length: int) -> list[Vector]:
-        runs.append(([len(each) for each in cut], length))
-        return run(cut, length)
+    def count(cut: Sequence[list[int]]) -> list[Vector]:
+        runs.append([len(each) for each in cut])
+        return run(cut)
 
     monkeypatch.setattr(minilm, "_run", count)
     together = minilm.embed_all(texts)
     assert all(np.array_equal(one, other) for one, other in zip(together, alone, strict=True))
     assert len(runs) < len(texts)
-    assert any(len(set(lengths)) > 1 for lengths, _ in runs), "texts of several lengths are read together"
-    assert all(length - 8 < min(lengths) <= max(lengths) <= length for lengths, length in runs)
+    assert not any(min(lengths) < 100 < max(lengths) for lengths in runs), (
+        "no short one is padded to a long one"
+    )
+    assert any(len(set(lengths)) > 1 for lengths in runs), "texts of several lengths are read together"
 
 
-def test_padding_is_not_part_of_a_text(minilm: MiniLm) -> None:
-    tokens = minilm._cut("Keep a list of orders.")[0]
-    (padded,), (exact,) = minilm._run([tokens], len(tokens) + 5), minilm._run([tokens], len(tokens))
-    assert np.allclose(padded, exact, atol=1e-6)
+def test_a_text_has_the_same_vector_bit_for_bit_whatever_it_is_padded_to(minilm: MiniLm) -> None:
+    longest = minilm._cut(LONG)[0]
+    texts = [longest[:length] for length in (2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 40, 63, 90)]
+    alone = [minilm._run([each])[0] for each in texts]
+    for part in (texts, texts[:5], texts[::3], [*texts[3::-1], longest]):
+        for text, vector in zip(part, minilm._run(part), strict=True):
+            assert text is longest or np.array_equal(vector, alone[texts.index(text)])
 
 
 async def test_a_stop_waits_for_the_present_part_of_a_batch_alone() -> None:
@@ -114,12 +119,17 @@ async def test_a_stop_waits_for_the_present_part_of_a_batch_alone() -> None:
     [
         ([], []),
         ([3, 5, 3, 3], [[0, 2, 3], [1]]),
-        ([5, 5, 5], [[0, 1], [2]]),
+        ([5, 5, 5], [[0], [1, 2]]),
         ([40, 40], [[0], [1]]),
+        ([4, 3, 1, 1], [[0, 1], [2, 3]]),
+        ([5, 4, 1], [[0, 1], [2]]),
+        ([1, 3, 2], [[0, 1, 2]]),
     ],
 )
-def test_equal_lengths_are_grouped_up_to_a_sum(lengths: list[int], groups: list[list[int]]) -> None:
-    assert group_by_length(lengths, 10) == groups
+def test_lengths_are_grouped_so_that_starts_and_padding_take_least(
+    lengths: list[int], groups: list[list[int]]
+) -> None:
+    assert sorted(map(sorted, group_by_length(lengths, most=10, start=3))) == groups
 
 
 def test_vectors_have_length_one(model: LocalModel) -> None:
@@ -131,7 +141,7 @@ def test_a_text_of_ten_thousand_characters_is_the_mean_of_its_windows(minilm: Mi
     assert len(LONG) > 10_000
     tokens = minilm._tokenizer.encode(LONG, add_special_tokens=False).ids
     parts = [
-        minilm._run([[minilm._first, *tokens[start:end], minilm._last]], 128)[0]
+        minilm._run([[minilm._first, *tokens[start:end], minilm._last]])[0]
         for start, end in windows(len(tokens), 126)
     ]
     assert len(parts) > 10
