@@ -23,6 +23,25 @@ class _PendingText:
     callers: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class AskedText:
+    """A text that one caller has asked for."""
+
+    _found: Vector | _PendingText
+
+    async def wait(self) -> Vector:
+        """Return its vector; errors as with `Embeddings.vectors`."""
+        if not isinstance(self._found, _PendingText):
+            return self._found
+        # Shielded: other callers may wait for the same text.
+        return await asyncio.shield(self._found.vector)
+
+    def leave(self) -> None:
+        """Wait for it no more; a text without callers is not embedded."""
+        if isinstance(self._found, _PendingText):
+            self._found.callers -= 1
+
+
 class Embeddings:
     """The vectors of texts.
 
@@ -40,23 +59,31 @@ class Embeddings:
 
     async def vectors(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of texts, in their order. Raise ParleyError: UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`."""
-        found = [self._request(text) for text in texts]
-        waiting = [each for each in found if isinstance(each, _PendingText)]
-        for each in waiting:
-            each.callers += 1
+        asked = [self.ask(text) for text in texts]
         try:
-            # Shielded: other callers may wait for the same text.
-            return [
-                await asyncio.shield(each.vector) if isinstance(each, _PendingText) else each
-                for each in found
-            ]
+            return [await each.wait() for each in asked]
         finally:
-            for each in waiting:
-                each.callers -= 1
+            for each in asked:
+                each.leave()
 
     async def vector(self, text: str) -> Vector:
         """Return the vector of a text; errors as with `vectors`."""
         return (await self.vectors([text]))[0]
+
+    def ask(self, text: str) -> AskedText:
+        """Ask for the vector of a text without waiting for it. Whoever asks leaves in the end."""
+        key = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        if (vector := self._cache.get(key)) is not None:
+            self._cache.move_to_end(key)
+            return AskedText(vector)
+        if (pending := self._pending.get(key)) is None:
+            future: asyncio.Future[Vector] = asyncio.get_running_loop().create_future()
+            # All its callers may be gone when it fails; then no caller gets the error.
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+            pending = self._pending[key] = _PendingText(text, future)
+            self._queue.put_nowait(key)
+        pending.callers += 1
+        return AskedText(pending)
 
     async def run_worker(self) -> None:
         """Embed waiting texts, forever."""
@@ -76,19 +103,6 @@ class Embeddings:
         """Cancel the waiting texts; no worker runs any more."""
         for wanted in self._pending.values():
             wanted.vector.cancel()
-
-    def _request(self, text: str) -> Vector | _PendingText:
-        key = hashlib.blake2b(text.encode(), digest_size=16).digest()
-        if (vector := self._cache.get(key)) is not None:
-            self._cache.move_to_end(key)
-            return vector
-        if (wanted := self._pending.get(key)) is None:
-            future: asyncio.Future[Vector] = asyncio.get_running_loop().create_future()
-            # All its callers may be gone when it fails; then no caller gets the error.
-            future.add_done_callback(lambda done: done.cancelled() or done.exception())
-            wanted = self._pending[key] = _PendingText(text, future)
-            self._queue.put_nowait(key)
-        return wanted
 
     async def _take_batch(self) -> list[bytes]:
         """Wait for texts and take up to sixteen, without those whose callers are all gone."""

@@ -9,7 +9,7 @@ import grpc
 
 from parley.convergence.agreement import Agreements, Pair, Relation, words_key
 from parley.convergence.assessment import Critic, Thresholds, Verdict
-from parley.convergence.embeddings import Embeddings
+from parley.convergence.embeddings import AskedText, Embeddings
 from parley.convergence.grouping import Reading
 from parley.convergence.rounds import IS_SAME, Rounds
 from parley.convergence.support import SupportModel
@@ -55,38 +55,36 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
     ) -> AsyncIterator[pb.EmbedResponse]:
         """Embed texts as they arrive and answer in their order."""
         room = asyncio.Semaphore(_IN_FLIGHT)
-        begun: deque[asyncio.Task[pb.EmbedResponse]] = deque()
+        asked: deque[tuple[AskedText, str]] = deque()
         came = asyncio.Event()
 
         async def read() -> None:
             async for request in request_iterator:
                 await room.acquire()
-                begun.append(asyncio.create_task(self._embed(request)))
+                _check_embed(request)
+                embeddings = self._fast if request.model == pb.EMBEDDING_MODEL_FAST else self._fine
+                asked.append((embeddings.ask(request.text), embeddings.name))
                 came.set()
 
         reading = asyncio.create_task(read())
         reading.add_done_callback(lambda _: came.set())  # however it ended
         try:
-            while begun or not reading.done():
-                if begun:
-                    yield await begun[0]
-                    del begun[0]
+            while asked or not reading.done():
+                if asked:
+                    text, model = asked[0]
+                    vector = await text.wait()
+                    yield pb.EmbedResponse(vector=vector.tolist(), model=model)
+                    asked.popleft()[0].leave()
                     room.release()
                 else:
                     came.clear()
                     await came.wait()
             await reading
         finally:
-            stopped = [reading, *begun]
-            for each in stopped:
-                each.cancel()
-            await asyncio.gather(*stopped, return_exceptions=True)
-
-    async def _embed(self, request: pb.EmbedRequest) -> pb.EmbedResponse:
-        _check_embed(request)
-        embeddings = self._fast if request.model == pb.EMBEDDING_MODEL_FAST else self._fine
-        vector = await embeddings.vector(request.text)
-        return pb.EmbedResponse(vector=vector.tolist(), model=embeddings.name)
+            for text, _ in asked:
+                text.leave()
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
 
     async def Assess(self, request: pb.AssessRequest, _context: Context) -> pb.AssessResponse:  # noqa: N802
         """Assess a round."""

@@ -1,10 +1,13 @@
 """Embeddings of texts, from the convergence service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
+from typing import Final
 
 import grpc
 
@@ -20,6 +23,19 @@ class Embedding:
 
     vector: Matrix
     model: str
+
+
+_HELD: Final[ContextVar[Mapping[str, Embedding]]] = ContextVar("_HELD", default=MappingProxyType({}))
+
+
+@contextmanager
+def hold_embeddings(texts: Sequence[str], embeddings: Sequence[Embedding]) -> Iterator[None]:
+    """Let what the block runs have these embeddings of texts without asking for them again."""
+    token = _HELD.set(dict(zip(texts, embeddings, strict=True)))
+    try:
+        yield
+    finally:
+        _HELD.reset(token)
 
 
 @contextmanager
@@ -63,6 +79,9 @@ class EmbeddingClient:
 
         Raise ParleyError: UNAVAILABLE `CONVERGENCE_UNAVAILABLE`, or what the convergence service answered.
         """
+        held = _HELD.get()
+        if held.keys() >= set(texts):
+            return [held[each] for each in texts]
 
         async def requests() -> AsyncIterator[pb.EmbedRequest]:
             for text in texts:

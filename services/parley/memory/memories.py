@@ -12,15 +12,15 @@ from parley.memory.debate import (
     RECORDING,
     from_document,
     is_forgetting,
-    search_text,
     storage_key,
     to_fields,
 )
-from parley.memory.embedding import EmbeddingClient
+from parley.memory.embedding import EmbeddingClient, hold_embeddings
 from parley.memory.index import DebateIndex
 from parley.memory.known_debates import KnownDebates, read_by_key
 from parley.memory.outbox import Outbox
 from parley.memory.ranking import CANDIDATES, Candidate, lowest_similarity, rank
+from parley.memory.record_texts import list_texts
 from parley.memory.tiers import Tiers
 from parley.memory.tombstones import Tombstones
 from parley.memory.traces import Trace, Traces
@@ -90,14 +90,16 @@ class Memories:
             await self._outbox.finish(known)
 
     async def _insert(self, tenant: str, record: RecordDebateRequest) -> bool:
-        (meaning,) = await self._embedding_client.embed(search_text(record.debate))
-        fields = {**to_fields(tenant, record, meaning), "unfinished": RECORDING}
+        texts = list_texts(record)
+        meanings = await self._embedding_client.embed(*texts)
+        fields = {**to_fields(tenant, record, meanings[0]), "unfinished": RECORDING}
         document = Document(storage_key(tenant, record.debate.debate_id), fields)
         try:
             await self._documents.insert(DEBATES, document.key, fields)
         except DuplicateError:
             return False
-        await self._outbox.finish(document, record)
+        with hold_embeddings(texts, meanings):
+            await self._outbox.finish(document, record)
         return True
 
     async def forget(self, tenant: str, debate_id: str) -> bool:

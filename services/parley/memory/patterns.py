@@ -21,11 +21,11 @@ from parley.memory.issue_kinds import (
     list_parts,
     oldest_debates,
     remove_part,
-    shorten,
     stand_for,
     start_pattern,
 )
 from parley.memory.known_patterns import PATTERNS, KnownPattern, KnownPatterns
+from parley.memory.record_texts import list_issues
 from parley.memory.stored_vectors import find_likeness
 from parley.memory.writing import write_together
 from parley.runtime.page_tokens import Place
@@ -67,8 +67,7 @@ class Patterns:
         if not record.issues:
             return
         parts = await self._find_parts(tenant, record)
-        issues = record.issues[:MAX_ISSUES]
-        meanings = () if parts else await self._meanings.embed(*(shorten(each.issue.text) for each in issues))
+        meanings = () if parts else await self._meanings.embed(*list_issues(record))
         # One after the other, so that two debates of this process do not both start the same kind.
         async with self._applying.setdefault(tenant, asyncio.Lock()):
             known = await self._known.load(tenant)

@@ -12,6 +12,7 @@ from parley.memory.changes import Changes
 from parley.memory.debate import list_debates, storage_key
 from parley.memory.embedding import EmbeddingClient
 from parley.memory.known_questions import KnownQuestions
+from parley.memory.record_texts import list_question
 from parley.memory.stand_reader import StandReader
 from parley.memory.stands import (
     POSITIONS,
@@ -21,7 +22,6 @@ from parley.memory.stands import (
     agent_key,
     create_stands,
     read_stands,
-    shorten_question,
     to_fields,
     to_place,
 )
@@ -52,7 +52,7 @@ class Positions:
         """Write where a debate's agents stood, who flipped, and of which flips it took a side."""
         if not record.stands:
             return
-        (meaning,) = await self._meanings.embed(shorten_question(record.debate.question))
+        (meaning,) = await self._meanings.embed(*list_question(record))
         stands = create_stands(tenant, record, meaning)
         self._questions.put(stands[0])
         await self._write(tenant, record, stands)
