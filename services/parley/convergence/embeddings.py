@@ -11,7 +11,7 @@ from typing import Final
 from parley.convergence.embedder import Embedder
 from parley.convergence.vectors import Vector
 
-_BATCH: Final = 16
+_BATCH: Final = 32
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class AskedText:
 class Embeddings:
     """The vectors of texts.
 
-    A batch is what waits when a worker is free, up to sixteen texts. No text waits for a full batch: it fills while the
+    A batch is what waits when a worker is free, up to 32 texts. No text waits for a full batch: it fills while the
     one before is embedded.
     """
 
@@ -105,7 +105,7 @@ class Embeddings:
             wanted.vector.cancel()
 
     async def _take_batch(self) -> list[bytes]:
-        """Wait for texts and take up to sixteen, without those whose callers are all gone."""
+        """Wait for texts and take up to 32, without those whose callers are all gone."""
         batch: list[bytes] = []
         while not batch or (len(batch) < _BATCH and not self._queue.empty()):
             key = await self._queue.get()

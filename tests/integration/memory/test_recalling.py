@@ -1,5 +1,6 @@
 """Debates that memory records and recalls, over real gRPC."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -7,6 +8,7 @@ import grpc
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from parley.convergence.servicer import ConvergenceServicer
 from parley.memory.debate import DEBATES
 from parley.runtime.errors import from_rpc_error
 from parley.storage.opening import open_store
@@ -38,17 +40,32 @@ async def test_a_recorded_debate_is_recalled_as_it_was(memory: MemoryServiceStub
     assert 32 <= found.relevance.similarity_percent <= 100
 
 
-async def test_a_debate_has_its_question_its_decision_and_each_issue_embedded_once(tmp_path: Path) -> None:
+async def test_a_debate_has_its_question_its_decision_and_each_issue_embedded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     embedder = HashEmbedder()
+    calls = 0
+    embed = ConvergenceServicer.Embed
+
+    async def count(servicer: ConvergenceServicer, requests: Any, context: Any) -> AsyncIterator[Any]:
+        nonlocal calls
+        calls += 1
+        async for each in embed(servicer, requests, context):
+            yield each
+
+    monkeypatch.setattr(ConvergenceServicer, "Embed", count)
     async with convergence(embedder) as address, running(tmp_path, address) as stub:
         await stub.RecordDebate(with_all_that_a_debate_leaves(debate("deb-1", KAFKA)))
         embedder.batches.clear()
+        calls = 0
         question, conclusion = PRICES
         request = with_all_that_a_debate_leaves(debate("deb-2", PRICES))
         request.issues[0].issue.text = "Who would pay?"
         await recalled(stub, question)
         await stub.ListPatterns(pb.ListPatternsRequest(text=question, only_related=True))
+        assert calls == 2
         await stub.RecordDebate(request)
+    assert calls == 3, "one request for all texts of the record"
     embedded = [text for batch in embedder.batches for text in batch]
     assert sorted(embedded) == sorted([question, f"{question}\n{conclusion}", "Who would pay?"])
 

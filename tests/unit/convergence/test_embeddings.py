@@ -27,16 +27,16 @@ class HeldEmbedder(HashEmbedder):
         return vectors
 
 
-async def test_texts_that_wait_together_share_batches_of_at_most_sixteen() -> None:
+async def test_texts_that_wait_together_share_batches_of_at_most_32() -> None:
     embedder = HeldEmbedder()
     async with open_embeddings(embedder) as shared, asyncio.timeout(30):
         first = asyncio.create_task(shared.vector("first"))
         await embedder.begun.wait()
-        rest = [asyncio.create_task(shared.vector(f"text {number}")) for number in range(20)]
+        rest = [asyncio.create_task(shared.vector(f"text {number}")) for number in range(40)]
         await asyncio.sleep(0)
         embedder.let_go.set()
         await asyncio.gather(first, *rest)
-    assert [len(batch) for batch in embedder.batches] == [1, 16, 4]
+    assert [len(batch) for batch in embedder.batches] == [1, 32, 8]
 
 
 async def test_a_text_that_is_asked_for_twice_at_once_is_embedded_once() -> None:

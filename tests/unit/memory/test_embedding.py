@@ -1,5 +1,6 @@
 """What the client for embeddings does before it asks."""
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -10,7 +11,7 @@ import pytest
 
 from parley.memory import embedding
 from parley.runtime.errors import ParleyError
-from parley.v1.convergence_pb2 import EmbedResponse
+from parley.v1.convergence_pb2 import EmbedRequest, EmbedResponse
 
 
 def test_numpy_is_imported_on_a_thread_before_a_vector_is_there() -> None:
@@ -55,3 +56,24 @@ async def test_an_answer_without_numbers_or_with_ones_that_are_not_finite_is_no_
     with pytest.raises(ParleyError) as raised:
         await embedding.EmbeddingClient(Mock()).embed("a text")
     assert raised.value.reason == "CONVERGENCE_UNAVAILABLE"
+
+
+async def test_embeddings_that_are_held_are_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    async def answer(requests: AsyncIterator[EmbedRequest]) -> AsyncIterator[EmbedResponse]:
+        async for each in requests:
+            asked.append(each.text)
+            yield EmbedResponse(vector=[float(len(asked))], model="a-model")
+
+    monkeypatch.setattr(embedding, "ConvergenceServiceStub", Mock(return_value=Mock(Embed=answer)))
+    client = embedding.EmbeddingClient(Mock())
+    texts = ["one", "two"]
+    first = await client.embed(*texts)
+    with embedding.hold_embeddings(texts, first):
+        assert await asyncio.create_task(client.embed("two", "one")) == first[::-1]
+        assert asked == texts
+        await client.embed("two", "three")
+        assert asked[2:] == ["two", "three"], "all of one call are of one model"
+    await client.embed("one")
+    assert asked[4:] == ["one"]
