@@ -112,7 +112,7 @@ def _describe_problem(error: ErrorDetails, walk: "_Walk") -> tuple[int, str]:
     if error["type"] == "string_pattern_mismatch":
         text = _PATTERNS.get(error["ctx"]["pattern"], text) if error["input"] else "must not be empty"
     if error["type"] == "literal_error" and isinstance(error["input"], str):
-        near = _find_nearest(error["input"], re.findall("'([^']+)'", error["ctx"]["expected"]))
+        near = find_nearest(error["input"], re.findall("'([^']+)'", error["ctx"]["expected"]))
         text += f"; did you mean '{near}'?" if near else ""
     if error["type"] in _SHAPES and isinstance(error["input"], dict | list | str):
         text = f"must be {_SHAPES[error['type']]}, not {_SHAPE_OF[type(error['input'])]}"
@@ -219,7 +219,7 @@ def _is_choice(kind: Any) -> bool:
 def _describe_unknown(key: str, written: str, kind: Any, hints: Mapping[str, Any]) -> str:
     if kind is ProviderEntry and key in _SECRETS:
         return "a key does not belong in a file; put it into a variable and name that with api_key_env"
-    near = _find_nearest(key, hints)
+    near = find_nearest(key, hints)
     near = to_camel(near) if near and written != key else near
     known = f"known keys: {', '.join(sorted(hints))}"
     return f"unknown key; did you mean {near}? {known.capitalize()}" if near else f"unknown key; {known}"
@@ -236,6 +236,6 @@ def _unwrap_type(kind: Any) -> Any:
             return kind
 
 
-def _find_nearest(written: str, known: Iterable[str]) -> str | None:
+def find_nearest(written: str, known: Iterable[str]) -> str | None:
     """Return the known word that is most like the one written; None if none is like it."""
     return next(iter(difflib.get_close_matches(written.lower(), known, 1, _NEAR)), None)

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
@@ -55,16 +55,15 @@ def _check_names(
     def accepts(role: str) -> bool:
         return role in own or has_role(role, evaluating=evaluating)
 
-    def list_known() -> str:  # which takes an import of every format
-        return f"known roles: {', '.join(sorted({*list_roles(evaluating=evaluating), *own}))}"
+    def find_known() -> list[str]:  # which takes an import of every format
+        return sorted({*list_roles(evaluating=evaluating), *own})
 
     wrong: list[str] = []
     if format is not None and not has_format(format):
         wrong.append(f"--format: {_unknown_format(format)}")
     unknown = [name for name in agents or () if isinstance(name, str) and not accepts(name)]
     if unknown:
-        kinds = "roles" if len(unknown) > 1 else "role"
-        wrong.append(f"--agents: unknown {kinds} {', '.join(map(repr, unknown))}; {list_known()}")
+        wrong.append(f"--agents: {_unknown_roles(unknown, find_known())}")
     if wrong:
         raise CommandError(wrong[0], INVALID_ARGUMENTS, tuple(wrong[1:]))
     if found is None:
@@ -73,13 +72,15 @@ def _check_names(
     if written is not None and not has_format(written):
         wrong.append(f"{found.places.of('debate.format')}: {_unknown_format(written)}")
     wrong += [
-        f"{found.places.of(f'{agent.path}.role')}: {_unusable_role(agent.role)}; {list_known()}"
+        f"{found.places.of(f'{agent.path}.role')}: {_unusable_role(agent.role)}; {_list_known(find_known())}"
         for agent in (agents if agents is not None else found.agents)
         if isinstance(agent, Agent) and not accepts(agent.role)
     ]
     judge = found.judge.role
     if not evaluating and found.judge_given and judge != JUDGE and not accepts(judge):
-        wrong.append(f"{found.places.of('judge.role')}: unknown role {judge!r}; {list_known()}, {JUDGE}")
+        wrong.append(
+            f"{found.places.of('judge.role')}: unknown role {judge!r}; {_list_known(find_known())}, {JUDGE}"
+        )
     if wrong:
         raise ConfigError(*wrong)
 
@@ -98,6 +99,21 @@ def check_format_keys(found: ConfigFile | None, format: str | None) -> None:  # 
                 for key, advice in sorted(unused, key=lambda each: places.line(f"debate.{each[0]}"))
             )
         )
+
+
+def _list_known(roles: Iterable[str]) -> str:
+    return f"known roles: {', '.join(roles)}"
+
+
+def _unknown_roles(unknown: Sequence[str], known: Sequence[str]) -> str:
+    """Return `unknown role 'securty'; did you mean security? Known roles: …`; no suggestion if none is like a name."""
+    from parley.config.reading import find_nearest  # heavy, and needed for mistakes alone
+
+    near = dict.fromkeys(filter(None, (find_nearest(each, known) for each in unknown)))
+    what = f"unknown role{'s' if len(unknown) > 1 else ''} {', '.join(map(repr, unknown))}"
+    if not near:
+        return f"{what}; {_list_known(known)}"
+    return f"{what}; did you mean {', '.join(near)}? Known roles: {', '.join(known)}"
 
 
 def _unknown_format(name: str) -> str:

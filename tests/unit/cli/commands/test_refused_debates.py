@@ -53,6 +53,24 @@ def test_every_unknown_name_on_the_command_line_is_told_at_once(capsys: pytest.C
     assert agents_line == f"parley: --agents: unknown roles 'witch', 'wizard'; {ROLES}"
 
 
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("security,securty", "unknown role 'securty'; did you mean security? Known roles: "),
+        (
+            "performence,archtect",
+            "unknown roles 'performence', 'archtect'; did you mean performance, architect?",
+        ),
+        ("wizard", "unknown role 'wizard'; known roles: "),
+    ],
+)
+def test_a_role_that_is_misspelled_on_the_command_line_is_suggested(
+    written: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["debate", "x", "--agents", written]) == 2
+    assert capsys.readouterr().err.startswith(f"parley: --agents: {hint}")
+
+
 def refusing(
     check: Callable[[DebateSpec], list[FieldViolation]],
 ) -> Callable[[pb.CreateDebateRequest], ParleyError | None]:
