@@ -142,6 +142,7 @@ async def report(server: str | None, debate_id: str, output: Path | None, *, as_
         print_text(text if text.endswith("\n") else f"{text}\n")
     else:
         write_file(output, printable(text))
+        say(f"Report: {output}")
 
 
 async def show_analysis(server: str | None, debate_id: str, *, as_json: bool) -> None:

@@ -197,9 +197,10 @@ def test_a_report_is_written_where_it_was_told(
 ) -> None:
     server = ["--server", orchestrator.address]
     run(["debate", "Which?", *server])
+    capsys.readouterr()
     assert run(["report", DEBATE_ID, "-o", "new/report.txt", *server]) == 0
     assert (folder / "new/report.txt").read_text() == "# Report\n"
-    capsys.readouterr()
+    assert capsys.readouterr() == ("", "Report: new/report.txt\n")
     assert run(["report", DEBATE_ID, "-o", "new", *server]) == 2
     assert capsys.readouterr().err == "parley: --output new: is a folder; name a file in it\n"
 
