@@ -266,6 +266,22 @@ def test_a_second_command_uses_the_system_of_the_first_and_goes_on_when_that_end
     assert "**Confidence:**" in ended.out
 
 
+def test_a_command_whose_system_was_killed_says_so_and_goes_on_without_it(tmp_path: Path) -> None:
+    with models("--latency-ms", "1000") as url:
+        first = debate(tmp_path, url, "First?", *TWO)
+        first.wait_for("round 1/1")
+        second = debate(tmp_path, url, "Second?", *TWO)
+        second.wait_for("round 1/1")
+        first.signal(signal.SIGKILL)
+        first.end()
+        ended = second.end()
+    (used,) = [line for line in ended.err if line.startswith("using the running Parley at ")]
+    address = used.removeprefix("using the running Parley at ").partition(",")[0]
+    assert f"The Parley at {address} has ended; going on without it." in ended.err
+    assert ended.code == 0
+    assert "**Confidence:**" in ended.out
+
+
 @pytest.mark.usefixtures("fixed_ports")
 def test_up_says_which_debates_it_cuts_off(tmp_path: Path) -> None:
     with models("--latency-ms", "30000") as url:

@@ -198,6 +198,7 @@ class DebateCommand:
             except ParleyError as error:
                 if link is None or not link.shared or not is_transport(error) or not takeovers_left:
                     raise
+                say(f"The Parley at {link.orchestrator} has ended; going on without it.")
         raise AssertionError
 
     def _open_follower(self, interrupts: Interrupts) -> "Follower":
