@@ -31,6 +31,11 @@ _CONSEQUENCES: Final = {
 }
 
 
+def round_text(number: int, total: int) -> str:
+    """Return `round 1/3`; before the first, which has no number of its own, `before round 1/3`."""
+    return f"round {number}/{total}" if number else f"before round 1/{total}"
+
+
 def phase_text(name: str, number: int) -> str:
     """Return `round 1 proposal`; the name alone outside of rounds."""
     return f"round {number} {name}" if number else name

@@ -21,7 +21,7 @@ from parley.cli.terminal.words import (
 )
 from parley.client import Event, event_kind, event_payload
 from parley.runtime.printable import printable_line
-from parley.runtime.work_words import ending_text, phase_text, utc_time_text, work_text
+from parley.runtime.work_words import ending_text, phase_text, round_text, utc_time_text, work_text
 from parley.v1.analysis_pb2 import CLAIM_GROUNDING_UNSUPPORTED, Analysis
 from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import (
@@ -83,7 +83,7 @@ def _event_text(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 (a 
     payload = event_payload(event)
     match payload:
         case RoundStarted(number=number, total=total):
-            return f"round {number}/{total}"
+            return round_text(number, total)
         case RoundAssessed() as assessed:
             return assessment_text(assessed).strip()
         case TricksterChecked(finding=finding):
@@ -222,7 +222,7 @@ def progress_line(before: DebateProgress, event: Event) -> str | None:  # noqa: 
     payload = event_payload(event)
     match payload:
         case RoundStarted(number=number, total=total):
-            return f"round {number}/{total}"
+            return round_text(number, total)
         case PhaseStarted(activity=activity, title=title, expected=expected):
             return f"  {title or activity}: {expected} to come"
         case PhaseFinished(activity=activity, title=title, round=number):

@@ -152,8 +152,8 @@ def _apply_to_rounds(progress: DebateProgress, payload: Message | None) -> Debat
     match payload:
         case RoundStarted(number=number, total=total):
             return replace(progress, round=number, rounds=total, rounds_ended_by="")
-        case RoundFinished():
-            return replace(progress, completed_rounds=progress.completed_rounds + 1)
+        case RoundFinished(number=number):  # 0: what comes before the first
+            return replace(progress, completed_rounds=progress.completed_rounds + bool(number))
         case RoundAssessed(ends_rounds=True, finding=finding):
             return replace(progress, rounds_ended_by=finding or "no reason is given")
         case Intervened(intervention=asked) | CheckpointClosed(intervention=asked) if asked.HasField("end"):

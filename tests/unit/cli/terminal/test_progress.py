@@ -113,6 +113,7 @@ def test_plain_lines_tell_rounds_phases_failures_and_warnings() -> None:
 
     phase = DebateProgress(phases=(PhaseProgress("ballot", 1, 2, 2, "vote"),))
     assert told(RoundStarted(number=1, total=3)) == "round 1/3"
+    assert told(RoundStarted(number=0, total=8)) == "before round 1/8"
     assert told(PhaseStarted(activity="proposal", round=1, expected=2)) == "  proposal: 2 to come"
     assert told(PhaseStarted(activity="ballot", title="vote", expected=2)) == "  vote: 2 to come"
     assert told(PhaseFinished(activity="ballot", round=1), phase) == "  vote: 2/2"
@@ -177,6 +178,13 @@ def test_rounds_that_a_person_ended_go_on_with_the_answer(
     assert resumed_text(progress) == "1 round is recorded; going on with the answer"
     assessed = made_event(RoundAssessed(round=1, finding="not yet"))
     assert progress_line(progress, assessed) == "ended after round 1: a person asked for it"
+
+
+def test_what_is_done_before_the_first_round_is_no_round_that_is_complete() -> None:
+    before = (RoundStarted(number=0, total=8), RoundFinished(number=0))
+    assert resumed_text(after(*before)) == "no round is recorded; beginning with the first"
+    begun = after(*before, RoundStarted(number=1, total=8))
+    assert resumed_text(begun) == "no round is complete; going on in round 1"
 
 
 @pytest.mark.parametrize(
