@@ -22,12 +22,12 @@ from parley.memory.tiers import TIERS
 from parley.memory.tombstones import TOMBSTONES
 from parley.memory.traces import TRACES
 from parley.orchestrator.engine.documents import Documents
-from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.orchestrator.phases.record import match_of
 from parley.orchestrator.phases.remember import create_record
 from parley.runtime.agent_names import Names
 from parley.runtime.channel import channel
 from parley.runtime.held_texts import hold_text
+from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.event_pb2 import Event
 from parley.v1.memory_pb2 import PastDebate, RateDebateRequest, RecallRequest

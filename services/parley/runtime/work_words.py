@@ -15,6 +15,8 @@ from parley.v1.arena_pb2 import (
 from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import LimitReached, WaitStarted
 
+AFTER_THE_ANSWER: Final = "after/"
+"""What the keys of steps and events begin with that follow the answer."""
 TRYING_AGAIN: Final = "trying again"
 """The end of a wait for a provider."""
 NO_PERSON_ANSWERED: Final = "no answer came in time"

@@ -9,7 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.client import DebateStatus
 from parley.runtime.printable import printable, printable_line
-from parley.runtime.work_words import phase_text
+from parley.runtime.work_words import AFTER_THE_ANSWER, phase_text
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import (
     DEBATE_STATUS_CANCELLED,
@@ -85,13 +85,18 @@ def cost_text(micros: int) -> str:
 
 
 def calls_text(debate: Debate) -> str:
-    """Return `16 of at most 42 calls`, or `44 calls, 42 expected`; `16 calls` if just these were expected, or it is not known how many."""
+    """Return `16 of at most 42 calls`, or `44 calls, 42 expected`; `16 calls` if just these were expected, or it is not known how many.
+
+    Calls after the answer are counted too, and told apart: the answer does not know them.
+    """
     calls, most = debate.calls, debate.estimate.max_calls
+    after = sum(each.key.startswith(AFTER_THE_ANSWER) for each in debate.contributions)
+    later = f", {after} of them after the answer" if after else ""
     if 0 < most < calls:
-        return f"{calls} calls, {most} expected"
+        return f"{calls} calls, {most} expected{later}"
     if debate.status == DEBATE_STATUS_COMPLETED and calls < most:
-        return f"{calls} of at most {most} calls"
-    return "1 call" if calls == 1 else f"{calls} calls"
+        return f"{calls} of at most {most} calls{later}"
+    return f"{'1 call' if calls == 1 else f'{calls} calls'}{later}"
 
 
 def estimate_text(estimate: DebateEstimate) -> str:

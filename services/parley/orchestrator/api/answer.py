@@ -9,8 +9,8 @@ from parley.orchestrator.model.best_work import describe_stand_in
 from parley.orchestrator.model.effect_text import describe_related, effect_lines
 from parley.orchestrator.model.names import names_of
 from parley.orchestrator.model.sources import list_legend
-from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.runtime.safe_markdown import inline, list_item
+from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import STOP_REASON_ALL_ROUNDS_COMPLETED, STOP_REASON_UNSPECIFIED, Debate
 

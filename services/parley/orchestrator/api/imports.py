@@ -10,7 +10,6 @@ from parley.orchestrator.api.receipts import ReceiptServicer
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
 from parley.orchestrator.log.events import CorruptEventError
-from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.runtime import audit
 from parley.runtime.draining import Draining
 from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument
@@ -18,6 +17,7 @@ from parley.runtime.identity.identity import current_identity, current_tenant
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.request_reading import request_bytes
 from parley.runtime.validation import DEBATE_ID
+from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.v1 import receipt_pb2
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Debate
 

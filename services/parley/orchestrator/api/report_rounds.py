@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from parley.orchestrator.api.report_contribution import contribution_block, outside_round_block
 from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.api.report_rhetoric import trickster_blocks
-from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.runtime.safe_markdown import folded, inline
+from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.v1.debate_pb2 import Contribution
 
 

@@ -21,11 +21,11 @@ from parley.orchestrator.log.debate_record import RUNNING, WAITING
 from parley.orchestrator.log.envelope import UnrecordableError, create_event
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import CheckpointExpiredError, DebateFailedError, ReplayError
-from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.orchestrator.model.times import duration, seconds_of, time_of, timestamp
 from parley.runtime.clock import Clock, wait_or_timeout
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.logs import get_logger
+from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.storage.ports import StorageError
 from parley.v1.debate_pb2 import DebateFailure, DebateLimits, Outcome
 from parley.v1.event_pb2 import (

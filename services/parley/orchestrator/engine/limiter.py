@@ -16,9 +16,9 @@ from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import SETTLED
 from parley.orchestrator.model.limits import COST_BUDGET, ROUND_TIMEOUT, TOKEN_BUDGET, TOTAL_TIMEOUT
-from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.orchestrator.model.times import seconds_of
 from parley.runtime.clock import Clock
+from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import DebateLimits, Work
 from parley.v1.event_pb2 import Event, LimitReached, Settled, StepFailed

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from parley.orchestrator.model.answer_text import answer_text
 from parley.orchestrator.model.sources import count_citations
-from parley.orchestrator.model.tasks import AFTER_THE_ANSWER, phase_of
+from parley.orchestrator.model.tasks import phase_of
+from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.v1.debate_pb2 import Contribution, Debate
 from parley.v1.source_pb2 import SourceUse
 

@@ -13,8 +13,6 @@ from parley.v1.source_pb2 import Passage
 
 M = TypeVar("M", bound=BaseModel)
 
-AFTER_THE_ANSWER: Final = "after/"
-"""What the keys of steps and events begin with that follow the answer."""
 BALLOT: Final = "vote"
 """The activity of a ballot: it is asked for in spite of limits, as the answer is, and is not the answer."""
 

@@ -14,7 +14,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.model.tasks import AFTER_THE_ANSWER, Activity
+from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.phases.count_votes import list_alike
 from parley.orchestrator.phases.critique import CRITIQUE
 from parley.orchestrator.phases.propose import PROPOSAL
@@ -23,6 +23,7 @@ from parley.orchestrator.phases.scoring import SOUND
 from parley.orchestrator.phases.vote import VOTE
 from parley.orchestrator.phases.whole_debate import read_whole_debate
 from parley.runtime.agent_names import Names
+from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP, Critique
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import StepFailed, StepSucceeded

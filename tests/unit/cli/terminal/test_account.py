@@ -215,6 +215,14 @@ def test_the_last_lines_name_only_a_few_of_many_sources() -> None:
     assert line.endswith("S46, …")
 
 
+def test_calls_that_followed_the_answer_are_told_apart_since_the_answer_does_not_count_them() -> None:
+    state = Debate(status=DEBATE_STATUS_COMPLETED, calls=15, estimate=DebateEstimate(max_calls=16))
+    state.contributions.add(key="round/1/proposal/ada")
+    assert summary_line(state).startswith("15 of at most 16 calls · ")
+    state.contributions.add(key="after/grounding")
+    assert summary_line(state).startswith("15 of at most 16 calls, 1 of them after the answer · ")
+
+
 def test_the_last_line_says_what_an_undisputed_debate_saved() -> None:
     ended = Debate(
         status=DEBATE_STATUS_COMPLETED,

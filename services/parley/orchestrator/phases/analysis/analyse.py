@@ -1,10 +1,10 @@
 """The analysis of an answer: one event after it, whatever the call comes to."""
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.model.tasks import AFTER_THE_ANSWER
 from parley.orchestrator.phases.analysis.formal import check_formal_statements
 from parley.orchestrator.phases.analysis.ground import ground_answer
 from parley.orchestrator.phases.analysis.ground_without_call import KEY
+from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import AnswerAnalysed
 

@@ -9,7 +9,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.open_issues import answers_of
 from parley.orchestrator.model.sources import count_citations
-from parley.orchestrator.model.tasks import AFTER_THE_ANSWER, Prompt
+from parley.orchestrator.model.tasks import Prompt
 from parley.orchestrator.phases.agreement import POSITION
 from parley.orchestrator.phases.assess import DISCUSSION, SUPPORT
 from parley.orchestrator.phases.grouping import GROUPING
@@ -17,6 +17,7 @@ from parley.orchestrator.phases.history import heading, shorten_to_fit
 from parley.orchestrator.phases.prompting import quotation
 from parley.orchestrator.phases.summarize import SUMMARY
 from parley.orchestrator.phases.vote import VOTE
+from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.v1.analysis_pb2 import Ground
 from parley.v1.event_pb2 import StepSucceeded
 

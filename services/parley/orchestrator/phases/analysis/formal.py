@@ -6,9 +6,10 @@ from functools import partial
 from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.model.tasks import AFTER_THE_ANSWER, Activity
+from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.peers.solver import check_statement
 from parley.orchestrator.phases.whole_debate import read_whole_debate
+from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.v1.analysis_pb2 import FORMAL_RESULT_UNKNOWN, FormalCheck, FormalStatement
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import StepFailed

@@ -6,7 +6,7 @@ from typing import Final
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.answer_text import answer_text
 from parley.orchestrator.model.citations import split_sentences
-from parley.orchestrator.model.tasks import AFTER_THE_ANSWER, Activity
+from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.peers.services import truncate_text
 from parley.orchestrator.phases.analysis.exhibits import (
     MAX_ROOM,
@@ -16,6 +16,7 @@ from parley.orchestrator.phases.analysis.exhibits import (
     text_of,
 )
 from parley.orchestrator.phases.whole_debate import read_whole_debate
+from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.v1.analysis_pb2 import (
     CLAIM_GROUNDING_SUPPORTED,
     CLAIM_GROUNDING_UNSUPPORTED,
