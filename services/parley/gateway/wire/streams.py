@@ -17,7 +17,7 @@ from parley.gateway.wire.text_frame import TextFrame, find_frame
 
 _MAX_EVENT_CHARACTERS: Final = 8 * 1024 * 1024
 _DONE: Final = "[DONE]"
-_MAX_FRAMES: Final = 3
+_MAX_FRAMES: Final = 8
 """How many events of an answer are followed at most: where no two of them are alike, more would be in vain."""
 _MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 

@@ -6,6 +6,8 @@ To parse each of them would take most of what reading an answer takes.
 import json
 from dataclasses import dataclass
 
+from pydantic_core import from_json
+
 
 @dataclass(frozen=True, slots=True)
 class TextFrame:
@@ -20,25 +22,20 @@ class TextFrame:
         if not is_framed or len(data) < len(self.before) + len(self.after):
             return None
         written = data[len(self.before) : -len(self.after)]
-        if _stands_for_itself(written):
+        if '"' not in written and "\\" not in written and written.isprintable():
             return written
         try:
-            text = json.loads(f'"{written}"')
-        except ValueError:  # more than one text stands there
+            text: str = from_json(f'"{written}"')
+        except ValueError:  # as where more than one text stands there
             return None
-        return text if isinstance(text, str) else None
+        return text
 
 
 def find_frame(data: str, text: str) -> TextFrame | None:
     """Return the frame of an event that says this text; None if it is not certain where in its JSON that stands."""
-    quoted = f'"{text}"'
+    quoted = json.dumps(text, ensure_ascii=False)
     # What only has blanks and colons may stand between a name and its value too.
-    if not (_stands_for_itself(text) and any(map(str.isalnum, text)) and data.count(quoted) == 1):
+    if not any(map(str.isalnum, text)) or data.count(quoted) != 1:
         return None
     before, _, after = data.partition(quoted)
     return TextFrame(f'{before}"', f'"{after}')
-
-
-def _stands_for_itself(text: str) -> bool:
-    """Return whether a text is written in JSON as it is."""
-    return '"' not in text and "\\" not in text and text.isprintable()
