@@ -78,11 +78,14 @@ class Names:
 
     def put_in(self, text: str, name_issue: NameIssue | None = None) -> str:
         """Return a text of an agent with names in place of letters: `agent B` becomes its name, `B.2` its issue."""
-        named = _replace_each(_find_agents(text), self._name_agents, text)
-        if " (" in named:
+        if _MAY_NAME_AGENTS.search(text):  # most texts name none, and a report has thousands of them
+            text = _replace_each(_find_agents(text), self._name_agents, text)
+        if " (" in text:
             for twice, name in self._twice:  # as in `agent B (Security Advocate)`
-                named = named.replace(twice, name)
-        return _replace_each(_find_issues(named), partial(self._name_issue, name_issue), named)
+                text = text.replace(twice, name)
+        if _MAY_NAME_ISSUE.search(text):
+            text = _replace_each(_find_issues(text), partial(self._name_issue, name_issue), text)
+        return text
 
     def _name_agents(self, found: re.Match[str]) -> str:
         if (only := self._agents.get(found[1])) is not None:
