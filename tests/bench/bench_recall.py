@@ -68,7 +68,7 @@ async def fill(folder: Path, memories: int) -> None:
     chosen = settings(folder)
     async with open_store(chosen.store, "memory") as store, open_vectors(chosen.vectors) as vectors:
         await store.documents.prepare(DEBATES, TRACES, TIERS)
-        effects = Traces(store.documents), Tiers(store.documents, SystemClock())
+        effects = Traces(store.documents, SystemClock()), Tiers(store.documents, SystemClock())
         await vectors.prepare(COLLECTION)
         for start in range(0, memories, PART):
             points, writes = [], []

@@ -85,7 +85,7 @@ async def build(settings: MemorySettings, *, connect: Connect = channel) -> Asyn
         index = DebateIndex(store.documents, vectors, meanings)
         await stack.enter_async_context(background_task("preparing memory's index", index.prepare(clock)))
         await stack.enter_async_context(background_task("building memory's index", index.run()))
-        traces = Traces(store.documents)
+        traces = Traces(store.documents, clock)
         tiers = Tiers(store.documents, clock)
         patterns = Patterns(store.documents, meanings)
         positions = Positions(store.documents, meanings, StandReader(convergence))

@@ -11,8 +11,8 @@ from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Document, Documents, OneOf, Where
 from parley.v1.memory_pb2 import PastDebate
 
-_KEPT_SECONDS: Final = 86400.0
-"""Less than a tombstone stays: so what is kept of a debate is what is stored, as long as there is any."""
+KEPT_SECONDS: Final = 86400.0
+"""How long a process keeps what it read of a debate: less than a tombstone stays, so that it is what is stored, as long as there is any."""
 _MAX_BYTES: Final = 8 * 1024
 """Of a debate that is kept."""
 
@@ -40,7 +40,7 @@ class KnownDebates:
         )
         for key, debate in read.items():
             if debate.ByteSize() <= _MAX_BYTES:
-                self._kept.put(key, debate, now + _KEPT_SECONDS)
+                self._kept.put(key, debate, now + KEPT_SECONDS)
         for key in kept.keys() - set(there):
             self.remove(key)
         return {key: kept[key] for key in there} | read

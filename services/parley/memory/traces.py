@@ -1,13 +1,22 @@
-"""The trace of a debate: the little that ranking needs to know of it, so that it need not read every candidate whole."""
+"""The trace of a debate: the little that ranking needs to know of it, so that it need not read every candidate whole.
+
+It never changes: a debate that is forgotten is not recorded again for longer than a process keeps its trace. So one that is kept is not
+read again. Whether its debate is still stored is found by whoever shows it.
+"""
 
 from collections.abc import Collection as Keys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
+from sys import intern
 from typing import Any, Final
 
 from parley.memory.debate import document_key, search_text, storage_key
+from parley.memory.known_debates import KEPT_SECONDS
 from parley.memory.words import list_words
 from parley.memory.writing import put_document
+from parley.runtime.clock import Clock
+from parley.runtime.expiring_cache import ExpiringCache
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Collection, Document, Documents, Fields, Index, OneOf
 from parley.v1 import voting_pb2 as voting
@@ -23,6 +32,8 @@ _STRENGTHS: Final = {
     voting.VOTE_STRENGTH_WEAK: 0.3,
     voting.VOTE_STRENGTH_SPLIT: 0.1,
 }
+_MAX_KEPT: Final = 512
+"""Traces that a process keeps, some kilobytes each."""
 _UNKNOWN: Final = 0.5
 _MANY_SOURCES: Final = 3
 """From so many sources on, more do not make a decision more important."""
@@ -46,8 +57,10 @@ class Trace:
 class Traces:
     """The traces of all debates; a record's trace is one of its effects."""
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(self, documents: Documents, clock: Clock) -> None:
         self._documents = documents
+        self._clock = clock
+        self._kept = ExpiringCache[str, Trace](_MAX_KEPT)
 
     async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
         """Write a debate's trace."""
@@ -56,10 +69,20 @@ class Traces:
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Delete a debate's trace, if there is one."""
-        await self._documents.delete(TRACES, storage_key(tenant, record.debate.debate_id))
+        key = storage_key(tenant, record.debate.debate_id)
+        self._kept.remove(key)
+        await self._documents.delete(TRACES, key)
 
     async def load(self, keys: Keys[str]) -> dict[str, Trace]:
         """Return the traces of debates by their keys, without those that are missing or cannot be read."""
+        now = self._clock.monotonic()
+        kept = {key: held[0] for key in keys if (held := self._kept.get(key, now))}
+        read = await self._read([key for key in keys if key not in kept])
+        for key, trace in read.items():
+            self._kept.put(key, trace, now + KEPT_SECONDS)
+        return kept | read
+
+    async def _read(self, keys: Sequence[str]) -> dict[str, Trace]:
         if not keys:
             return {}
         found = await self._documents.find(
@@ -88,5 +111,5 @@ def _to_fields(key: str, debate: PastDebate) -> Fields:
 
 def _from_document(document: Document) -> tuple[str, Trace]:
     fields: Any = document.fields
-    words = frozenset(str(each) for each in fields["words"])
+    words = frozenset(intern(str(each)) for each in fields["words"])  # most debates share most words
     return document.key, Trace(words, float(fields["importance"]), float(fields["concluded"]))

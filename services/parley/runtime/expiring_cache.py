@@ -6,14 +6,15 @@ from typing import Final, Generic, TypeVar
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
-_MAX_VALUES: Final = 4096
+_MOST: Final = 4096
 """A limit, so that invented keys do not fill the memory."""
 
 
 class ExpiringCache(Generic[_Key, _Value]):
-    """Values that each expire at a time of their own; the 4,096 newest are kept."""
+    """Values that each expire at a time of their own; the newest are kept, 4,096 unless fewer are to be."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
         self._values: OrderedDict[_Key, tuple[float, _Value]] = OrderedDict()
 
     def get(self, key: _Key, now: float) -> tuple[_Value] | None:
@@ -25,7 +26,7 @@ class ExpiringCache(Generic[_Key, _Value]):
         """Store a value until `until`, on the clock of `get`'s `now`."""
         self._values[key] = until, value
         self._values.move_to_end(key)
-        if len(self._values) > _MAX_VALUES:
+        if len(self._values) > self._most:
             self._values.popitem(last=False)
 
     def remove(self, key: _Key) -> None:

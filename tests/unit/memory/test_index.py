@@ -93,7 +93,7 @@ def memories_of(stores: Stores, index: DebateIndex, embedding: EmbeddingClient) 
     return Memories(
         stores.documents,
         index,
-        Traces(stores.documents),
+        Traces(stores.documents, SystemClock()),
         Tiers(stores.documents, SystemClock()),
         embedding,
         outbox,

@@ -102,12 +102,14 @@ class Process:
     @property
     def outbox(self) -> Outbox:
         return Outbox(
-            self.documents, [Traces(self.documents), self.tiers, self.index, self.ledger], self.clock
+            self.documents,
+            [Traces(self.documents, self.clock), self.tiers, self.index, self.ledger],
+            self.clock,
         )
 
     @property
     def memories(self) -> Memories:
-        traces = Traces(self.documents)
+        traces = Traces(self.documents, self.clock)
         return Memories(self.documents, self.index, traces, self.tiers, OneMeaning(), self.outbox, self.clock)
 
     def stopping(self, writes: Writes) -> "Process":

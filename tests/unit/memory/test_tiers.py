@@ -72,7 +72,7 @@ class Stage:
         writes = Writes()
         documents = StoppingDocuments(self.documents, writes)
         index = DebateIndex(documents, self.vectors, OneMeaning())
-        traces, tiers = Traces(documents), Tiers(documents, self.clock)
+        traces, tiers = Traces(documents, self.clock), Tiers(documents, self.clock)
         patterns = Patterns(documents, OneMeaning())
         outbox = Outbox(documents, [traces, tiers, index, patterns], self.clock)
         memories = Memories(documents, index, traces, tiers, OneMeaning(), outbox, self.clock)
