@@ -43,7 +43,7 @@ class Answer:
         self.headers: Final[Mapping[str, str]] = response.headers
 
     def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Return what comes of its body, unpacked if it is gzip, in pieces of 16 KiB at most.
+        """Return what comes of its body, unpacked if it is gzip, in pieces of 16 KiB at most, with a turn for other tasks after each.
 
         The iterator raises what `map_aiohttp_exceptions` makes of a broken way.
         """
@@ -69,8 +69,14 @@ class Answer:
     async def _receive(self) -> AsyncGenerator[bytes, None]:
         content = self._response.content
         with map_aiohttp_exceptions():
-            while chunk := await content.read(_PIECE_BYTES):
-                yield chunk
+            while True:
+                if chunk := content.read_nowait(_PIECE_BYTES):
+                    yield chunk
+                    await asyncio.sleep(0)  # nothing was waited for: others would not get their turn
+                elif chunk := await content.read(_PIECE_BYTES):
+                    yield chunk
+                else:
+                    return
 
 
 class ClientRequests:

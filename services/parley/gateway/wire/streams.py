@@ -242,7 +242,7 @@ def _parse(data: str) -> object:
 async def read_events(
     chunks: AsyncIterator[bytes], reading: Reader, text: IncomingText, monitor: AnswerMonitor
 ) -> None:
-    """Read a stream to its end, or until its text is full."""
+    """Read a stream to its end, or until its text is full. It is for `chunks` to give other tasks their turn."""
     events = EventReader()
     async for chunk in chunks:
         raw = _read_texts(events, events.feed(chunk), reading)
@@ -254,7 +254,6 @@ async def read_events(
         if events.done:
             reading.reply.finished = True  # some endpoints say it by this alone
             return
-        await asyncio.sleep(0)  # chunks that are all there already would keep all other tasks waiting
     text.feed(_read_texts(events, events.end(), reading))
     reading.reply.finished = reading.reply.finished or events.done
 

@@ -7,14 +7,16 @@ import warnings
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import TestServer
 
-from parley.gateway.wire.client_requests import ClientRequests
+from parley.gateway.wire.client_requests import Answer, ClientRequests
 from parley.gateway.wire.openai_parts import (
     APIConnectionError,
     APIStatusError,
@@ -182,6 +184,28 @@ async def test_an_answer_comes_unpacked_in_small_pieces(*, packed: bool) -> None
         await answer.aclose()
     assert b"".join(chunks) == said
     assert max(map(len, chunks)) <= 16 * 1024
+
+
+async def test_an_answer_that_is_all_there_leaves_others_their_turn_between_its_pieces() -> None:
+    turns: list[int] = []
+
+    async def another() -> None:
+        while True:
+            turns.append(1)
+            await asyncio.sleep(0)
+
+    loop = asyncio.get_running_loop()
+    content = aiohttp.StreamReader(BaseProtocol(loop), 2**20, loop=loop)
+    for _ in range(100):
+        content.feed_data(b"\n" * 16 * 1024)
+    content.feed_eof()
+    answer = Answer(cast(aiohttp.ClientResponse, SimpleNamespace(content=content, headers={})))
+    async with asyncio.timeout(30):
+        task = asyncio.create_task(another())
+        seen = [len(turns) async for _ in answer.chunks()]
+        task.cancel()
+    assert len(seen) == 100
+    assert seen[-1] > 90
 
 
 @pytest.mark.parametrize(
