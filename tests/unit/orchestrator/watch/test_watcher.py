@@ -445,6 +445,15 @@ async def test_text_and_events_that_are_there_at_once_come_together_the_text_fir
         assert got == Batch((delta("a", 4), delta("b"), delta("a", 4)), (stand.written.events[1],))
         stand.deltas.publish(DEBATE, delta())
         assert await anext(watch) == Batch(text=(delta(),))
+        stand.deltas.publish(DEBATE, delta("large"))
+        await stand.written.write(*(Warned(message="x" * 40_000) for _ in range(2)))
+        for _ in range(2):
+            await anext(fast)
+        one, two = stand.written.events[-2:]
+        assert [await anext(watch), await anext(watch)] == [
+            Batch((delta("large"),), (one,)),
+            Batch(events=(two,)),
+        ]
 
 
 async def test_a_watch_has_the_paths_of_documents_and_not_their_texts() -> None:
