@@ -30,7 +30,7 @@ async def test_a_gateway_that_cannot_forget_holds_nothing_up(
     await until(lambda: _told(gateway, 2), "each debate has tried it")
 
 
-async def test_answers_that_the_gateway_holds_are_forgotten_while_the_debate_goes_on_in_few_calls_and_not_again_at_the_end(
+async def test_answers_that_the_gateway_holds_are_forgotten_while_the_debate_goes_on_and_not_again_at_the_end(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
     gateway.holds_answers = True
@@ -39,14 +39,13 @@ async def test_answers_that_the_gateway_holds_are_forgotten_while_the_debate_goe
     await last.reached.wait()
     answered = len(gateway.calls) - 1
     await until(lambda: _told_of(gateway, answered), "the gateway is told of all answers so far")
-    assert len(gateway.unkept) < answered, "answers that came within a moment are named together"
     last.release()
     events = await orchestrator.watch(debate)
     assert kind_of(events[-1].event) == "closed"
-    await until(lambda: _told_of(gateway, answered + 1), "it is told of the last answer")
+    await until(lambda: _told_of(gateway, len(gateway.calls)), "it is told of the others")
     other = await orchestrator.create(rounds=1)
     await orchestrator.watch(other)
-    await until(lambda: _told_of(gateway, 2 * (answered + 1)), "it is told of the other debate's")
+    await until(lambda: _told_of(gateway, len(gateway.calls)), "it is told of the other debate's")
     told = [each for calls in gateway.unkept for each in calls]
     assert sorted(set(told)) == sorted((step, 1) for step in set(gateway.steps()))
     assert len(told) == len(gateway.calls), "each once"

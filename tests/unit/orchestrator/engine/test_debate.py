@@ -16,7 +16,7 @@ from parley.orchestrator.log.events import UnknownEventError
 from parley.orchestrator.log.journal import Journal, read_events
 from parley.orchestrator.model.errors import ReplayError, ServiceUnavailableError, StepError
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
-from parley.runtime.clock import SystemClock
+from parley.runtime.clock import Clock, SystemClock
 from parley.storage.ports import Record
 from parley.v1.debate_pb2 import DebateFailure, Reply, Work
 from parley.v1.event_pb2 import (
@@ -31,7 +31,8 @@ from parley.v1.event_pb2 import (
 )
 from parley.v1.memory_pb2 import PastDebate, RecallRequest
 from tests.support.interventions import intervention
-from tests.support.orchestration import Backstage, agent, backstage, make_debate
+from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import Backstage, agent, backstage, make_debate, until
 from tests.support.scripted_gateway import away, refusal
 from tests.unit.orchestrator.made_logs import foreign_entry
 
@@ -50,7 +51,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
 
 
 @asynccontextmanager
-async def owned(stage: Backstage) -> AsyncIterator[tuple[Debate, Journal]]:
+async def owned(stage: Backstage, clock: Clock | None = None) -> AsyncIterator[tuple[Debate, Journal]]:
     """The next owner's handle on one and the same debate."""
     events = await read_events(stage.store.log, "t", "deb")
     journal = Journal(stage.store.log, SystemClock(), "t", "deb", events)
@@ -58,7 +59,8 @@ async def owned(stage: Backstage) -> AsyncIterator[tuple[Debate, Journal]]:
     dependencies = stage.replica().dependencies
     writing = asyncio.create_task(journal.run_writer())
     try:
-        yield Debate(SPEC, journal, dependencies.agents, dependencies.services, dependencies.clock), journal
+        clock = clock or dependencies.clock
+        yield Debate(SPEC, journal, dependencies.agents, dependencies.services, clock), journal
     finally:
         writing.cancel()
         await asyncio.gather(writing, return_exceptions=True)
@@ -212,6 +214,31 @@ async def test_a_step_of_a_service_cannot_become_an_agents(stage: Backstage) -> 
     async with owned(stage) as (debate, _):
         with pytest.raises(ReplayError):
             await ask(debate, "s")
+
+
+async def test_a_gateway_that_holds_answers_is_told_at_once_of_those_that_were_recorded_within_a_moment(
+    stage: Backstage,
+) -> None:
+    stage.gateway.holds_answers = True
+    clock = ManualClock()
+    async with owned(stage, clock) as (debate, _):
+        telling = asyncio.create_task(debate.confirm_recorded())
+        for key in "abc":
+            await ask(debate, key)
+        assert not stage.gateway.unkept
+        await clock.sleeping()
+        clock.advance(1)
+        await until(lambda: _is_told(stage, 1), "the gateway is told")
+        await ask(debate, "d")
+        await clock.sleeping()
+        clock.advance(1)
+        await until(lambda: _is_told(stage, 2), "it is told again")
+        telling.cancel()
+    assert stage.gateway.unkept == [[("a", 1), ("b", 1), ("c", 1)], [("d", 1)]]
+
+
+async def _is_told(stage: Backstage, times: int) -> bool:
+    return len(stage.gateway.unkept) == times
 
 
 async def test_the_outcome_of_a_report_is_recorded_with_what_follows_it(stage: Backstage) -> None:
