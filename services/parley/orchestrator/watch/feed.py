@@ -22,8 +22,8 @@ _PAGE = 200
 _MAX_RETURNED = 64
 _WAKES_PER_HEARTBEAT = 4
 """How often a reader is woken in the time of one heartbeat."""
-_OFFERS_SECONDS = 0.5
-"""For so long after an offer the log is not followed: what comes next is mostly offered, too."""
+_OFFERS_SECONDS = 5.0
+"""For so long after an offer the log is not read: what comes next is mostly offered, too, but for a takeover by another replica."""
 _MAX_KEPT_BYTES = 8_000_000
 """Bytes of the events that are kept of one debate."""
 _MAX_BYTES_OF_ALL = 48_000_000
@@ -127,8 +127,7 @@ class Feed:
             self.readers.notify()
             while True:
                 await self._follow_until_offered(log, name)
-                while (left := self._offered_at + _OFFERS_SECONDS - monotonic()) > 0:  # noqa: ASYNC110 (most offers need no turn of this task)
-                    await asyncio.sleep(left)
+                await self._wait_while_offered(log, name)
         except Exception as error:  # noqa: BLE001 - the readers must get any error
             self.failure = error
             self.readers.notify()
@@ -140,6 +139,17 @@ class Feed:
                 if record.last <= self.last:
                     return
                 await self._open([record])
+
+    async def _wait_while_offered(self, log: Log, name: str) -> None:
+        """Return once the log has something that was not offered: another process writes to it."""
+        while True:
+            while (left := self._offered_at + _OFFERS_SECONDS - monotonic()) > 0:  # noqa: ASYNC110 (most offers need no turn of this task)
+                await asyncio.sleep(left)
+            last = self.last
+            await self._open(await log.read(name, last, _PAGE))
+            if self.last > last and self._offered_at + _OFFERS_SECONDS < monotonic():
+                return
+            await asyncio.sleep(_OFFERS_SECONDS)
 
     def offer(self, events: Sequence[Envelope]) -> None:
         """Add events that this process has just recorded, if they come next; else they come with the log."""
