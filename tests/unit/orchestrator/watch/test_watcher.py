@@ -21,6 +21,7 @@ from parley.v1.debate_pb2 import DebateFailure, Outcome, Work
 from parley.v1.event_pb2 import Closed, Concluded, DebateCreated, DebateFailed, Resumed, Warned
 from parley.v1.orchestrator_pb2 import StepDelta
 from tests.support.memory_log import MemoryLog, SharedRecords, WrittenLog
+from tests.support.orchestration import until
 from tests.unit.orchestrator.made_logs import succeeded
 
 DEBATE = "deb-20300101-000000-aaaaaaaa"
@@ -166,11 +167,12 @@ async def test_what_this_process_records_comes_as_it_was_recorded_and_once() -> 
 
 
 class FollowedLog(MemoryLog):
-    """Counts the records that its followers were given."""
+    """Counts its followers so far, and the records that they were given."""
 
-    followed = 0
+    followed = followers = 0
 
     async def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
+        self.followers += 1
         async with aclosing(super().follow(log, after)) as records:
             async for record in records:
                 self.followed += 1
@@ -192,6 +194,37 @@ async def test_a_log_is_not_followed_while_this_process_records_and_all_the_same
         assert log.followed < 25
         await stand.written.write(Closed())
         assert [each async for each in watched] == stand.written.events[-1:]
+
+
+async def test_a_log_that_this_process_records_is_read_now_and_then_and_followed_once_another_one_writes_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("parley.orchestrator.watch.feed._OFFERS_SECONDS", 0.02)
+    log = FollowedLog(poll_interval=30)
+    stand = Stand(log)
+    await stand.written.write(Warned(message="before"))
+
+    async def is_read_three_times() -> bool:
+        return log.reads >= reads + 3
+
+    async with asyncio.timeout(20), aclosing(stand.watch()) as watched:
+        await anext(watched)
+        await until(lambda: _is_followed(log), "the log is followed")
+        await stand.written.write(Warned(message="offered"))
+        stand.feeds.offer(stand.written.events[-1:])
+        await anext(watched)
+        reads = log.reads
+        await until(is_read_three_times, "it is read while nothing comes")
+        assert log.followers == 1
+        await stand.written.write(Warned(message="by another process"))
+        assert (await anext(watched)) == stand.written.events[-1]
+        await stand.written.write(Closed())
+        assert [each async for each in watched] == stand.written.events[-1:]
+        assert log.followers == 2
+
+
+async def _is_followed(log: FollowedLog) -> bool:
+    return log.followers == 1
 
 
 async def test_what_is_offered_before_what_precedes_it_comes_with_the_log() -> None:
