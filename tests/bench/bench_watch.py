@@ -1,6 +1,7 @@
 """A thousand watchers of one debate: how late an event reaches them, and what a watcher costs."""
 
 import asyncio
+import math
 import time
 from contextlib import AsyncExitStack
 from statistics import median, quantiles
@@ -64,6 +65,8 @@ async def _measured(count: int, *, text: bool, debates: int) -> list[str]:
             await asyncio.gather(*(each.caught_up.wait() for each in watchers))
             memory.append((int(await server.ask("memory")) - before) / count / 1024)
             reads_before, cpu_before = int(await server.ask("reads")), float(await server.ask("cpu"))
+            for each in watchers:
+                each.counts_from = time.time()
             await server.ask("release")
             await asyncio.gather(*tasks)
             reads = int(await server.ask("reads")) - reads_before
@@ -95,6 +98,7 @@ class _Watcher:
     ) -> None:
         self._stream = stream
         self.caught_up = asyncio.Event()
+        self.counts_from = math.inf  # what was recorded while streams were opened waited for that
         self.delays: list[float] = []
         self.events = self.messages = self.items = 0
 
@@ -110,8 +114,9 @@ class _Watcher:
 
     def _hear(self, event: Event, now: float) -> None:
         self.events += 1
-        if self.caught_up.is_set():
-            self.delays.append(now - event.time.ToNanoseconds() / 1e9)
+        recorded = event.time.ToNanoseconds() / 1e9
+        if recorded >= self.counts_from:
+            self.delays.append(now - recorded)
         if event.HasField("step_started") and event.key.endswith("/cy"):
             self.caught_up.set()  # the last of the proposals, all of which hang
 
