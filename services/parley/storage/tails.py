@@ -16,6 +16,8 @@ from parley.storage.ports import Record
 
 Read = Callable[[Mapping[str, int]], Awaitable[Mapping[str, Sequence[Record]]]]
 
+PAGE = 1000
+"""Records that one read returns at most, of all its logs. After so many there may be more."""
 _RECENT = 64
 _RECENT_BYTES = 1024 * 1024
 """Of the recent records of one log. The last one is kept in any case."""
@@ -30,7 +32,8 @@ _HEARD_SECONDS = 3.0
 class _Tail:
     """The newest records of one log, without gaps, and the followers that wait for more.
 
-    `waiters` are at their sequences. `seen_at` is when news was last looked for, or came.
+    `waiters` are at their sequences. `seen_at` is when news was last looked for, or came; `complete_at`, when a read began that
+    found all there was.
     """
 
     def __init__(self) -> None:
@@ -40,6 +43,7 @@ class _Tail:
         self.recent_bytes = 0
         self.waiters: dict[asyncio.Future[bool], int] = {}
         self.seen_at = monotonic()
+        self.complete_at = 0.0
         self.is_own = False
 
     def offer(self, record: Record, *, is_own: bool = False) -> None:
@@ -81,7 +85,7 @@ class Tails:
     """The followed logs: records come from reads and through `offer`."""
 
     def __init__(self, read: Read, poll_interval: float) -> None:
-        """Follow logs by `read`, which returns a page of what comes after a sequence in each of some logs.
+        """Follow logs by `read`, which returns up to PAGE records of what comes after a sequence in each of some logs.
 
         It is called every `poll_interval` seconds, more rarely for logs that this process writes to, and not while a notifier
         is heard of.
@@ -113,12 +117,20 @@ class Tails:
     async def follow(self, log: str, after: int) -> AsyncGenerator[Record, None]:
         """Yield the records after `after`, then those that are appended, forever."""
         with self._follow_tail(log) as tail:
-            records = (await self._read({log: after})).get(log, ())
-            while True:
+            is_complete = False
+            while not is_complete:
+                began = monotonic()
+                records = await self._read_page(log, after)
+                is_complete = len(records) < PAGE
+                if is_complete and tail.followers == 1:  # nobody is behind
+                    tail.complete_at = began
                 for record in records:
                     yield record
                     after = record.last
-                records = await self._next_records(log, tail, after)
+            while True:
+                for record in await self._next_records(log, tail, after):
+                    yield record
+                    after = record.last
 
     async def _next_records(self, log: str, tail: _Tail, after: int) -> Sequence[Record]:
         while True:
@@ -128,12 +140,15 @@ class Tails:
                 if not await self._wait_for_growth(tail, after):
                     await self._poll(log, after)
                 continue
-            records = (await self._read({log: after})).get(log, ())
+            records = await self._read_page(log, after)
             for record in records:
                 tail.offer(record)
             if records:
                 return records
             tail.forget()  # the log was deleted elsewhere
+
+    async def _read_page(self, log: str, after: int) -> Sequence[Record]:
+        return (await self._read({log: after})).get(log, ())
 
     async def _wait_for_growth(self, tail: _Tail, after: int) -> bool:
         """Wait until the tail has grown, or news is to be looked for; return whether it has grown."""
@@ -154,21 +169,34 @@ class Tails:
     def _due_at(self, tail: _Tail) -> float:
         due = tail.seen_at + self._poll_interval * (_OWN_PAUSE if tail.is_own else 1)
         # What was appended before the notices began is not among them.
-        return max(due, self._heard_until) if tail.seen_at >= self._notified_since else due
+        return max(due, self._heard_until) if tail.complete_at >= self._notified_since else due
 
     async def _poll(self, log: str, after: int) -> None:
-        """Look for news of a log, and with the same read of others whose followers wait."""
+        """Look for news of a log, and with the same read of others that are due soon."""
+        began = monotonic()
         positions = {log: after}
-        for other, tail in self._tails.items():
-            if len(positions) == _MOST_AT_ONCE:
-                break
-            if tail.waiters and not tail.is_own:
-                positions.setdefault(other, min(tail.waiters.values()))
-        for each in positions:  # before the read: whoever wakes meanwhile goes by it
-            self._tails[each].seen_at = monotonic()
-        for each, records in (await self._read(positions)).items():
-            for record in records:
-                self.offer(each, record)
+        due_soon = sorted(
+            (due, other)
+            for other, tail in self._tails.items()
+            if tail.waiters
+            and not tail.is_own
+            and (due := self._due_at(tail)) <= began + self._poll_interval / 2
+        )
+        for _, other in due_soon[: _MOST_AT_ONCE - 1]:
+            positions.setdefault(other, min(self._tails[other].waiters.values()))
+        tails = [self._tails[each] for each in positions]
+        for tail in tails:  # before the read: whoever wakes meanwhile goes by it
+            tail.seen_at = began
+        found = PAGE
+        while found >= PAGE:
+            news = await self._read(positions)
+            for each, records in news.items():
+                for record in records:
+                    self.offer(each, record)
+                    positions[each] = record.last
+            found = sum(map(len, news.values()))
+        for tail in tails:
+            tail.complete_at = began
 
     @contextmanager
     def _follow_tail(self, log: str) -> Iterator[_Tail]:

@@ -5,7 +5,7 @@ from contextlib import aclosing
 import pytest
 
 from parley.storage.ports import Record, StoreUnavailableError
-from parley.storage.tails import Tails
+from parley.storage.tails import PAGE, Tails
 
 
 def record(first: int) -> Record:
@@ -13,10 +13,11 @@ def record(first: int) -> Record:
 
 
 class Store:
-    """Records, the same in every log, and how often they were read."""
+    """Records, the same in every log, and how often they were read. A read returns up to `page` of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, page: int = PAGE) -> None:
         self.records: list[Record] = []
+        self.page = page
         self.reads = 0
         self.asked: list[dict[str, int]] = []
         self.away = False
@@ -24,10 +25,14 @@ class Store:
     async def read(self, positions: Mapping[str, int]) -> Mapping[str, Sequence[Record]]:
         self.reads += 1
         self.asked.append(dict(positions))
+        news = [(log, one) for log, after in positions.items() for one in self.records if one.last > after]
+        found: dict[str, list[Record]] = {}
+        for log, one in news[: self.page]:
+            found.setdefault(log, []).append(one)
         await asyncio.sleep(0)  # as every store, it lets others run meanwhile
         if self.away:
             raise StoreUnavailableError("away")
-        return {log: [one for one in self.records if one.last > after] for log, after in positions.items()}
+        return found
 
 
 async def first_of(tails: Tails, after: int, log: str = "x") -> Record:
@@ -111,6 +116,79 @@ async def test_nothing_is_asked_for_while_a_notifier_lives(monkeypatch: pytest.M
     tails.offer("x", record(1))
     assert await follower == record(1)
     ticking.cancel()
+
+
+async def test_a_log_of_many_pages_is_read_to_its_end_at_once() -> None:
+    store = Store()
+    store.records = [record(first) for first in range(1, 2 * PAGE + 3)]
+    tails = Tails(store.read, poll_interval=3600)
+    async with asyncio.timeout(30), aclosing(tails.follow("x", 0)) as follower:
+        assert [(await anext(follower)).first for _ in store.records][-1] == 2 * PAGE + 2
+    assert store.reads == 3
+
+
+async def test_one_look_finds_all_that_came_before_a_notifier(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("parley.storage.tails._HEARD_SECONDS", 3600)
+    store = Store()
+    tails = Tails(store.read, poll_interval=0.2)
+    async with asyncio.TaskGroup() as group:
+        followers = [group.create_task(first_of(tails, 0, log)) for log in ("busy", "quiet")]
+        await waiting(store, 2)
+        store.records = [record(first) for first in range(1, 2 * PAGE + 3)]
+        tails.begin_notices()
+        tails.hear()
+    assert {follower.result() for follower in followers} == {record(1)}
+
+
+async def test_what_a_failed_read_did_not_find_is_looked_for_again_while_a_notifier_lives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("parley.storage.tails._HEARD_SECONDS", 3600)
+    store, errors = Store(), [StoreUnavailableError("away")]
+
+    async def read(positions: Mapping[str, int]) -> Mapping[str, Sequence[Record]]:
+        found = await store.read(positions)
+        if len(positions) == 2 and errors:
+            raise errors.pop()
+        return found
+
+    tails = Tails(read, poll_interval=0.2)
+    followers = [asyncio.ensure_future(first_of(tails, 0, log)) for log in ("x", "y")]
+    await waiting(store, 2)
+    store.records = [record(1)]
+    tails.begin_notices()
+    tails.hear()
+    results = await asyncio.gather(*followers, return_exceptions=True)
+    assert {type(each) for each in results} == {Record, StoreUnavailableError}
+
+
+async def test_a_log_that_is_followed_since_a_notifier_lives_is_read_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("parley.storage.tails._HEARD_SECONDS", 3600)
+    store, clock = Store(), Store()
+    tails = Tails(store.read, poll_interval=0.01)
+    tails.begin_notices()
+    tails.hear()
+    follower = asyncio.ensure_future(first_of(tails, 0))
+    ticking = asyncio.ensure_future(first_of(Tails(clock.read, poll_interval=0.01), 0))
+    await waiting(clock, 20)
+    assert store.reads == 1
+    tails.offer("x", record(1))
+    assert await follower == record(1)
+    ticking.cancel()
+
+
+async def test_a_thousand_logs_are_asked_for_in_few_reads() -> None:
+    store = Store()
+    tails = Tails(store.read, poll_interval=2)
+    async with asyncio.TaskGroup() as group:
+        followers = [group.create_task(first_of(tails, 0, f"log {number}")) for number in range(1000)]
+        await waiting(store, 1005)
+        for follower in followers:
+            follower.cancel()
+    asked = [log for positions in store.asked[1000:1005] for log in positions]
+    assert len(set(asked)) == len(asked) == 1000
 
 
 async def test_an_offer_that_does_not_join_on_makes_the_follower_read() -> None:

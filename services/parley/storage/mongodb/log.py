@@ -19,9 +19,8 @@ from parley.runtime.clock import SystemClock
 from parley.storage.checks import SEALING_ROOM, check_append
 from parley.storage.mongodb.database import LOG, Database, insert_once, map_errors
 from parley.storage.ports import AppendConflictError, AppendGapError, Record, StoreUnavailableError
-from parley.storage.tails import Tails
+from parley.storage.tails import PAGE, Tails
 
-_PAGE = 1000
 _MAX_ATTEMPTS = 3
 _APPEND_BACKOFF = Backoff(first=0.1, factor=4.0, maximum=0.4)
 _STREAM_BACKOFF = Backoff(first=1.0, maximum=1.0)
@@ -55,7 +54,7 @@ class MongodbLog:
         )
         self._tails.offer(log, record, is_own=True)
 
-    async def read(self, log: str, after: int = 0, limit: int = _PAGE) -> Sequence[Record]:
+    async def read(self, log: str, after: int = 0, limit: int = PAGE) -> Sequence[Record]:
         """See `Log.read`."""
         if limit < 1:
             raise ValueError(f"limit is {limit}; it must be at least 1")
@@ -70,7 +69,7 @@ class MongodbLog:
         after = [{"log": log, "last": {"$gt": last}} for log, last in positions.items()]
         order = [("log", ASCENDING), ("last", ASCENDING)]
         with map_errors():
-            async for one in self._records.find({"$or": after}, sort=order, limit=_PAGE):
+            async for one in self._records.find({"$or": after}, sort=order, limit=PAGE):
                 news[one["log"]].append(_record(one))
         return news
 

@@ -7,10 +7,9 @@ from sqlite3 import Connection
 from parley.storage.checks import SEALING_ROOM, check_append
 from parley.storage.ports import AppendConflictError, AppendGapError, Record
 from parley.storage.sqlite.database import SqliteDatabase
-from parley.storage.tails import Tails
+from parley.storage.tails import PAGE, Tails
 
 _LENGTH_BYTES = 4
-_PAGE = 1000
 _DELETED_AT_ONCE = 4 * 1024 * 1024  # bytes
 
 
@@ -37,7 +36,7 @@ class SqliteLog:
         await self._database.write(lambda connection: _append(connection, self._table, log, record))
         self._tails.offer(log, record, is_own=True)
 
-    async def read(self, log: str, after: int = 0, limit: int = _PAGE) -> Sequence[Record]:
+    async def read(self, log: str, after: int = 0, limit: int = PAGE) -> Sequence[Record]:
         """See `Log.read`."""
         if limit < 1:
             raise ValueError(f"limit is {limit}; it must be at least 1")
@@ -45,9 +44,12 @@ class SqliteLog:
 
     async def _read_news(self, positions: Mapping[str, int]) -> Mapping[str, Sequence[Record]]:
         def read(connection: Connection) -> Mapping[str, Sequence[Record]]:
-            return {
-                log: _read(connection, self._table, log, after, _PAGE) for log, after in positions.items()
-            }
+            news: dict[str, list[Record]] = {}
+            left = PAGE
+            for log, after in positions.items():
+                news[log] = _read(connection, self._table, log, after, left)
+                left -= len(news[log])
+            return news
 
         return await self._database.read(read)
 
