@@ -1,7 +1,8 @@
 """Steps that ask an agent: the request with its digest and estimate, and the call, which returns the reply as it is recorded."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, Final
 
@@ -73,8 +74,9 @@ class AgentCaller:
         self._tenant = tenant
         self._debate = debate
         self._held: set[Call] = set()
-        self._unconfirmed: list[Call] = []
+        self._unconfirmed: set[Call] = set()
         self._wake = asyncio.Event()
+        self._telling = asyncio.Lock()
         self._forgotten: set[Call] = set()
 
     async def call(
@@ -109,7 +111,7 @@ class AgentCaller:
         recorded = [each for each in self._held if each.step == key]
         if recorded:
             self._held.difference_update(recorded)
-            self._unconfirmed += recorded
+            self._unconfirmed.update(recorded)
             self._wake.set()
 
     async def confirm_recorded(self) -> None:
@@ -118,8 +120,7 @@ class AgentCaller:
             await self._wake.wait()
             await self._clock.sleep(_GATHER_SECONDS)
             self._wake.clear()
-            calls, self._unconfirmed = self._unconfirmed, []
-            await self._forget(calls)
+            await self._forget(self._unconfirmed)
 
     async def forget_all(self, recorded: RecordedState) -> None:
         """Let the gateway forget all answers of the debate, as they are recorded."""
@@ -128,13 +129,14 @@ class AgentCaller:
             for key, (number, outcome) in recorded.outcomes.items()
             if isinstance(outcome, StepSucceeded) and outcome.HasField("reply")
         }
-        if left := sorted(calls.union(self._unconfirmed) - self._forgotten):
-            await self._forget(left)
+        await self._forget(calls | self._unconfirmed)
 
-    async def _forget(self, calls: Sequence[Call]) -> None:
-        self._forgotten.update(calls)
-        if not await self._agents.forget(calls):
-            self._forgotten.difference_update(calls)
+    async def _forget(self, calls: AbstractSet[Call]) -> None:
+        async with self._telling:  # what is on its way may fail
+            left = sorted(calls - self._forgotten)
+            if left and await self._agents.forget(left):
+                self._forgotten.update(left)
+                self._unconfirmed.difference_update(left)
 
     async def stop(self, key: str, attempt: int) -> Usage:
         """Stop the call of a step's attempt, and return what it used."""

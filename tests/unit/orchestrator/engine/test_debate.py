@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from parley.orchestrator.log.events import UnknownEventError
 from parley.orchestrator.log.journal import Journal, read_events
 from parley.orchestrator.model.errors import ReplayError, ServiceUnavailableError, StepError
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
+from parley.orchestrator.peers.agents import Agents, Call
 from parley.runtime.clock import Clock, SystemClock
 from parley.storage.ports import Record
 from parley.v1.debate_pb2 import DebateFailure, Reply, Work
@@ -235,6 +236,37 @@ async def test_a_gateway_that_holds_answers_is_told_at_once_of_those_that_were_r
         await until(lambda: _is_told(stage, 2), "it is told again")
         telling.cancel()
     assert stage.gateway.unkept == [[("a", 1), ("b", 1), ("c", 1)], [("d", 1)]]
+
+
+async def test_the_gateway_is_told_in_the_end_of_answers_of_which_it_could_not_be_told_just_before(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[list[str]] = []
+    asked, fails = asyncio.Event(), asyncio.Event()
+
+    async def forget(_: Agents, calls: Sequence[Call]) -> bool:
+        told.append([each.step for each in calls])
+        if asked.is_set():
+            return True
+        asked.set()
+        await fails.wait()
+        return False
+
+    monkeypatch.setattr(Agents, "forget", forget)
+    stage.gateway.holds_answers = True
+    clock = ManualClock()
+    async with owned(stage, clock) as (debate, _):
+        telling = asyncio.create_task(debate.confirm_recorded())
+        await ask(debate, "a")
+        await clock.sleeping()
+        clock.advance(1)
+        await asked.wait()
+        ending = asyncio.create_task(debate.forget_answers())
+        await asyncio.sleep(0)
+        fails.set()
+        await ending
+        telling.cancel()
+    assert told == [["a"], ["a"]]
 
 
 async def _is_told(stage: Backstage, times: int) -> bool:
