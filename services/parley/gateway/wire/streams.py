@@ -199,6 +199,7 @@ class EventReader:
                 self._last = data
                 yield found
             else:
+                self._last = ""
                 yield from self._read_objects(data)
                 if self.done:
                     return

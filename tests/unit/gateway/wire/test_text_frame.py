@@ -138,6 +138,16 @@ async def test_what_is_not_json_is_a_failure_among_events_that_are_alike() -> No
         await hear('{"choices":[{"delta":{"content":"a "}}]}', '{"choices":[{"delta":{"content":"}}]}')
 
 
+async def test_a_text_among_several_objects_is_not_looked_for_in_the_event_before() -> None:
+    def asks(tool: str) -> dict[str, Any]:
+        return event("", tool_calls=[{"index": 0, "id": "a", "function": {"name": tool, "arguments": "{}"}}])
+
+    several = f"{json.dumps(event('s'))}\ndata: {json.dumps(event('word'))}"
+    text, reading = await hear(asks("word"), several, asks("tool"))
+    assert text == "sword"
+    assert [each.name for each in reading.reply.tool_requests] == ["word"]
+
+
 async def test_only_the_first_events_of_an_answer_are_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[Sequence[str]] = []
 
