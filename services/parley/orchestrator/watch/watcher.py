@@ -26,7 +26,7 @@ _PAGE = 8
 _MAX_BEHIND = 64
 """A watcher that is more events behind gets no text."""
 _BATCH_BYTES = 64 * 1024
-"""Bytes of events that are sent together."""
+"""Bytes of text and events that are sent together. A larger event is sent alone: it may fill a message."""
 
 
 class Heartbeat:
@@ -147,12 +147,12 @@ class DebateWatcher:
 
 
 def _in_batches(pieces: tuple[StepDelta, ...], events: Sequence[Envelope]) -> Iterator[Batch]:
-    """Yield what is sent together: the text with the first events, as many at a time as `_BATCH_BYTES`, or a larger one."""
+    """Yield what is sent together: the text, then events, as many at a time as `_BATCH_BYTES`, or a larger one."""
     batch: list[Envelope] = []
-    size = 0
+    size = sum(piece.ByteSize() for piece in pieces)
     for event in map(bare_event, events):
         bytes_more = len(event.entry) or event.message.ByteSize()
-        if batch and size + bytes_more > _BATCH_BYTES:
+        if (pieces or batch) and size + bytes_more > _BATCH_BYTES:
             yield Batch(pieces, tuple(batch))
             pieces, batch, size = (), [], 0
         batch.append(event)

@@ -487,6 +487,13 @@ async def test_text_and_events_that_are_there_at_once_come_together_the_text_fir
             Batch((delta("large"),), (one,)),
             Batch(events=(two,)),
         ]
+        stand.deltas.publish(DEBATE, delta("before an event that fills a message"))
+        await stand.written.write(Warned(message="x" * 70_000))
+        await anext(fast)
+        assert [await anext(watch), await anext(watch)] == [
+            Batch(text=(delta("before an event that fills a message"),)),
+            Batch(events=(stand.written.events[-1],)),
+        ]
 
 
 async def test_a_watch_has_the_paths_of_documents_and_not_their_texts() -> None:
