@@ -9,6 +9,7 @@ import pytest
 from parley.orchestrator.engine.inbox import Inbox
 from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.log.index import DEBATES, DebateIndex, LivenessWindow
+from parley.storage.ports import StoreUnavailableError
 from tests.integration.orchestrator.test_claims import claims, looked
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, make_debate, until
@@ -175,3 +176,30 @@ async def test_a_replica_at_rest_asks_for_debates_and_now_and_then_for_all_else(
         await until(is_enough, "it has looked 20 times")
     assert 3 <= asked["DebateIndex.list_overdue"] <= 6
     assert 3 <= asked["Inbox.list_waiting"] <= 6
+
+
+async def test_a_look_for_everything_that_failed_is_taken_again_at_once(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    list_waiting, list_overdue = DebateIndex.list_waiting, DebateIndex.list_overdue
+
+    async def count_waiting(*given: Any) -> Any:
+        asked.append("waiting")
+        return await list_waiting(*given)
+
+    async def fail_at_first(*given: Any) -> Any:
+        asked.append("overdue")
+        if asked.count("overdue") <= 3:
+            raise StoreUnavailableError("away")
+        return await list_overdue(*given)
+
+    monkeypatch.setattr(DebateIndex, "list_waiting", count_waiting)
+    monkeypatch.setattr(DebateIndex, "list_overdue", fail_at_first)
+    async with stage.replica(exclusive=False):
+
+        async def is_enough() -> bool:
+            return asked.count("overdue") > 3
+
+        await until(is_enough, "it has looked for what is due")
+    assert asked[:8] == ["waiting", "overdue"] * 4

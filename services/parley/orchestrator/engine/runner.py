@@ -127,11 +127,14 @@ class Runner:
     async def run(self) -> None:
         """Scan for debates and interventions until cancelled. If the store is unavailable, wait for it."""
         async with asyncio.TaskGroup() as self._tasks:
+            whole_failed = False
             for number in itertools.count():
-                whole = self._wake.is_set() or number % _SCANS_A_WHOLE_ONE == 0
+                whole = whole_failed or self._wake.is_set() or number % _SCANS_A_WHOLE_ONE == 0
                 self._wake.clear()
+                whole_failed = whole
                 try:
                     await self._scan(whole=whole)
+                    whole_failed = False
                 except StorageError as error:
                     _logger.warning("store unavailable; scanning again soon", error=str(error))
                 except Exception:
