@@ -70,8 +70,8 @@ class Traces:
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Delete a debate's trace, if there is one."""
         key = storage_key(tenant, record.debate.debate_id)
-        self._kept.remove(key)
         await self._documents.delete(TRACES, key)
+        self._kept.remove(key)  # last, since it may be read meanwhile
 
     async def load(self, keys: Keys[str]) -> dict[str, Trace]:
         """Return the traces of debates by their keys, without those that are missing or cannot be read."""

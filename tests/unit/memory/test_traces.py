@@ -81,6 +81,20 @@ async def test_nothing_is_kept_of_a_debate_that_is_forgotten(kept: Kept) -> None
     assert list(await kept.traces.load(KEYS)) == KEYS[1:]
 
 
+async def test_nothing_is_kept_of_a_debate_that_is_recalled_while_it_is_forgotten(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete = kept.documents.delete
+
+    async def recall_first(*given: Any) -> bool:
+        await kept.traces.load(KEYS)
+        return await delete(*given)
+
+    monkeypatch.setattr(kept.documents, "delete", recall_first)
+    await kept.traces.remove("acme", RECORDS[0])
+    assert list(await kept.traces.load(KEYS)) == KEYS[1:]
+
+
 async def test_a_trace_that_was_missing_is_looked_for_again(kept: Kept) -> None:
     missing = RecordDebateRequest(debate=PastDebate(debate_id="deb-9", question="Which?", conclusion="This."))
     key = storage_key("acme", "deb-9")
