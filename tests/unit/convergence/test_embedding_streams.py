@@ -14,6 +14,7 @@ from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument
 from parley.v1 import convergence_pb2 as pb
 from tests.support.hash_embedder import HashEmbedder
 from tests.support.word_agreement import WordAgreement
+from tests.unit.convergence.test_embeddings import HeldEmbedder
 
 
 async def answered(requests: AsyncIterator[pb.EmbedRequest]) -> tuple[int, ParleyError | None]:
@@ -55,3 +56,28 @@ async def test_of_several_bad_texts_none_is_a_failure_that_nobody_hears_of() -> 
     gc.collect()
     await asyncio.sleep(0)
     assert not unheard
+
+
+async def test_the_texts_of_a_stream_that_was_left_are_not_embedded() -> None:
+    asked = asyncio.Event()
+
+    async def requests() -> AsyncIterator[pb.EmbedRequest]:
+        for text in ("left", "behind"):
+            yield pb.EmbedRequest(text=text)
+        asked.set()
+        await asyncio.Event().wait()
+
+    context: Any = None
+    embedder = HeldEmbedder()
+    async with open_embeddings(embedder) as shared, asyncio.timeout(20):
+        servicer = ConvergenceServicer(shared, shared, Agreements(WordAgreement(), cache=1))
+        first = asyncio.create_task(shared.vector("first"))
+        await embedder.begun.wait()
+        leaving = asyncio.ensure_future(anext(servicer.Embed(requests(), context)))
+        await asked.wait()
+        leaving.cancel()
+        await asyncio.wait([leaving])
+        embedder.let_go.set()
+        await first
+        await shared.vector("last")
+    assert embedder.batches == [["first"], ["last"]]
