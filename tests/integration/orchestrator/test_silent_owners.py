@@ -1,11 +1,13 @@
 """What a look at the store reads: owners that show no life, whatever their clocks say, and nothing of those that do."""
 
+import asyncio
 from collections import Counter
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from parley.orchestrator.engine import runner
 from parley.orchestrator.engine.inbox import Inbox
 from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.log.index import DEBATES, DebateIndex, LivenessWindow
@@ -203,3 +205,44 @@ async def test_a_look_for_everything_that_failed_is_taken_again_at_once(
 
         await until(is_enough, "it has looked for what is due")
     assert asked[:8] == ["waiting", "overdue"] * 4
+
+
+async def test_a_replica_that_runs_a_debate_finds_what_another_one_was_asked_of_it_in_each_scan(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_SCANS_A_WHOLE_ONE", 10**9)
+    hold = stage.gateway.hold("synthesis")
+    async with stage.replica("one", exclusive=False) as one:
+        debate = await one.create(SPEC)
+        await stage.gateway.wait_for("synthesis", 1)
+        await stage.replica("two", exclusive=False).intervene(debate, "guide", text="Be brief.")
+        hold.release()
+
+
+async def test_a_replica_at_rest_that_finds_a_debate_heeds_what_was_asked_of_it_before(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_SCANS_A_WHOLE_ONE", 10**9)
+    async with stage.replica("one", exclusive=False) as one:
+        looks, is_asked = 0, asyncio.Event()
+        index, inbox = one.dependencies.index, one.dependencies.inbox
+        list_waiting = index.list_waiting
+
+        async def find_none_at_first() -> tuple[list[DebateRecord], bool]:
+            nonlocal looks
+            looks += 1
+            return await list_waiting() if is_asked.is_set() else ([], True)
+
+        async def has_looked() -> bool:
+            return looks > 1  # the first one may have begun as a whole scan
+
+        monkeypatch.setattr(DebateIndex, "list_waiting", lambda _: find_none_at_first())
+        await until(has_looked, "it is at rest")
+        two = stage.replica("two", exclusive=False)
+        debate = await two.create(SPEC)
+        asking = asyncio.create_task(two.intervene(debate, "pause"))
+        await until(inbox.list_waiting, "it is asked to pause")
+        is_asked.set()
+        await asking
+        await stage.comes_to(debate, "PAUSED")
+    assert not stage.gateway.calls
