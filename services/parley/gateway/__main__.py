@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import grpc
@@ -249,6 +250,7 @@ async def main() -> None:
     try:
         with lock_store(settings.require_store(), "gateway"):
             async with build(settings, draining=draining, hangup=hangup) as service:
+                import_module("parley.gateway.prompt.bounded_schema")  # so that no call waits for it
                 await serve([service], settings.server(), draining=draining)
     finally:
         loop.remove_signal_handler(signal.SIGHUP)

@@ -332,3 +332,24 @@ async def test_a_hangup_reads_the_file_again_and_ends_nothing(tmp_path: Path) ->
                 if "poet" in {agent.id for agent in listed.agents}:
                     break
         assert gateway.process.poll() is None
+
+
+async def test_a_gateway_that_serves_has_imported_what_checks_answers_before_the_first_call(
+    tmp_path: Path,
+) -> None:
+    script = (
+        "import asyncio, sys\n"
+        "from parley.gateway import __main__ as gateway\n"
+        "async def serve(*_, **__):\n"
+        "    print('jsonschema' in sys.modules)\n"
+        "gateway.serve = serve\n"
+        "asyncio.run(gateway.main())\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PARLEY_")}
+    environment |= {"PARLEY_STORE": f"sqlite:///{tmp_path}", "PARLEY_MODEL": "m", "OPENAI_API_KEY": KEY}
+    environment["OPENAI_BASE_URL"] = "http://127.0.0.1:9/v1"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, env=environment, stdout=asyncio.subprocess.PIPE
+    )
+    written, _ = await process.communicate()
+    assert written.decode().split() == ["True"]
