@@ -74,7 +74,7 @@ class AgentCaller:
         self._tenant = tenant
         self._debate = debate
         self._held: set[Call] = set()
-        self._unconfirmed: set[Call] = set()
+        self._to_forget: set[Call] = set()
         self._wake = asyncio.Event()
         self._telling = asyncio.Lock()
         self._forgotten: set[Call] = set()
@@ -111,7 +111,7 @@ class AgentCaller:
         recorded = [each for each in self._held if each.step == key]
         if recorded:
             self._held.difference_update(recorded)
-            self._unconfirmed.update(recorded)
+            self._to_forget.update(recorded)
             self._wake.set()
 
     async def confirm_recorded(self) -> None:
@@ -120,7 +120,7 @@ class AgentCaller:
             await self._wake.wait()
             await self._clock.sleep(_GATHER_SECONDS)
             self._wake.clear()
-            await self._forget(self._unconfirmed)
+            await self._forget(self._to_forget)
 
     async def forget_all(self, recorded: RecordedState) -> None:
         """Let the gateway forget all answers of the debate, as they are recorded."""
@@ -129,14 +129,13 @@ class AgentCaller:
             for key, (number, outcome) in recorded.outcomes.items()
             if isinstance(outcome, StepSucceeded) and outcome.HasField("reply")
         }
-        await self._forget(calls | self._unconfirmed)
+        await self._forget(calls | self._to_forget)
 
     async def _forget(self, calls: AbstractSet[Call]) -> None:
         async with self._telling:  # what is on its way may fail
             left = sorted(calls - self._forgotten)
             if left and await self._agents.forget(left):
                 self._forgotten.update(left)
-                self._unconfirmed.difference_update(left)
 
     async def stop(self, key: str, attempt: int) -> Usage:
         """Stop the call of a step's attempt, and return what it used."""

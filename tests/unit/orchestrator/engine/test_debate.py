@@ -269,6 +269,16 @@ async def test_the_gateway_is_told_in_the_end_of_answers_of_which_it_could_not_b
     assert told == [["a"], ["a"]]
 
 
+async def test_an_answer_that_cannot_be_read_is_forgotten_too_in_the_end(stage: Backstage) -> None:
+    stage.gateway.holds_answers = True
+    stage.gateway.judge = lambda _: '{"yes": true}'
+    async with owned(stage) as (debate, _):
+        assert isinstance(await ask_verdict(debate, StrictVerdict), StepFailed)
+        await debate.forget_answers()
+        await debate.forget_answers()
+    assert stage.gateway.unkept == [[("a", 1)]]
+
+
 async def _is_told(stage: Backstage, times: int) -> bool:
     return len(stage.gateway.unkept) == times
 
