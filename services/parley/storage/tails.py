@@ -174,13 +174,11 @@ class Tails:
     async def _poll(self, log: str, after: int) -> None:
         """Look for news of a log, and with the same read of others that are due soon."""
         began = monotonic()
-        positions = {log: after}
+        positions = {log: min((after, *self._tails[log].waiters.values()))}
         due_soon = sorted(
             (due, other)
             for other, tail in self._tails.items()
-            if tail.waiters
-            and not tail.is_own
-            and (due := self._due_at(tail)) <= began + self._poll_interval / 2
+            if tail.waiters and (due := self._due_at(tail)) <= began + self._poll_interval / 2
         )
         for _, other in due_soon[: _MOST_AT_ONCE - 1]:
             positions.setdefault(other, min(self._tails[other].waiters.values()))

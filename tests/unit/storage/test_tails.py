@@ -4,6 +4,7 @@ from contextlib import aclosing
 
 import pytest
 
+from parley.storage import tails as tails_module
 from parley.storage.ports import Record, StoreUnavailableError
 from parley.storage.tails import PAGE, Tails
 
@@ -177,6 +178,38 @@ async def test_a_log_that_is_followed_since_a_notifier_lives_is_read_once(
     tails.offer("x", record(1))
     assert await follower == record(1)
     ticking.cancel()
+
+
+async def test_who_is_at_the_end_of_a_log_does_not_keep_one_who_is_behind_from_looking(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("parley.storage.tails._HEARD_SECONDS", 3600)
+    store = Store()
+    tails = Tails(store.read, poll_interval=0.2)
+    behind = asyncio.ensure_future(first_of(tails, 0))
+    await waiting(store, 1)
+    store.records = [record(1)]  # by another process, before the notices begin
+    tails.begin_notices()
+    tails.hear()
+    ahead = asyncio.ensure_future(first_of(tails, 1))
+    assert await behind == record(1)
+    ahead.cancel()
+
+
+async def test_a_record_that_comes_just_when_it_was_to_be_looked_for_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = Store()
+    tails = Tails(store.read, poll_interval=0.05)
+    end_wait = tails_module._end_wait
+
+    def offer_then(waiter: asyncio.Future[bool], has_grown: bool) -> None:
+        end_wait(waiter, has_grown)
+        tails.offer("x", record(1), is_own=True)
+
+    monkeypatch.setattr(tails_module, "_end_wait", offer_then)
+    assert await first_of(tails, 0) == record(1)
+    assert store.reads == 1
 
 
 async def test_a_thousand_logs_are_asked_for_in_few_reads() -> None:
