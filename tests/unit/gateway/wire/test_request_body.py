@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import to_json
 
 from parley.gateway.prompt.documents import quote_in_slots
 from parley.gateway.prompt.fitting import join
+from parley.gateway.wire import request_body
 from parley.gateway.wire.api import Api, ModelRequest
 from parley.gateway.wire.request_body import body, body_to_send, request_json
 from parley.runtime.held_texts import HeldText, hold_text
@@ -32,6 +34,19 @@ def test_a_request_is_written_as_json(value: dict[str, Any]) -> None:
 def test_a_long_text_is_written_whole(text: str) -> None:
     value = {"model": "m", "messages": [{"role": "user", "content": text * 700_000}, {"content": "short"}]}
     assert json.loads(b"".join(request_json(value))) == value
+
+
+def test_no_more_than_a_piece_is_written_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    def note(value: object) -> bytes:
+        written = to_json(value)
+        sizes.append(len(written))
+        return written
+
+    monkeypatch.setattr(request_body, "to_json", note)
+    request_json({"model": "m", "messages": [{"role": "user", "content": "a" * 700_000}]})
+    assert max(sizes) < 300_000
 
 
 def _written(messages: tuple[PromptPart, ...], slots: dict[str, HeldText]) -> bytes:
