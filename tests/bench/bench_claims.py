@@ -137,6 +137,7 @@ async def _looked(documents: Documents, looks: int, *, exclusive: bool) -> tuple
         follow_up_limits=nothing,
         clock=SystemClock(),
         publish=nothing,
+        end_publishing=nothing,
         owner="looking",
         lease_heartbeat_seconds=_LEASE_SECONDS / 3,
     )

@@ -298,6 +298,7 @@ class Backstage:
             follow_up_limits=follow_up_limits,
             clock=clock or SystemClock(),
             publish=lambda _events: None,
+            end_publishing=lambda _tenant, _debate: None,
             owner=owner or uuid.uuid4().hex[:8],
             lease_heartbeat_seconds=lease_seconds / 3,
         )

@@ -159,6 +159,7 @@ async def build(
             follow_up_limits=DebateLimits(total=duration(settings.follow_up_seconds)),
             clock=clock,
             publish=feeds.offer,
+            end_publishing=feeds.end_offers,
             owner=owner,
             lease_heartbeat_seconds=settings.lease_seconds / 3,
         )

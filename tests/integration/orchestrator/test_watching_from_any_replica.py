@@ -15,7 +15,7 @@ from parley.orchestrator.watch.watcher import DebateWatcher, WatchItem
 from parley.runtime.server import RunningServer
 from parley.runtime.watching import TextPiece, WatchStream, watch_events
 from parley.storage.opening import Store, open_store
-from parley.v1 import orchestrator_pb2
+from parley.v1 import debate_pb2, orchestrator_pb2
 from parley.v1.event_pb2 import Event
 from tests.support.command import Command
 from tests.support.orchestration import (
@@ -195,6 +195,25 @@ async def test_text_follows_the_debate_to_its_next_owner(
     heard.check()
     assert relays.opened == {debate: 2}
     heard.check_text("round/1/refine/bo", "bo")
+
+
+async def test_who_watches_where_a_debate_rested_hears_at_once_that_it_goes_on_elsewhere(
+    gateway: ScriptedGateway, gateway_server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.orchestrator.watch.feed._OFFERS_SECONDS", 3600)
+    hold = gateway.hold("round/1/propose/*")
+    heard = Heard()
+    async with orchestrating(tmp_path, gateway_server, adopt=False, poll_seconds=60) as first:
+        debate = await first.create()
+        watching = asyncio.create_task(heard.follow(first, debate))
+        await hold.reached.wait()
+        await first.intervene(debate, pause=debate_pb2.Pause(stop_calls=True))
+        await first.status(debate, debate_pb2.DEBATE_STATUS_PAUSED)
+        hold.release()
+        async with orchestrating(tmp_path, gateway_server) as second:
+            await second.intervene(debate, resume=debate_pb2.Resume())
+            await watching
+    heard.check()
 
 
 async def test_an_owner_that_cannot_be_reached_costs_its_watchers_elsewhere_the_text_and_nothing_else(

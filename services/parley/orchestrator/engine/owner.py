@@ -1,7 +1,7 @@
 """The owner of one debate at the replica that claimed it: from the claim until the debate ends or rests."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -63,6 +63,7 @@ class OwnerDependencies:
     Attributes:
         follow_up: What follows an answer, within `follow_up_limits`.
         publish: Gets the events that the owner has recorded, for those who watch the debate here.
+        end_publishing: Gets tenant and debate once no more events come from here.
         owner: The name of this replica in claims, new for every process.
         lease_heartbeat_seconds: How often the owner renews its lease.
     """
@@ -77,6 +78,7 @@ class OwnerDependencies:
     follow_up_limits: DebateLimits
     clock: Clock
     publish: Publish
+    end_publishing: Callable[[str, str], None]
     owner: str
     lease_heartbeat_seconds: float
 

@@ -407,6 +407,7 @@ class Runner:
                 await self._handle_fault(record, debate_owner, fault)
             finally:
                 self._owned.pop(record.key, None)
+                self._dependencies.end_publishing(record.tenant, record.debate)
                 if may_wait:
                     self._unreleased_keys.add(record.key)
                     self._any_waits = True

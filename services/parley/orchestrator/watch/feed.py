@@ -5,7 +5,7 @@ What this process records itself comes as it was recorded, and is not parsed aga
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass, field
 from time import monotonic
@@ -82,6 +82,7 @@ class Feed:
         self._outcomes: dict[str, tuple[int, int]] = {}
         self._hash = GENESIS
         self._offered_at = 0.0
+        self._offers_ended = asyncio.Event()
         self.readers = WakeGroup(queue)
 
     def events_after(self, sequence: int) -> Sequence[Envelope] | None:
@@ -141,21 +142,30 @@ class Feed:
                 await self._open([record])
 
     async def _wait_while_offered(self, log: Log, name: str) -> None:
-        """Return once the log has something that was not offered: another process writes to it."""
-        while True:
-            while (left := self._offered_at + _OFFERS_SECONDS - monotonic()) > 0:  # noqa: ASYNC110 (most offers need no turn of this task)
-                await asyncio.sleep(left)
-            last = self.last
+        """Return once another process may write to the log: this one offers no more, or the log has what was not offered."""
+        read_at = 0.0
+        while not self._offers_ended.is_set():
+            left = max(self._offered_at, read_at) + _OFFERS_SECONDS - monotonic()
+            if left > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(left):
+                        await self._offers_ended.wait()
+                continue
+            last, read_at = self.last, monotonic()
             await self._open(await log.read(name, last, _PAGE))
             if self.last > last and self._offered_at + _OFFERS_SECONDS < monotonic():
                 return
-            await asyncio.sleep(_OFFERS_SECONDS)
 
     def offer(self, events: Sequence[Envelope]) -> None:
         """Add events that this process has just recorded, if they come next; else they come with the log."""
         if self.is_complete and self.failure is None and events[0].sequence == self.last + 1:
             self._offered_at = monotonic()
+            self._offers_ended.clear()
             self._append(events)
+
+    def end_offers(self) -> None:
+        """Follow the log again: this process does not run the debate any more, and another one may."""
+        self._offers_ended.set()
 
     async def _open(self, records: Sequence[Record]) -> None:
         """Check and add what is new in records."""
@@ -244,6 +254,12 @@ class Feeds:
         running = self._running.get(log_name(events[0].tenant, events[0].debate))
         if running is not None:
             running.feed.offer(events)
+
+    def end_offers(self, tenant: str, debate: str) -> None:
+        """Note that this process does not run a debate any more."""
+        running = self._running.get(log_name(tenant, debate))
+        if running is not None:
+            running.feed.end_offers()
 
     @asynccontextmanager
     async def join(self, tenant: str, debate: str, news: asyncio.Event) -> AsyncGenerator[Feed, None]:

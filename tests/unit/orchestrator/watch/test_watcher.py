@@ -227,6 +227,26 @@ async def _is_followed(log: FollowedLog) -> bool:
     return log.followers == 1
 
 
+async def test_a_log_is_followed_again_as_soon_as_this_process_does_not_run_the_debate_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("parley.orchestrator.watch.feed._OFFERS_SECONDS", 3600)
+    log = FollowedLog(poll_interval=30)
+    stand = Stand(log)
+    await stand.written.write(Warned(message="before"))
+    async with asyncio.timeout(20), aclosing(stand.watch()) as watched:
+        await anext(watched)
+        await until(lambda: _is_followed(log), "the log is followed")
+        for number in (1, 2):  # it runs the debate, another process does, and it runs it again
+            await stand.written.write(Warned(message="offered"))
+            stand.feeds.offer(stand.written.events[-1:])
+            await anext(watched)
+            stand.feeds.end_offers(TENANT, DEBATE)
+            await stand.written.write(Warned(message="by another process"))
+            assert await anext(watched) == stand.written.events[-1]
+            assert log.followers == 1 + number
+
+
 async def test_what_is_offered_before_what_precedes_it_comes_with_the_log() -> None:
     stand = Stand()
     await stand.written.write(Warned(message="one"))
