@@ -51,6 +51,7 @@ from parley.orchestrator.engine.intake import Intake
 from parley.orchestrator.keys.tenant_keys import TenantKeys
 from parley.orchestrator.links.tokens import LinkTokens
 from parley.orchestrator.links.uses import LinkUses
+from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.feedback import FeedbackStore
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import log_name
@@ -58,7 +59,7 @@ from parley.orchestrator.peers import roster
 from parley.orchestrator.roles.catalogue import Roles
 from parley.orchestrator.watch.deltas import OWNER_KEY
 from parley.orchestrator.watch.slow_readers import SlowReaders
-from parley.orchestrator.watch.watcher import Batch, DebateWatcher, WatchItem, slow_reader_error
+from parley.orchestrator.watch.watcher import DebateWatcher, WatchItem, slow_reader_error
 from parley.runtime import audit
 from parley.runtime.acts import current_act
 from parley.runtime.byte_budget import ByteBudget
@@ -255,8 +256,8 @@ class OrchestratorServicer(
                     aclosing(self.draining.until(self._open_watch(request, context))) as found,
                 ):
                     async for each in found:
-                        if isinstance(each, Batch) and each.events:
-                            after = each.events[-1].sequence
+                        if isinstance(each, tuple) and isinstance(last := each[-1], Envelope):
+                            after = last.sequence
                         await self._write(context, self._messages.write(each, after), timeout)
         except TimeoutError:
             if timeout.expired():

@@ -27,7 +27,7 @@ class WatchMessages:
         if isinstance(each, Heartbeat):
             heartbeat = HeartbeatMessage(last_sequence=last)
             return WatchDebateResponse(heartbeat=heartbeat).SerializeToString()
-        parts = [*map(self._write_part, each.events), *map(self._write_part, each.text)]
+        parts = [self._write_part(part) for part in each]
         return parts[0] if len(parts) == 1 else _join(_BATCH_TAG, b"".join(parts))
 
     def _write_part(self, each: Envelope | StepDelta) -> bytes:

@@ -1,7 +1,7 @@
 """Steps that ask an agent: the request with its digest and estimate, and the call, which returns the reply as it is recorded."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, Final
@@ -15,7 +15,6 @@ from parley.orchestrator.engine.steps import (
     StepRequest,
     complete_reply,
 )
-from parley.orchestrator.log.replay import RecordedState
 from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.model.tasks import AnswerShape, Task, size_of_prompt
 from parley.orchestrator.peers.agents import Agents, Call, generate_request
@@ -122,14 +121,9 @@ class AgentCaller:
             self._wake.clear()
             await self._forget(self._to_forget)
 
-    async def forget_all(self, recorded: RecordedState) -> None:
-        """Let the gateway forget all answers of the debate, as they are recorded."""
-        calls = {
-            self._call_id(key, number)
-            for key, (number, outcome) in recorded.outcomes.items()
-            if isinstance(outcome, StepSucceeded) and outcome.HasField("reply")
-        }
-        await self._forget(calls | self._to_forget)
+    async def forget_all(self, answered: Iterable[tuple[str, int]]) -> None:
+        """Let the gateway forget all answers of the debate: these attempts at steps, and those that could not be read."""
+        await self._forget({self._call_id(*each) for each in answered} | self._to_forget)
 
     async def _forget(self, calls: AbstractSet[Call]) -> None:
         async with self._telling:  # what is on its way may fail

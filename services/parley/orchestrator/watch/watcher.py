@@ -33,14 +33,8 @@ class Heartbeat:
     """Sent if nothing was recorded for a while."""
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """What was there at once: text of steps in flight, then events that follow on each other."""
-
-    text: tuple[StepDelta, ...] = ()
-    events: tuple[Envelope, ...] = ()
-
-
+Batch = tuple[StepDelta | Envelope, ...]
+"""What was there at once: text of steps in flight, then events that follow on each other."""
 WatchItem = Batch | Heartbeat
 
 
@@ -85,8 +79,8 @@ class DebateWatcher:
                 pieces = _take_current(listener, feed, cursor.last)
                 events = await self._next_events(feed, cursor)
                 for batch in _in_batches(pieces, events) if batches else _one_by_one(pieces, events):
-                    if batch.events:
-                        cursor.move_to(batch.events[-1])
+                    if isinstance(last := batch[-1], Envelope):
+                        cursor.move_to(last)
                         heartbeats.reset()
                     yield batch
                 if feed.last <= cursor.last and await self._is_over(feed, cursor):
@@ -153,19 +147,19 @@ def _in_batches(pieces: tuple[StepDelta, ...], events: Sequence[Envelope]) -> It
     for event in map(bare_event, events):
         bytes_more = len(event.entry) or event.message.ByteSize()
         if (pieces or batch) and size + bytes_more > _BATCH_BYTES:
-            yield Batch(pieces, tuple(batch))
+            yield *pieces, *batch
             pieces, batch, size = (), [], 0
         batch.append(event)
         size += bytes_more
     if pieces or batch:
-        yield Batch(pieces, tuple(batch))
+        yield *pieces, *batch
 
 
 def _one_by_one(pieces: Iterable[StepDelta], events: Iterable[Envelope]) -> Iterator[Batch]:
     for piece in pieces:
-        yield Batch(text=(piece,))
+        yield (piece,)
     for event in events:
-        yield Batch(events=(bare_event(event),))
+        yield (bare_event(event),)
 
 
 class _Cursor:

@@ -13,7 +13,7 @@ from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder
 from parley.orchestrator.watch.feed import Feed, Feeds, KeptBytes
 from parley.orchestrator.watch.live_text import MAX_WAITING_PIECES
-from parley.orchestrator.watch.watcher import Batch, DebateWatcher, Heartbeat, WatchItem
+from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat, WatchItem
 from parley.runtime.errors import ParleyError
 from parley.runtime.wake_queue import WakeQueue
 from parley.storage.ports import Record, StoreUnavailableError
@@ -48,12 +48,9 @@ async def unpack(items: AsyncGenerator[WatchItem, None]) -> AsyncGenerator[Watch
         async for each in items:
             if isinstance(each, Heartbeat):
                 yield each
-            elif each.text:
-                (piece,), () = each.text, each.events
-                yield piece
             else:
-                (event,) = each.events
-                yield event
+                (alone,) = each
+                yield alone
 
 
 class Stand:
@@ -116,7 +113,7 @@ async def test_events_that_are_there_at_once_come_together_to_those_who_ask_for_
     async with asyncio.timeout(30):
         got = [each async for each in stand.watching.watch(TENANT, DEBATE, 0, text=False, batches=True)]
     first, *rest = stand.written.events
-    assert got == [Batch(events=(first, *rest[:2])), Batch(events=tuple(rest[2:]))]
+    assert got == [(first, *rest[:2]), tuple(rest[2:])]
     assert await stand.all() == list(range(1, 7))
 
 
@@ -487,32 +484,31 @@ async def test_text_and_events_that_are_there_at_once_come_together_the_text_fir
     await stand.written.write(Warned(message="first"))
     watch = stand.watching.watch(TENANT, DEBATE, 0, text=True, batches=True)
     async with asyncio.timeout(30), aclosing(watch), aclosing(stand.watch()) as fast:
-        assert await anext(watch) == Batch(events=(stand.written.events[0],))
+        assert await anext(watch) == (stand.written.events[0],)
         await anext(fast)
         for key in ("a", "b", "a"):
             stand.deltas.publish(DEBATE, delta(key, 0 if key == "b" else 4))
         await stand.written.write(Warned(message="second"))
         await anext(fast)
-        got = await anext(watch)
-        assert isinstance(got, Batch)
-        assert got == Batch((delta("a", 4), delta("b"), delta("a", 4)), (stand.written.events[1],))
+        text = delta("a", 4), delta("b"), delta("a", 4)
+        assert await anext(watch) == (*text, stand.written.events[1])
         stand.deltas.publish(DEBATE, delta())
-        assert await anext(watch) == Batch(text=(delta(),))
+        assert await anext(watch) == (delta(),)
         stand.deltas.publish(DEBATE, delta("large"))
         await stand.written.write(*(Warned(message="x" * 40_000) for _ in range(2)))
         for _ in range(2):
             await anext(fast)
         one, two = stand.written.events[-2:]
         assert [await anext(watch), await anext(watch)] == [
-            Batch((delta("large"),), (one,)),
-            Batch(events=(two,)),
+            (delta("large"), one),
+            (two,),
         ]
         stand.deltas.publish(DEBATE, delta("before an event that fills a message"))
         await stand.written.write(Warned(message="x" * 70_000))
         await anext(fast)
         assert [await anext(watch), await anext(watch)] == [
-            Batch(text=(delta("before an event that fills a message"),)),
-            Batch(events=(stand.written.events[-1],)),
+            (delta("before an event that fills a message"),),
+            (stand.written.events[-1],),
         ]
 
 
