@@ -32,16 +32,7 @@ def refuse(param: str, description: str) -> ParleyError:
 
 def to_error_object(error: ParleyError) -> dict[str, Any]:
     """Return `{"error": {message, type, param, code}}`."""
-    status = http_status(error)
-    otherwise = "invalid_request_error" if status < 500 else "server_error"
-    return {
-        "error": {
-            "message": error.message,
-            "type": _TYPES.get(status, otherwise),
-            "param": _find_param(error),
-            "code": error.reason.lower() or None,
-        }
-    }
+    return _describe(http_status(error), error.message, _find_param(error), error.reason.lower() or None)
 
 
 def to_error_response(error: ParleyError, headers: Mapping[str, str] | None = None) -> JSONResponse:
@@ -57,8 +48,21 @@ def to_unknown_response(method: str, path: str, error: HTTPException) -> JSONRes
         message = f"{path} does not take {method}, but {allowed}"
     else:
         message = f"there is no {path} here; a debate is asked for at /v1/chat/completions, and /v1/models lists its formats and teams"
-    told = {"message": message, "type": "invalid_request_error", "param": None, "code": "unknown_url"}
-    return JSONResponse({"error": told}, error.status_code, error.headers)
+    return JSONResponse(
+        _describe(error.status_code, message, None, "unknown_url"), error.status_code, error.headers
+    )
+
+
+def _describe(status: int, message: str, param: str | None, code: str | None) -> dict[str, Any]:
+    otherwise = "invalid_request_error" if status < 500 else "server_error"
+    return {
+        "error": {
+            "message": message,
+            "type": _TYPES.get(status, otherwise),
+            "param": param,
+            "code": code,
+        }
+    }
 
 
 def _find_param(error: ParleyError) -> str | None:
