@@ -177,7 +177,10 @@ class AuditWriter:
         if is_current:
             return known
         end = await self._logs.advance(tenant, known)
-        (self._shared.discard if end == known else self._shared.add)(tenant)
+        if end == known:
+            self._shared.discard(tenant)
+        else:
+            self._shared.add(tenant)
         return end
 
     def _refuse(self, tenant: str, batch: Sequence[WaitingEntry], error: Exception) -> None:
