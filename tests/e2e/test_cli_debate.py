@@ -252,12 +252,18 @@ def test_a_debate_whose_process_was_killed_is_finished_later(tmp_path: Path) -> 
     assert any(line.startswith("no round is complete; going on in round 1") for line in resumed.err)
 
 
+def start_two(folder: Path, url: str) -> tuple[Command, Command]:
+    """Start two debates, the second one in the system of the first; both are in their first round."""
+    first = debate(folder, url, "First?", *TWO)
+    first.wait_for("round 1/1")
+    second = debate(folder, url, "Second?", *TWO)
+    second.wait_for("round 1/1")
+    return first, second
+
+
 def test_a_second_command_uses_the_system_of_the_first_and_goes_on_when_that_ends(tmp_path: Path) -> None:
     with models("--latency-ms", "2500") as url:
-        first = debate(tmp_path, url, "First?", *TWO)
-        first.wait_for("round 1/1")
-        second = debate(tmp_path, url, "Second?", *TWO)
-        second.wait_for("round 1/1")
+        first, second = start_two(tmp_path, url)
         assert first.process.poll() is None, "the second had no system to borrow"
         assert first.end().code == 0
         ended = second.end()
@@ -268,10 +274,7 @@ def test_a_second_command_uses_the_system_of_the_first_and_goes_on_when_that_end
 
 def test_a_command_whose_system_was_killed_says_so_and_goes_on_without_it(tmp_path: Path) -> None:
     with models("--latency-ms", "1000") as url:
-        first = debate(tmp_path, url, "First?", *TWO)
-        first.wait_for("round 1/1")
-        second = debate(tmp_path, url, "Second?", *TWO)
-        second.wait_for("round 1/1")
+        first, second = start_two(tmp_path, url)
         first.signal(signal.SIGKILL)
         first.end()
         ended = second.end()
