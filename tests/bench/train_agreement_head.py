@@ -4,10 +4,8 @@ Probabilities are calibrated on statements that the head has not seen (cross-val
 different answers 0.7 % reach 0.7, and of pairs with the same one 5 % fall to 0.3: to join what is opposed is the worse error.
 """
 
-import argparse
 import sys
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -15,8 +13,9 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from parley.convergence.encoder import CrossEncoder, EncoderFiles
+from parley.convergence.encoder import CrossEncoder
 from parley.convergence.head import EncoderHead
+from tests.bench.head_training import read_arguments, unscale
 from tests.support.labelled_stands import Topic, pairs_of, training_topics
 
 __all__ = ["train"]
@@ -51,7 +50,7 @@ def train(encoder: CrossEncoder, topics: tuple[Topic, ...]) -> EncoderHead:
     apart_to = min(np.quantile(unseen[same], _SAME_PARTED), joined_from - 1e-6)
     scale = 2 * _LOGIT / (joined_from - apart_to)
     model.fit(read, twice)
-    weights, bias = _unscaled(model)
+    weights, bias = unscale(model)
     known = [min(map(encoder.share_of_known_words, (pair.one, pair.other))) for pair in pairs]
     return EncoderHead(
         encoder_sha256=encoder.sha256,
@@ -61,24 +60,11 @@ def train(encoder: CrossEncoder, topics: tuple[Topic, ...]) -> EncoderHead:
     )
 
 
-def _unscaled(model: Any) -> tuple[Any, float]:
-    """Return the weights and the bias of a model on features as they come, without its scaler."""
-    scaler, regression = (step for _, step in model.steps)
-    weights = regression.coef_[0] / scaler.scale_
-    return weights, float(regression.intercept_[0] - weights @ scaler.mean_)
-
-
 def main() -> None:
     """Read the arguments, train and write."""
-    parser = argparse.ArgumentParser(prog="make agreement-head", description=__doc__)
-    parser.add_argument("--encoder", type=Path, required=True, help="ONNX file of the encoder")
-    parser.add_argument("--sha256", required=True, help="of that file")
-    parser.add_argument("--tokenizer", type=Path, required=True, help="its tokenizer.json")
-    parser.add_argument("--output", type=Path, required=True, help="where to write the head")
-    given = parser.parse_args()
-    files = EncoderFiles(given.encoder, given.sha256.lower(), given.tokenizer)
-    train(CrossEncoder(files), training_topics()).write(given.output)
-    sys.stdout.write(f"wrote {given.output}\n")
+    encoder, output = read_arguments("make agreement-head", __doc__)
+    train(encoder, training_topics()).write(output)
+    sys.stdout.write(f"wrote {output}\n")
 
 
 if __name__ == "__main__":

@@ -4,19 +4,18 @@ It is trained on `tests/data/analysis/support-train.yaml` alone. Its zero is the
 answers, whose claims it is not trained on.
 """
 
-import argparse
 import sys
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from parley.convergence.encoder import CrossEncoder, EncoderFiles
+from parley.convergence.encoder import CrossEncoder
 from parley.convergence.head import EncoderHead
 from parley.convergence.models import MiniLm, StaticWords
+from tests.bench.head_training import read_arguments, unscale
 from tests.support.claim_support import best_threshold, labelled_answers, score_claims, training_pairs
 
 __all__ = ["train"]
@@ -30,7 +29,7 @@ def train(encoder: CrossEncoder) -> EncoderHead:
     read = np.stack([encoder.read(text, claim) for text, claim, _ in pairs])
     model = make_pipeline(StandardScaler(), LogisticRegression(C=_REGULARIZATION, max_iter=5000))
     model.fit(read, [supports for _, _, supports in pairs])
-    weights, bias = _unscaled(model)
+    weights, bias = unscale(model)
     head = EncoderHead(
         encoder_sha256=encoder.sha256,
         known_words=round(min(encoder.share_of_known_words(claim) for _, claim, _ in pairs), 3),
@@ -49,23 +48,11 @@ def train(encoder: CrossEncoder) -> EncoderHead:
     )
 
 
-def _unscaled(model: Any) -> tuple[Any, float]:
-    scaler, regression = (step for _, step in model.steps)
-    weights = regression.coef_[0] / scaler.scale_
-    return weights, float(regression.intercept_[0] - weights @ scaler.mean_)
-
-
 def main() -> None:
     """Read the arguments, train and write."""
-    parser = argparse.ArgumentParser(prog="make support-head", description=__doc__)
-    parser.add_argument("--encoder", type=Path, required=True, help="ONNX file of the encoder")
-    parser.add_argument("--sha256", required=True, help="of that file")
-    parser.add_argument("--tokenizer", type=Path, required=True, help="its tokenizer.json")
-    parser.add_argument("--output", type=Path, required=True, help="where to write the head")
-    given = parser.parse_args()
-    files = EncoderFiles(given.encoder, given.sha256.lower(), given.tokenizer)
-    train(CrossEncoder(files)).write(given.output)
-    sys.stdout.write(f"wrote {given.output}\n")
+    encoder, output = read_arguments("make support-head", __doc__)
+    train(encoder).write(output)
+    sys.stdout.write(f"wrote {output}\n")
 
 
 if __name__ == "__main__":
