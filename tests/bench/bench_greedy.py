@@ -15,7 +15,7 @@ from tests.bench.document_tenant import DOCUMENT_MODEL, DocumentGreed
 from tests.bench.figures import aim, main, middle, table
 from tests.bench.greedy_tenant import greedy_tenant
 from tests.bench.replicas import memory_bytes, peak_memory_bytes
-from tests.bench.two_tenants import CALL_SECONDS, Measured, percentile_99, run_debates, two_tenants
+from tests.bench.two_tenants import CALL_SECONDS, Measured, percentile_99, run_debates, show_cpu, two_tenants
 
 _VALUES: Final = Path(__file__).parents[2] / "charts/parley/values.yaml"
 _SERVICES: Final = ("orchestrator", "gateway", "convergence", "ratings", "memory")
@@ -115,14 +115,7 @@ def _show_debates(alone: Measured, beside: Measured) -> list[str]:
             ],
         ],
     )
-    print()
-    table(
-        ["CPU, % of a core", "alone", "beside"],
-        [
-            [name, *(f"{100 * each.cpu[name] / each.seconds:.0f}" for each in (alone, beside))]
-            for name in sorted(alone.cpu | beside.cpu)
-        ],
-    )
+    show_cpu(alone, beside)
     return [
         *(["ratio of debates"] if ratio > _TIMES_LONGER else []),
         *(["p99 of GetDebate"] if slowest[1] > _MILLISECONDS else []),

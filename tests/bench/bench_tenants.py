@@ -8,7 +8,7 @@ from typing import Any, Final
 from parley.client import ParleyClient
 from tests.bench.figures import aim, main, middle, table
 from tests.bench.greedy_tenant import DEAD_MODEL, Greed, greedy_tenant
-from tests.bench.two_tenants import CALL_SECONDS, Measured, percentile_99, run_debates, two_tenants
+from tests.bench.two_tenants import CALL_SECONDS, Measured, percentile_99, run_debates, show_cpu, two_tenants
 
 _SILENT: Final[dict[str, object]] = {"match": {"model": DEAD_MODEL}, "fault": {"kind": "hang"}}
 _TIMES_LONGER: Final = 1.2
@@ -95,14 +95,7 @@ def _show(alone: Measured, beside: Measured) -> None:
             ],
         ],
     )
-    print()
-    table(
-        ["CPU, % of a core", "alone", "beside"],
-        [
-            [name, *(f"{100 * each.cpu[name] / each.seconds:.0f}" for each in (alone, beside))]
-            for name in sorted(alone.cpu | beside.cpu)
-        ],
-    )
+    show_cpu(alone, beside)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from parley.storage.opening import open_store
 from parley.v1.access_pb2 import ACCESS_ROLE_DEBATE
 from parley.v1.event_pb2 import Event
 from tests.bench.environment import MODEL
+from tests.bench.figures import table
 from tests.bench.graph import Shape
 from tests.bench.models import Models, model_server
 from tests.bench.replicas import cpu_seconds, service
@@ -53,6 +54,18 @@ class System:
     greedy: str
     modest: str
     models: Models
+
+
+def show_cpu(alone: Measured, beside: Measured) -> None:
+    """Print what each process took of a core, without the greedy tenant and with it."""
+    print()
+    table(
+        ["CPU, % of a core", "alone", "beside"],
+        [
+            [name, *(f"{100 * each.cpu[name] / each.seconds:.0f}" for each in (alone, beside))]
+            for name in sorted(alone.cpu | beside.cpu)
+        ],
+    )
 
 
 def percentile_99(values: list[float]) -> float:
