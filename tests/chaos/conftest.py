@@ -1,6 +1,8 @@
 """One system for all tests of this folder; a test finds it as the one before left it, and makes it ready for itself."""
 
 import os
+import random
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -12,6 +14,7 @@ from tests.chaos.harness import SERVICES, System, running_system
 from tests.contract.mongodb_server import running_server
 from tests.contract.server_process import NoServerError
 
+_SEED: Final = "PARLEY_TEST_CHAOS_SEED"
 _FOLDER: Final = f"{Path(__file__).parent}{os.sep}"
 
 
@@ -60,3 +63,12 @@ async def clients(system: System) -> AsyncIterator[Clients]:
     async with Clients(system) as clients:
         yield clients
     system.forget()
+
+
+@pytest.fixture
+def seed(capsys: pytest.CaptureFixture[str]) -> int:
+    """The seed of a random run, which it prints. `PARLEY_TEST_CHAOS_SEED=n` makes the run with that seed again."""
+    seed = int(os.environ.get(_SEED) or random.SystemRandom().randrange(10**6))
+    with capsys.disabled():
+        sys.stdout.write(f"\nchaos: {_SEED}={seed}\n")
+    return seed

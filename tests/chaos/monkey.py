@@ -20,7 +20,7 @@ from tests.chaos.driver import Clients, spec
 from tests.chaos.harness import GATEWAYS, ORCHESTRATORS, OTHERS, EndedAtStartError, System
 from tests.chaos.store_faults import trouble_store
 
-__all__ = ["Chaos", "Outcome", "run_chaos"]
+__all__ = ["Chaos", "Outcome", "require_clean_run", "run_chaos"]
 
 _ACTS = {
     "panel": ("guide", "end", "mute", "cancel", "pause"),
@@ -134,6 +134,16 @@ async def run_chaos(system: System, clients: Clients, chaos: Chaos) -> Outcome:
         Counter(f"{fault.kind} {fault.service}" for fault in history.faults),
         latencies,
     )
+
+
+async def require_clean_run(system: System, clients: Clients, chaos: Chaos) -> None:
+    """Make a run on a system made ready. It breaks no promise, no service writes a traceback, and each fault of the store happens."""
+    system.make_ready()
+    outcome = await run_chaos(system, clients, chaos)
+    problems = [*map(str, outcome.report.violations), *system.tracebacks()]
+    assert not problems, f"seed {chaos.seed}\n" + "\n".join(problems)
+    assert outcome.report.debates >= chaos.debates
+    assert {kind: outcome.faults[f"{kind} store"] for kind in chaos.store_faults} == dict(chaos.store_faults)
 
 
 def _script(dice: random.Random, formats: Sequence[str]) -> _Script:

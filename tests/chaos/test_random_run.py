@@ -3,9 +3,6 @@
 `PARLEY_TEST_CHAOS_SEED=n` makes the run with that seed again.
 """
 
-import os
-import random
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +12,6 @@ from tests.chaos.driver import Clients
 from tests.chaos.harness import System, running_system
 from tests.chaos.monkey import Chaos, run_chaos
 from tests.contract.mongodb_server import running_server
-
-_SETTING = "PARLEY_TEST_CHAOS_SEED"
 
 
 @pytest.fixture
@@ -33,18 +28,13 @@ def system(tmp_path: Path) -> Iterator[System]:
 async def test_nothing_is_lost_doubled_or_paid_twice(
     system: System,
     clients: Clients,
-    capsys: pytest.CaptureFixture[str],
+    seed: int,
     debates: int,
     at_once: int,
     each_fault: int,
 ) -> None:
-    seed = int(os.environ.get(_SETTING) or random.SystemRandom().randrange(10**6))
-    with capsys.disabled():
-        sys.stdout.write(f"\nchaos: {_SETTING}={seed}\n")
     faults = {"kill": each_fault, "stop": 1, "cut": each_fault}
     outcome = await run_chaos(system, clients, Chaos(seed, debates=debates, at_once=at_once, faults=faults))
-    assert not outcome.report.violations, f"{_SETTING}={seed}\n" + "\n".join(
-        map(str, outcome.report.violations)
-    )
+    assert not outcome.report.violations, f"seed {seed}\n" + "\n".join(map(str, outcome.report.violations))
     assert outcome.report.debates >= debates
     assert outcome.faults["kill orchestrator"] == each_fault

@@ -3,9 +3,6 @@
 `PARLEY_TEST_CHAOS_SEED=n` makes the run with that seed again.
 """
 
-import os
-import random
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -14,11 +11,10 @@ import pytest
 
 from tests.chaos.driver import Clients
 from tests.chaos.harness import ORCHESTRATORS, System, running_system
-from tests.chaos.monkey import Chaos, run_chaos
+from tests.chaos.monkey import Chaos, require_clean_run
 from tests.contract.replica_set import run_replica_set
 from tests.contract.server_process import NoServerError
 
-_SETTING: Final = "PARLEY_TEST_CHAOS_SEED"
 _POLLS: Final = "followers of logs poll"
 _CALM: Final = Chaos(seed=0, debates=3, at_once=3, formats=("panel", "arena", "moderated"), faults={})
 _TROUBLE: Final = replace(_CALM, store_faults={"restart": 1, "step-down": 1}, gap=0.3, trouble=(5.0, 5.0))
@@ -37,28 +33,16 @@ def shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System |
         yield str(error)
 
 
-async def _run(system: System, clients: Clients, chaos: Chaos, capsys: pytest.CaptureFixture[str]) -> None:
-    seed = int(os.environ.get(_SETTING) or random.SystemRandom().randrange(10**6))
-    with capsys.disabled():
-        sys.stdout.write(f"\nchaos: {_SETTING}={seed}\n")
-    system.make_ready()
-    outcome = await run_chaos(system, clients, replace(chaos, seed=seed))
-    problems = [*map(str, outcome.report.violations), *system.tracebacks()]
-    assert not problems, f"{_SETTING}={seed}\n" + "\n".join(problems)
-    assert outcome.report.debates >= chaos.debates
-    assert sum(outcome.faults[f"{kind} store"] for kind in chaos.store_faults) == len(chaos.store_faults)
-
-
 @pytest.mark.timeout(300)
 async def test_five_services_hold_debates_of_every_format_and_their_change_streams_stay_open(
-    system: System, clients: Clients, capsys: pytest.CaptureFixture[str]
+    system: System, clients: Clients, seed: int
 ) -> None:
-    await _run(system, clients, _CALM, capsys)
+    await require_clean_run(system, clients, replace(_CALM, seed=seed))
     assert not [name for name in ORCHESTRATORS if _POLLS in system.tail(name, 10_000)]
 
 
 @pytest.mark.timeout(300)
 async def test_debates_outlast_a_primary_that_is_killed_for_five_seconds_and_one_that_steps_down(
-    system: System, clients: Clients, capsys: pytest.CaptureFixture[str]
+    system: System, clients: Clients, seed: int
 ) -> None:
-    await _run(system, clients, _TROUBLE, capsys)
+    await require_clean_run(system, clients, replace(_TROUBLE, seed=seed))
