@@ -1,6 +1,5 @@
 """Arenas on the scripted gateway: what is debated, and agents that vote, judge and consent as a test wants."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,8 +10,7 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.event_pb2 import DebateCreated, RoundsEnded
 from tests.support.orchestration import make_debate
-from tests.support.scripted_answers import judgement
-from tests.support.scripted_gateway import ScriptedGateway, StepRequest
+from tests.support.scripted_gateway import ScriptedGateway, StepRequest, scripted_judge
 
 __all__ = ["ArenaScript", "arena_settings", "arena_spec", "ended"]
 
@@ -60,14 +58,7 @@ class ArenaScript:
 
     def gateway(self) -> ScriptedGateway:
         """Return a gateway whose agents answer so."""
-        gateway = ScriptedGateway()
-
-        def answer(schema: str) -> str:
-            said = self._answer(gateway.calls[-1], json.loads(schema)["properties"])
-            return judgement(schema) if said is None else json.dumps(said)
-
-        gateway.judge = answer
-        return gateway
+        return scripted_judge(self._answer)
 
     def _answer(self, asked: StepRequest, properties: Mapping[str, Any]) -> Mapping[str, Any] | None:
         if "choice" in properties:

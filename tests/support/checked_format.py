@@ -1,7 +1,7 @@
 """Panels with a person at both ends of them, as formats for tests alone."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from types import MappingProxyType
 from typing import Any
@@ -12,9 +12,10 @@ from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats import panel
 from parley.orchestrator.formats.panel.outcome import answer_parts
 from parley.orchestrator.formats.shipped import all_formats
+from parley.orchestrator.log.envelope import Envelope
 from parley.runtime.errors import ParleyError
 from parley.v1.debate_pb2 import Approval, Direction, Outcome, Questions
-from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened, DebateCreated
+from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened, Concluded, DebateCreated
 from tests.support.log_reader import LogReader
 from tests.support.orchestration import Backstage, Replica, make_debate
 
@@ -25,9 +26,11 @@ __all__ = [
     "CHECKED_FORMATS",
     "QUESTIONED",
     "checked_spec",
+    "create_panel",
     "go_on",
     "person",
     "said",
+    "said_in",
 ]
 
 BEFORE, AFTER = "checkpoint/before", "checkpoint/after"
@@ -37,6 +40,20 @@ _GO_ON = {"questions": "continue_debate", "direction": "continue_debate", "appro
 
 _FIRST_LOOK, _LAST_LOOK = 0.01, 0.05
 """Seconds between looks for what is asked: the longer nothing is, the fewer."""
+
+
+def create_panel(name: str, run: Callable[[Debate], Awaitable[Outcome]]) -> Format:
+    """Return a format that runs in its own way, and has the settings, roles, phases and answer of a panel."""
+    return Format(
+        name=name,
+        version=1,
+        run=run,
+        settings=panel.V1.settings,
+        debater_sections=panel.V1.debater_sections,
+        judge_sections=panel.V1.judge_sections,
+        activities=panel.V1.activities,
+        answer=answer_parts,
+    )
 
 
 def _checked(name: str, request: CheckpointRequest) -> Format:
@@ -50,16 +67,7 @@ def _checked(name: str, request: CheckpointRequest) -> Format:
         outcome.details.recommendations.extend(map(_told, (before, after)))
         return outcome
 
-    return Format(
-        name=name,
-        version=1,
-        run=run,
-        settings=panel.V1.settings,
-        debater_sections=panel.V1.debater_sections,
-        judge_sections=panel.V1.judge_sections,
-        activities=panel.V1.activities,
-        answer=answer_parts,
-    )
+    return create_panel(name, run)
 
 
 def _told(closed: CheckpointClosed) -> str:
@@ -86,6 +94,12 @@ def checked_spec(debate_format: Format = CHECKED, **fields: Any) -> DebateCreate
 def said(outcome: Outcome) -> tuple[str, ...]:
     """What was said at the checkpoints, in order."""
     return tuple(outcome.details.recommendations)
+
+
+def said_in(events: Iterable[Envelope]) -> tuple[str, ...]:
+    """What was said at the checkpoints of a debate that came to its answer."""
+    (outcome,) = [event.payload.outcome for event in events if isinstance(event.payload, Concluded)]
+    return said(outcome)
 
 
 def go_on(checkpoint: CheckpointOpened) -> str:

@@ -1,6 +1,5 @@
 """Moderated debates on the scripted gateway: what is debated, and a moderator and debaters that say what a test wants."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,8 +8,7 @@ from parley.orchestrator.formats.moderated.settings import SETTINGS
 from parley.v1.event_pb2 import DebateCreated
 from parley.v1.moderated_pb2 import ModeratedSettings
 from tests.support.orchestration import make_debate, with_spec
-from tests.support.scripted_answers import judgement
-from tests.support.scripted_gateway import ScriptedGateway, StepRequest
+from tests.support.scripted_gateway import ScriptedGateway, StepRequest, scripted_judge
 
 __all__ = ["QUESTION", "ModeratedScript", "moderated_settings", "moderated_spec"]
 
@@ -75,14 +73,7 @@ class ModeratedScript:
 
     def gateway(self) -> ScriptedGateway:
         """Return a gateway whose agents answer so."""
-        gateway = ScriptedGateway()
-
-        def answer(schema: str) -> str:
-            said = self._answer(gateway.calls[-1], json.loads(schema)["properties"])
-            return judgement(schema) if said is None else json.dumps(said)
-
-        gateway.judge = answer
-        return gateway
+        return scripted_judge(self._answer)
 
     def _answer(self, asked: StepRequest, properties: Mapping[str, Any]) -> Mapping[str, Any] | None:  # noqa: PLR0911 (a case a kind)
         step, agent = asked.step, asked.agent.id

@@ -6,10 +6,11 @@ The other services that a debate meets stand beside it, as plain as can be, on t
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Any
 
 import grpc
 
@@ -29,7 +30,7 @@ from tests.support.grouping_answers import asks_for_groups, group_alike
 from tests.support.scripted_answers import answer_text, criticism, judgement
 from tests.support.scripted_services import services_beside
 
-__all__ = ["Fault", "Hold", "ScriptedGateway", "StepRequest", "away", "refusal"]
+__all__ = ["Fault", "Hold", "ScriptedGateway", "StepRequest", "away", "refusal", "scripted_judge"]
 
 _CODES = {
     "PROVIDER_AUTH": grpc.StatusCode.PERMISSION_DENIED,
@@ -448,3 +449,17 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
                 if fault.times is not None:
                     fault.times -= 1
                 raise fault.error
+
+
+def scripted_judge(
+    answer: Callable[[StepRequest, Mapping[str, Any]], Mapping[str, Any] | None],
+) -> ScriptedGateway:
+    """Return a gateway whose structured answers a script gives, of the call and the properties of its schema; None: as usual."""
+    gateway = ScriptedGateway()
+
+    def judge(schema: str) -> str:
+        said = answer(gateway.calls[-1], json.loads(schema)["properties"])
+        return judgement(schema) if said is None else json.dumps(said)
+
+    gateway.judge = judge
+    return gateway

@@ -11,12 +11,11 @@ import pytest
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.engine.format import Format, Formats
-from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.times import time_of
 from parley.runtime.errors import ParleyError
 from parley.v1 import debate_pb2
 from parley.v1.debate_pb2 import DEBATE_STATUS_WAITING
-from parley.v1.event_pb2 import CheckpointClosed, Concluded, Intervened
+from parley.v1.event_pb2 import CheckpointClosed, Intervened
 from tests.support.checked_format import (
     AFTER,
     BEFORE,
@@ -25,6 +24,7 @@ from tests.support.checked_format import (
     QUESTIONED,
     checked_spec,
     said,
+    said_in,
 )
 from tests.support.debate_logs import check_log
 from tests.support.manual_clock import ManualClock
@@ -45,11 +45,6 @@ def formats() -> Formats:
     return CHECKED_FORMATS
 
 
-def heard(events: list[Envelope]) -> tuple[str, ...]:
-    (outcome,) = [event.payload.outcome for event in events if isinstance(event.payload, Concluded)]
-    return said(outcome)
-
-
 async def test_a_debate_waits_at_a_checkpoint_until_a_person_says_to_go_on(
     stage: Backstage, replica: Replica
 ) -> None:
@@ -68,7 +63,7 @@ async def test_a_debate_waits_at_a_checkpoint_until_a_person_says_to_go_on(
     await replica.intervene(debate, "approve", text="well done", approved=True)
     events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert heard(events) == ("continue_debate: ", "approve: well done True")
+    assert said_in(events) == ("continue_debate: ", "approve: well done True")
     closed = [event.key for event in events if isinstance(event.payload, CheckpointClosed)]
     assert closed == [BEFORE, AFTER]
 
@@ -83,7 +78,7 @@ async def test_an_answer_and_guidance_end_a_checkpoint(
     await stage.has(debate, "checkpoint_opened", 2)
     await replica.intervene(debate, "approve", text="no", approved=False)
     events = await stage.comes_to(debate, "COMPLETED")
-    assert heard(events) == (f"{act}: think of the otters", "approve: no False")
+    assert said_in(events) == (f"{act}: think of the otters", "approve: no False")
     guided = "think of the otters" in stage.gateway.asked("round/1/propose/ada").prompt
     assert guided == (act == "guide")
 
@@ -135,7 +130,7 @@ async def test_an_answer_given_while_nobody_owned_the_debate_counts(stage: Backs
         await two.intervene(debate, "approve", text="no")
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert heard(events) == ("answer: yes", "approve: no False")
+    assert said_in(events) == ("answer: yes", "approve: no False")
 
 
 async def test_of_two_who_guide_at_once_both_are_recorded_and_the_first_closes_the_checkpoint(
@@ -154,7 +149,7 @@ async def test_of_two_who_guide_at_once_both_are_recorded_and_the_first_closes_t
         event.payload.intervention for event in events if isinstance(event.payload, Intervened)
     ]
     assert {first.guide.text, second.guide.text} == {"one", "two"}
-    assert heard(events)[0] == f"guide: {first.guide.text}"
+    assert said_in(events)[0] == f"guide: {first.guide.text}"
 
 
 async def test_of_two_who_answer_at_once_the_second_is_told_that_nothing_is_asked_any_more(

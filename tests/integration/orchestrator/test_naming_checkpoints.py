@@ -12,7 +12,7 @@ from parley.orchestrator.engine.inbox import INBOX, RECORDED, REFUSED, WAITING, 
 from parley.orchestrator.log.envelope import Envelope
 from parley.runtime.errors import ParleyError
 from parley.v1 import debate_pb2
-from parley.v1.event_pb2 import CheckpointClosed, Concluded, Intervened
+from parley.v1.event_pb2 import CheckpointClosed, Intervened
 from tests.support.checked_format import (
     AFTER,
     BEFORE,
@@ -20,7 +20,7 @@ from tests.support.checked_format import (
     CHECKED_FORMATS,
     QUESTIONED,
     checked_spec,
-    said,
+    said_in,
 )
 from tests.support.debate_logs import StoppingLog, check_log
 from tests.support.interventions import intervention
@@ -31,11 +31,6 @@ from tests.support.scripted_gateway import ScriptedGateway
 @pytest.fixture
 def formats() -> Formats:
     return CHECKED_FORMATS
-
-
-def heard(events: list[Envelope]) -> tuple[str, ...]:
-    (outcome,) = [event.payload.outcome for event in events if isinstance(event.payload, Concluded)]
-    return said(outcome)
 
 
 def recorded_ids(events: list[Envelope]) -> list[str]:
@@ -70,7 +65,7 @@ async def test_of_two_who_answer_one_checkpoint_at_once_one_is_heard_and_the_oth
         ]
     check_log(events)
     assert again == list(answered.values()), "also once the debate has ended"
-    assert heard(events) == (f"answer: {winner}", "approve:  True")
+    assert said_in(events) == (f"answer: {winner}", "approve:  True")
     assert recorded_ids(events) == [winner, "last"], "nothing is recorded of the others"
 
 
@@ -187,7 +182,7 @@ async def test_an_answer_whose_owner_is_killed_is_recorded_once_and_heard_by_who
     check_log(events)
     assert (rival, recorded_ids(events)) == ("CHECKPOINT_CLOSED", ["w", "last"])
     assert (events[sequence - 1].kind, events[sequence].kind) == ("intervened", "checkpoint_closed")
-    assert heard(events)[0] == "answer: yes"
+    assert said_in(events)[0] == "answer: yes"
 
 
 @pytest.mark.parametrize("noted", [False, True], ids=["before it is noted", "after it is noted"])
@@ -270,7 +265,7 @@ async def test_an_owner_that_lost_its_claim_cannot_refuse_what_the_next_one_reco
             sequence = await asking
     check_log(events)
     assert events[sequence - 1].payload == intervention("approve", "w", text="yes", checkpoint=AFTER)
-    assert heard(events)[1] == "approve: yes False"
+    assert said_in(events)[1] == "approve: yes False"
 
 
 async def test_only_the_latest_owner_that_took_an_intervention_decides_on_it(stage: Backstage) -> None:

@@ -4,17 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from parley.gateway.prompt.fitting import fit
-from parley.orchestrator.formats.arena.settings import SETTINGS as ARENA
 from parley.orchestrator.log.debate_record import COMPLETED
-from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.event_pb2 import DebateCreated, Warned
 from parley.v1.gateway_pb2 import PromptPart
+from tests.support.every_format import in_every_format
 from tests.support.manual_clock import ManualClock
-from tests.support.moderated_debates import ModeratedScript, moderated_settings
 from tests.support.orchestration import backstage, make_debate, make_limits, with_spec
 from tests.support.prompt_parts import quote_documents
 from tests.support.scripted_gateway import ScriptedGateway, refusal
@@ -43,18 +39,7 @@ def warnings_of(events: Sequence[Any]) -> list[str]:
     return [each.payload.message for each in events if isinstance(each.payload, Warned)]
 
 
-@pytest.mark.parametrize(
-    ("gateway", "fields"),
-    [
-        (ScriptedGateway(), {}),
-        (ScriptedGateway(), {"format": "arena@1", "settings": ARENA.with_defaults(ArenaSettings())}),
-        (
-            ModeratedScript().gateway(),
-            {"format": "moderated@1", "settings": moderated_settings(checkpoints=False)},
-        ),
-    ],
-    ids=["panel", "arena", "moderated"],
-)
+@in_every_format()
 async def test_a_prompt_that_is_too_long_keeps_what_is_nearest_to_the_question(
     tmp_path: Path, gateway: ScriptedGateway, fields: dict[str, Any]
 ) -> None:

@@ -12,17 +12,15 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from parley.orchestrator.formats.arena.settings import SETTINGS as ARENA
 from parley.orchestrator.log.debate_record import COMPLETED
 from parley.orchestrator.research.fetcher import Fetcher
 from parley.orchestrator.research.sources import WebSources
 from parley.runtime.server import RunningServer
-from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.debate_pb2 import ContextDocument, DebateSpec
 from parley.v1.event_pb2 import SourcesListed, Warned
 from parley.v1.orchestrator_pb2 import CreateDebateRequest
+from tests.support.every_format import in_every_format
 from tests.support.manual_clock import ManualClock
-from tests.support.moderated_debates import ModeratedScript, moderated_settings
 from tests.support.orchestration import backstage, make_debate, make_limits, orchestrating
 from tests.support.prompt_parts import quote_documents
 from tests.support.scripted_gateway import ScriptedGateway, refusal
@@ -61,18 +59,7 @@ def asking(url: str, *paths: str, **fields: Any) -> Any:
     return make_debate(research=True, research_pages=[f"{url}{each}" for each in paths], **fields)
 
 
-@pytest.mark.parametrize(
-    ("gateway", "fields"),
-    [
-        (ScriptedGateway(), {}),
-        (ScriptedGateway(), {"format": "arena@1", "settings": ARENA.with_defaults(ArenaSettings())}),
-        (
-            ModeratedScript().gateway(),
-            {"format": "moderated@1", "settings": moderated_settings(checkpoints=False)},
-        ),
-    ],
-    ids=["panel", "arena", "moderated"],
-)
+@in_every_format()
 async def test_first_drafts_see_a_page_as_a_quoted_source_after_the_documents(
     tmp_path: Path, gateway: ScriptedGateway, fields: dict[str, Any]
 ) -> None:

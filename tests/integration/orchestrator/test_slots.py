@@ -11,15 +11,14 @@ import pytest
 
 from parley.orchestrator.engine import runner as runner_module
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.engine.format import Format, Formats
+from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats import panel
-from parley.orchestrator.formats.panel.outcome import answer_parts
 from parley.orchestrator.log.debate_record import RUNNING, WAITING, DebateRecord
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import read_events
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import DebateCreated, Intervened
-from tests.support.checked_format import AFTER, BEFORE, CHECKED_FORMATS, checked_spec, person
+from tests.support.checked_format import AFTER, BEFORE, CHECKED_FORMATS, checked_spec, create_panel, person
 from tests.support.debate_logs import check_log
 from tests.support.log_reader import LogReader
 from tests.support.manual_clock import ManualClock
@@ -45,16 +44,7 @@ async def _timed(debate: Debate) -> Outcome:
     return await panel.V1.run(debate)
 
 
-TIMED = Format(
-    name="timed",
-    version=1,
-    run=_timed,
-    settings=panel.V1.settings,
-    debater_sections=panel.V1.debater_sections,
-    judge_sections=panel.V1.judge_sections,
-    activities=panel.V1.activities,
-    answer=answer_parts,
-)
+TIMED = create_panel("timed", _timed)
 
 
 @pytest.fixture

@@ -12,10 +12,9 @@ import pytest
 from parley.orchestrator.engine import checkpoints
 from parley.orchestrator.engine.checkpoints import OWNED_WAIT_SECONDS
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.engine.format import Format, Formats
+from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.engine.status_writer import StatusWriter
 from parley.orchestrator.formats import panel
-from parley.orchestrator.formats.panel.outcome import answer_parts
 from parley.orchestrator.log.debate_record import RUNNING, WAITING, DebateRecord
 from parley.orchestrator.log.index import DebateIndex, LivenessWindow
 from parley.runtime.errors import ParleyError
@@ -23,7 +22,7 @@ from parley.runtime.server import RunningServer
 from parley.v1 import debate_pb2, orchestrator_pb2
 from parley.v1.debate_pb2 import Direction, Outcome
 from parley.v1.event_pb2 import Intervened
-from tests.support.checked_format import AFTER, BEFORE, CHECKED, CHECKED_FORMATS, checked_spec
+from tests.support.checked_format import AFTER, BEFORE, CHECKED, CHECKED_FORMATS, checked_spec, create_panel
 from tests.support.debate_logs import check_log
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import (
@@ -48,16 +47,7 @@ async def _beside(debate: Debate) -> Outcome:
     return await panel.V1.run(debate)
 
 
-BESIDE = Format(
-    name="beside",
-    version=1,
-    run=_beside,
-    settings=panel.V1.settings,
-    debater_sections=panel.V1.debater_sections,
-    judge_sections=panel.V1.judge_sections,
-    activities=panel.V1.activities,
-    answer=answer_parts,
-)
+BESIDE = create_panel("beside", _beside)
 
 
 @pytest.fixture
