@@ -31,6 +31,7 @@ from parley.runtime.contract_settings import (
 from parley.runtime.validation import Violations
 from parley.v1 import event_pb2
 from parley.v1.access_pb2 import (
+    ACCESS_ROLE_SERVICE,
     ACCESS_ROLE_UNSPECIFIED,
     CALL_QUEUE_NONE,
     CALL_QUEUE_UNSPECIFIED,
@@ -68,6 +69,9 @@ def test_every_rpc_names_the_role_that_its_callers_need(method: MethodDescriptor
     assert method.GetOptions().Extensions[needs] != ACCESS_ROLE_UNSPECIFIED, (
         f"{method.full_name}: add `option (needs) = ACCESS_ROLE_…;` to the RPC, or no caller may use it"
     )
+    is_outer = method.containing_service.name == "OrchestratorService"
+    is_for_services = method.GetOptions().Extensions[needs] == ACCESS_ROLE_SERVICE
+    assert is_for_services != is_outer, "all but the orchestrator are for services"
 
 
 @pytest.mark.parametrize(

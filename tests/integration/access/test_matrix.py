@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
 import grpc
 import httpx2
 import pytest
+import pytest_asyncio
 from google.protobuf import message_factory
 from google.protobuf.descriptor import MethodDescriptor
 from mcp.client.client import Client
@@ -45,7 +45,6 @@ from parley.v1.access_pb2 import (
     ACCESS_ROLE_DEBATE,
     ACCESS_ROLE_LINK,
     ACCESS_ROLE_SERVICE,
-    ACCESS_ROLE_UNSPECIFIED,
 )
 from parley.v1.link_pb2 import LinkClaims
 from tests.support.access import SECRET, Headers, key_for, methods, service_headers, stub_call
@@ -57,6 +56,8 @@ OUTER = [each for each in METHODS if each.containing_service.name == "Orchestrat
 IDS = [f"{each.containing_service.name}/{each.name}" for each in METHODS]
 _END_OF_STREAM = 2
 OTHER_SECRET = "f" * 32
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @dataclass
@@ -88,10 +89,11 @@ class Served:
         return caught.value.code(), from_rpc_error(caught.value).reason
 
 
-@pytest.fixture
-async def served(tmp_path: Path) -> AsyncIterator[Served]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def serving(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
+    """One server for all tests here: to start it takes longer than what they ask of it."""
     callers: list[Identity] = []
-    async with open_store(f"sqlite:///{tmp_path}", "keys") as store:
+    async with open_store(f"sqlite:///{tmp_path_factory.mktemp('keys')}", "keys") as store:
         await store.documents.prepare(KEYS)
         keys, clock = KeyStore(store.documents), SystemClock()
         guard = Guard(
@@ -106,6 +108,13 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
             channel(running.address) as connected,
         ):
             yield Served(connected, running.address, store.documents, callers)
+
+
+@pytest.fixture
+def served(serving: Served) -> Served:
+    """That server, which nobody has called yet."""
+    serving.callers.clear()
+    return serving
 
 
 def link_for(tenant: str) -> Headers:
@@ -143,13 +152,6 @@ def _handler(method: MethodDescriptor, callers: list[Identity]) -> Any:
 
 def needs(method: MethodDescriptor) -> Role:
     return needed_role(f"{method.containing_service.full_name}/{method.name}")
-
-
-@pytest.mark.parametrize("method", METHODS, ids=IDS)
-def test_the_contract_says_what_a_caller_needs(method: MethodDescriptor) -> None:
-    assert needs(method) != ACCESS_ROLE_UNSPECIFIED
-    is_outer = method.containing_service.name == "OrchestratorService"
-    assert (needs(method) != ACCESS_ROLE_SERVICE) == is_outer, "all but the orchestrator are for services"
 
 
 @pytest.mark.parametrize("method", METHODS, ids=IDS)
@@ -220,10 +222,10 @@ class OverHttp:
         return str(json.loads(content[5:]).get("error", {}).get("code", ""))
 
 
-@pytest.fixture
-async def over_http(served: Served) -> AsyncIterator[OverHttp]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def over_http(serving: Served) -> AsyncIterator[OverHttp]:
     async with (
-        run_edge(EdgeSettings(port=0, orchestrator=served.address)) as address,
+        run_edge(EdgeSettings(port=0, orchestrator=serving.address)) as address,
         aiohttp.ClientSession() as session,
     ):
         yield OverHttp(f"http://{address}", session)

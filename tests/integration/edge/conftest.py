@@ -14,8 +14,11 @@ import pytest
 
 from parley.edge.__main__ import run_edge
 from parley.edge.settings import EdgeSettings
+from tests.support.described_tools import described_tools
 from tests.support.orchestration import WITHIN, Orchestrator, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
+
+__all__ = ["SERVICE", "Edge", "described_tools", "envelopes", "open_edge"]
 
 SERVICE = "/parley.v1.OrchestratorService"
 

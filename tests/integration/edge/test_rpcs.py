@@ -92,14 +92,19 @@ async def test_grpc_web_speaks_to_it(edge: Edge) -> None:
     assert b"grpc-status: 0" in content[5 + size :].replace(b"grpc-status:0", b"grpc-status: 0")
 
 
-@pytest.mark.parametrize("method", list(_SERVICE_DESCRIPTOR.methods), ids=lambda each: each.name)
-async def test_every_rpc_of_the_contract_is_there(edge: Edge, method: MethodDescriptor) -> None:
+async def test_every_rpc_of_the_contract_is_there(edge: Edge) -> None:
+    missing = [each.name for each in _SERVICE_DESCRIPTOR.methods if not await is_there(edge, each)]
+    assert missing == []
+
+
+async def is_there(edge: Edge, method: MethodDescriptor) -> bool:
+    """Whether an empty request is understood, whatever it comes to."""
     kind = "application/connect+proto" if method.server_streaming else "application/proto"
     body = struct.pack(">BI", 0, 0) if method.server_streaming else b""
     async with edge.session.post(
         f"{edge.url}{SERVICE}/{method.name}", data=body, headers={"Content-Type": kind}
     ) as answer:
-        assert answer.status not in (404, 405, 415, 501) or "NOT_FOUND" in (await answer.text())
+        return answer.status not in (404, 405, 415, 501) or "NOT_FOUND" in (await answer.text())
 
 
 async def test_an_orchestrator_that_is_away_is_said_to_be_and_when_to_come_back(edge: Edge) -> None:

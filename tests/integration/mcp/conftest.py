@@ -15,9 +15,12 @@ from mcp_types import CallToolResult
 from parley.edge.__main__ import run_edge
 from parley.edge.settings import EdgeSettings
 from parley.v1.orchestrator_pb2 import ListDebatesRequest
+from tests.support.described_tools import described_tools
 from tests.support.orchestration import WITHIN, Orchestrator, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.warm_start import IMPORTED_BY_A_CLIENT, list_command
+
+__all__ = ["Connect", "described_tools", "find_debate", "structured", "text_of"]
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 """Yields a client of a server; its arguments are those of the client."""
