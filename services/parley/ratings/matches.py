@@ -127,8 +127,10 @@ class Matches:
         followed = self._tenant_ratings(tenant)
         append_id = uuid4().hex
         async with followed.lock:
-            while True:
+            # A log that was read before is not read again here: if others wrote to it since, the append is refused.
+            if not followed.sequence:
                 await self._catch_up(tenant, followed)
+            while True:
                 counted = await self._load(tenant, followed.table, match.debate_id)
                 if counted is not None:
                     if not counted.recorded.has_same_outcome(match):
@@ -139,8 +141,9 @@ class Matches:
                 record = Record(followed.sequence + 1, append_id, (MATCHES.dump_json(match),))
                 try:
                     await self._log.append(_log_name(tenant), record)
-                except AppendConflictError:
-                    continue  # another replica was first; what it wrote is read next
+                except AppendConflictError:  # another replica was first
+                    await self._catch_up(tenant, followed)
+                    continue
                 followed.sequence = record.last
                 changes = followed.table.count(match, record.last)
                 await self._save_if_due(tenant, followed)

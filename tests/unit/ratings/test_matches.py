@@ -1,5 +1,6 @@
 import asyncio
 import threading
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -125,6 +126,27 @@ async def test_two_replicas_that_record_at_once_count_every_debate_once(tmp_path
         tables = [(await replica.table("acme")).ratings() for replica in replicas]
     assert tables[0] == tables[1]
     assert tables[0][0].matches == 20
+
+
+async def test_a_match_is_recorded_without_a_look_at_the_log_unless_another_replica_wrote_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_store(f"sqlite:///{tmp_path}", "ratings") as store:
+        one, other = Matches(store.log), Matches(store.log)
+        await one.record("acme", match("d1", {"ada": 9, "bo": 2}))
+        read, positions = store.log.read, list[int]()
+
+        async def note(log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+            positions.append(after)
+            return await read(log, after, limit)
+
+        monkeypatch.setattr(store.log, "read", note)
+        await one.record("acme", match("d2", {"ada": 9, "bo": 2}))
+        assert not positions
+        _, changes = await other.record("acme", match("d3", {"ada": 9, "bo": 2}))
+        assert positions == [0]
+        assert await one.record("acme", match("d3", {"ada": 9, "bo": 2})) == (True, changes)
+        assert positions == [0, 2]
 
 
 async def test_tenants_do_not_share_ratings(tmp_path: Path) -> None:
