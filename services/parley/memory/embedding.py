@@ -38,6 +38,11 @@ def hold_embeddings(texts: Sequence[str], embeddings: Sequence[Embedding]) -> It
         _HELD.reset(token)
 
 
+def find_held(text: str) -> Embedding | None:
+    """Return the embedding of a text that a block around holds; None: there is none."""
+    return _HELD.get().get(text)
+
+
 @contextmanager
 def map_convergence_errors() -> Iterator[None]:
     """Raise ParleyError for a call of the convergence service that failed.

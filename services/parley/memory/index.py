@@ -19,7 +19,7 @@ from parley.memory.debate import (
     storage_key,
     stored_embedding,
 )
-from parley.memory.embedding import Embedding, EmbeddingClient
+from parley.memory.embedding import Embedding, EmbeddingClient, find_held
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError
@@ -103,11 +103,11 @@ class DebateIndex:
             await self._fill(await self._to_fill.get())
 
     async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
-        """Write a debate's vector."""
-        found = await self._find_stored(tenant, record)
-        if found is not None:
-            document, meaning = found
-            points = [point(document, meaning)]
+        """Write a debate's vector: that of its document, unless its text was just embedded for that."""
+        meaning = find_held(search_text(record.debate)) or await self._find_stored(tenant, record)
+        if meaning is not None:
+            key = storage_key(tenant, record.debate.debate_id)
+            points = [point(key, tenant, record.debate.domain, meaning)]
             await self._run_in_collection(
                 meaning, lambda index: self._vectors.upsert(index.collection, points)
             )
@@ -118,9 +118,9 @@ class DebateIndex:
         Without a document, and before this process knows an index: from that of the model in use.
         """
         ids = [point_id(storage_key(tenant, record.debate.debate_id))]
-        found = await self._find_stored(tenant, record)
-        if found is not None:
-            await self._get_index(found[1])
+        meaning = await self._find_stored(tenant, record)
+        if meaning is not None:
+            await self._get_index(meaning)
         elif not self._indexes:
             await self._open_index()
         for index in list(self._indexes.values()):
@@ -129,12 +129,9 @@ class DebateIndex:
             except VectorsLostError:
                 self._forget(index)
 
-    async def _find_stored(
-        self, tenant: str, record: RecordDebateRequest
-    ) -> tuple[Document, Embedding] | None:
+    async def _find_stored(self, tenant: str, record: RecordDebateRequest) -> Embedding | None:
         found = await self._documents.get(DEBATES, storage_key(tenant, record.debate.debate_id))
-        meanings = skip_unreadable([found] if found else [], stored_embedding, KIND, document_key)
-        return next(((found, meaning) for meaning in meanings if found), None)
+        return next(skip_unreadable([found] if found else [], stored_embedding, KIND, document_key), None)
 
     async def nearest(
         self,
@@ -301,7 +298,7 @@ class Filler:
         for start in range(0, len(readable), _EMBED_BATCH):
             part = readable[start : start + _EMBED_BATCH]
             meanings = await self._embeddings(part, model, collection.size)
-            points = [point(document, meaning) for document, meaning in zip(part, meanings, strict=True)]
+            points = [_point_of(document, meaning) for document, meaning in zip(part, meanings, strict=True)]
             await self._vectors.upsert(collection, points)
         await self._delete_forgotten(collection, [each.key for each in readable])
 
@@ -348,10 +345,14 @@ class Filler:
         return [kept[each.key] for each in documents]
 
 
-def point(document: Document, meaning: Embedding) -> Point:
+def point(key: str, tenant: str, domain: str, meaning: Embedding) -> Point:
     """Return a debate's vector as a point of the index."""
-    fields = {name: str(document.fields[name]) for name in ("key", "tenant", "domain")}
-    return Point(point_id(document.key), meaning.vector.tolist(), fields)
+    return Point(point_id(key), meaning.vector.tolist(), {"key": key, "tenant": tenant, "domain": domain})
+
+
+def _point_of(document: Document, meaning: Embedding) -> Point:
+    key, tenant, domain = (str(document.fields[name]) for name in ("key", "tenant", "domain"))
+    return point(key, tenant, domain, meaning)
 
 
 def _require_readable(document: Document) -> Document:

@@ -172,7 +172,7 @@ async def test_a_vector_that_a_half_made_index_lost_is_written_again_though_a_ne
         meaning = Embedding(to_vector([1.0, 0.0]), "new")
         document = Document("default/deb-later", to_fields("default", later, meaning))
         await stores.documents.insert(DEBATES, document.key, document.fields)
-        await stores.vectors.upsert(NEW, [point(document, meaning)])
+        await stores.vectors.upsert(NEW, [point(document.key, "default", "general", meaning)])
         await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
         assert await stores.vectors.count(NEW) == 4
 

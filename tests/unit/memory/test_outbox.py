@@ -32,6 +32,8 @@ from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.tasks import background_task
 from parley.storage.opening import open_store, open_vectors
 from parley.storage.ports import (
+    Collection,
+    Document,
     Documents,
     DuplicateError,
     StoreUnavailableError,
@@ -181,6 +183,22 @@ FORGET_WRITES = [
     "delete vector",
     "delete",
 ]
+
+
+async def test_a_debate_that_is_recorded_is_not_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as process:
+        get, read = process.documents.get, list[Collection]()
+
+        async def note(collection: Collection, key: str) -> Document | None:
+            read.append(collection)
+            return await get(collection, key)
+
+        monkeypatch.setattr(process.documents, "get", note)
+        await process.memories.record("acme", record("deb-1"))
+        assert DEBATES not in read
+        await process.is_whole(["deb-1"])
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["the-same-call-again", "the-job-alone"])
