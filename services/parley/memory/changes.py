@@ -18,6 +18,7 @@ from parley.memory.writing import put_document
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
+    Above,
     Collection,
     Document,
     Documents,
@@ -34,9 +35,9 @@ CHANGES: Final = Collection(
     (
         Index(("later",)),
         Index(("earlier_debate",)),
-        Index(("later_debate",)),
         Index(("tenant", "outcome", "place")),
     ),
+    superseded=(Index(("later_debate",)),),
 )
 SETTLEMENTS: Final = Collection("position_settlements", (Index(("change",)), Index(("debate_key",))))
 _MAX_CHANGES: Final = 8
@@ -45,6 +46,7 @@ _MAX_SETTLEMENTS: Final = 3
 """Of a flip that count: the first is shown, the others are once it is forgotten, or a person did not find it good."""
 _KIND: Final = "change of a stand"
 _MANY: Final = 10_000
+_PAGE: Final = 100
 _CHARACTERS: Final = 2_000
 """Of a stand: to read one takes about as long as to read so many."""
 
@@ -122,11 +124,21 @@ class Changes:
 
     async def remove(self, debate_key: str) -> None:
         """Delete the changes from and to the stands of a debate, and what it settled."""
-        for side in ("later_debate", "earlier_debate"):
-            for each in await self._documents.find(CHANGES, {side: debate_key}, limit=_MANY):
+        while to_it := await self._find_changes_to(debate_key):
+            for each in to_it:
                 await self._delete(each.key)
+        for each in await self._documents.find(CHANGES, {"earlier_debate": debate_key}, limit=_MANY):
+            await self._delete(each.key)
         for each in await self._documents.find(SETTLEMENTS, {"debate_key": debate_key}, limit=_MANY):
             await self._documents.delete(SETTLEMENTS, each.key)
+
+    async def _find_changes_to(self, debate_key: str) -> list[Document]:
+        """Return some of the changes to the stands of a debate, whose keys begin with that of the debate; none if there are none."""
+        first = f"{debate_key}/"
+        found = await self._documents.find(
+            CHANGES, {"later": Above(first)}, order=(Order("later"),), limit=_PAGE
+        )
+        return [each for each in found if str(each.fields["later"]).startswith(first)]
 
     async def list_unsettled(self, tenant: str, limit: int) -> list[tuple[str, Stand, Stand]]:
         """Return the flips to a tenant's latest stands that fewer than 3 decisions settle.
@@ -207,7 +219,7 @@ def _to_fields(earlier: Stand, later: Stand, outcome: int) -> Fields:
     return {
         "later": later.key,
         "earlier": earlier.key,
-        "later_debate": later.debate_key,
+        "later_debate": later.debate_key,  # a replica of an earlier version looks for it
         "earlier_debate": earlier.debate_key,
         "tenant": later.tenant,
         "place": later.place,

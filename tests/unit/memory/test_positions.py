@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from itertools import count, product
+from itertools import combinations, count, product
 from pathlib import Path
 from typing import Any
 
@@ -482,6 +482,19 @@ async def test_a_flip_is_settled_by_three_decisions_at_most_of_which_the_first_c
     for each in decisions[:2]:
         await kept.positions.remove("acme", each)
     assert await kept.settled() == {"deb-2": ("deb-5", True)}
+
+
+async def test_a_forgotten_debate_takes_all_changes_to_its_stands_along_and_no_others(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes_module, "_PAGE", 2)
+    both = (stand("Yes."), stand("Yes.", "bo"))
+    records = [record(f"deb-{number}", *both) for number in (1, 2, 3, 10, 31)]
+    await kept.record(*records)
+    await kept.positions.remove("acme", records[2])
+    left = ["deb-1", "deb-2", "deb-10", "deb-31"]
+    assert await kept.outcomes() == {(one, other): NO_FLIP for other, one in combinations(left, 2)}
+    assert not [each for each in await kept.stored() if "deb-3/" in each.key]
 
 
 async def test_a_forgotten_debate_leaves_nothing_and_takes_its_flips_along(kept: Kept) -> None:
