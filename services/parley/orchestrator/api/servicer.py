@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
@@ -279,9 +279,11 @@ class OrchestratorServicer(
 
     async def _write(self, context: _WatchContext, message: bytes, stream: asyncio.Timeout) -> None:
         """Write a message. A large one waits for its share of the bytes that are sent at a time: each reader gets a copy."""
-        async with self.sending.hold(len(message)) if len(message) > _LARGE_MESSAGE else nullcontext():
-            with self.slow_readers.wait_for(stream):
-                await context.write(message)
+        if len(message) <= _LARGE_MESSAGE:
+            await self.slow_readers.wait_for(context.write(message), stream)
+            return
+        async with self.sending.hold(len(message)):
+            await self.slow_readers.wait_for(context.write(message), stream)
 
     async def Intervene(  # noqa: N802
         self,

@@ -4,8 +4,7 @@ One timer looks at all of them: a timer for each message costs half as much as s
 """
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable
 from typing import Final
 
 _LOOKS: Final = 8
@@ -21,15 +20,14 @@ class SlowReaders:
         self._since: dict[asyncio.Timeout, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    @contextmanager
-    def wait_for(self, stream: asyncio.Timeout) -> Iterator[None]:
-        """Write a message of a watch, which runs in the timeout `stream`, in the block. The timeout expires if that takes too long."""
+    async def wait_for(self, writing: Awaitable[object], stream: asyncio.Timeout) -> None:
+        """Wait until a message of a watch is written, which runs in the timeout `stream`. The timeout expires if that takes too long."""
         loop = asyncio.get_running_loop()
         self._since[stream] = loop.time()
         if self._timer is None:
             self._timer = loop.call_later(self._seconds / _LOOKS, self._look)
         try:
-            yield
+            await writing
         finally:
             del self._since[stream]
 

@@ -13,17 +13,15 @@ async def test_a_write_that_takes_too_long_ends_its_stream_and_one_that_is_read_
     readers, cut = SlowReaders(0.05), asyncio.Event()
 
     async def send_to_a_slow_reader() -> None:
-        with pytest.raises(TimeoutError):  # noqa: PT012
+        with pytest.raises(TimeoutError):
             async with asyncio.timeout(None) as stream:
-                with readers.wait_for(stream):
-                    await asyncio.Event().wait()
+                await readers.wait_for(asyncio.Event().wait(), stream)
         cut.set()
 
     async def send_until_the_other_is_cut() -> None:
         async with asyncio.timeout(None) as stream:
             while not cut.is_set():
-                with readers.wait_for(stream):
-                    await asyncio.sleep(0)
+                await readers.wait_for(asyncio.sleep(0), stream)
 
     async with asyncio.timeout(WITHIN), asyncio.TaskGroup() as tasks:
         tasks.create_task(send_to_a_slow_reader())
@@ -35,15 +33,13 @@ async def test_a_stream_that_waits_for_news_is_not_cut() -> None:
 
     async def wait_for_news() -> None:
         async with asyncio.timeout(None) as stream:
-            with readers.wait_for(stream):
-                await asyncio.sleep(0)
+            await readers.wait_for(asyncio.sleep(0), stream)
             await cut.wait()
 
     async def send_to_a_slow_reader() -> None:
-        with pytest.raises(TimeoutError):  # noqa: PT012
+        with pytest.raises(TimeoutError):
             async with asyncio.timeout(None) as stream:
-                with readers.wait_for(stream):
-                    await asyncio.Event().wait()
+                await readers.wait_for(asyncio.Event().wait(), stream)
         cut.set()
 
     async with asyncio.timeout(WITHIN), asyncio.TaskGroup() as tasks:
