@@ -4,6 +4,7 @@ from collections import OrderedDict
 from typing import Final
 
 from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.watch.batches import Batch
 from parley.orchestrator.watch.watcher import Heartbeat, WatchItem
 from parley.v1.orchestrator_pb2 import Heartbeat as HeartbeatMessage
 from parley.v1.orchestrator_pb2 import StepDelta, WatchDebateResponse
@@ -20,29 +21,33 @@ class WatchMessages:
     """Writes messages of watches, and keeps the last small parts: watchers are sent the same objects."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, tuple[Envelope | StepDelta, bytes]] = OrderedDict()
+        self._kept: OrderedDict[int, tuple[Batch | Envelope | StepDelta, bytes]] = OrderedDict()
 
     def write(self, each: WatchItem, last: int) -> bytes:
         """Return a serialized `WatchDebateResponse`. `last` is the sequence of the last event that the watcher was sent."""
         if isinstance(each, Heartbeat):
             heartbeat = HeartbeatMessage(last_sequence=last)
             return WatchDebateResponse(heartbeat=heartbeat).SerializeToString()
-        parts = [self._write_part(part) for part in each]
-        return parts[0] if len(parts) == 1 else _join(_BATCH_TAG, b"".join(parts))
+        return self._write_once(each)
 
-    def _write_part(self, each: Envelope | StepDelta) -> bytes:
+    def _write_once(self, each: Batch | Envelope | StepDelta) -> bytes:
         kept = self._kept.get(id(each))
         if kept is not None:  # `each` is kept, so that no other object has its id
             return kept[1]
-        if isinstance(each, Envelope):
-            part = _join(_EVENT_TAG, each.entry or each.message.SerializeToString())
-        else:
-            part = _join(_DELTA_TAG, each.SerializeToString())
-        if len(part) <= _KEPT_BYTES:
-            self._kept[id(each)] = each, part
+        written = self._serialize(each)
+        if len(written) <= _KEPT_BYTES:
+            self._kept[id(each)] = each, written
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
-        return part
+        return written
+
+    def _serialize(self, each: Batch | Envelope | StepDelta) -> bytes:
+        if isinstance(each, Envelope):
+            return _join(_EVENT_TAG, each.entry or each.message.SerializeToString())
+        if isinstance(each, StepDelta):
+            return _join(_DELTA_TAG, each.SerializeToString())
+        parts = [self._write_once(part) for part in each]
+        return parts[0] if len(parts) == 1 else _join(_BATCH_TAG, b"".join(parts))
 
 
 def _join(tag: bytes, content: bytes) -> bytes:

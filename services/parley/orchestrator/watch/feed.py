@@ -13,6 +13,7 @@ from time import monotonic
 from parley.orchestrator.log.bare_spec import bare_event
 from parley.orchestrator.log.envelope import GENESIS, Envelope
 from parley.orchestrator.log.journal import log_name, open_in_thread_if_large
+from parley.orchestrator.watch.batches import KeptBatches
 from parley.runtime.tasks import stop_task
 from parley.runtime.wake_queue import WakeGroup, WakeQueue, WakeQueues
 from parley.storage.ports import Log, Record
@@ -59,6 +60,7 @@ class Feed:
         failed: Whether it failed and was neither resumed nor cancelled since.
         failure: The error that stopped the reading of the log, if any.
         readers: The events that are set if there is more.
+        batches: What its watchers got last.
         checked_at: When the existence of the log was last checked, by the monotonic clock.
     """
 
@@ -84,6 +86,7 @@ class Feed:
         self._offered_at = 0.0
         self._offers_ended = asyncio.Event()
         self.readers = WakeGroup(queue)
+        self.batches = KeptBatches()
 
     def events_after(self, sequence: int) -> Sequence[Envelope] | None:
         """Return some of the events after a sequence, or None if the next one is no longer kept."""
@@ -212,6 +215,7 @@ class Feed:
 
     def drop(self, count: int) -> None:
         """Drop the oldest events that are kept."""
+        self.batches.clear()  # they have events, too
         size = sum(self._sizes[:count])
         self._kept_bytes -= size
         self._kept_by_all.total -= size

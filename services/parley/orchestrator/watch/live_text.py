@@ -21,7 +21,6 @@ class LiveText:
         self.listeners: set[TextListener] = set()
         self._pieces: deque[StepDelta] = deque()
         self._characters = 0
-        self._joined: tuple[int, tuple[StepDelta, ...]] = (0, ())
 
     def append(self, piece: StepDelta) -> None:
         """Add a piece, and drop those that all listeners have taken."""
@@ -29,17 +28,14 @@ class LiveText:
         self._pieces.append(piece)
         self._characters += len(piece.text)
         self.end += 1
-        self._joined = (self.end, ())
         self._keep_newest(MAX_WAITING_PIECES)
         while self._characters > MAX_WAITING_CHARACTERS and len(self._pieces) > 1:
             self._drop_oldest()
 
     def pieces_after(self, place: int) -> tuple[StepDelta, ...]:
-        """Return the pieces from a place on, joined by text. Listeners at one place get the same objects."""
-        if self._joined[0] != place:
-            first = self.end - len(self._pieces)
-            self._joined = place, _join_by_text(islice(self._pieces, max(place - first, 0), None))
-        return self._joined[1]
+        """Return the pieces from a place on, joined by text."""
+        first = self.end - len(self._pieces)
+        return _join_by_text(islice(self._pieces, max(place - first, 0), None))
 
     def _keep_newest(self, count: int) -> None:
         while len(self._pieces) > count:
@@ -56,6 +52,11 @@ class TextListener:
         """Listen to what is added from now on."""
         self._text = text
         self.place = text.end
+
+    @property
+    def span(self) -> tuple[LiveText, int, int]:
+        """The text, and the places between which there is text to take."""
+        return self._text, self.place, self._text.end
 
     @property
     def is_behind(self) -> bool:

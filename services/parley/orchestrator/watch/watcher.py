@@ -4,15 +4,16 @@ A watcher needs little memory: its places in the feed and in the text, which all
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from time import monotonic
+from typing import Final
 
 from parley.orchestrator import metrics
-from parley.orchestrator.log.bare_spec import bare_event
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
 from parley.orchestrator.log.journal import log_name, open_in_thread_if_large
+from parley.orchestrator.watch.batches import Batch, one_by_one, put_together
 from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder
 from parley.orchestrator.watch.feed import Feed, Feeds
 from parley.orchestrator.watch.live_text import LiveText, TextListener
@@ -25,16 +26,14 @@ _PAGE = 8
 """Records that are read for a watcher that is behind: each may have some MB."""
 _MAX_BEHIND = 64
 """A watcher that is more events behind gets no text."""
-_BATCH_BYTES = 64 * 1024
-"""Bytes of text and events that are sent together. A larger event is sent alone: it may fill a message."""
+_NO_TEXT: Final = LiveText()
+"""Of watchers that do not ask for text."""
 
 
 class Heartbeat:
     """Sent if nothing was recorded for a while."""
 
 
-Batch = tuple[StepDelta | Envelope, ...]
-"""What was there at once: text of steps in flight, then events that follow on each other."""
 WatchItem = Batch | Heartbeat
 
 
@@ -69,16 +68,14 @@ class DebateWatcher:
         heartbeats = _HeartbeatTimer(self.feeds.silence_seconds)
         async with AsyncExitStack() as stack:
             stack.enter_context(metrics.count_watcher())
-            listener = TextListener(LiveText())
+            listener = TextListener(_NO_TEXT)
             if text:
                 listener = stack.enter_context(self.deltas.listen(tenant, debate, news))
                 await stack.enter_async_context(self.forwarder.forward_while_watched(tenant, debate))
             feed = await stack.enter_async_context(self.feeds.join(tenant, debate, news))
             while True:
                 news.clear()
-                pieces = _take_current(listener, feed, cursor.last)
-                events = await self._next_events(feed, cursor)
-                for batch in _in_batches(pieces, events) if batches else _one_by_one(pieces, events):
+                for batch in await self._next_batches(feed, listener, cursor, together=batches):
                     if isinstance(last := batch[-1], Envelope):
                         cursor.move_to(last)
                         heartbeats.reset()
@@ -100,7 +97,7 @@ class DebateWatcher:
         with self.deltas.listen(tenant, debate, news) as listener:
             while True:
                 news.clear()
-                for each in _one_by_one(listener.take(), ()):
+                for each in one_by_one(listener.take(), ()):
                     yield each
                 if heartbeats.is_due:
                     heartbeats.reset()
@@ -108,11 +105,25 @@ class DebateWatcher:
                 if not listener.is_behind:
                     await heartbeats.wait(news)
 
-    async def _next_events(self, feed: Feed, cursor: "_Cursor") -> Sequence[Envelope]:
-        """Return some of the next events. Those that the feed no longer keeps are read from the log, a page at a time."""
-        events = feed.events_after(cursor.last)
-        if events is not None:
-            return events
+    async def _next_batches(
+        self, feed: Feed, listener: TextListener, cursor: "_Cursor", *, together: bool
+    ) -> Sequence[Batch]:
+        """Return what is there for a watcher. Those at one place get the same objects."""
+        place = (*listener.span, cursor.last, feed.last, together)
+        batches = feed.batches.get(place)
+        if batches is not None:
+            listener.skip()
+            return batches
+        pieces = _take_current(listener, feed, cursor.last)
+        kept = feed.events_after(cursor.last)
+        events = await self._read_next(cursor) if kept is None else kept
+        batches = tuple(put_together(pieces, events) if together else one_by_one(pieces, events))
+        if kept is not None:
+            feed.batches.keep(place, batches)
+        return batches
+
+    async def _read_next(self, cursor: "_Cursor") -> Sequence[Envelope]:
+        """Read some events that the feed no longer keeps from the log, a page at a time."""
         if cursor.caught_up:
             raise slow_reader_error(cursor.last)
         if not cursor.hash:
@@ -138,28 +149,6 @@ class DebateWatcher:
             return feed.closed
         # Another replica may have resumed it, and its appends arrive here late.
         return not await self.log.read(cursor.log, cursor.last, 1)
-
-
-def _in_batches(pieces: tuple[StepDelta, ...], events: Sequence[Envelope]) -> Iterator[Batch]:
-    """Yield what is sent together: the text, then events, as many at a time as `_BATCH_BYTES`, or a larger one."""
-    batch: list[Envelope] = []
-    size = sum(piece.ByteSize() for piece in pieces)
-    for event in map(bare_event, events):
-        bytes_more = len(event.entry) or event.message.ByteSize()
-        if (pieces or batch) and size + bytes_more > _BATCH_BYTES:
-            yield *pieces, *batch
-            pieces, batch, size = (), [], 0
-        batch.append(event)
-        size += bytes_more
-    if pieces or batch:
-        yield *pieces, *batch
-
-
-def _one_by_one(pieces: Iterable[StepDelta], events: Iterable[Envelope]) -> Iterator[Batch]:
-    for piece in pieces:
-        yield (piece,)
-    for event in events:
-        yield (bare_event(event),)
 
 
 class _Cursor:

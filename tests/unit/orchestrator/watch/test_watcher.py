@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 
 import pytest
 from hypothesis import given, settings
@@ -510,6 +510,59 @@ async def test_text_and_events_that_are_there_at_once_come_together_the_text_fir
             (delta("before an event that fills a message"),),
             (stand.written.events[-1],),
         ]
+
+
+async def test_watchers_at_one_place_get_the_same_objects_and_each_in_the_way_it_asked_for() -> None:
+    stand = Stand()
+    await stand.written.write(Warned(message="first"))
+    async with asyncio.timeout(30), AsyncExitStack() as stack:
+        one, two, alone = [
+            await stack.enter_async_context(
+                aclosing(stand.watching.watch(TENANT, DEBATE, 0, text=True, batches=batches))
+            )
+            for batches in (True, True, False)
+        ]
+        plain = await stack.enter_async_context(aclosing(stand.watch()))
+        assert [await anext(each) for each in (one, two, alone)] == [(stand.written.events[0],)] * 3
+        await anext(plain)
+        for offset in (0, 4):
+            stand.deltas.publish(DEBATE, delta(offset=offset))
+        await stand.written.write(Warned(message="second"))
+        assert await anext(plain) == stand.written.events[1]
+        batch = await anext(one)
+        assert batch == (delta(text="texttext"), stand.written.events[1])
+        assert await anext(two) is batch
+        assert [await anext(alone), await anext(alone)] == [(part,) for part in batch]
+
+
+async def test_a_watcher_gets_no_text_of_an_earlier_time_when_the_debate_was_watched_for_its_text() -> None:
+    stand = Stand()
+    await stand.written.write(Warned(message="first"))
+    async with asyncio.timeout(30), aclosing(stand.watch()) as plain:
+        await anext(plain)
+        for text in ("earlier", "later"):
+            async with aclosing(stand.watch(text=True)) as stream:
+                assert await anext(stream) == stand.written.events[0]
+                stand.deltas.publish(DEBATE, delta(text=text))
+                assert await anext(stream) == delta(text=text)
+
+
+async def test_what_watchers_got_is_not_kept_longer_than_its_events() -> None:
+    stand = Stand(kept=1)
+    await stand.written.write(Warned(message="first"))
+    async with (
+        asyncio.timeout(30),
+        stand.feeds.join(TENANT, DEBATE, asyncio.Event()) as feed,
+        aclosing(stand.watch()) as stream,
+    ):
+        await anext(stream)
+        for number in range(5):
+            await stand.written.write(Warned(message=str(number)))
+            await anext(stream)
+        await stand.written.write(Warned(message="newest"))
+        while feed.last < 7:  # noqa: ASYNC110 (nobody is told of it)
+            await asyncio.sleep(0)
+        assert not feed.batches
 
 
 async def test_a_watch_has_the_paths_of_documents_and_not_their_texts() -> None:
