@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 import numpy as np
-import pytest
+from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
@@ -21,10 +21,7 @@ HEAD_NUMBERS = 4
 
 
 def write_encoder(folder: Path) -> EncoderFiles:
-    """Write the encoder, whose input length is fixed at 160, and its tokenizer; skip the test without the extra `encoder`."""
-    pytest.importorskip("onnx", reason="the extra `encoder` is not installed: pip install 'parley[encoder]'")
-    from onnx import TensorProto, helper, numpy_helper
-
+    """Write the encoder, whose input length is fixed at 160, and its tokenizer."""
     dice = np.random.default_rng(1)
     table = dice.normal(size=(len(_WORDS), HEAD_NUMBERS)).astype(np.float32)
     layer = dice.normal(size=(HEAD_NUMBERS, 3)).astype(np.float32)

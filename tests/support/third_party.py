@@ -25,7 +25,7 @@ __all__ = ["Model", "Package", "list_models", "list_packages", "render", "requir
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "THIRD_PARTY.md"
 IMAGES: Final = ("convergence", "edge", "gateway", "memory", "orchestrator", "ratings")
-EXTRAS: Final = ("encoder", "formal", "research")
+EXTRAS: Final = ("formal", "research")
 """Extras that neither the wheel's lock nor an image has; whoever wants one installs it."""
 
 PERMITTED: Final = frozenset(
@@ -312,7 +312,7 @@ def render(packages: list[Package], models: list[Model]) -> str:
                 for each in models
             ),
             "",
-            "The encoder that tells agreement (the extra `encoder`) comes without a model: whoever uses it names a file and its hash.",
+            "The encoder that tells agreement comes without a model: whoever uses it names a file and its hash.",
             "",
             "## Fonts and pictures",
             "",

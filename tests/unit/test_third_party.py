@@ -52,7 +52,6 @@ def test_the_page_is_made_of_what_is_installed_and_all_of_it_may_come_along(pack
     assert render(packages, models) == PAGE.read_text("utf-8")
     environments = {each.name: each.environments for each in packages}
     assert environments["z3-solver"] == ("formal",)
-    assert "encoder" not in environments["onnxruntime"]
     assert "research" in environments["tld"]
 
 

@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from importlib.util import find_spec
 from typing import Any
 
 from parley.convergence.agreement import AgreementModel, Agreements, NliAgreement
@@ -19,7 +18,6 @@ from parley.convergence.settings import ConvergenceSettings, ModelName
 from parley.convergence.support import SupportModel
 from parley.runtime import entry
 from parley.runtime.clock import Clock, SystemClock
-from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.tasks import background_task
@@ -68,8 +66,6 @@ def _open_encoder(settings: ConvergenceSettings, clock: Clock) -> EncoderThreads
     """Return the encoder that the settings name; None: an agent is asked instead."""
     if not (settings.agreement_encoder and settings.agreement_tokenizer):
         return None
-    if find_spec("onnx") is None:
-        raise ConfigurationError("PARLEY_AGREEMENT_ENCODER: needs `onnx`; install `parley[encoder]`")
     from parley.convergence.encoder import EncoderFiles  # heavy, as most deployments have none
 
     files = EncoderFiles(
