@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 
-from parley.convergence.encoder_graph import clips_products, make_weights_unsigned
+from parley.convergence.eight_bit_products import clips_products, make_weights_unsigned
 from parley.convergence.session import onnx_session
 
 GIVEN = np.array([[255, 255, 0, 9], [1, 128, 255, 255]], np.uint8)
