@@ -9,7 +9,9 @@ import numpy as np
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
+from parley.convergence.eight_bit_products import clips_products
 from parley.convergence.local_model import LocalModel
+from parley.convergence.minilm_graph import load_split_graph
 from parley.convergence.model_files import (
     MINILM_TOKENIZER,
     MINILM_WEIGHTS,
@@ -47,7 +49,10 @@ class MiniLm:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._first, self._last = self._tokenizer.encode("").ids
-        self._session = onnx_session(str(verified_file(*MINILM_WEIGHTS)), without=[self._SLOW_FUSION])
+        file = verified_file(*MINILM_WEIGHTS)
+        graph = str(file) if clips_products() else load_split_graph(file)
+        self._session = onnx_session(graph, without=[self._SLOW_FUSION])
+        self._inputs = [each.name for each in self._session.get_inputs()]
 
     def embed(self, text: str) -> Vector:
         """Embed one text, as `embed_all`."""
@@ -79,9 +84,8 @@ class MiniLm:
         for row, tokens in enumerate(cut):
             ids[row, : len(tokens)] = tokens
             mask[row, : len(tokens)] = 1
-        (states,) = self._session.run(
-            None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        )
+        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        (states,) = self._session.run(None, {name: given[name] for name in self._inputs})
         return [unit(each[: len(tokens)].mean(axis=0)) for each, tokens in zip(states, cut, strict=True)]
 
 

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from parley.convergence import models
 from parley.convergence.encoder import CrossEncoder, EncoderFiles
 from parley.convergence.head import EncoderHead
 from parley.convergence.models import MiniLm, StaticWords
@@ -12,6 +13,14 @@ from tests.support.small_encoder import write_encoder, write_head
 @pytest.fixture(scope="session")
 def minilm() -> MiniLm:
     return MiniLm()
+
+
+@pytest.fixture(scope="session")
+def minilm_of_floats() -> MiniLm:
+    """MiniLM as a processor has it that clips products of eight-bit numbers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(models, "clips_products", lambda: True)
+        return MiniLm()
 
 
 @pytest.fixture(scope="session")

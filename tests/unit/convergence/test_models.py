@@ -27,20 +27,26 @@ TEXTS = [
     LONG[:1500],
     LONG,
 ]
-_EMBEDDED: dict[tuple[str, str], Vector] = {}
+_EMBEDDED: dict[tuple[int, str], Vector] = {}
 
 
 def embed(model: LocalModel, text: str) -> Vector:
     """Embed a text alone, once for all tests: a long one takes most of a second."""
-    key = (type(model).__name__, text)
+    key = (id(model), text)
     if key not in _EMBEDDED:
         _EMBEDDED[key] = model.embed(text)
     return _EMBEDDED[key]
 
 
-@pytest.fixture(params=["minilm", "static_words"])
+@pytest.fixture(params=["minilm", "minilm_of_floats", "static_words"])
 def model(request: pytest.FixtureRequest) -> LocalModel:
     found: LocalModel = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(params=["minilm", "minilm_of_floats"])
+def either_minilm(request: pytest.FixtureRequest) -> MiniLm:
+    found: MiniLm = request.getfixturevalue(request.param)
     return found
 
 
@@ -54,7 +60,7 @@ async def test_a_text_has_the_same_vector_whatever_it_is_embedded_with(model: Lo
 
 
 def test_texts_of_about_as_many_tokens_are_read_together_each_with_the_vector_it_has_alone(
-    minilm: MiniLm, monkeypatch: pytest.MonkeyPatch
+    either_minilm: MiniLm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [
         "Use Kafka.",
@@ -64,16 +70,16 @@ def test_texts_of_about_as_many_tokens_are_read_together_each_with_the_vector_it
         LONG[:2_000],
         "Keep a list of orders that are to be replayed.",
     ]
-    alone = [minilm.embed(text) for text in texts]
+    alone = [either_minilm.embed(text) for text in texts]
     runs: list[list[int]] = []
-    run = minilm._run
+    run = either_minilm._run
 
     def count(cut: Sequence[list[int]]) -> list[Vector]:
         runs.append([len(each) for each in cut])
         return run(cut)
 
-    monkeypatch.setattr(minilm, "_run", count)
-    together = minilm.embed_all(texts)
+    monkeypatch.setattr(either_minilm, "_run", count)
+    together = either_minilm.embed_all(texts)
     assert all(np.array_equal(one, other) for one, other in zip(together, alone, strict=True))
     assert len(runs) < len(texts)
     assert not any(min(lengths) < 100 < max(lengths) for lengths in runs), (
@@ -82,12 +88,12 @@ def test_texts_of_about_as_many_tokens_are_read_together_each_with_the_vector_it
     assert any(len(set(lengths)) > 1 for lengths in runs), "texts of several lengths are read together"
 
 
-def test_a_text_has_the_same_vector_bit_for_bit_whatever_it_is_padded_to(minilm: MiniLm) -> None:
-    longest = minilm._cut(LONG)[0]
+def test_a_text_has_the_same_vector_bit_for_bit_whatever_it_is_padded_to(either_minilm: MiniLm) -> None:
+    longest = either_minilm._cut(LONG)[0]
     texts = [longest[:length] for length in (2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 40, 63, 90)]
-    alone = [minilm._run([each])[0] for each in texts]
+    alone = [either_minilm._run([each])[0] for each in texts]
     for part in (texts, texts[:5], texts[::3], [*texts[3::-1], longest]):
-        for text, vector in zip(part, minilm._run(part), strict=True):
+        for text, vector in zip(part, either_minilm._run(part), strict=True):
             assert text is longest or np.array_equal(vector, alone[texts.index(text)])
 
 
