@@ -1,12 +1,12 @@
 """Whether a debate may make a call now: its gate must be open (it is not paused), and it must have a slot of its replica."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 
 class Gate:
-    """Stops new calls while it is closed, but not calls in flight. Open at first."""
+    """Stops new calls while it is closed, but not calls in flight. Open at first. A call is made inside of `async with gate`."""
 
     def __init__(self) -> None:
         """Start open, with nothing in flight."""
@@ -33,22 +33,23 @@ class Gate:
         """Wait until no call is in flight."""
         await self._empty.wait()
 
-    @asynccontextmanager
-    async def pass_through(self) -> AsyncGenerator[None, None]:
-        """Wait until the gate is open, then count a call in flight while the block runs."""
+    async def __aenter__(self) -> None:
+        """Wait until the gate is open, then count a call in flight until the block ends."""
         await self._open.wait()
         self._inside += 1
         self._empty.clear()
-        try:
-            yield
-        finally:
-            self._inside -= 1
-            if self._inside == 0:
-                self._empty.set()
+
+    async def __aexit__(self, *_: object) -> None:
+        """Count the call no more."""
+        self._inside -= 1
+        if self._inside == 0:
+            self._empty.set()
 
 
 class Slot:
     """The slot of one debate: freed while the debate only waits, taken again before a call. Held at first.
+
+    A call is made inside of `async with slot`.
 
     Attributes:
         is_held: Whether the debate has its slot. Without one it makes no call.
@@ -103,20 +104,19 @@ class Slot:
         finally:
             self._steps -= 1
 
-    @asynccontextmanager
-    async def hold_for_call(self) -> AsyncGenerator[None, None]:
-        """Hold a slot while the block makes a call. If none is free, set `revoked` and wait for ever: that ends the run."""
+    async def __aenter__(self) -> None:
+        """Hold a slot until the block ends. If none is free, set `revoked` and wait for ever: that ends the run."""
         if self._is_needed and not self.is_held:
             if not self._is_free():
                 self.revoked.set()
                 await asyncio.Event().wait()
             self.is_held = True
         self._calls += 1
-        try:
-            yield
-        finally:
-            self._calls -= 1
-            self._free_if_waiting()
+
+    async def __aexit__(self, *_: object) -> None:
+        """Count the call no more, and free the slot if the debate only waits."""
+        self._calls -= 1
+        self._free_if_waiting()
 
     def release(self) -> None:
         """Need no slot from now on."""

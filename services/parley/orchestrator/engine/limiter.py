@@ -6,10 +6,10 @@ refuses the same steps.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
-from parley.orchestrator.engine.budget import AnswerReserve
+from parley.orchestrator.engine.budget import AnswerReserve, Estimate
 from parley.orchestrator.engine.reservations import Reservations
 from parley.orchestrator.engine.steps import StepAttempt
 from parley.orchestrator.log.envelope import create_event
@@ -108,14 +108,18 @@ class Limiter:
         if self._recorded.ending:
             self.ended.set()
 
-    @asynccontextmanager
-    async def reserve(self, attempt: StepAttempt) -> AsyncIterator[None]:
+    def reserve(self, attempt: StepAttempt) -> AbstractAsyncContextManager[None]:
         """Reserve what a call may use while the block runs. Before that, wait while the reservations of others leave too little."""
-        request = attempt.request
-        if request.estimate is None or not self._reservations.has_budget:
-            yield
-            return
-        estimate, is_answer = await request.estimate(), request.is_answer
+        estimate = attempt.request.estimate
+        if estimate is None or not self._reservations.has_budget:
+            return nullcontext()
+        return self._reserve(attempt, estimate)
+
+    @asynccontextmanager
+    async def _reserve(
+        self, attempt: StepAttempt, make_estimate: Callable[[], Awaitable[Estimate]]
+    ) -> AsyncIterator[None]:
+        estimate, is_answer = await make_estimate(), attempt.request.is_answer
         while not self._reservations.try_reserve(
             attempt,
             estimate,

@@ -106,7 +106,7 @@ class StepRunner:
     async def _call_until_outcome(self, attempt: StepAttempt, call: MakeCall) -> Outcome:
         request = attempt.request
         for pause in _BACKOFF.pauses():
-            async with self.gate.pass_through(), self._slot.hold_for_call():
+            async with self.gate, self._slot:
                 if request.scopes & self.limiter.left_out:
                     await Event().wait()  # its task is stopped soon
                 refused = await self.limiter.check_limits(attempt)

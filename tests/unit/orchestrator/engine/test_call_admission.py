@@ -12,7 +12,7 @@ async def test_a_closed_gate_stops_new_calls_and_lets_those_in_flight_end() -> N
 
     async def call(name: str) -> None:
         came[name].set()
-        async with gate.pass_through():
+        async with gate:
             inside.set()
             await may_end.wait()
             happened.append(name)
@@ -43,7 +43,7 @@ async def test_a_call_that_is_cancelled_is_no_longer_in_flight() -> None:
     gate, inside = Gate(), asyncio.Event()
 
     async def call() -> None:
-        async with gate.pass_through():
+        async with gate:
             inside.set()
             await asyncio.Event().wait()
 
