@@ -64,8 +64,10 @@ class ClaimLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _PendingAppend:
+    """Events to record together, and the future of who waits for them, if anyone does."""
+
     events: tuple[Event, ...]
-    done: asyncio.Future[tuple[Envelope, ...]]
+    recorded: asyncio.Future[tuple[Envelope, ...]] | None = None
 
 
 def log_name(tenant: str, debate: str) -> str:
@@ -163,7 +165,6 @@ class Journal:
         self._clock = clock
         self._publish = publish
         self._pending: list[_PendingAppend] = []
-        self._latest: asyncio.Future[tuple[Envelope, ...]] | None = None
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._id = secrets.token_urlsafe(_ID_BYTES)
@@ -212,28 +213,22 @@ class Journal:
         Raises:
             UnrecordableError: they cannot be recorded; other events are not affected.
         """
-        # Shielded: if the caller is cancelled, the events are still recorded.
-        recorded = self._enqueue_events(events)
+        check_recordable(events)
+        recorded: asyncio.Future[tuple[Envelope, ...]] = asyncio.get_running_loop().create_future()
+        self._pending.append(_PendingAppend(events, recorded))
         self._wake.set()
-        return await asyncio.shield(recorded)
+        return await recorded  # if the caller is cancelled, the events are still recorded
 
     def enqueue(self, event: Event) -> None:
         """Record an event with the next append, or soon, without waiting for it. Raises as `append`."""
-        _ = self._enqueue_events((event,))
+        check_recordable((event,))
+        self._pending.append(_PendingAppend((event,)))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, self._wake.set)
 
     async def wait_until_written(self) -> None:
         """Wait until all events so far are durable. `run_writer` must be running."""
-        if self._latest is not None:
-            self._wake.set()
-            await asyncio.shield(self._latest)
-
-    def _enqueue_events(self, events: tuple[Event, ...]) -> asyncio.Future[tuple[Envelope, ...]]:
-        check_recordable(events)
-        self._latest = asyncio.get_running_loop().create_future()
-        self._pending.append(_PendingAppend(events, self._latest))
-        return self._latest
+        await self.append()  # nothing: its turn comes after theirs
 
     async def run_writer(self) -> None:
         """Append waiting events, until cancelled.
@@ -265,11 +260,12 @@ class Journal:
         batch, self._pending = self._pending[: len(bounds)], self._pending[len(bounds) :]
         if self._pending:
             self._wake.set()
-        await self._store(sealed, patient=True)
+        if sealed:
+            await self._store(sealed, patient=True)
         start = 0
         for waiting, end in zip(batch, bounds, strict=True):
-            if not waiting.done.done():
-                waiting.done.set_result(tuple(sealed[start:end]))
+            if waiting.recorded is not None and not waiting.recorded.done():
+                waiting.recorded.set_result(tuple(sealed[start:end]))
             start = end
 
     def _seal(self, events: Sequence[Event], ahead: Sequence[Envelope] = ()) -> list[Envelope]:
