@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 from parley.gateway.prompt.bounded_work import InapplicableSchemaError, TooMuchWorkError, limit_work
 from parley.gateway.prompt.fit_schema import fit_value, required_texts
+from parley.gateway.prompt.plain_answers import fills_form
 from parley.gateway.prompt.read_json import NotJson, decode, find_values, is_alone, repair
 from parley.gateway.prompt.sanitizer import clean_value, one_line
 
@@ -97,7 +98,8 @@ class AnswerShape:
         """
         try:
             given = clean_value(value)
-            read = clean_value(fit_value(given, self.schema))
+            is_filled = fills_form(given, self.schema)
+            read = given if is_filled else clean_value(fit_value(given, self.schema))
         except RecursionError as problem:
             raise InvalidAnswer(f"it is {problem}", is_json=True) from None
         except TooMuchWorkError as problem:
@@ -106,6 +108,8 @@ class AnswerShape:
             text = json.dumps(read, ensure_ascii=False, allow_nan=False)
         except ValueError:  # a number such as 1e999
             raise InvalidAnswer("a number is too large", is_json=True) from None
+        if is_filled:
+            return text
         try:
             error = self._check.find_error(read)
         except TooMuchWorkError as problem:

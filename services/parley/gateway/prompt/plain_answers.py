@@ -1,0 +1,74 @@
+"""Whether a value fills its form just as it stands, as nearly all answers do.
+
+To see that takes a tenth of what reading it as it may be meant and the check of its schema take. Those decide on all other values.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+_ANNOTATIONS: Final = frozenset({"type", "title", "description"})
+_MAX_OPTIONS: Final = 16
+"""Of an enum, so that many texts that are compared with many options do not hold the loop."""
+
+
+def fills_form(value: Any, schema: Any) -> bool:
+    """Return whether `fit_value` certainly leaves a value as it is, and it satisfies the schema. False: neither is said."""
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    if not isinstance(kind, str) or kind not in _FILLS:
+        return False
+    keywords, fills = _FILLS[kind]
+    return schema.keys() <= keywords and fills(value, schema)
+
+
+def _fills_object(value: Any, schema: Mapping[str, Any]) -> bool:
+    properties = schema.get("properties", {})
+    return (
+        isinstance(value, dict)
+        and value.keys() <= properties.keys()
+        and all(name in value for name in schema.get("required", ()))
+        and value.get("type") != "object"  # as where a model repeats the schema
+        and all(fills_form(each, properties[name]) for name, each in value.items())
+    )
+
+
+def _fills_array(value: Any, schema: Mapping[str, Any]) -> bool:
+    if not isinstance(value, list) or not _has_length(value, schema, "Items"):
+        return False
+    items = schema.get("items")
+    return all(fills_form(each, items) and not _is_blank(each) for each in value)
+
+
+def _fills_string(value: Any, schema: Mapping[str, Any]) -> bool:
+    if not isinstance(value, str) or not _has_length(value, schema, "Length"):
+        return False
+    if "enum" in schema:
+        options = schema["enum"]
+        return len(options) <= _MAX_OPTIONS and value in options and value.strip() == value
+    return not schema.get("minLength") or any(map(str.isalnum, value))
+
+
+def _fills_integer(value: Any, schema: Mapping[str, Any]) -> bool:
+    return type(value) is int and schema.get("minimum", value) <= value <= schema.get("maximum", value)
+
+
+def _fills_boolean(value: Any, _schema: Mapping[str, Any]) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_blank(value: Any) -> bool:
+    return isinstance(value, str) and not value.strip()
+
+
+def _has_length(value: str | list[Any], schema: Mapping[str, Any], what: str) -> bool:
+    length = len(value)
+    return bool(schema.get(f"min{what}", 0) <= length <= schema.get(f"max{what}", length))
+
+
+_FILLS: Final[Mapping[str, tuple[frozenset[str], Callable[[Any, Mapping[str, Any]], bool]]]] = {
+    "object": (_ANNOTATIONS | {"properties", "required", "additionalProperties"}, _fills_object),
+    "array": (_ANNOTATIONS | {"items", "minItems", "maxItems"}, _fills_array),
+    "string": (_ANNOTATIONS | {"enum", "minLength", "maxLength"}, _fills_string),
+    "integer": (_ANNOTATIONS | {"minimum", "maximum"}, _fills_integer),
+    "boolean": (_ANNOTATIONS, _fills_boolean),
+}
+"""By type, the keywords that are seen through, and what sees whether a value is so."""
