@@ -169,7 +169,7 @@ def complete_reply(task: Task, step: StepRequest, reply: Reply) -> None:
     """Add to the reply of a step what is recorded of its text. Raise StepError if the text cannot be read, whatever a model has written."""
     try:
         if step.shape is not None:
-            reply.rendered = step.shape.render(step.read(reply.text))
+            _annotate(step.shape, step.read(reply.text), reply)
         elif task.max_characters:
             _shorten_answer(reply, task.max_characters)
         if task.check is not None:
@@ -188,6 +188,13 @@ def complete_reply(task: Task, step: StepRequest, reply: Reply) -> None:
         _logger.exception("an answer could not be read")
         message = f"the answer could not be read: {type(error).__name__}"
         raise StepError("UNREADABLE_ANSWER", message, reply.usage) from error
+
+
+def _annotate(shape: AnswerShape[M], answer: M, reply: Reply) -> None:
+    """Add to a reply what is recorded of the structured answer that its text is."""
+    reply.rendered = shape.render(answer)
+    if shape.annotate is not None:
+        shape.annotate(answer, reply)
 
 
 def _shorten_answer(reply: Reply, characters: int) -> None:

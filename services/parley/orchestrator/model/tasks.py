@@ -122,6 +122,7 @@ class AnswerShape(Generic[M]):
         render: Returns an answer as a person reads it (CommonMark).
         from_prose: Returns what a text is that the model does not read; it follows from the text alone. None: such a
             text is no answer.
+        annotate: Adds data of an answer to its reply before that is recorded.
     """
 
     name: str
@@ -129,6 +130,7 @@ class AnswerShape(Generic[M]):
     json_schema: str
     render: Callable[[M], str]
     from_prose: Callable[[str], M] | None = None
+    annotate: Callable[[M, Reply], None] | None = None
 
     def parse(self, text: str) -> M:
         """Return the parsed answer. Raises ValidationError if the text is not one."""
@@ -154,7 +156,7 @@ class Task:
         retry_once: Whether to retry once, some seconds later, if it failed for a reason that may soon have passed.
             What comes of that is recorded before anything follows from it. It belongs to a format's version.
         check: Raises UnusableAnswerError if a reply is none, by its text alone; `Reply.rendered` is set before.
-        annotate: Adds data to a reply before it is recorded, which is computed from its text alone.
+        annotate: Adds data to a plain reply before it is recorded, which is computed from its text alone.
     """
 
     work: Work

@@ -177,17 +177,10 @@ async def criticize(
             f"{with_manner(debate, SECTION, task_text)}{length_limit(spec.max_output_tokens)}"
         ),
     )
-    shape = _shape(debate.letter(critic.id))
-
-    def annotate(reply: Reply) -> None:
-        reply.critique.CopyFrom(shape.parse(reply.text).to_proto())
-
     work = CRITIQUE.create_work(critic.id, situation.number, proposal.agent)
-    task = Task(
-        work, prompt, spec.max_output_tokens, concurrency=CONCURRENCY, annotate=annotate, retry_once=True
-    )
+    task = Task(work, prompt, spec.max_output_tokens, concurrency=CONCURRENCY, retry_once=True)
     key = critique_key(situation.number, critic.id, proposal.agent)
-    made = await debate.ask_structured(key, critic, task, shape)
+    made = await debate.ask_structured(key, critic, task, _shape(debate.letter(critic.id)))
     if isinstance(made, StepFailed):
         return made
     content = made.to_proto()
@@ -217,7 +210,12 @@ def critique_from_prose(text: str) -> CritiqueAnswer:
 
 
 def _shape(letter: str) -> AnswerShape[CritiqueAnswer]:
-    return AnswerShape("critique", CritiqueAnswer, _SCHEMA, partial(_render, letter), critique_from_prose)
+    render = partial(_render, letter)
+    return AnswerShape("critique", CritiqueAnswer, _SCHEMA, render, critique_from_prose, _annotate)
+
+
+def _annotate(answer: CritiqueAnswer, reply: Reply) -> None:
+    reply.critique.CopyFrom(answer.to_proto())
 
 
 def _render(letter: str, answer: CritiqueAnswer) -> str:

@@ -97,13 +97,9 @@ async def argue(debate: Debate, agent: Agent, standing: RoundBriefing) -> Speech
         user_part(f"{asked} {_TASK}{of_past}{length_limit(limit)}"),
     )
     letter = debate.letter(agent.id)
-    shape = AnswerShape("argument", Argument, _SCHEMA, partial(_render, letter), _from_prose)
-
-    def annotate(reply: Reply) -> None:
-        reply.position = shape.parse(reply.text).position or reply.position
-
+    shape = AnswerShape("argument", Argument, _SCHEMA, partial(_render, letter), _from_prose, _annotate)
     work, key = ARGUMENT.create_work(agent.id, number), argument_key(number, agent.id)
-    task = Task(work, prompt, limit, concurrency=CONCURRENCY, annotate=annotate)
+    task = Task(work, prompt, limit, concurrency=CONCURRENCY)
     made = await debate.ask_structured(key, agent, task, shape)
     if isinstance(made, StepFailed):
         return made
@@ -122,6 +118,10 @@ async def argue(debate: Debate, agent: Agent, standing: RoundBriefing) -> Speech
 def _from_prose(text: str) -> Argument:
     """Return the argument that a text is which keeps to no form. Raises ValidationError if it has no words."""
     return Argument(points=[extract_text(text)])
+
+
+def _annotate(made: Argument, reply: Reply) -> None:
+    reply.position = made.position or reply.position
 
 
 def _render(letter: str, made: Argument) -> str:

@@ -120,17 +120,10 @@ async def rebut(
     )
     letters = [debate.letter(each.contribution.agent) for each in said if each.contribution.agent != agent.id]
     schema = _schema(list(others), list(dict.fromkeys(letters)))
-    shape = AnswerShape("rebuttal", Rebuttal, schema, partial(_render, letter, first, others), _from_prose)
-
-    def annotate(reply: Reply) -> None:
-        read = shape.parse(reply.text)
-        reply.position = read.position or reply.position
-        reply.in_reply_to.extend(point.reference for point in _find_answered_points(read, others))
-
+    render, annotate = partial(_render, letter, first, others), partial(_annotate, others)
+    shape = AnswerShape("rebuttal", Rebuttal, schema, render, _from_prose, annotate)
     key, work = f"round/{number}/rebut/{agent.id}", REBUTTAL.create_work(agent.id, number)
-    made = await debate.ask_structured(
-        key, agent, Task(work, prompt, limit, annotate=annotate, retry_once=True), shape
-    )
+    made = await debate.ask_structured(key, agent, Task(work, prompt, limit, retry_once=True), shape)
     if isinstance(made, StepFailed):
         return made
     unknown = [
@@ -182,6 +175,11 @@ def _find_answered_points(made: Rebuttal, points: Mapping[str, Point]) -> list[P
 def _from_prose(text: str) -> Rebuttal:
     """Return the rebuttal that a text is which keeps to no form. Raises ValidationError if it has no words."""
     return Rebuttal.model_validate({"answers": [{"answer": extract_text(text)}]})
+
+
+def _annotate(points: Mapping[str, Point], made: Rebuttal, reply: Reply) -> None:
+    reply.position = made.position or reply.position
+    reply.in_reply_to.extend(point.reference for point in _find_answered_points(made, points))
 
 
 def _render(letter: str, first: int, points: Mapping[str, Point], made: Rebuttal) -> str:
