@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from parley.v1.agent_pb2 import Agent
@@ -43,6 +44,7 @@ _VERSION: Final = re.compile(r"(?<=[a-z])\d+[a-z]?$")
 _XAI: Final = re.compile(r"\bx-ai\b")
 
 
+@lru_cache(1024)  # it is asked some forty times to create a debate
 def family_of(model: str) -> str:
     """Return the family of a model, or of a route `provider/model`; empty if its name does not show it.
 
