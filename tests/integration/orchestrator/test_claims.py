@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from parley.orchestrator.log.debate_record import FAILED, PAUSED
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.phases import propose
 from parley.runtime.backoff import Backoff
@@ -202,6 +203,30 @@ async def _owns_nothing_after_a_heartbeat(replica: Any, clock: ManualClock) -> b
 
 async def _epoch(stage: Backstage, debate: str, epoch: int) -> bool:
     return (await stage.record(debate)).epoch == epoch
+
+
+@pytest.mark.parametrize("status", [PAUSED, FAILED])
+async def test_a_replica_that_drains_as_a_debate_comes_to_rest_says_in_its_record_that_it_rests(
+    stage: Backstage, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, reached = DebateIndex.update_status, asyncio.Event()
+
+    async def hold_first_rest(*args: Any, **fields: Any) -> bool:
+        if fields["status"] == status and not reached.is_set():
+            reached.set()
+            await asyncio.Event().wait()
+        return await write(*args, **fields)
+
+    monkeypatch.setattr(DebateIndex, "update_status", hold_first_rest)
+    for name in ("ada", "bo"):
+        stage.gateway.fail(f"round/1/propose/{name}")
+    async with stage.replica("one") as one:
+        debate = await one.create(SPEC)
+        if status == PAUSED:
+            await one.intervene(debate, "pause")
+        await reached.wait()
+        await one.runner.drain()
+        await stage.comes_to(debate, status)
 
 
 async def test_what_a_draining_replica_gives_up_is_claimed_at_once(stage: Backstage) -> None:

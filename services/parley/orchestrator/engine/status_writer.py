@@ -5,7 +5,7 @@ from datetime import datetime
 
 from parley.orchestrator import metrics
 from parley.orchestrator.engine.inbox import Inbox, InboxEntry
-from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, WAITING, DebateRecord
+from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, FAILED, PAUSED, WAITING, DebateRecord
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.times import time_text
@@ -99,6 +99,9 @@ class StatusWriter:
         if recorded.concluded is not None and not recorded.closed:
             # The record may not have the final status yet, by which other replicas see what is left to do.
             await self.request_owner(final_status(recorded.concluded))
+        elif recorded.failure is not None or recorded.paused:
+            # Nor the status in which it rests: lists would tell of a debate that was cut off.
+            await self.write_rest(FAILED if recorded.failure is not None else PAUSED)
         else:
             await self._index.release(self._record, self._journal.epoch)
 
