@@ -130,6 +130,8 @@ _AGENT_FIELD: Final = re.compile(r"spec\.agents\[(\d+)\]")
 _ROUTE_FIELD: Final = re.compile(r"spec\.(agents\[\d+\]|judge)\.agent\.routes\[\d+\]")
 _DOCUMENT_FIELD: Final = re.compile(r"spec\.context(?:\[(\d+)\])?")
 _PAGE_FIELD: Final = re.compile(r"spec\.research_pages\[(\d+)\]")
+_HOOK_FIELD: Final = re.compile(r"spec\.hook_ids\[(\d+)\]")
+_FACT_FIELD: Final = re.compile(r"spec\.environment\.(.+)")
 _FORMAT_KEY: Final = "debate.format"
 _AGENT_KEYS: Final = frozenset({"role", "routes", "name", "id"})
 
@@ -164,7 +166,11 @@ def _locate(
         if found is not None and found.format == spec.format and found.places.is_written(_FORMAT_KEY):
             return ConfigError(f"{found.places.of(_FORMAT_KEY)}: {description}")
         return CommandError(f"--format: {description}", INVALID_ARGUMENTS)
-    option = _find_context_option(field, spec) or _find_research_option(field, found, spec)
+    option = (
+        _find_context_option(field, spec)
+        or _find_research_option(field, found, spec)
+        or _find_plain_option(field, found, spec)
+    )
     if option:
         return CommandError(f"{option}{description}", INVALID_ARGUMENTS)
     agent = _AGENT_FIELD.match(field)
@@ -199,6 +205,23 @@ def _find_research_option(field: str, found: ConfigFile | None, spec: DebateSpec
         return "" if written else f"--page {spec.research_pages[int(page[1])]}: "
     options = {"spec.research": "--research: ", "spec.research_pages": "--page: "}
     return "" if field not in options or _find_key(field, found) is not None else options[field]
+
+
+def _find_plain_option(field: str, found: ConfigFile | None, spec: DebateSpec) -> str:
+    """Return how a message on the question, a label, a fact or a hook begins; empty for another setting, and for one of the file."""
+    if _find_key(field, found) is not None:
+        return ""
+    if hook := _HOOK_FIELD.fullmatch(field):
+        return f"--hook {spec.hook_ids[int(hook[1])]}: "
+    if fact := _FACT_FIELD.fullmatch(field):
+        return f"--fact {fact[1]}: "
+    options = {
+        "spec.question": "the question ",
+        "spec.labels": "--label: ",
+        "spec.environment": "--fact: ",
+        "spec.hook_ids": "--hook: ",
+    }
+    return options.get(field, "")
 
 
 def _find_key(field: str, found: ConfigFile | None) -> str | None:
