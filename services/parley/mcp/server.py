@@ -38,8 +38,8 @@ def create_server(
             codec=_OpenState(), ttl=_STATE_SECONDS, bind_principal=None
         ),
         subscriptions=False,
+        tools=DebateTools(open_client, create_spec, is_stopping).create_tools(),
     )
-    DebateTools(open_client, create_spec, is_stopping).add_to(server)
     add_resources(server, open_client)
     return server
 

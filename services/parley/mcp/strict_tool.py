@@ -1,11 +1,13 @@
 """A tool that refuses arguments it does not know, in a line that a model can act on."""
 
-from typing import Any, Self
+from typing import Any
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools.base import Tool
 from pydantic import ValidationError
+
+from parley.mcp.results import cut_line
 
 
 class StrictTool(Tool):
@@ -15,19 +17,23 @@ class StrictTool(Tool):
     """
 
     @classmethod
-    def from_function(cls, *args: Any, **kwargs: Any) -> Self:
+    def from_function(cls, *args: Any, **kwargs: Any) -> Tool:
         """Create the tool from a function; its schema says that there are no other arguments."""
         tool = super().from_function(*args, **kwargs)
         tool.parameters["additionalProperties"] = False
         return tool
 
     async def run(
-        self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False  # noqa: FBT001, FBT002
+        self,
+        arguments: dict[str, Any],
+        context: Context[Any, Any],
+        convert_result: bool = False,  # noqa: FBT001, FBT002
     ) -> Any:
         """Run the tool. Raise ToolError, also if an argument is unknown or not as the schema says."""
         known = self.parameters["properties"]
         if unknown := sorted(arguments.keys() - known.keys()):
-            raise ToolError(f"{self.name} has no argument {', '.join(unknown)}; its arguments are {', '.join(known)}")
+            named = cut_line(", ".join(unknown))
+            raise ToolError(f"{self.name} has no argument {named}; its arguments are {', '.join(known)}")
         try:
             return await super().run(arguments, context, convert_result)
         except ToolError as error:

@@ -1,10 +1,11 @@
 """The tools: hold a debate, start, get, list and steer debates, and search past ones."""
 
 from collections.abc import Callable, Sequence
+from inspect import getdoc
 from typing import Annotated, Any, Final, Literal
 
-from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.tools.base import Tool
 from mcp_types import InputRequiredResult, ToolAnnotations
 from pydantic import Field
 
@@ -16,6 +17,7 @@ from parley.mcp.readings import read_debate, to_line, to_past_decision
 from parley.mcp.results import DebateList, DebateResult, PastDecisions, Started, Steered
 from parley.mcp.specification import CreateSpec, Wish, complete_spec
 from parley.mcp.steering import Act, Action, steer
+from parley.mcp.strict_tool import StrictTool
 from parley.v1.debate_pb2 import DebateStatus
 
 _QUESTION_CHARACTERS: Final = 100_000
@@ -72,17 +74,23 @@ class DebateTools:
         self._create_spec = create_spec
         self._is_stopping = is_stopping
 
-    def add_to(self, server: MCPServer[Any]) -> None:
-        """Add the tools to the server."""
+    def create_tools(self) -> list[Tool]:
+        """Return the tools, for a server to offer."""
         writes = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
         reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
         steers = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
-        server.tool(title="Hold a debate", annotations=writes)(self.debate)
-        server.tool(title="Start a debate", annotations=writes)(self.start_debate)
-        server.tool(title="Get a debate", annotations=reads)(self.get_debate)
-        server.tool(title="List debates", annotations=reads)(self.list_debates)
-        server.tool(title="Steer a debate", annotations=steers)(self.steer_debate)
-        server.tool(title="Search past debates", annotations=reads)(self.search_past_debates)
+        offered: Sequence[tuple[str, Callable[..., Any], ToolAnnotations]] = (
+            ("Hold a debate", self.debate, writes),
+            ("Start a debate", self.start_debate, writes),
+            ("Get a debate", self.get_debate, reads),
+            ("List debates", self.list_debates, reads),
+            ("Steer a debate", self.steer_debate, steers),
+            ("Search past debates", self.search_past_debates, reads),
+        )
+        return [
+            StrictTool.from_function(call, title=title, description=getdoc(call), annotations=hints)
+            for title, call, hints in offered
+        ]
 
     async def debate(
         self,
