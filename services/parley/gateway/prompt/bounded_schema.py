@@ -18,6 +18,7 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from parley.gateway.prompt.bounded_work import CHARACTERS, InapplicableSchemaError, limit_work, take_work
+from parley.gateway.prompt.plain_schema import are_plain
 
 _MAX_LEVELS: Final = 32
 _MAX_PARTS: Final = 1000
@@ -56,10 +57,8 @@ class SchemaCheck:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         """Raise ValueError if it is no JSON Schema (2020-12), or one that we do not check; the message says where and why."""
         _refuse_costly(schema)
-        try:
-            jsonschema.Draft202012Validator.check_schema(schema)
-        except jsonschema.SchemaError as error:
-            raise ValueError(error.message) from None
+        if not are_plain(_find_schemas(schema)):
+            _require_schema(schema)
         schema = {name: value for name, value in schema.items() if name not in _ABOUT_THE_WHOLE}
         # An empty registry: a reference to elsewhere is an error and never a request.
         self._validator: Validator = _BoundedValidator(schema, registry=Registry())
@@ -76,6 +75,13 @@ class SchemaCheck:
             raise InapplicableSchemaError(str(error)) from None
         finally:
             _kept.reset(before)
+
+
+def _require_schema(schema: Mapping[str, Any]) -> None:
+    try:
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        raise ValueError(error.message) from None
 
 
 def _refuse_costly(schema: Mapping[str, Any]) -> None:
