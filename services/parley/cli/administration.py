@@ -213,4 +213,5 @@ def audit(as_json: bool, server: str | None, **options: Any) -> None:  # noqa: F
     execute(list_audit_entries(server, AuditOptions(**options), as_json=as_json))
 
 
-STORAGE_COMMANDS: Final = (delete, export, import_, backup, restore, rewrap, open_, audit)
+STORAGE_COMMANDS: Final = (delete, export, import_, backup, restore, rewrap)
+SYSTEM_COMMANDS: Final = (open_, audit, api_keys)

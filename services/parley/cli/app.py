@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from parley.cli.administration import STORAGE_COMMANDS, api_keys
+from parley.cli.administration import STORAGE_COMMANDS, SYSTEM_COMMANDS
 from parley.cli.agents import AGENT_COMMANDS
 from parley.cli.command_name import COMPLETION_VARIABLE
 from parley.cli.execute import execute
@@ -431,8 +431,8 @@ for _command in (
     *RECEIPT_COMMANDS,
     *STEERING_COMMANDS,
     *STORAGE_COMMANDS,
+    *SYSTEM_COMMANDS,
     memory,
     hooks,
-    api_keys,
 ):
     parley.add_command(_command)

@@ -1,6 +1,7 @@
 """The command line itself: help, and what is refused before anything runs."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,9 @@ def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> 
     assert out.startswith("Usage: parley ")
     assert "ratings" in out
     assert err == ""
+    keeping = out.partition("Commands that keep and remove debates:")[2]
+    named = [line.split()[0] for line in keeping.splitlines() if re.match(r"  \S", line)]
+    assert named == ["delete", "export", "import", "backup", "restore", "rewrap"]
 
 
 def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
