@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import grpc
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.cli.command_name import suggest
 from parley.cli.commands.connection import connect
@@ -14,7 +15,7 @@ from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.printing import print_line, print_text, say
 from parley.cli.terminal.message_json import to_json
 from parley.cli.terminal.tables import print_table
-from parley.cli.terminal.words import enum_text
+from parley.cli.terminal.words import enum_text, local_time_text
 from parley.client import AccessRole, ApiKey, KeyBudget, ParleyClient, ParleyError
 from parley.runtime.clock import SystemClock
 from parley.runtime.identity.identity import is_tenant
@@ -23,6 +24,7 @@ from parley.runtime.key_budgets import budget_fields
 
 _PATIENCE: Final = 5.0
 _FACTS: Final = ("made", "creator", "expires", "last_used", "tokens_per_day", "usd_per_day", "revoked")
+_TIMES: Final = frozenset({"made", "expires", "last_used", "revoked"})
 _TENANT: Final = "default"
 
 
@@ -78,8 +80,8 @@ async def list_keys(server: str | None, tenant: str | None, *, as_json: bool) ->
     columns = ["id", *([] if server else ["tenant"]), "name", "roles", *_FACTS]
     print_table(
         [
-            [each.upper().replace("_", " ") for each in columns],
-            *([key[each] for each in columns] for key in found),
+            ["CREATED" if each == "made" else each.upper().replace("_", " ") for each in columns],
+            *([_to_cell(each, key[each]) for each in columns] for key in found),
         ]
     )
     if not found:
@@ -180,6 +182,15 @@ def _to_row(key: ApiKey) -> Mapping[str, str]:
         **budget_fields(key.budget),
         "revoked": _time(key, "revoke_time"),
     }
+
+
+def _to_cell(column: str, text: str) -> str:
+    """Return the text of a table: times as in every other one, on this machine's clock."""
+    if column not in _TIMES or text == "-":
+        return text
+    time = Timestamp()
+    time.FromJsonString(text)
+    return local_time_text(time)
 
 
 def _time(key: ApiKey, field: str) -> str:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.cli.__main__ import run
+from parley.cli.terminal.words import local_time_text
 from parley.runtime.errors import not_found
 from parley.v1.access_pb2 import ACCESS_ROLE_READ
 from parley.v1.key_pb2 import (
@@ -154,12 +156,12 @@ def test_at_a_server_the_keys_are_those_of_ones_own_tenant(
     }
     assert (second["name"], second["revoked"]) == ("more", "2026-01-02T03:04:06.000000+00:00")
     assert run(["keys", "list", *at]) == 0
-    header = capsys.readouterr().out.split("\n")[0]
+    header, row, _ = capsys.readouterr().out.split("\n", 2)
     assert re.split(r"  +", header.strip()) == [
         "ID",
         "NAME",
         "ROLES",
-        "MADE",
+        "CREATED",
         "CREATOR",
         "EXPIRES",
         "LAST USED",
@@ -167,6 +169,9 @@ def test_at_a_server_the_keys_are_those_of_ones_own_tenant(
         "USD PER DAY",
         "REVOKED",
     ]
+    shown = re.split(r"  +", row.strip())
+    created, used = Timestamp(seconds=1_767_323_045), Timestamp(seconds=1_767_323_100)
+    assert [shown[3], shown[6]] == [local_time_text(created), local_time_text(used)]
     assert not (folder / "data").exists(), "no store of this machine was opened"
 
 
