@@ -115,7 +115,7 @@ def _date(time: Timestamp) -> str:
 def pattern_lines(number: int, pattern: CritiquePattern, width: int) -> Iterator[str]:
     """Yield the lines of a kind of issue, with two more examples at most, shortened, and a blank one."""
     inner = width - len(_INDENT)
-    first, *others = pattern.examples or ["(no example)"]
+    first, *others = dict.fromkeys(pattern.examples) or ["(no example)"]
     example = _wrap(first, inner, _MAX_QUESTION_LINES)
     alike = f"{pattern.similarity_percent:.0f} % alike" if pattern.HasField("similarity_percent") else ""
     severity = f"severity {pattern.severity:.1f}" if pattern.HasField("severity") else ""

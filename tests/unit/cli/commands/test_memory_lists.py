@@ -85,7 +85,7 @@ def test_kinds_of_issue_are_shown_with_examples_who_raises_them_and_how_often_th
     at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     orchestrator.patterns = [pattern(number) for number in range(3)]
-    orchestrator.patterns[2].CopyFrom(CritiquePattern(examples=["No."], debates=1, raised=1))
+    orchestrator.patterns[2].CopyFrom(CritiquePattern(examples=["No.", "No."], debates=1, raised=1))
     assert run(["memory", "patterns", *at]) == 0
     first, _, bare = capsys.readouterr().out.rstrip("\n").split("\n\n")
     assert first.splitlines() == [
@@ -97,6 +97,7 @@ def test_kinds_of_issue_are_shown_with_examples_who_raises_them_and_how_often_th
         "   By cy (4), ada (3); data, 2026-03-01",
     ]
     assert bare.splitlines()[:2] == ["3. No.", "   raised once in 1 debate, never taken up"]
+    assert "Also" not in bare, "words that were said before are no example more"
     assert run(["memory", "patterns", "retries", "--limit", "1", "--json", *at]) == 0
     assert [each["pattern_id"] for each in json.loads(capsys.readouterr().out)] == ["p0"]
 
