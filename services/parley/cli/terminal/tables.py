@@ -18,6 +18,8 @@ _NARROW: Final = 100
 _GAP: Final = 2
 _MIN_WIDTH: Final = 8
 """Columns that the last cell keeps, however narrow the terminal is."""
+_TIME_WIDTH: Final = 19
+"""Columns of a time. Other columns make room for a last one of this width: half of a time tells nothing."""
 
 
 def is_narrow() -> bool:
@@ -52,9 +54,11 @@ def _drop_columns(rows: Sequence[Sequence[str]], columns: int) -> Sequence[Seque
     """Return the rows without columns before the last one, until the last one has room."""
     from rich.cells import cell_len
 
+    width = max(cell_len(row[-1]) for row in rows)
+    room = width if width <= _TIME_WIDTH else _MIN_WIDTH
     while len(rows[0]) > 2:
         taken = sum(max(cell_len(row[place]) for row in rows) + _GAP for place in range(len(rows[0]) - 1))
-        if taken + _MIN_WIDTH <= columns:
+        if taken + room <= columns:
             break
         rows = [[*row[:-2], row[-1]] for row in rows]
     return rows

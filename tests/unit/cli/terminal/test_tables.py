@@ -43,6 +43,17 @@ def test_columns_that_leave_the_last_one_no_room_are_left_out(
     assert capsys.readouterr().out == "ID     QUESTION\ndeb-1  Which databa…\n"
 
 
+def test_columns_are_left_out_for_a_time_rather_than_half_of_it_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_terminal(monkeypatch, 40)
+    rows = [("AGENT", "RATING", "LOST", "LAST MATCH"), ("architect", "1500", "2", "2026-11-27 19:14:47")]
+    print_table(rows)
+    assert capsys.readouterr().out == (
+        "AGENT      RATING  LAST MATCH\narchitect  1500    2026-11-27 19:14:47\n"
+    )
+
+
 def test_elsewhere_everything_is_there(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
