@@ -97,6 +97,7 @@ _NOT_LOADED = {
         "parley.ratings.__main__",
         "rich",
         "safetensors",
+        "tenacity",
         "tokenizers",
         "yaml",
     ),

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from sqlite3 import Connection
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -332,3 +333,28 @@ def test_a_full_disk_is_named_if_it_can_be_the_cause_and_nothing_else_is_taken_f
     problem = sqlite3.OperationalError("disk I/O error")
     problem.sqlite_errorcode = reported
     assert error in str(sqlite_database.to_storage_error(problem, path))
+
+
+async def test_a_file_that_another_process_opens_just_now_is_tried_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite itself does not wait for the other one while the file is switched to a log."""
+    left = 3
+
+    class BusyConnection(Connection):
+        def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+            nonlocal left
+            if "journal_mode" in sql and left:
+                left -= 1
+                busy = sqlite3.OperationalError("database is locked")
+                busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+                raise busy
+            return super().execute(sql, *parameters)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **b: connect(*a, **b, factory=BusyConnection))
+    async with open_database(path) as database:
+        (mode,) = await database.write(
+            lambda connection: connection.execute("PRAGMA journal_mode").fetchone()
+        )
+    assert (mode, left) == ("wal", 0)

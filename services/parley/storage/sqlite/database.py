@@ -21,8 +21,6 @@ from sqlite3 import Connection
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
-
 from parley.runtime.private_files import make_folder, open_private
 from parley.storage.ports import StorageError, StoreDamagedError, StoreUnavailableError
 from parley.storage.sqlite.erasing import erase
@@ -345,13 +343,29 @@ def _connect_immutable(path: Path) -> Connection:
 
 def _switch_to_wal(connection: Connection) -> None:
     """Let readers work concurrently with the writer. SQLite does not wait here for other processes that open the file."""
+    try:
+        _use_wal(connection)
+    except sqlite3.OperationalError as error:
+        if not _is_busy(error):
+            raise
+        _retry_to_use_wal(connection)
+
+
+def _retry_to_use_wal(connection: Connection) -> None:
+    # Hardly ever needed, and eleven modules to import.
+    from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
+
     retrying = Retrying(
         retry=retry_if_exception(_is_busy),
         wait=wait_fixed(_LOCK_PAUSE),
         stop=stop_after_delay(_LOCK_WAIT),
         reraise=True,
     )
-    retrying(connection.execute, "PRAGMA journal_mode = WAL")
+    retrying(_use_wal, connection)
+
+
+def _use_wal(connection: Connection) -> None:
+    connection.execute("PRAGMA journal_mode = WAL").close()  # one left open would forbid the next commit
 
 
 def _is_busy(error: BaseException) -> bool:
