@@ -166,7 +166,17 @@ def test_no_option_of_the_debate_command_is_left_out_here() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ALL)
+SEEN = {
+    *("--server", "-p", "--config", "--trust-config", "--research", "--clarify", "--output", "--report"),
+    *("--verbose", "--quiet", "--progress", "--resume", "--list"),
+}
+"""Options of `parley debate` that change what a person sees or is asked."""
+UNSEEN = {f"debate {each}" for each in DEBATE.keys() - SEEN}
+DRAWN = [pytest.param(name, marks=[pytest.mark.long] if name in UNSEEN else []) for name in ALL]
+"""All but those that change only what the orchestrator is asked for, which pipes show: these where there is time."""
+
+
+@pytest.mark.parametrize("name", DRAWN)
 def test_on_a_terminal(name: str, address: str, folder: Path) -> None:
     with Terminal(command(name, address), folder, XTERM, columns=72) as terminal:
         assert terminal.end() == 0, terminal.text
