@@ -18,6 +18,7 @@ from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.positions import Positions
 from parley.memory.stand_reader import StandReader
 from parley.memory.stands import POSITIONS
+from parley.runtime.clock import SystemClock
 from parley.storage.opening import open_store
 from parley.v1 import memory_pb2 as pb
 from parley.v1.effect_pb2 import DECISION_RELATION_REFINES, RelatedDecision
@@ -79,7 +80,7 @@ async def measure(half: str, agreements: Agreements, *, matter_is_named: bool) -
     with TemporaryDirectory() as folder:
         async with open_store(f"sqlite:///{folder}/store", "memory") as store:
             await store.documents.prepare(POSITIONS, CHANGES, SETTLEMENTS, APPROVALS)
-            positions = Positions(store.documents, _Meanings(), _Reader(agreements))
+            positions = Positions(store.documents, _Meanings(), _Reader(agreements), SystemClock())
             for each in loaded:
                 for record in _to_records(each, matter_is_named=matter_is_named):
                     await positions.apply(each["id"], record)

@@ -88,7 +88,7 @@ async def build(settings: MemorySettings, *, connect: Connect = channel) -> Asyn
         traces = Traces(store.documents, clock)
         tiers = Tiers(store.documents, clock)
         patterns = Patterns(store.documents, meanings)
-        positions = Positions(store.documents, meanings, StandReader(convergence))
+        positions = Positions(store.documents, meanings, StandReader(convergence), clock)
         moments = Moments(store.documents)
         outbox = Outbox(store.documents, [traces, tiers, index, patterns, positions, moments], clock)
         await stack.enter_async_context(background_task("finishing memory's records", outbox.run()))

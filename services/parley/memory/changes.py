@@ -8,14 +8,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from parley.memory.approvals import Approvals
 from parley.memory.debate import document_key
-from parley.memory.stands import POSITIONS, STAND_FIELDS, Stand, read_stands
+from parley.memory.known_stands import load_stands
+from parley.memory.stands import POSITIONS, Stand
 from parley.memory.writing import put_document
-from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
     Above,
@@ -47,8 +46,6 @@ _MAX_SETTLEMENTS: Final = 3
 _KIND: Final = "change of a stand"
 _MANY: Final = 10_000
 _PAGE: Final = 100
-_CHARACTERS: Final = 2_000
-"""Of a stand: to read one takes about as long as to read so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +148,9 @@ class Changes:
         )
         settled = Counter(each.change for each in await self._find_settlements([each.key for each in found]))
         left = [each for each in found if settled[each.key] < _MAX_SETTLEMENTS]
-        stands = await self.load_stands({key for each in left for key in (each.earlier, each.later)})
+        stands = await load_stands(
+            self._documents, {key for each in left for key in (each.earlier, each.later)}
+        )
         return [
             (each.key, stands[each.earlier], stands[each.later])
             for each in left
@@ -162,7 +161,7 @@ class Changes:
         """Return the changes to stands, by their keys, the latest first."""
         where = {"later": OneOf(tuple(each.key for each in later))}
         found = _read(await self._documents.find(CHANGES, where, limit=_MANY)) if later else []
-        earlier = await self.load_stands({each.earlier for each in found})
+        earlier = await load_stands(self._documents, {each.earlier for each in found})
         settled = await self._load_settlements([each.key for each in found if _is_flip(each)])
         changes: dict[str, list[pb.StandChange]] = {}
         known = [each for each in found if each.earlier in earlier]
@@ -179,15 +178,6 @@ class Changes:
         where = {"key": OneOf(tuple(sorted(keys)))}
         found = await self._documents.find(POSITIONS, where, limit=len(keys), fields=("key",))
         return {each.key for each in found}
-
-    async def load_stands(self, keys: set[str]) -> dict[str, Stand]:
-        """Return stands by their keys, without those that are not there or cannot be read."""
-        if not keys:
-            return {}
-        where = {"key": OneOf(tuple(sorted(keys)))}
-        found = await self._documents.find(POSITIONS, where, limit=len(keys), fields=STAND_FIELDS)
-        stands = await in_thread_if_large(len(found) * _CHARACTERS, partial(read_stands, found))
-        return {each.key: each for each in stands}
 
     async def _load_settlements(self, changes: Sequence[str]) -> dict[str, pb.FlipSettlement]:
         """Return the first decision that settled each flip."""

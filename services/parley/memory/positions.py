@@ -12,6 +12,7 @@ from parley.memory.changes import Changes
 from parley.memory.debate import list_debates, storage_key
 from parley.memory.embedding import EmbeddingClient
 from parley.memory.known_questions import KnownQuestions
+from parley.memory.known_stands import KnownStands
 from parley.memory.record_texts import list_question
 from parley.memory.stand_reader import StandReader
 from parley.memory.stands import (
@@ -26,6 +27,7 @@ from parley.memory.stands import (
     to_place,
 )
 from parley.memory.stored_vectors import find_likeness
+from parley.runtime.clock import Clock
 from parley.runtime.page_tokens import Place
 from parley.storage.ports import Above, Below, Document, Documents, Order, Where
 from parley.v1 import memory_pb2 as pb
@@ -41,12 +43,15 @@ _LATEST_FIRST: Final = (Order("place", descending=True),)
 class Positions:
     """The position ledgers of all tenants; an effect of records."""
 
-    def __init__(self, documents: Documents, meanings: EmbeddingClient, reader: StandReader) -> None:
+    def __init__(
+        self, documents: Documents, meanings: EmbeddingClient, reader: StandReader, clock: Clock
+    ) -> None:
         self._documents = documents
         self._meanings = meanings
         self._reader = reader
         self._changes = Changes(documents)
         self._questions = KnownQuestions(documents)
+        self._stands = KnownStands(documents, clock)
 
     async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
         """Write where a debate's agents stood, who flipped, and of which flips it took a side."""
@@ -56,6 +61,8 @@ class Positions:
         stands = create_stands(tenant, record, meaning)
         self._questions.put(stands[0])
         await self._write(tenant, record, stands)
+        for each in stands:
+            self._stands.put(each)
         await self._compare(stands)
         for key, earlier, later in await self._changes.list_unsettled(tenant, _MAX_LOOKED_AT):
             await self._settle(key, earlier, later, stands[0])
@@ -122,7 +129,8 @@ class Positions:
         heads = await self._questions.load([each for latest in found for each in latest])
         matters = _Matters(stands[0], set(heads.values()))
         chosen = [_choose(latest, heads, matters, each) for each, latest in zip(stands, found, strict=True)]
-        others = await self._changes.load_stands({key for keys in chosen for key in keys})
+        abouts = {each.key: str(each.fields["about"]) for latest in found for each in latest}
+        others = await self._stands.load({key: abouts[key] for keys in chosen for key in keys})
         return [
             (others[key], stand) if others[key].place < stand.place else (stand, others[key])
             for stand, keys in zip(stands, chosen, strict=True)

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from parley.memory.debate import document_key, storage_key
@@ -91,7 +91,7 @@ class StandHead:
         return Matter.MAYBE if likeness >= MAYBE_FROM else Matter.OTHER
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)  # without slots, so that it keeps what it derives
 class Stand(StandHead):
     """Where an agent stood in the end of a debate, and what the debate decided.
 
@@ -109,22 +109,22 @@ class Stand(StandHead):
     for_decision: bool | None
     decided: str
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The key of its document."""
         return f"{self.debate_key}/{agent_key(self.agent)}"
 
-    @property
+    @cached_property
     def debate_key(self) -> str:
         """The key under which its debate is stored."""
         return storage_key(self.tenant, self.debate)
 
-    @property
+    @cached_property
     def place(self) -> str:
         """Its place in the order of time, as text; two stands of an agent have different ones."""
         return to_place((self.concluded, self.key))
 
-    @property
+    @cached_property
     def about(self) -> str:
         """What differs if what it is about does, so that who knows that need not read it again."""
         said = [self.debate_key, self.concluded, self.model, sorted(self.related.items())]
@@ -259,6 +259,8 @@ def read_heads(found: Iterable[Document]) -> dict[str, StandHead]:
 HEAD_FIELDS: Final = ("debate", "concluded", "related", "model", "vector")
 _TEXTS: Final = ("tenant", "agent", "agent_name", "question", "domain", "text", "decided")
 STAND_FIELDS: Final = (*HEAD_FIELDS, *_TEXTS, "for_decision")
+STAND_CHARACTERS: Final = 2_000
+"""To read a stand takes about as long as to read so many."""
 
 
 def _read_head(fields: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from parley.memory.positions import Positions
 from parley.memory.retention import DAY, Retention, end_effect
 from parley.memory.stand_reader import StandReader
 from parley.memory.stands import HEAD_FIELDS, POSITIONS
+from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ParleyError, unavailable
 from parley.storage.opening import open_store
 from parley.storage.ports import Document, Documents, Fields
@@ -99,10 +100,10 @@ class Kept:
 
     @property
     def positions(self) -> Positions:
-        return Positions(self.documents, self.meanings, self.sides)
+        return Positions(self.documents, self.meanings, self.sides, SystemClock())
 
     def stopping(self, writes: Writes) -> Positions:
-        return Positions(StoppingDocuments(self.documents, writes), self.meanings, self.sides)
+        return Positions(StoppingDocuments(self.documents, writes), self.meanings, self.sides, SystemClock())
 
     async def record(self, *records: RecordDebateRequest) -> None:
         for each in records:
@@ -249,6 +250,33 @@ async def test_of_stands_on_other_matters_no_texts_are_read_and_each_question_on
         await positions.apply("acme", about)
         assert read == [HEAD_FIELDS] * 4, "two agents' questions of two debates"
     assert await kept.outcomes() == {("deb-2", "deb-1"): NO_FLIP}
+
+
+async def test_stands_that_a_process_wrote_or_read_are_not_read_again_to_be_compared(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await kept.record(record("deb-1", stand("Yes.")))
+    find, read = kept.documents.find, list[str]()
+
+    async def note(*given: Any, fields: Sequence[str] = (), **named: Any) -> Sequence[Document]:
+        found = await find(*given, fields=fields, **named)
+        read.extend(str(each.fields["debate"]) for each in found if "text" in fields)
+        return found
+
+    monkeypatch.setattr(kept.documents, "find", note)
+    positions = kept.positions
+    for number in (2, 3, 4):
+        await positions.apply("acme", record(f"deb-{number}", stand("Yes.")))
+    assert read == ["deb-1"]
+    assert len(await kept.outcomes()) == 6
+
+
+async def test_a_debate_that_is_recorded_anew_with_another_stand_is_compared_by_that(kept: Kept) -> None:
+    positions = kept.positions
+    await positions.apply("acme", record("deb-1", stand("No.")))
+    await positions.apply("acme", record("deb-1", stand("Yes.")))
+    await positions.apply("acme", record("deb-2", stand("No.")))
+    assert await kept.outcomes() == {("deb-2", "deb-1"): FLIP}
 
 
 async def test_a_debate_that_is_recorded_anew_with_another_question_is_compared_by_that(kept: Kept) -> None:
