@@ -125,6 +125,21 @@ async def test_find_orders_by_fields_and_then_by_key(books: Documents) -> None:
     assert await keys(books, {"shelf": "x"}, by_number, limit=2) == ["c", "a"]
 
 
+async def test_documents_are_searched_and_ordered_by_their_keys(books: Documents) -> None:
+    await fill(books, **{each: {"shelf": shelf} for each, shelf in zip("abcd", "xyxx", strict=True)})
+    assert await keys(books, {"key": OneOf(("d", "a", "z"))}) == ["a", "d"]
+    assert await keys(books, {"key": Above("a"), "shelf": "x"}) == ["c", "d"]
+    assert await keys(books, {"key": Below("b")}) == ["a"]
+    assert await keys(books, {"key": "b"}) == ["b"]
+    assert not await keys(books, {"key": None})
+    assert await books.count(BOOKS, {"key": Below("c")}) == 2
+    latest_first = [Order("shelf"), Order("key", descending=True)]
+    found = await books.find(BOOKS, {}, order=latest_first, fields=("shelf", "key"))
+    assert [each.fields for each in found] == [
+        {"shelf": shelf, "key": key} for shelf, key in (("x", "d"), ("x", "c"), ("x", "a"), ("y", "b"))
+    ]
+
+
 async def test_a_search_returns_some_fields_alone_if_it_names_them(books: Documents) -> None:
     await fill(
         books,

@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from parley.memory.debate import document_key
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Collection, Document, Documents, DuplicateError, Fields, Index, OneOf
+from parley.storage.ports import Collection, Document, Documents, DuplicateError, Fields, Index
+from parley.storage.scan import find_by_keys
 
-APPROVALS: Final = Collection("approvals", (Index(("key",)),))
+APPROVALS: Final = Collection("approvals", superseded=(Index(("key",)),))
 """The latest word on each debate, under its key."""
 _KIND: Final = "feedback on a debate"
 
@@ -47,9 +48,7 @@ class Approvals:
 
     async def load(self, keys: Keys[str]) -> dict[str, int]:
         """Return 1 or -1 for those of the debates that something was said of."""
-        if not keys:
-            return {}
-        found = await self._documents.find(APPROVALS, {"key": OneOf(tuple(keys))}, limit=len(keys))
+        found = await find_by_keys(self._documents, APPROVALS, keys)
         return dict(skip_unreadable(found, _from_document, _KIND, document_key))
 
 

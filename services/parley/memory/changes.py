@@ -27,6 +27,7 @@ from parley.storage.ports import (
     Order,
     Where,
 )
+from parley.storage.scan import find_by_keys
 from parley.v1 import memory_pb2 as pb
 
 CHANGES: Final = Collection(
@@ -100,7 +101,9 @@ class Changes:
         await self._documents.put(CHANGES, written)
         for key in sorted({each.later for each in changes if _is_flip(each)}):
             await self._documents.update(POSITIONS, key, {"flipped": True}, {"flipped": False})
-        there = await self._find_there({key for each in changes for key in (each.earlier, each.later)})
+        keys = {key for each in changes for key in (each.earlier, each.later)}
+        stands = await find_by_keys(self._documents, POSITIONS, keys, fields=("key",))
+        there = {each.key for each in stands}
         for each in changes:
             if not {each.earlier, each.later} <= there:
                 await self._delete(each.key)  # its debate was forgotten, maybe before this was written
@@ -170,14 +173,6 @@ class Changes:
             if len(listed) < _MAX_CHANGES:
                 listed.append(_to_message(each, earlier[each.earlier], settled.get(each.key)))
         return changes
-
-    async def _find_there(self, keys: set[str]) -> set[str]:
-        """Return those of the keys under which there is a stand."""
-        if not keys:
-            return set()
-        where = {"key": OneOf(tuple(sorted(keys)))}
-        found = await self._documents.find(POSITIONS, where, limit=len(keys), fields=("key",))
-        return {each.key for each in found}
 
     async def _load_settlements(self, changes: Sequence[str]) -> dict[str, pb.FlipSettlement]:
         """Return the first decision that settled each flip."""

@@ -12,7 +12,11 @@ from parley.storage.ports import Collection, Document, Fields, Index
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
 DEBATES: Final = Collection(
-    "debates", (Index(("key",)), Index(("unfinished", "key"))), private=("record", "vector"), owns_key=True
+    "debates",
+    (Index(("unfinished",)),),
+    private=("record", "vector"),
+    owns_key=True,
+    superseded=(Index(("key",)), Index(("unfinished", "key"))),
 )
 RECORDING: Final = "recording"
 """The mark `unfinished` of a record whose effects are outstanding; without a mark they are all applied."""

@@ -32,7 +32,6 @@ from parley.storage.ports import (
     DuplicateError,
     Fields,
     Neighbor,
-    OneOf,
     Order,
     Point,
     StorageError,
@@ -40,6 +39,7 @@ from parley.storage.ports import (
     Vectors,
     VectorsLostError,
 )
+from parley.storage.scan import find_by_keys
 from parley.v1.memory_pb2 import RecordDebateRequest
 
 T = TypeVar("T")
@@ -306,7 +306,7 @@ class Filler:
         """Delete the vectors of debates that were forgotten after they were read and before their vectors were written."""
         for start in range(0, len(keys), _LOOKED_UP_AT_ONCE):
             part = keys[start : start + _LOOKED_UP_AT_ONCE]
-            found = await self._documents.find(DEBATES, {"key": OneOf(tuple(part))}, limit=len(part))
+            found = await find_by_keys(self._documents, DEBATES, part)
             kept = {each.key for each in found if not is_forgetting(each)}
             await self._vectors.delete(collection, [point_id(key) for key in part if key not in kept])
 

@@ -8,7 +8,8 @@ from parley.memory.debate import DEBATES, KIND, document_key, is_forgetting, rea
 from parley.runtime.clock import Clock
 from parley.runtime.expiring_cache import ExpiringCache
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Document, Documents, OneOf, Where
+from parley.storage.ports import Document, Documents
+from parley.storage.scan import find_by_keys
 from parley.v1.memory_pb2 import PastDebate
 
 KEPT_SECONDS: Final = 86400.0
@@ -47,23 +48,14 @@ class KnownDebates:
 
     async def _find_there(self, keys: Iterable[str]) -> list[str]:
         """Return those of the keys under which a debate is stored that is not being forgotten."""
-        if not (where := _where(keys)):
-            return []
-        found = await self._documents.find(DEBATES, where, fields=("unfinished", "key"))
+        found = await find_by_keys(self._documents, DEBATES, keys, fields=("unfinished", "key"))
         return [each.key for each in found if not is_forgetting(each)]
 
     async def _read(self, keys: Iterable[str]) -> dict[str, PastDebate]:
-        if not (where := _where(keys)):
-            return {}
-        return read_by_key(await self._documents.find(DEBATES, where), read_debate)
+        return read_by_key(await find_by_keys(self._documents, DEBATES, keys), read_debate)
 
 
 def read_by_key(found: Iterable[Document], read: Callable[[Document], T]) -> dict[str, T]:
     """Return what `read` returns of documents, by their keys; without those that cannot be read or are being forgotten."""
     kept = [each for each in found if not is_forgetting(each)]
     return dict(skip_unreadable(kept, lambda each: (each.key, read(each)), KIND, document_key))
-
-
-def _where(keys: Iterable[str]) -> Where | None:
-    texts = tuple(keys)
-    return {"key": OneOf(texts)} if texts else None

@@ -11,15 +11,16 @@ from parley.memory.debate import document_key
 from parley.memory.issue_kinds import SAME_KIND, Kind, join_twins, to_pattern
 from parley.memory.stored_vectors import decode_vector, find_likeness
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Collection, Document, Documents, Index, OneOf, Order
+from parley.storage.ports import Collection, Document, Documents, Index, Order
+from parley.storage.scan import find_by_keys
 from parley.v1.memory_pb2 import CritiquePattern
 
 PATTERNS: Final = Collection(
     "patterns",
-    (Index(("tenant", "version")), Index(("key",))),
+    (Index(("tenant", "version")),),
     private=("examples", "vector"),
     key_parts=1,
-    superseded=(Index(("tenant",)),),
+    superseded=(Index(("tenant",)), Index(("key",))),
 )
 _MAX_KNOWN: Final = 2_000
 """Patterns of all tenants that are kept, some kilobytes each. The tenants that were not asked for for longest go."""
@@ -99,12 +100,8 @@ class KnownPatterns:
         if len(keys) > _FEW:
             found = await self._documents.find(PATTERNS, {"tenant": tenant})
         else:
-            found = await self._documents.find(PATTERNS, {"key": OneOf(tuple(keys))})
-        read = {each.key: each for each in found if each.key in keys}
-        for key in keys - read.keys():  # it was deleted, or written by a version without the field `key`
-            if each := await self._documents.get(PATTERNS, key):
-                read[key] = each
-        return list(read.values())
+            found = await find_by_keys(self._documents, PATTERNS, keys)
+        return [each for each in found if each.key in keys]
 
     def put(self, written: Document) -> None:
         """Keep a pattern as this process has written it: it is not read again soon unless another process changes it."""

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from parley.memory.stands import HEAD_FIELDS, POSITIONS, Stand, StandHead, read_heads
 from parley.runtime.large_texts import in_thread_if_large
-from parley.storage.ports import Document, Documents, OneOf
+from parley.storage.ports import Document, Documents
+from parley.storage.scan import find_by_keys
 
 _MAX_KNOWN: Final = 2_000
 """Debates whose question is known, two kilobytes each; those that were not asked for for longest go."""
@@ -28,9 +29,7 @@ class KnownQuestions:
         unknown = [key for key, about in abouts.items() if about not in self._heads]
         read: dict[str, StandHead] = {}
         if unknown:
-            documents = await self._documents.find(
-                POSITIONS, {"key": OneOf(tuple(unknown))}, limit=len(unknown), fields=HEAD_FIELDS
-            )
+            documents = await find_by_keys(self._documents, POSITIONS, unknown, fields=HEAD_FIELDS)
             read = await in_thread_if_large(len(documents) * _CHARACTERS, partial(read_heads, documents))
         for key, head in read.items():
             if abouts[key]:

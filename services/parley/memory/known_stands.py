@@ -9,7 +9,8 @@ from parley.memory.stands import POSITIONS, STAND_CHARACTERS, STAND_FIELDS, Stan
 from parley.runtime.clock import Clock
 from parley.runtime.expiring_cache import ExpiringCache
 from parley.runtime.large_texts import in_thread_if_large
-from parley.storage.ports import Documents, OneOf
+from parley.storage.ports import Documents
+from parley.storage.scan import find_by_keys
 
 _MAX_KEPT: Final = 512
 """Stands that a process keeps, up to 12 kilobytes each."""
@@ -17,10 +18,7 @@ _MAX_KEPT: Final = 512
 
 async def load_stands(documents: Documents, keys: set[str]) -> dict[str, Stand]:
     """Return stands by their keys, without those that are not there or cannot be read."""
-    if not keys:
-        return {}
-    where = {"key": OneOf(tuple(sorted(keys)))}
-    found = await documents.find(POSITIONS, where, limit=len(keys), fields=STAND_FIELDS)
+    found = await find_by_keys(documents, POSITIONS, keys, fields=STAND_FIELDS)
     stands = await in_thread_if_large(len(found) * STAND_CHARACTERS, partial(read_stands, found))
     return {each.key: each for each in stands}
 

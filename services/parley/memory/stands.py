@@ -25,7 +25,6 @@ from parley.v1.memory_pb2 import FinalStand, LedgerPosition, RecordDebateRequest
 POSITIONS: Final = Collection(
     "positions",
     (
-        Index(("key",)),
         Index(("debate_key",)),
         Index(("place",)),
         Index(("tenant", "place")),
@@ -34,7 +33,7 @@ POSITIONS: Final = Collection(
         Index(("tenant", "agent_key", "flipped", "place")),
     ),
     private=("question", "text", "decided", "vector"),
-    superseded=(Index(("tenant", "agent_key", "place")),),
+    superseded=(Index(("tenant", "agent_key", "place")), Index(("key",))),
 )
 SAME_FROM: Final = 0.95
 """The likeness (a cosine) of two questions from which they are one matter: near verbatim. `Does the shop need …?` and `Does the archive

@@ -21,21 +21,21 @@ from parley.storage.ports import (
     DuplicateError,
     Fields,
     Index,
-    OneOf,
     Order,
     Where,
 )
+from parley.storage.scan import find_by_keys
 from parley.v1.memory_pb2 import RecordDebateRequest
 
 TIERS: Final = Collection(
     "tiers",
     (
-        Index(("key",)),
         Index(("due_at",)),
         Index(("touched",)),
         Index(("tenant", "tier", "due_at")),
         Index(("tier", "concluded")),
     ),
+    superseded=(Index(("key",)),),
 )
 FAST, MEDIUM, SLOW, GLACIAL = range(4)
 _HOUR: Final = 3600.0
@@ -133,10 +133,8 @@ class Tiers:
 
     async def load(self, keys: Keys[str]) -> dict[str, Standing]:
         """Return the places of debates by their keys, without those that are missing or cannot be read."""
-        if not keys:
-            return {}
         names = [each.name for each in fields(Standing)]
-        found = await self._documents.find(TIERS, {"key": OneOf(tuple(keys))}, limit=len(keys), fields=names)
+        found = await find_by_keys(self._documents, TIERS, keys, fields=names)
         return dict(read_standings(found))
 
     async def list_old(self, before: float, limit: int) -> list[tuple[str, str]]:

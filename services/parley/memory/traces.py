@@ -18,11 +18,12 @@ from parley.memory.writing import put_document
 from parley.runtime.clock import Clock
 from parley.runtime.expiring_cache import ExpiringCache
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Collection, Document, Documents, Fields, Index, OneOf
+from parley.storage.ports import Collection, Document, Documents, Fields, Index
+from parley.storage.scan import find_by_keys
 from parley.v1 import voting_pb2 as voting
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 
-TRACES: Final = Collection("traces", (Index(("key",)),), private=("words",))
+TRACES: Final = Collection("traces", private=("words",), superseded=(Index(("key",)),))
 _FIELDS: Final = ("words", "importance", "concluded")
 _KIND: Final = "trace of a debate"
 _STRENGTHS: Final = {
@@ -83,11 +84,7 @@ class Traces:
         return kept | read
 
     async def _read(self, keys: Sequence[str]) -> dict[str, Trace]:
-        if not keys:
-            return {}
-        found = await self._documents.find(
-            TRACES, {"key": OneOf(tuple(keys))}, limit=len(keys), fields=_FIELDS
-        )
+        found = await find_by_keys(self._documents, TRACES, keys, fields=_FIELDS)
         return dict(skip_unreadable(found, _from_document, _KIND, document_key))
 
 

@@ -90,7 +90,7 @@ def check_search(
     check_where(collection, where)
     for name in fields:
         _check_name(name)
-    indexed = {field for index in collection.indexes for field in index.fields}
+    indexed = {"key", *(field for index in collection.indexes for field in index.fields)}
     if unknown := {*where, *(by.field for by in order)} - indexed:
         raise ValueError(f"{collection.name} has no index on {', '.join(sorted(unknown))}")
 

@@ -150,7 +150,10 @@ class HasAll:
 
 
 Where = Mapping[str, str | int | float | bool | Below | Above | OneOf | HasAll | None]
-"""Conditions on top-level fields, all of which must hold. A plain value means equality; None also matches absence."""
+"""Conditions on top-level fields, all of which must hold. A plain value means equality; None also matches absence.
+
+The name `key` stands for the document's key, in all of a search: it needs no index.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +215,7 @@ class Documents(Protocol):
     ) -> Sequence[Document]:
         """Return at most `limit` documents that satisfy `where`, in `order`, or by key if no order is given.
 
-        Both name fields of the collection's indexes only; another field is a ValueError. With `fields`, documents come with these alone,
+        Both name `key` and fields of the collection's indexes only; another field is a ValueError. With `fields`, documents come with these alone,
         None for each that a document does not have.
         """
 

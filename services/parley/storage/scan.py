@@ -1,10 +1,10 @@
-"""All documents of a collection, however many there are."""
+"""Many documents of a collection: all, however many there are, or those of some keys."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from parley.storage.ports import Above, Collection, Document, Documents, Order, Where
+from parley.storage.ports import Above, Collection, Document, Documents, OneOf, Order, Where
 
 _ALL: Final[Where] = MappingProxyType({})
 
@@ -26,3 +26,12 @@ async def scan(
         if len(found) < page:
             return
         after = str(found[-1].fields[field])
+
+
+async def find_by_keys(
+    documents: Documents, collection: Collection, keys: Iterable[str], *, fields: Sequence[str] = ()
+) -> Sequence[Document]:
+    """Return those of the keys' documents that are there, by key; nothing is read if there is no key. `fields` is as in `Documents.find`."""
+    if not (wanted := tuple(keys)):
+        return []
+    return await documents.find(collection, {"key": OneOf(wanted)}, limit=len(wanted), fields=fields)

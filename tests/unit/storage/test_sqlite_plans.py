@@ -42,6 +42,8 @@ async def test_nothing_grows_slow_with_what_is_stored(
         await documents.find(ITEMS, {"request": "r"}, fields=["beat"])
         await documents.find(ITEMS, {"lent": True})
         await documents.find(ITEMS, {"lent": None})
+        await documents.find(ITEMS, {"key": OneOf(("k", "l"))})
+        await documents.find(ITEMS, {"key": Above("k"), "lent": None}, order=[Order("key")])
         await database.read(lambda connection: connection.set_trace_callback(None))
         asked = [one for one in statements if one.startswith(("SELECT", "UPDATE", "DELETE", "INSERT"))]
         assert len(asked) >= 17

@@ -88,7 +88,10 @@ class MongodbDocuments:
                 _filter(where), fields or None, sort=_ordering(order), limit=limit
             )
             absent = dict.fromkeys(fields)
-            return [_document({**absent, **one}) async for one in found]
+            own_key = "key" in fields
+            return [
+                _document({**absent, **one} | ({"key": one["_id"]} if own_key else {})) async for one in found
+            ]
 
     async def count(self, collection: Collection, where: Where) -> int:
         """See `Documents.count`."""
@@ -107,7 +110,7 @@ class MongodbDocuments:
         try:
             with map_errors():
                 result = await self._collection(collection).update_one(
-                    {"_id": key, **_filter(where or {})}, {"$set": dict(changes)}
+                    {**_filter(where or {}), "_id": key}, {"$set": dict(changes)}
                 )
         except DuplicateKeyError as error:
             raise _duplicate(collection, key) from error
@@ -117,7 +120,7 @@ class MongodbDocuments:
         """See `Documents.delete`."""
         check_where(collection, where or {})
         with map_errors():
-            result = await self._collection(collection).delete_one({"_id": key, **_filter(where or {})})
+            result = await self._collection(collection).delete_one({**_filter(where or {}), "_id": key})
         return result.deleted_count == 1
 
     async def _drop_index(self, collection: Collection, index: Index) -> None:
@@ -156,7 +159,11 @@ def _duplicate(collection: Collection, key: str) -> DuplicateError:
 
 
 def _filter(where: Where) -> dict[str, Any]:
-    return {field: _condition(condition) for field, condition in where.items()}
+    return {_name(field): _condition(condition) for field, condition in where.items()}
+
+
+def _name(field: str) -> str:
+    return "_id" if field == "key" else field
 
 
 def _condition(condition: object) -> dict[str, Any]:
@@ -180,6 +187,6 @@ def _type(bound: str | float) -> str:
 
 
 def _ordering(order: Sequence[Order]) -> list[tuple[str, int]]:
-    fields = [(by.field, DESCENDING if by.descending else ASCENDING) for by in order]
-    last = fields[-1][1] if fields else ASCENDING
-    return [*fields, ("_id", last)]
+    fields = {_name(by.field): DESCENDING if by.descending else ASCENDING for by in order}
+    fields.setdefault("_id", DESCENDING if order and order[-1].descending else ASCENDING)
+    return list(fields.items())

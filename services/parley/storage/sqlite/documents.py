@@ -141,7 +141,7 @@ def _read_fields(
     (text,) = connection.execute(joined, values).fetchone()
     # The list may have a value more than there are fields.
     return [
-        Document(key, dict(zip(fields, content, strict=False)))
+        Document(key, dict(zip(fields, content, strict=False)) | ({"key": key} if "key" in fields else {}))
         for key, content in json.loads(f"[{text or ''}]")
     ]
 
@@ -294,6 +294,8 @@ def _may_be_nested(text: str) -> bool:
 
 
 def _has_type(field: str, *types: str) -> str:
+    if field == "key":
+        return str(int("text" in types))
     return f"json_type(body, '$.{field}') IN ({', '.join(map(repr, types))})"
 
 
@@ -318,7 +320,7 @@ def _content(collection: Collection, fields: Sequence[str]) -> str:
     # The first one twice: of one path alone SQLite returns its own value, where true is 1.
     paths = ", ".join(f"'$.{each}'" for each in (*fields, fields[0]))
     read = f"json_extract(body, {paths})"
-    if not any(set(fields) <= set(index.fields) for index in collection.indexes):
+    if not any(set(fields) <= {"key", *index.fields} for index in collection.indexes):
         return read
     # An index has these values: the document is read only if that changes them.
     plain = " AND ".join(map(_is_plain, fields))
@@ -335,7 +337,7 @@ def _is_plain(field: str) -> str:
 
 
 def _extract(field: str) -> str:
-    return f"json_extract(body, '$.{field}')"
+    return "key" if field == "key" else f"json_extract(body, '$.{field}')"
 
 
 def _json(fields: Fields) -> str:
