@@ -62,11 +62,11 @@ def create_check(
     def check(reply: Reply) -> None:
         said = _words(reply.rendered or reply.text)
         known = [_words(each) for each in works]
-        asked = [_words(each.text) for each in prompt if each.text]
+        asked = [each.text for each in prompt if each.text]
         fault = (
             _find_emptiness(reply.rendered or reply.text, said, known)
             or _find_refusal(reply.rendered or reply.text, known)
-            or _find_repetition(said, _words(question), asked, known, _words(schema))
+            or _find_repetition(said, question, asked, known, schema)
             or _find_form_fault(reply.text, schema)
         )
         if fault:
@@ -97,14 +97,21 @@ def _find_refusal(text: str, known: Sequence[str]) -> str:
 def _find_repetition(
     said: str, question: str, asked: Sequence[str], known: Sequence[str], schema: str
 ) -> str:
+    """Return that the words of an answer are those of a prompt. A prompt is long: its words are found if they can matter."""
     if any(said in each for each in known):
         return ""  # a proposal may be the answer
-    is_copy = said.count(" ") > _SHORT_TEXT and said in "".join(asked).replace("  ", " ")
-    _, task, after = said.rpartition(asked[-1]) if asked else ("", "", "")
-    own = [word for word in after.split() if f" {word} " not in schema]
-    if said == question or is_copy or (task and len(own) <= _MAX_AROUND):
-        return "it repeats what was asked"
-    return ""
+    is_copy = said.count(" ") > _SHORT_TEXT and said in "".join(map(_words, asked)).replace("  ", " ")
+    is_task = bool(asked) and _is_task(said, _words(asked[-1]), schema)
+    return "it repeats what was asked" if said == _words(question) or is_copy or is_task else ""
+
+
+def _is_task(said: str, task: str, schema: str) -> bool:
+    """Return whether the words of an answer are those of a task, and few others but those of the form after them."""
+    _, found, after = said.rpartition(task)
+    if not found:
+        return False
+    form = _words(schema)
+    return sum(f" {word} " not in form for word in after.split()) <= _MAX_AROUND
 
 
 def _words(text: str) -> str:
