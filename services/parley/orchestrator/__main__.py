@@ -141,7 +141,7 @@ async def build(
         large_requests = ByteBudget(settings.request_bytes)
         allowance = Allowance(settings.tenant_limits(), usage, index, clock, large_requests)
         web = settings.create_web_sources(clock.now)
-        feeds = Feeds(store.log, heartbeat_seconds=settings.heartbeat_seconds)
+        feeds = Feeds(store.log, heartbeat_seconds=settings.heartbeat_seconds, wake_queues=deltas.wake_queues)
         dependencies = OwnerDependencies(
             log=log,
             index=index,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -12,29 +12,31 @@ _AT_ONCE: Final = 4
 
 
 class WakeQueue:
-    """The events of one tenant that are to be set, in the order in which they became due."""
+    """The events of one tenant that are to be set: urgent ones first, and else in the order in which they became due."""
 
     def __init__(self) -> None:
         """Start empty."""
+        self._urgent: dict[asyncio.Event, None] = {}
         self._due: dict[asyncio.Event, None] = {}
         self._is_running = False
 
-    def wake(self, events: Iterable[asyncio.Event]) -> None:
+    def wake(self, events: Iterable[asyncio.Event], *, urgent: bool = False) -> None:
         """Set these events, soon."""
-        self._due.update(dict.fromkeys(events))
+        (self._urgent if urgent else self._due).update(dict.fromkeys(events))
         if not self._is_running:
             self._wake_some()
 
     def remove(self, news: asyncio.Event) -> None:
         """Remove an event, so that it is not set any more."""
+        self._urgent.pop(news, None)
         self._due.pop(news, None)
 
     def _wake_some(self) -> None:
-        """Set the first few events, and the next ones in the next loop iteration."""
-        for news in list(islice(self._due, _AT_ONCE)):
-            del self._due[news]
+        """Set the first few events, and the next ones in the next loop iteration. One that is set is due for nothing else."""
+        for news in list(islice(chain(self._urgent, self._due), _AT_ONCE)):
+            self.remove(news)
             news.set()
-        self._is_running = bool(self._due)
+        self._is_running = bool(self._urgent or self._due)
         if self._is_running:
             asyncio.get_running_loop().call_soon(self._wake_some)
 
@@ -53,10 +55,11 @@ class WakeQueues:
 class WakeGroup:
     """The events of all tasks that wait for the same news. They are set through the queue of their tenant."""
 
-    def __init__(self, queue: WakeQueue) -> None:
-        """Start empty."""
+    def __init__(self, queue: WakeQueue, *, urgent: bool = False) -> None:
+        """Start empty. `urgent`: they are set before those of other groups."""
         self._events: dict[asyncio.Event, None] = {}
         self._queue = queue
+        self._urgent = urgent
 
     def __len__(self) -> int:
         return len(self._events)
@@ -72,4 +75,4 @@ class WakeGroup:
 
     def notify(self) -> None:
         """Set all events soon, but not those that are added later."""
-        self._queue.wake(self._events)
+        self._queue.wake(self._events, urgent=self._urgent)

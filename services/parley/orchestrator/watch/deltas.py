@@ -34,12 +34,16 @@ class _SharedText:
 
 
 class DeltaBroker:
-    """Passes the text of each debate to its listeners."""
+    """Passes the text of each debate to its listeners.
+
+    Attributes:
+        wake_queues: They are woken through these.
+    """
 
     def __init__(self) -> None:
         """Start without listeners."""
         self._texts: dict[str, _SharedText] = {}
-        self._wake_queues = WakeQueues()
+        self.wake_queues = WakeQueues()
 
     def publish(self, debate: str, delta: StepDelta) -> None:
         """Pass a piece of text to all listeners. A slow listener misses older pieces, which it sees by their offsets."""
@@ -53,7 +57,7 @@ class DeltaBroker:
         """Listen to the text of a tenant's debate while the block runs. `news` is set if there is some."""
         shared = self._texts.get(debate)
         if shared is None:
-            shared = self._texts[debate] = _SharedText(WakeGroup(self._wake_queues.for_tenant(tenant)))
+            shared = self._texts[debate] = _SharedText(WakeGroup(self.wake_queues.for_tenant(tenant)))
         listener = TextListener(shared.text)
         shared.text.listeners.add(listener)
         shared.wake_group.add(news)

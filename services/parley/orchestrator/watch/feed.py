@@ -85,7 +85,7 @@ class Feed:
         self._hash = GENESIS
         self._offered_at = 0.0
         self._offers_ended = asyncio.Event()
-        self.readers = WakeGroup(queue)
+        self.readers = WakeGroup(queue, urgent=True)
         self.batches = KeptBatches()
 
     def events_after(self, sequence: int) -> Sequence[Envelope] | None:
@@ -235,14 +235,15 @@ class Feeds:
 
     Attributes:
         heartbeat_seconds: After so long without news a watcher gets a heartbeat.
+        wake_queues: Watchers are woken through these: for events before those that only wait for text in the same queues.
     """
 
     log: Log
     max_kept_bytes: int = _MAX_KEPT_BYTES
     heartbeat_seconds: float = 15.0
+    wake_queues: WakeQueues = field(default_factory=WakeQueues)
     _kept: KeptBytes = field(default_factory=KeptBytes)
     _running: dict[str, _RunningFeed] = field(default_factory=dict)
-    _wake_queues: WakeQueues = field(default_factory=WakeQueues)
 
     @property
     def silence_seconds(self) -> float:
@@ -271,7 +272,7 @@ class Feeds:
         name = log_name(tenant, debate)
         running = self._running.get(name)
         if running is None or running.feed.failure is not None:
-            feed = Feed(self._wake_queues.for_tenant(tenant), self.max_kept_bytes, self._kept)
+            feed = Feed(self.wake_queues.for_tenant(tenant), self.max_kept_bytes, self._kept)
             # A new context: the deadline and the span of the first watcher must not apply to the others.
             task = asyncio.create_task(
                 feed.run(self.log, tenant, debate, self._wake_seconds), context=Context()

@@ -62,7 +62,7 @@ class Stand:
         self.log = log or MemoryLog()
         self.deltas = DeltaBroker()
         self.written = WrittenLog(self.log, TENANT, DEBATE)
-        self.feeds = Feeds(self.log, kept, heartbeat_seconds)
+        self.feeds = Feeds(self.log, kept, heartbeat_seconds, self.deltas.wake_queues)
         self.watching = DebateWatcher(self.log, self.feeds, self.deltas, NoForwarding())
 
     def watch(self, after: int = 0, *, text: bool = False) -> AsyncGenerator[Watched, None]:
@@ -139,6 +139,32 @@ async def test_news_for_hundreds_of_watchers_of_one_tenant_does_not_keep_another
             await each.write(Closed())
         await anext(modest)
         assert told < 400 + 60, "of 400"
+
+
+async def test_an_event_reaches_its_watchers_before_text_reaches_those_of_another_debate() -> None:
+    stand = Stand(MemoryLog(poll_interval=30))
+    other = WrittenLog(stand.log, TENANT, f"{DEBATE}-2")
+    told = {DEBATE: 0, other.debate: 0}
+
+    async def count(log: WrittenLog, *, text: bool) -> None:
+        async for _ in stand.watching.watch(TENANT, log.debate, 0, text=text):
+            told[log.debate] += 1
+
+    for each in (stand.written, other):
+        await each.write(Warned(message="first"))
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        for _ in range(100):
+            tasks.create_task(count(stand.written, text=True))
+            tasks.create_task(count(other, text=False))
+        while set(told.values()) != {100}:  # noqa: ASYNC110 (watchers tell of nothing)
+            await asyncio.sleep(0)
+        stand.deltas.publish(DEBATE, delta())
+        await other.write(Warned(message="second"))
+        while told[other.debate] < 200:  # noqa: ASYNC110 (watchers tell of nothing)
+            await asyncio.sleep(0)
+        assert told[DEBATE] < 100 + 30, "of 100"
+        for each in (stand.written, other):
+            await each.write(Closed())
 
 
 async def test_a_feed_ends_with_its_last_watcher_and_begins_anew_with_the_next() -> None:
