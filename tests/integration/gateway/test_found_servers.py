@@ -90,7 +90,9 @@ async def test_a_provider_in_the_file_is_reason_enough_even_without_its_key(tmp_
     async with ModelServer(models=("m",)) as server:
         settings = nothing_configured(agents_file=file)
         async with running(settings, usual_servers=[ollama(server)]) as gateway:
-            assert "no model is configured" in (await failure_of(gateway)).message
+            told = (await failure_of(gateway)).message
+            assert "no model is configured" in told
+            assert "OPENAI_BASE_URL and PARLEY_MODEL" in told, "a name of a model alone is of no use"
         assert server.ledger.calls == ()
 
 

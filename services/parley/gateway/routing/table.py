@@ -233,7 +233,10 @@ class RouteTable:
             live for default in self._offer.defaults if (live := self._resolve_default(default)) is not None
         )
         if not found:
-            raise Failure(UNKNOWN_MODEL, "no model is configured; set OPENAI_API_KEY or PARLEY_MODEL")
+            raise Failure(
+                UNKNOWN_MODEL,
+                "no model is configured; set OPENAI_API_KEY or OPENROUTER_API_KEY, or OPENAI_BASE_URL and PARLEY_MODEL",
+            )
         return found
 
     def resolve(self, live: LiveRoute) -> LiveRoute:
