@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
@@ -63,7 +63,7 @@ def _check_names(
         wrong.append(f"--format: {_unknown_format(format)}")
     unknown = [name for name in agents or () if isinstance(name, str) and not accepts(name)]
     if unknown:
-        wrong.append(f"--agents: {_unknown_roles(unknown, find_known())}")
+        wrong.append(f"--agents: {_describe_unknown('role', unknown, find_known())}")
     if wrong:
         raise CommandError(wrong[0], INVALID_ARGUMENTS, tuple(wrong[1:]))
     if found is None:
@@ -72,14 +72,14 @@ def _check_names(
     if written is not None and not has_format(written):
         wrong.append(f"{found.places.of('debate.format')}: {_unknown_format(written)}")
     wrong += [
-        f"{found.places.of(f'{agent.path}.role')}: {_unusable_role(agent.role)}; {_list_known(find_known())}"
+        f"{found.places.of(f'{agent.path}.role')}: {_unusable_role(agent.role, find_known())}"
         for agent in (agents if agents is not None else found.agents)
         if isinstance(agent, Agent) and not accepts(agent.role)
     ]
     judge = found.judge.role
     if not evaluating and found.judge_given and judge != JUDGE and not accepts(judge):
         wrong.append(
-            f"{found.places.of('judge.role')}: unknown role {judge!r}; {_list_known(find_known())}, {JUDGE}"
+            f"{found.places.of('judge.role')}: {_describe_unknown('role', [judge], [*find_known(), JUDGE])}"
         )
     if wrong:
         raise ConfigError(*wrong)
@@ -101,29 +101,26 @@ def check_format_keys(found: ConfigFile | None, format: str | None) -> None:  # 
         )
 
 
-def _list_known(roles: Iterable[str]) -> str:
-    return f"known roles: {', '.join(roles)}"
-
-
-def _unknown_roles(unknown: Sequence[str], known: Sequence[str]) -> str:
+def _describe_unknown(kind: str, unknown: Sequence[str], known: Sequence[str]) -> str:
     """Return `unknown role 'securty'; did you mean security? Known roles: …`; no suggestion if none is like a name."""
     from parley.config.reading import find_nearest  # heavy, and needed for mistakes alone
 
     near = dict.fromkeys(filter(None, (find_nearest(each, known) for each in unknown)))
-    what = f"unknown role{'s' if len(unknown) > 1 else ''} {', '.join(map(repr, unknown))}"
-    if not near:
-        return f"{what}; {_list_known(known)}"
-    return f"{what}; did you mean {', '.join(near)}? Known roles: {', '.join(known)}"
+    what = f"unknown {kind}{'s' if len(unknown) > 1 else ''} {', '.join(map(repr, unknown))}"
+    listed = f"{kind}s: {', '.join(known)}"
+    return f"{what}; did you mean {', '.join(near)}? Known {listed}" if near else f"{what}; known {listed}"
 
 
 def _unknown_format(name: str) -> str:
     from parley.local import list_formats
 
-    return f"unknown format {name!r}; known formats: {', '.join(list_formats())}"
+    return _describe_unknown("format", [name], list_formats())
 
 
-def _unusable_role(role: str) -> str:
-    return f"role {JUDGE!r} judges and cannot debate" if role == JUDGE else f"unknown role {role!r}"
+def _unusable_role(role: str, known: Sequence[str]) -> str:
+    if role == JUDGE:
+        return f"role {JUDGE!r} judges and cannot debate; known roles: {', '.join(known)}"
+    return _describe_unknown("role", [role], known)
 
 
 _AGENT_FIELD: Final = re.compile(r"spec\.agents\[(\d+)\]")

@@ -30,7 +30,7 @@ TOLD: Final = {
     "perspective-without-priorities.yaml": ":4: debate.custom_perspectives[0].priorities: must have at least 1 item, not 0",
     "prompt-as-list.json": ":3: agents[0].systemPromptPath: must be text, not a list",
     "provider.yaml": ":3: agents[0].provider: unknown provider opnai; known providers: openai, openrouter",
-    "role.yaml": ":3: agents[1].role: unknown role 'securty'; known roles: ",
+    "role.yaml": ":3: agents[1].role: unknown role 'securty'; did you mean security? Known roles: ",
     "rounds-in-words.json": ":4: debate.rounds: must be a whole number",
     "same-id.json": ":4: agents[1].id: ada is the id of another agent too",
     "synthesis.json": ":4: debate.synthesisMethod: must be 'judge', 'voting' or 'merge'; did you mean 'voting'?",

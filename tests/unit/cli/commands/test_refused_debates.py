@@ -71,6 +71,13 @@ def test_a_role_that_is_misspelled_on_the_command_line_is_suggested(
     assert capsys.readouterr().err.startswith(f"parley: --agents: {hint}")
 
 
+def test_a_format_that_is_misspelled_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["debate", "x", "--format", "pannel"]) == 2
+    assert capsys.readouterr().err == (
+        "parley: --format: unknown format 'pannel'; did you mean panel? Known formats: arena, moderated, panel\n"
+    )
+
+
 def refusing(
     check: Callable[[DebateSpec], list[FieldViolation]],
 ) -> Callable[[pb.CreateDebateRequest], ParleyError | None]:
