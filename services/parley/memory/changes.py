@@ -101,12 +101,13 @@ class Changes:
         await self._documents.put(CHANGES, written)
         for key in sorted({each.later for each in changes if _is_flip(each)}):
             await self._documents.update(POSITIONS, key, {"flipped": True}, {"flipped": False})
-        keys = {key for each in changes for key in (each.earlier, each.later)}
-        stands = await find_by_keys(self._documents, POSITIONS, keys, fields=("key",))
-        there = {each.key for each in stands}
-        for each in changes:
-            if not {each.earlier, each.later} <= there:
-                await self._delete(each.key)  # its debate was forgotten, maybe before this was written
+        # A stand of each debate is enough: whoever removes a debate deletes all of them before its changes.
+        stands = {each.debate_key: each.key for pair in judged for each in pair[:2]}
+        found = await find_by_keys(self._documents, POSITIONS, stands.values(), fields=("key",))
+        there = {each.key for each in found}
+        for change, (earlier, later, _) in zip(changes, judged, strict=True):
+            if not {stands[earlier.debate_key], stands[later.debate_key]} <= there:
+                await self._delete(change.key)  # its debate was forgotten, maybe before this was written
 
     async def settle(self, change: str, decision: Stand, *, took_later: bool) -> None:
         """Write which side a decision took, that of the debate of the flip or a later one, unless the flip is gone."""

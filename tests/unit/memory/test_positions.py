@@ -19,7 +19,7 @@ from parley.memory.stands import HEAD_FIELDS, POSITIONS
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ParleyError, unavailable
 from parley.storage.opening import open_store
-from parley.storage.ports import Document, Documents, Fields
+from parley.storage.ports import Collection, Document, Documents, Fields
 from parley.v1.effect_pb2 import (
     DECISION_RELATION_CONFIRMS,
     DECISION_RELATION_OTHER_MATTER,
@@ -618,6 +618,26 @@ async def test_what_a_forgotten_debate_was_compared_with_meanwhile_is_not_kept(
     monkeypatch.setattr(Sides, "read", forget_and_read)
     await kept.record(later)
     assert [each.key.split("/")[1] for each in await kept.stored()] == ["deb-2"]
+
+
+async def test_of_debates_that_were_compared_with_the_forgotten_ones_alone_lose_their_changes(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = (stand("Yes."), stand("Yes.", "bo"))
+    earlier = [record(f"deb-{number}", *both) for number in (1, 2, 3)]
+    await kept.record(*earlier)
+    put = kept.documents.put
+
+    async def forget_and_put(collection: Collection, *given: Any) -> None:
+        if collection == CHANGES:
+            await kept.positions.remove("acme", earlier[1])
+        await put(collection, *given)
+
+    monkeypatch.setattr(kept.documents, "put", forget_and_put)
+    await kept.record(record("deb-4", *both))
+    outcomes = await kept.outcomes()
+    assert outcomes.keys() == {("deb-3", "deb-1"), ("deb-4", "deb-1"), ("deb-4", "deb-3")}
+    assert not [each for each in await kept.stored() if "deb-2" in each.key]
 
 
 async def test_without_the_convergence_service_an_error_says_so_and_the_record_can_be_applied_later(
