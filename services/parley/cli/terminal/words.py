@@ -69,14 +69,15 @@ def rounds_text(number: int) -> str:
 
 
 def failure_lines(failures: Iterable[FailedContribution]) -> Iterator[str]:
-    """Yield `ada, bo in round 1 proposal: PROVIDER_AUTH: …`; equal failures are one line."""
+    """Yield `ada, bo in round 1 proposal: PROVIDER_AUTH: …`, or the work alone if no agent did it; equal failures are one line."""
     agents: dict[tuple[str, str, str], list[str]] = {}
     for each in failures:
         agents.setdefault((work_phase_text(each.work), each.reason, each.message), []).append(
             each.work.agent_id
         )
     for (phase, reason, message), names in agents.items():
-        yield f"{', '.join(dict.fromkeys(names))} in {phase}: {reason}: {message}"
+        whose = ", ".join(dict.fromkeys(filter(None, names)))
+        yield f"{f'{whose} in ' if whose else ''}{phase}: {reason}: {message}"
 
 
 def cost_text(micros: int) -> str:
