@@ -106,8 +106,8 @@ _NOT_LOADED = {
 _MOST_MODULES = {
     "parley --help": 150,
     "parley debate, beside a server": 435,
-    "before a provider is asked about its models": 960,
-    "parley debate, alone": 1250,
+    "before a provider is asked about its models": 940,
+    "parley debate, alone": 1240,
 }
 """How many modules there are in each stage, and a few more: who needs others finds out what they cost."""
 
