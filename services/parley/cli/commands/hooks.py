@@ -12,6 +12,7 @@ from parley.cli.printing import print_line, print_text, say
 from parley.cli.terminal.message_json import json_value, to_json
 from parley.cli.terminal.tables import print_table
 from parley.cli.terminal.words import enum_text, local_time_text
+from parley.client import ParleyError
 from parley.v1.hook_pb2 import (
     DELIVERY_STATE_DEAD,
     ChatTarget,
@@ -58,19 +59,31 @@ class HookOptions:
             return HookTarget(file=FileTarget(path=place))
         return HookTarget(stdout=StdoutTarget())
 
+    def locate_refusal(self, error: ParleyError) -> Exception:
+        """Return the refusal of the hook as an error that names the option which says where it sends to."""
+        [kind] = self.places
+        lines = [
+            f"{f'--{kind}' if each.field.startswith('target') else each.field}: {each.description}"
+            for each in error.violations
+        ]
+        return CommandError(lines[0], INVALID_ARGUMENTS, tuple(lines[1:])) if lines else error
+
 
 async def create_hook(server: str | None, options: HookOptions) -> None:
     """Create a hook, and print its id, or the secret that signs it. Raise CommandError."""
     target = options.target()
     events = [HookEvent.Value(f"HOOK_EVENT_{_upper(each)}") for each in options.events]
     async with connect_orchestrator(server, "hooks") as (_, parley):
-        made = await parley.create_hook(
-            options.name,
-            target,
-            events,
-            named_only=options.named_only,
-            one_time_links=options.one_time_links,
-        )
+        try:
+            made = await parley.create_hook(
+                options.name,
+                target,
+                events,
+                named_only=options.named_only,
+                one_time_links=options.one_time_links,
+            )
+        except ParleyError as error:
+            raise options.locate_refusal(error) from None
     if made.secret:
         print_line(made.secret)
         say(

@@ -40,6 +40,23 @@ def test_a_hook_has_one_place(places: list[str], capsys: pytest.CaptureFixture[s
     assert "give one of --webhook" in capsys.readouterr().err
 
 
-def test_mail_that_the_operator_does_not_allow_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["hooks", "add", "ci", "--mail", "team@acme.example"]) != 0
-    assert "PARLEY_MAIL_SERVER is not set" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--mail", "team@acme.example"], ["--mail: ", "PARLEY_MAIL_SERVER is not set"]),
+        (["--webhook", "ftp://acme.example"], ["--webhook: ", "only http:// and https://"]),
+        (["--slack", "ftp://acme.example"], ["--slack: ", "only http:// and https://"]),
+    ],
+)
+def test_a_place_that_is_refused_is_named_by_its_option(
+    options: list[str], said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["hooks", "add", "ci", *options]) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"parley: {said[0]}")
+    assert said[1] in line
+
+
+def test_a_name_that_is_refused_is_named_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["hooks", "add", "", "--webhook", "https://acme.example"]) == 2
+    assert capsys.readouterr().err.startswith("parley: name: ")
