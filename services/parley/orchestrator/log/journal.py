@@ -45,7 +45,7 @@ _BATCH_BYTES = 4_000_000
 """After so many bytes the other events wait for the next record: stores refuse large records."""
 _LARGE_BYTES = 1024 * 1024
 """Bytes of events. More of them are opened in a thread: they would block the loop for some milliseconds per MiB."""
-_PATIENCE_SECONDS = 0.2
+_PATIENCE_SECONDS = 0.05
 """How long an event that nobody waits for waits for others, to be recorded with them: less than anyone who follows a debate sees."""
 _BACKOFF = Backoff(first=0.05, maximum=2.0)
 _ID_BYTES = 12
