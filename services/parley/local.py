@@ -10,9 +10,10 @@ from contextlib import (
     contextmanager,
     suppress,
 )
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
+
+from msgspec import Struct
 
 from parley.local_services import (
     FREE_PORTS,
@@ -64,8 +65,7 @@ _LOG: Final = "parley.log"
 _LOG_BYTES: Final = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class LocalSystem:
+class LocalSystem(Struct, frozen=True):
     """A running system.
 
     Attributes:

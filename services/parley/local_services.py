@@ -9,10 +9,11 @@ from contextlib import (
     asynccontextmanager,
     nullcontext,
 )
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
 
 from parley.runtime.loopback import loopback
 from parley.runtime.together import enter_meanwhile, enter_together
@@ -51,8 +52,7 @@ Purpose = Literal["debates", "records", "agents", "ratings", "memory", "deleting
 agents or ratings (with the gateway or the ratings), to search memory (with memory), or to delete debates (with ratings and memory)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
+class Ports(Struct, frozen=True):
     """The port of each service; 0 takes a free port.
 
     Attributes:
@@ -70,8 +70,7 @@ class Ports:
 FREE_PORTS: Final = Ports()
 
 
-@dataclass(frozen=True, slots=True)
-class LocalOptions:
+class LocalOptions(Struct, frozen=True):
     """How the system is run.
 
     Attributes:
@@ -100,8 +99,7 @@ class LocalOptions:
     on_listening: Callable[[str, str], None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceAddresses:
+class ServiceAddresses(Struct, frozen=True):
     """Addresses of the services that the orchestrator calls."""
 
     gateway: str = NOT_STARTED

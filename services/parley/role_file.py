@@ -5,8 +5,9 @@ A line `aliases: a, b` may stand first; then come the prompts, each under `# ` a
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import Struct
 
 _HEADING = re.compile(r"#[ \t]+(?P<name>\S.*?)[ \t]*")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
@@ -17,8 +18,7 @@ class RoleFileError(Exception):
     """A role's file cannot be used. The message names the file and what is wrong with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(Struct, frozen=True):
     """A role.
 
     Attributes:

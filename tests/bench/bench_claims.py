@@ -5,9 +5,10 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
+
+from msgspec.structs import asdict
 
 from parley.orchestrator.engine.inbox import INBOX, Inbox
 from parley.orchestrator.engine.owner import OwnerDependencies

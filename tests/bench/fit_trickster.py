@@ -6,9 +6,9 @@ critics who say nothing were to speak for an agreement, say, could only be chanc
 """
 
 import sys
-from dataclasses import astuple
 
 import numpy as np
+from msgspec.structs import astuple
 
 from parley.orchestrator.model.hollowness import features_of, terms_of
 from tests.support.labelled_debates import fitted_debates

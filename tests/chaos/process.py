@@ -18,10 +18,12 @@ import sys
 import traceback
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NoReturn
+
+from msgspec.structs import replace
 
 from parley.storage.ports import Vectors
 from tests.chaos.points import (

@@ -1,11 +1,12 @@
 """The checker catches every kind of broken promise: good histories made by hand, then spoiled in one place."""
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from parley.orchestrator.log.envelope import GENESIS, create_event, seal
 from parley.storage.ports import Record
@@ -132,7 +133,7 @@ def history(events: Sequence[Event] = GOOD, **changed: Any) -> History:
         interventions=(Intervention(DEBATE, "w1", "guide", 5),),
         wall=WALL,
     )
-    return replace(made, **changed)
+    return dataclasses.replace(made, **changed)
 
 
 def rules(history: History, **how: Any) -> set[str]:
@@ -313,7 +314,7 @@ def test_a_call_in_flight_while_the_store_was_in_trouble_may_be_made_again() -> 
 
 
 def test_a_call_that_the_model_answered_with_a_fault_may_be_made_again() -> None:
-    refused = replace(call(ADA, 103.5, 104.0), outcome=Outcome.FAULTED)
+    refused = dataclasses.replace(call(ADA, 103.5, 104.0), outcome=Outcome.FAULTED)
     calls = (refused, call(ADA, 104.1, 104.5, 3), call(BO, 104.5, 105.5, 2))
     report = check(history(calls=calls))
     assert report.violations == ()
@@ -323,7 +324,7 @@ def test_a_call_that_the_model_answered_with_a_fault_may_be_made_again() -> None
 @pytest.mark.parametrize("other", ["case-0.", "case-2."])
 def test_a_call_is_of_the_debate_whose_mark_comes_first(other: str) -> None:
     calls = (call(ADA, 103.5, 104.5), call(BO, 104.5, 105.5, 2))
-    quoting = [replace(each, prompt=f"{each.prompt} as {other} said") for each in calls]
+    quoting = [dataclasses.replace(each, prompt=f"{each.prompt} as {other} said") for each in calls]
     accepted = (Accepted("deb-other", "req-2", other), Accepted(DEBATE, "req", MARK))
     report = check(history(calls=quoting, accepted=accepted))
     assert not [each for each in report.violations if each.debate == DEBATE]

@@ -1,9 +1,9 @@
 """What people say of debates, on every store: numbered without gap, once a request, the latest word first."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from parley.orchestrator.log.feedback import FEEDBACK, Feedback, FeedbackReusedError, FeedbackStore
 from parley.storage.opening import Store

@@ -1,8 +1,7 @@
 """The index of debates, on every store: those that wait without an owner are out of a scan's sight until they are due."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from parley.orchestrator.log.debate_record import PAUSED, RUNNING, WAITING, DebateRecord
 from parley.orchestrator.log.index import DEBATES, DebateIndex
@@ -28,7 +27,7 @@ def record(name: str, **fields: object) -> DebateRecord:
         question="",
         opening="",
     )
-    return replace(made, **fields)  # type: ignore[arg-type]
+    return replace(made, **fields)
 
 
 @pytest.fixture

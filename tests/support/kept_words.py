@@ -4,9 +4,11 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 from unittest.mock import patch
+
+from msgspec.structs import replace
 
 from parley.orchestrator.engine import debate as engine
 from parley.orchestrator.engine.agent_steps import create_agent_step

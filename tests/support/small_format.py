@@ -8,10 +8,10 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
+from msgspec.structs import replace
 from pydantic import BaseModel, Field
 
 from parley.orchestrator.engine.budget import is_transient

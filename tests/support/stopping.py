@@ -4,14 +4,17 @@ What an owner that stops leaves behind is what its store holds then. So the deba
 write to it, and a new owner goes on from each copy.
 """
 
+import dataclasses
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+
+from msgspec.structs import replace
 
 from parley.orchestrator.engine import kept_steps
 from parley.orchestrator.engine.format import Formats
@@ -68,7 +71,7 @@ class Play:
             # Each event is a record of its own, and so a place to stop at.
             with patch.object(journal, "_BATCH", 1):
                 async with (
-                    replace(stage, store=store).replica(clock=clock) as replica,
+                    dataclasses.replace(stage, store=store).replica(clock=clock) as replica,
                     person(stage, replica, self.acts),
                 ):
                     debate = await replica.create(self.spec)
@@ -109,7 +112,7 @@ class Play:
             if self.flying:
                 manual = ManualClock(at) if at else ManualClock()
                 clock = await stack.enter_async_context(time_flies(stage, manual))
-            yield replace(stage, issues=self.issues), clock
+            yield dataclasses.replace(stage, issues=self.issues), clock
 
 
 @dataclass(frozen=True, slots=True)

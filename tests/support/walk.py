@@ -3,7 +3,7 @@
 `python -m tests.support.walk` runs `parley debate` in this process, over a scripted model server, under a profile hook.
 The hook notes each function of the services that takes or returns a value with the text, and the form of that value.
 
-A form is the type of the innermost message, dataclass or named tuple that contains the text, or `str` or `bytes`.
+A form is the type of the innermost message, record or named tuple that contains the text, or `str` or `bytes`.
 Not counted: lists, tuples and dicts around a form; other objects, such as a class that keeps the text in an attribute;
 generated code; what carries a call within a process, as gRPC does unseen between two; and what does not lie between the question and the
 answer, which is memory, convergence, ratings, configuration and the lines about who answers.
@@ -125,7 +125,11 @@ def _form_of(value: Any, text: str, depth: int = 0) -> str:
         return ""
     if isinstance(value, Message):
         return f"message {kind.__name__}" if text.encode() in value.SerializeToString() else ""
-    fields = [*getattr(kind, "__dataclass_fields__", ()), *getattr(kind, "_fields", ())]
+    fields = [
+        name
+        for names in ("__struct_fields__", "__dataclass_fields__", "_fields")
+        for name in getattr(kind, names, ())
+    ]
     if fields and kind.__module__.startswith("parley."):
         contents = [getattr(value, name, None) for name in fields]
         name = f"{kind.__module__.removeprefix('parley.')}.{kind.__name__}"

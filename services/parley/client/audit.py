@@ -2,9 +2,10 @@
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from parley.client.connection import OrchestratorConnection
 from parley.client.times import to_timestamp
@@ -15,8 +16,7 @@ from parley.v1 import audit_pb2
 _PAGE: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedAuditLog:
+class VerifiedAuditLog(Struct, frozen=True):
     """What became of the verification of an audit log.
 
     Attributes:

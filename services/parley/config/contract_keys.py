@@ -1,13 +1,12 @@
 """Keys of the configuration file that follow from the contract: a setting is a key, and its range and help are the key's."""
 
-import dataclasses
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from msgspec import Struct, structs
 
 from parley.runtime.contract_settings import enum_labels, fields_of, is_map, setting_of
 from parley.v1.setting_pb2 import Setting
@@ -16,8 +15,7 @@ _SECOND: Final = 10**9  # nanoseconds
 INTEGERS: Final = {FieldDescriptor.CPPTYPE_INT32, FieldDescriptor.CPPTYPE_INT64}
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """A key of the configuration file.
 
     Attributes:
@@ -49,7 +47,7 @@ def keys_of(message: Any) -> tuple[Key, ...]:
             continue
         for each in keys_of(field.message_type):
             required = each.required or (said.required and each.name == field.name)
-            keys.append(dataclasses.replace(each, path=(field, *each.path), required=required))
+            keys.append(structs.replace(each, path=(field, *each.path), required=required))
     return tuple(keys)
 
 

@@ -1,9 +1,10 @@
 """A configuration, ready to be used: defaults filled in, agents chosen, prompts read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from parley.config.errors import ConfigError
 from parley.config.places import Places
@@ -17,8 +18,7 @@ DEFAULT_TEAM: Final = ("architect", "performance")
 """The roles that debate if none are named."""
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+class Agent(Struct, frozen=True):
     """An agent or the judge.
 
     Attributes:
@@ -49,8 +49,7 @@ class Agent:
     stronger: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(Struct, frozen=True):
     """An endpoint that serves models.
 
     Attributes:
@@ -88,8 +87,7 @@ OWN_PROVIDERS: Final = (
 """Those that are there without a declaration."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """A model at a provider.
 
     Attributes:
@@ -112,8 +110,7 @@ class Route:
     stronger: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigFile:
+class ConfigFile(Struct, frozen=True):
     """A configuration.
 
     Attributes:

@@ -4,8 +4,9 @@ The other modules of the configuration, and the command, know formats through th
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from parley.config.contract_keys import Key, keys_of, set_word
 from parley.v1.arena_pb2 import ArenaSettings
@@ -44,8 +45,7 @@ def _format_keys(name: str) -> list[tuple[str, str]]:
     return [(each.name, each.field.name) for each in of_format]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class Format(Struct, frozen=True, kw_only=True):
     """A format in the `debate:` section.
 
     Attributes:

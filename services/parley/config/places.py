@@ -1,11 +1,11 @@
 """Where the keys of a configuration file stand."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """Where the keys of a file stand.
 
     Attributes:

@@ -1,16 +1,16 @@
 """Prompt files that a configuration names."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from parley.runtime.regular_files import read_start
 
 MAX_BYTES: Final = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """A prompt's text and the absolute path it was read from."""
 
     text: str

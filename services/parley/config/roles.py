@@ -1,9 +1,10 @@
 """Roles: their names as people write them, and roles of one's own, in the configuration file or in the folder `roles` next to it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from parley.config.prompts import Prompt, load_prompt
 from parley.role_file import Role, RoleFileError, parse_role
@@ -19,8 +20,7 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OwnRole:
+class OwnRole(Struct, frozen=True):
     """A role that is none of Parley's own, or takes the place of one.
 
     Attributes:
@@ -35,8 +35,7 @@ class OwnRole:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class RoleProblem:
+class RoleProblem(Struct, frozen=True):
     """Why a role cannot be used; `path` is its place in the configuration file, empty if it is in the folder."""
 
     path: str

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import structs
+
 from parley.config.entries import AgentEntry, EvaluatorEntry, FileEntry, JudgeEntry, ModelEntry
 from parley.config.file import DEFAULT_TEAM, Agent
 from parley.config.findings import Findings
@@ -55,7 +57,7 @@ class Team:
             self._findings.add_problem(
                 "judge.stronger", "needs the judge's model or routes; say `stronger` of a route otherwise"
             )
-        return dataclasses.replace(self._build_agent(entry, entry.id, "judge"), stronger=entry.stronger)
+        return structs.replace(self._build_agent(entry, entry.id, "judge"), stronger=entry.stronger)
 
     def build_evaluators(self) -> tuple[Agent, ...]:
         """Return the enabled evaluators, in order."""
@@ -79,7 +81,7 @@ class Team:
         judging = dataclasses.replace(
             entry, summary_prompt_path=None, clarification_prompt_path=None, summarization=None
         )
-        return dataclasses.replace(
+        return structs.replace(
             self._build_agent(judging, identity, path),
             evaluation_prompt=self._load_prompt(path, "user_prompt_path", entry.user_prompt_path),
             timeout_seconds=None if entry.timeout is None else entry.timeout / 1000,

@@ -1,27 +1,25 @@
 """The values of a configuration file, which remember their lines."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """A single value."""
 
     value: str | int | float | bool | None
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
+class Items(Struct, frozen=True):
     """A list."""
 
     items: "tuple[Tree, ...]"
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """A mapping; `lines` has the line of every key."""
 
     entries: "Mapping[str, Tree]"

@@ -4,10 +4,11 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from operator import ne
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct
 
 from parley.convergence.encoder_threads import EncoderThreads
 from parley.convergence.head import EncoderHead
@@ -94,8 +95,7 @@ class NliAgreement:
         return self._head.probability(encoder.read, one, other)
 
 
-@dataclass(slots=True, eq=False)
-class _PendingPair:
+class _PendingPair(Struct, eq=False):
     """A pair that is being read or waits for it, and its number of callers."""
 
     result: asyncio.Task[float | None]

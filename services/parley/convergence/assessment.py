@@ -1,10 +1,11 @@
 """The assessment of a round: agreement, who keeps its position, novelty, and the verdict."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
 from typing import Final
+
+from msgspec import Struct
 
 from parley.convergence.agreement import Relation
 from parley.convergence.grouping import Reading, group
@@ -14,8 +15,7 @@ _REPEATED_FROM: Final = 0.7
 """Cosine of two sentences' fast vectors from which the second one repeats the first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Critic:
+class Critic(Struct, frozen=True):
     """Whether an agent agrees with another agent's work."""
 
     agent_id: str
@@ -34,16 +34,14 @@ class Verdict(Enum):
     UNDETERMINED = "cannot be told"
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
+class Thresholds(Struct, frozen=True):
     """In percent."""
 
     agreement: int = 90
     novelty: int = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(Struct, frozen=True):
     """A round with the relations and vectors of its positions.
 
     Attributes:
@@ -57,16 +55,14 @@ class Round:
     sentences: tuple[Vector, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
+class _Bounds(Struct, frozen=True):
     """Agreement in percent: the least if all unsure pairs are apart, the most if they are the same answer."""
 
     least: float
     most: float
 
 
-@dataclass(frozen=True, slots=True)
-class Assessment:
+class Assessment(Struct, frozen=True):
     """Figures in percent; None if there is nothing to compute them from."""
 
     verdict: Verdict

@@ -5,8 +5,9 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.convergence.embedder import Embedder
 from parley.convergence.vectors import Vector
@@ -14,8 +15,7 @@ from parley.convergence.vectors import Vector
 _BATCH: Final = 32
 
 
-@dataclass(slots=True)
-class _PendingText:
+class _PendingText(Struct):
     """A text that waits to be embedded, and its number of callers."""
 
     text: str
@@ -23,8 +23,7 @@ class _PendingText:
     callers: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AskedText:
+class AskedText(Struct, frozen=True):
     """A text that one caller has asked for."""
 
     _found: Vector | _PendingText

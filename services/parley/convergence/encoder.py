@@ -2,11 +2,11 @@
 
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from tokenizers import Tokenizer
 
 from parley.convergence.encoder_graph import POOLED, load_pooled_graph
@@ -66,8 +66,7 @@ _LEAST_WITH_ENGLISH_WORDS: Final = 0.6
 beneath it, the text only quotes English."""
 
 
-@dataclass(frozen=True, slots=True)
-class EncoderFiles:
+class EncoderFiles(Struct, frozen=True):
     """The files of an encoder.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Groups of agents by position: complete linkage, so that all pairs of a group are the same answer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import combinations, product
+
+from msgspec import Struct
 
 from parley.convergence.agreement import Relation
 
@@ -10,8 +11,7 @@ Pair = tuple[str, str]
 """The ids of two agents, the smaller one first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """The relations of all pairs of a round's agents.
 
     Attributes:
@@ -29,8 +29,7 @@ class Reading:
         return tuple(sorted(pair for pair, found in self.relations.items() if found is wanted))
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Agents with one position, ordered; `representative` is the agent whose position is most similar to the others'."""
 
     agent_ids: tuple[str, ...]
@@ -38,8 +37,7 @@ class Group:
     position: str
 
 
-@dataclass(frozen=True, slots=True)
-class Grouping:
+class Grouping(Struct, frozen=True):
     """Every agent in one group, largest first.
 
     `certain`: no pair is unsure, and every pair that is the same answer is together.

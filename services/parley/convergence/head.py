@@ -3,9 +3,10 @@
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError
@@ -18,8 +19,7 @@ _VERSION: Final = 2
 """The version of the training input; version 1 had both orders of a pair in one vector."""
 
 
-@dataclass(frozen=True, slots=True)
-class EncoderHead:
+class EncoderHead(Struct, frozen=True):
     """Weights for one encoder.
 
     Attributes:

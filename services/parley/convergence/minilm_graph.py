@@ -6,12 +6,12 @@ a number may be is bounded by the weights, so that all texts have the same steps
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
@@ -22,8 +22,7 @@ _OWN: Final = "com.microsoft"
 """The domain of onnxruntime's own operators."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """The least and the most that a number of a kind can be, whatever the text: sizes of rows and columns of weights bound it."""
 
     least: float
@@ -40,8 +39,7 @@ RAISED: Final = Range(-0.17, 49.8)
 """What comes out of its GELU."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """The numbers of one of the two parts, and what one of them counts."""
 
     numbers: str

@@ -3,9 +3,10 @@
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from parley.convergence.embeddings import Embeddings
 from parley.convergence.encoder_threads import EncoderThreads
@@ -26,8 +27,7 @@ _AT_ONCE: Final = 256
 """Passages that are handed over to be embedded at a time, so that other work of the loop gets its turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Support:
+class Support(Struct, frozen=True):
     """What was said for a claim.
 
     Attributes:
@@ -104,8 +104,7 @@ class SupportModel:
         return to_probability(self._head.score(encoder.read(passage.text, claim)))
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Struct, frozen=True):
     """Successive sentences of a text.
 
     Attributes:

@@ -6,10 +6,10 @@ It is read and written as text once. The stream that is ahead of the others sets
 import asyncio
 from collections.abc import AsyncIterator
 from contextvars import Context
-from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
+from msgspec import Struct
 
 from parley.edge.calls import to_error
 from parley.edge.event_texts import EventText, write_text
@@ -31,8 +31,7 @@ class FellBehindError(Exception):
     """What a stream needs next is no longer kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Struct, frozen=True):
     each: EventText
     through: int
     """The sequence of the newest event, this one included."""

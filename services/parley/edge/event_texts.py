@@ -1,11 +1,11 @@
 """Messages of a watch in the form of Server-Sent Events (WHATWG HTML, 9.2)."""
 
 import json
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Final
 
 from google.protobuf.json_format import MessageToDict
+from msgspec import Struct
 
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.orchestrator_pb2 import WatchDebateResponse
@@ -15,8 +15,7 @@ _SHARED_BYTES: Final = 16 * 1024
 """Of a message that is kept for others who watch, so that all of these take 10 MiB at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventText:
+class EventText(Struct, frozen=True):
     """A message of a watch as text.
 
     Attributes:

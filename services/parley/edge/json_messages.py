@@ -4,19 +4,18 @@ The library that speaks Connect reads and writes messages by a codec, which cann
 its request unread, and returns its answer written.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
 from google.protobuf.json_format import MessageToJson, Parse
 from google.protobuf.message import Message
+from msgspec import Struct
 
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.message_limits import MAX_FIELDS, is_crowded_json
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadJson:
+class UnreadJson(Struct, frozen=True):
     """A request as it came, and the kind of message that it should be."""
 
     content: bytes | bytearray

@@ -9,11 +9,11 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor
+from msgspec import Struct, field
 
 from parley.edge.broadcast import Broadcast, FellBehindError, Place
 from parley.edge.calls import OrchestratorCalls, to_error
@@ -29,8 +29,7 @@ _ANSWER_SECONDS: Final = 10.0
 _Key = tuple[str, str, bool]
 
 
-@dataclass(slots=True)
-class _Stream:
+class _Stream(Struct):
     """One stream: what it wants, the last event that it has, and where it is in a shared watch."""
 
     debate: str
@@ -42,8 +41,7 @@ class _Stream:
     shared: tuple[Broadcast, Place] | None = None
 
 
-@dataclass(slots=True)
-class SharedWatches:
+class SharedWatches(Struct):
     """The watches that streams of this edge share. `ask_seconds`: after so long at most a stream asks again whether it may go on."""
 
     method: MethodDescriptor

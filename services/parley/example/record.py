@@ -2,9 +2,10 @@
 
 import base64
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.api import report
 from parley.orchestrator.api.conversion import with_answer
@@ -18,8 +19,7 @@ LOG: Final = Path(__file__).with_name("debate.log")
 """The stored bytes of the debate's log in base64, an event a line."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExampleDebate:
+class ExampleDebate(Struct, frozen=True):
     """A debate that has ended.
 
     Attributes:

@@ -7,10 +7,10 @@ else answers there is passed over.
 import asyncio
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
+from msgspec import Struct
 
 from parley.gateway.wire.endpoint import text_models
 from parley.v1.gateway_pb2 import FoundServer
@@ -21,8 +21,7 @@ _SECONDS: Final = 1.0
 _MAX_BYTES: Final = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class UsualServer:
+class UsualServer(Struct, frozen=True):
     """A kind of model server: the provider that stands for it, what people call it, and the port it usually has."""
 
     provider: str

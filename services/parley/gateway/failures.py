@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from grpc import StatusCode
+from msgspec import Struct
 
 from parley.runtime.errors import ParleyError
 from parley.v1 import agent_pb2
 
 
-@dataclass(frozen=True, slots=True)
-class FailureKind:
+class FailureKind(Struct, frozen=True):
     """One kind of failure.
 
     Attributes:

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import httpx2
+from msgspec import Struct
 
 from parley.config.file import Agent as FileAgent
 from parley.config.file import ConfigFile
@@ -49,8 +49,7 @@ def read_key(path: Path) -> str:
 _ROLES = ("architect", "performance", "security", "testing", "simplicity", "data-modeling", "generalist")
 
 
-@dataclass(frozen=True, slots=True)
-class Roster:
+class Roster(Struct, frozen=True):
     """Agents by id, and which of them debate and judge if a debate names none."""
 
     agents: Mapping[str, agent_pb2.Agent]
@@ -76,8 +75,7 @@ def _agents_by_id(agents: Iterable[FileAgent]) -> Iterable[tuple[str, agent_pb2.
         yield agent.id, agent_message(agent)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The providers that can be reached, what is said of their routes, and who serves agents without routes."""
 
     providers: tuple[Provider, ...]

@@ -1,10 +1,9 @@
 """What spans say of a call besides its model."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class TraceLabels:
+class TraceLabels(Struct, frozen=True):
     """What spans say of a request besides its model: the agent, and the debate it speaks in."""
 
     agent: str = ""

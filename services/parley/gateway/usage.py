@@ -1,13 +1,13 @@
 """What calls use: requests, tokens, money, and time in queues."""
 
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from parley.v1 import agent_pb2
 
 
-@dataclass(slots=True)
-class RouteUsage:
+class RouteUsage(Struct):
     """What a call has used at one route so far, failed and abandoned requests included."""
 
     requests: int = 0
@@ -41,8 +41,7 @@ class PricedRoute(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class UsageMeter:
+class UsageMeter(Struct):
     """What a call has used so far, route by route, and how long it waited in queues."""
 
     by_route: dict[str, tuple[PricedRoute, RouteUsage]] = field(default_factory=dict)

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.client import Event, ParleyClient, event_kind, event_payload
 from parley.mcp.results import cut_line
@@ -40,8 +41,7 @@ Report = Callable[[float, str], Awaitable[None]]
 """Sends a progress notification: a number larger than the one before, and what happens."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """Why the following stopped: after which event, and the key of the checkpoint that it opened, if it did."""
 
     sequence: int

@@ -1,7 +1,8 @@
 """The specification of a debate that a tool starts."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from parley.client import DebateSpec
 from parley.v1.debate_pb2 import ContextDocument
@@ -9,8 +10,7 @@ from parley.v1.debate_pb2 import ContextDocument
 _CONTEXT_PATH = "context.md"
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """What the caller of a tool wants debated.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Acts on a debate, as the tool `steer_debate` names them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, assert_never
+
+from msgspec import Struct
 
 from parley.client import ParleyClient
 
@@ -21,8 +22,7 @@ Action = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
+class Act(Struct, frozen=True):
     """What is done.
 
     Attributes:

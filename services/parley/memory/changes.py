@@ -7,8 +7,9 @@ feedback on it, and is found when the ledger is read: so feedback counts once, a
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from parley.memory.approvals import Approvals
 from parley.memory.debate import document_key
@@ -49,8 +50,7 @@ _MANY: Final = 10_000
 _PAGE: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """How a stand stands to an earlier one of the same agent; both by their keys."""
 
     later: str
@@ -64,8 +64,7 @@ class Change:
         return f"{self.later}/{debate.rpartition('/')[2]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(Struct, frozen=True):
     """A decision that took a side of a flip.
 
     Attributes:

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
 import grpc
+from msgspec import Struct
 
 from parley.memory.stored_vectors import Matrix, import_numpy, is_whole, to_vector
 from parley.runtime.errors import from_rpc_error, is_transport, unavailable
@@ -17,8 +17,7 @@ from parley.v1 import convergence_pb2 as pb
 from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
 
 
-@dataclass(frozen=True, slots=True)
-class Embedding:
+class Embedding(Struct, frozen=True):
     """A vector of length 1 and its model; vectors of two models cannot be compared."""
 
     vector: Matrix

@@ -4,8 +4,9 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct, field
 
 from parley.memory.debate import (
     DEBATES,
@@ -56,8 +57,7 @@ _EMBED_BATCH: Final = 16
 _LOOKED_UP_AT_ONCE: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _Index:
+class _Index(Struct, frozen=True):
     """A model's collection; `complete` is set as soon as nothing is known to be missing.
 
     Attributes:
@@ -225,8 +225,7 @@ class ModelChangedError(Exception):
     """The convergence service now uses another model."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Progress:
+class _Progress(Struct, frozen=True):
     """The last key, in their order, whose debate was written to the index; empty: there is no run to go on with.
 
     `complete` is how many debates it had when it was last complete; 0: it never was.

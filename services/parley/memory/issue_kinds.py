@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
+
+from msgspec import Struct
 
 from parley.memory.embedding import Embedding
 from parley.memory.stored_vectors import Matrix, encode_vector, find_likeness
@@ -37,8 +38,7 @@ def shorten(text: str) -> str:
     return text[:MAX_CHARACTERS]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class Kind(Struct, frozen=True, eq=False):
     """A known pattern: its id, and the vector of the issue that stands for it."""
 
     pattern: str

@@ -3,9 +3,11 @@
 import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from parley.memory.debate import document_key
 from parley.memory.issue_kinds import SAME_KIND, Kind, join_twins, to_pattern
@@ -31,8 +33,7 @@ _MAX_WRITTEN: Final = 32
 _NAME: Final = "critique pattern"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownPattern:
+class KnownPattern(Struct, frozen=True):
     """A pattern: how it is listed, and what it is compared by.
 
     Attributes:
@@ -49,8 +50,7 @@ class KnownPattern:
     listed: CritiquePattern
 
 
-@dataclass(frozen=True, slots=True)
-class _Tenant:
+class _Tenant(Struct, frozen=True):
     """The patterns of a tenant.
 
     Attributes:

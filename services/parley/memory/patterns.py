@@ -9,9 +9,10 @@ import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakValueDictionary
+
+from msgspec import Struct
 
 from parley.memory.debate import debate_of, storage_key
 from parley.memory.embedding import Embedding, EmbeddingClient
@@ -291,8 +292,7 @@ def _assign(
     return list_parts(record.issues[:MAX_ISSUES], meanings, kinds, record.debate.concluded_at.seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(Struct, frozen=True):
     """A pattern in a list; `percent` is how like it is to the text, None without one."""
 
     pattern: CritiquePattern

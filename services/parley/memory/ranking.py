@@ -4,9 +4,10 @@ The weights are chosen on `tests/data/memory/recall-open.yaml`; `docs/architectu
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from parley.memory.stored_vectors import to_vector
 from parley.memory.traces import Trace
@@ -37,8 +38,7 @@ else:
     _Array = Any  # numpy is imported by what computes: the service starts without it
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A debate that may be recalled; `similarity` is the cosine of its vector, of length 1, and the text's.
 
     Attributes:
@@ -52,8 +52,7 @@ class Candidate:
     presence: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(Struct, frozen=True):
     """A candidate that is recalled, and why."""
 
     key: str

@@ -1,8 +1,9 @@
 """How long the operator keeps each kind of what debates leave in memory."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.memory.effects import Effect
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
@@ -14,8 +15,7 @@ Debates = Sequence[tuple[str, str]]
 """Tenant and debate id of each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(Struct, frozen=True):
     """How long one kind is kept.
 
     Attributes:

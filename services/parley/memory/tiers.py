@@ -5,9 +5,11 @@ A memory's strength halves after its tier's half-life. A weak one sinks to the n
 
 from collections.abc import Collection as Keys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, replace
 from math import exp2, log2
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from parley.memory.debate import debate_of, document_key, storage_key
 from parley.memory.traces import judge_importance
@@ -52,8 +54,7 @@ _IMPORTANT: Final = 0.7
 _KIND: Final = "tier of a memory"
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """A memory's place in the tiers. Times are in seconds of Unix time.
 
     Attributes:
@@ -133,8 +134,7 @@ class Tiers:
 
     async def load(self, keys: Keys[str]) -> dict[str, Standing]:
         """Return the places of debates by their keys, without those that are missing or cannot be read."""
-        names = [each.name for each in fields(Standing)]
-        found = await find_by_keys(self._documents, TIERS, keys, fields=names)
+        found = await find_by_keys(self._documents, TIERS, keys, fields=Standing.__struct_fields__)
         return dict(read_standings(found))
 
     async def list_old(self, before: float, limit: int) -> list[tuple[str, str]]:

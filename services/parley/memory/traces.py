@@ -6,10 +6,11 @@ read again. Whether its debate is still stored is found by whoever shows it.
 
 from collections.abc import Collection as Keys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC
 from sys import intern
 from typing import Any, Final
+
+from msgspec import Struct
 
 from parley.memory.debate import document_key, search_text, storage_key
 from parley.memory.known_debates import KEPT_SECONDS
@@ -40,8 +41,7 @@ _MANY_SOURCES: Final = 3
 """From so many sources on, more do not make a decision more important."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """What ranking knows of a debate.
 
     Attributes:

@@ -8,10 +8,11 @@ import socket
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from parley.orchestrator import metrics
 from parley.orchestrator.allowance.allowance import Allowance

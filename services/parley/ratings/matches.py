@@ -3,10 +3,12 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 from uuid import uuid4
+
+from msgspec import Struct, field
 
 from parley.ratings.entries import find_entry, read_matches, take_entries
 from parley.ratings.match import CORRECTIONS, FEEDBACK, MATCHES, Correction, Feedback, Match
@@ -57,8 +59,7 @@ class NoMatchError(Exception):
     """There is no recorded match of this debate."""
 
 
-@dataclass(slots=True)
-class _TenantRatings:
+class _TenantRatings(Struct):
     """A tenant's table, and how far its logs were read.
 
     Attributes:

@@ -7,9 +7,10 @@ from the log when they are asked for, a page at a time.
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct
 
 from parley.ratings.calibration import Bin, Record
 from parley.ratings.profiles import AgentProfiles
@@ -27,8 +28,7 @@ MAX_MATCHES: Final = 250_000
 """A document takes the names of so many debates; what follows is counted at each start."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """A table, and how far the logs were read for it.
 
     Attributes:

@@ -1,10 +1,12 @@
 """The ratings of a tenant's agents: a fold of its matches."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from parley.ratings.calibration import NO_RECORD, Record
 from parley.ratings.elo import START, rating_changes
@@ -18,8 +20,7 @@ MATCHES_PER_PAGE: Final = 250
 """So many matches are loaded at a time. A match takes 20 KB in memory, and a page the Elo of all agents."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rating:
+class Rating(Struct, frozen=True):
     """An agent's rating, overall or in a domain."""
 
     agent_id: str
@@ -35,8 +36,7 @@ class Rating:
     record: Record = NO_RECORD
 
 
-@dataclass(frozen=True, slots=True)
-class PastMatch:
+class PastMatch(Struct, frozen=True):
     """A recorded match, its correction, and the changes that it made.
 
     Attributes:
@@ -54,8 +54,7 @@ class PastMatch:
         return self.recorded if self.correction is None else self.correction.match
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """Where a page of matches begins: its first entry in the log, and the overall Elo of all agents before it."""
 
     sequence: int

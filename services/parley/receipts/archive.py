@@ -7,9 +7,10 @@ it is.
 import errno
 import zipfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
+
+from msgspec import Struct
 
 from parley.receipts.errors import VerificationError
 from parley.receipts.log_file import frame, read_log_file
@@ -79,8 +80,7 @@ There is no receipt: the debate had no answer yet, or the system had no key.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedDebate:
+class ArchivedDebate(Struct, frozen=True):
     """A debate of an archive that has a receipt. Nothing of it is verified.
 
     Attributes:
@@ -95,8 +95,7 @@ class ArchivedDebate:
     entries: Sequence[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(Struct, frozen=True):
     """What an archive has.
 
     Attributes:

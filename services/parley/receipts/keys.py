@@ -4,12 +4,12 @@ import base64
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from msgspec import Struct
 
 from parley.receipts.errors import KeyFileError
 from parley.receipts.statement import canonical_json
@@ -19,8 +19,7 @@ MAX_KEYS: Final = 100
 _CURVE: Final = {"crv": "Ed25519", "kty": "OKP"}
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRing:
+class KeyRing(Struct, frozen=True):
     """The keys of one system.
 
     Attributes:

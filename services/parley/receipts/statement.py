@@ -3,11 +3,11 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import rfc8785
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from msgspec import Struct
 
 from parley.receipts.errors import VerificationError
 from parley.receipts.log_file import digest_log
@@ -18,8 +18,7 @@ PREDICATE_TYPE: Final = "urn:parley:decision-receipt:v1"
 """Names what `DecisionReceipt` means. Another meaning gets another number."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogSubject:
+class LogSubject(Struct, frozen=True):
     """The part of a log that a receipt is about.
 
     Attributes:
@@ -33,8 +32,7 @@ class LogSubject:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """What a receipt states.
 
     Attributes:

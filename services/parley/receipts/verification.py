@@ -1,7 +1,8 @@
 """The checks of a receipt: its signature, and whether a log and an answer are the ones that it is about."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from parley.receipts.chain import open_chain
 from parley.receipts.envelope import verify_envelope
@@ -10,8 +11,7 @@ from parley.receipts.statement import Statement, describe_log, digest_answer, re
 from parley.v1.receipt_pb2 import ReceiptKey
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedReceipt:
+class VerifiedReceipt(Struct, frozen=True):
     """What a receipt states, and the key that signed it."""
 
     statement: Statement

@@ -9,11 +9,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
 import grpc
+from msgspec import Struct
 
 from parley.runtime.errors import ParleyError
 from parley.runtime.identity.guard import RefusedCallerError
@@ -43,8 +43,7 @@ _acts: Final = _meter.create_counter(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(Struct, frozen=True):
     method: str
     peer: Callable[[], str]
 

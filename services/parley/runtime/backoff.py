@@ -3,8 +3,9 @@
 import math
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
 
 from parley.runtime.clock import Clock
 
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(Struct, frozen=True):
     """Pauses between attempts, in seconds.
 
     Attributes:

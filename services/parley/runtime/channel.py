@@ -3,10 +3,10 @@
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
+from msgspec import Struct
 
 from parley.runtime.client_interceptors import ContextChannel, WrappingChannel
 from parley.runtime.errors import ConfigurationError
@@ -23,8 +23,7 @@ _CLOSE_GRACE_SECONDS: Final = 900.0
 _Multi = Callable[..., Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelSettings:
+class ChannelSettings(Struct, frozen=True):
     """Settings of a channel."""
 
     tls: ClientTls | None = None

@@ -1,14 +1,14 @@
 """Who debates, as the events of a debate say it, for those who show these events to people."""
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from parley.runtime.agent_names import Names, name_numbered
 from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import Event
 
 
-@dataclass(frozen=True, slots=True)
-class Debaters:
+class Debaters(Struct, frozen=True):
     """The agents that debate.
 
     Attributes:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import grpc
 from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
+from msgspec import Struct
 
 DOMAIN: Final = "parley"
 DETAILS_KEY: Final = "grpc-status-details-bin"
@@ -52,8 +53,7 @@ class PartFailedError(Exception):
     """A part failed that the service needs; the message names the part. Exit code 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldViolation:
+class FieldViolation(Struct, frozen=True):
     """One bad field of a request: its path (`roster.agents[2].id`) and what is wrong with it."""
 
     field: str

@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Final
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from msgspec import Struct
 
 from parley.runtime.channel import ChannelSettings, channel
 from parley.runtime.clock import Clock, SystemClock
@@ -24,8 +24,7 @@ _CONNECTED: Final = (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.ID
 _logger = get_logger(__name__)
 
 
-@dataclass(slots=True)
-class _Peer:
+class _Peer(Struct):
     setting: str
     address: str
     channel: grpc.aio.Channel

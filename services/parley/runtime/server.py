@@ -11,6 +11,7 @@ from typing import Final, cast
 
 import grpc
 from grpc_health.v1 import health
+from msgspec import Struct
 
 from parley.runtime.acts import Acts
 from parley.runtime.direct.server import DirectServer
@@ -67,8 +68,7 @@ class CannotListenError(ConfigurationError):
         self.address = where
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSettings:
+class ServerSettings(Struct, frozen=True):
     """The address to listen on, and limits of a connection; durations are in seconds."""
 
     host: str = "127.0.0.1"

@@ -6,10 +6,10 @@ import inspect
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import grpc
+from msgspec import Struct
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -106,8 +106,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         return _wrap(name, handler, RequestReader(name, decode, max_request_bytes(name)), door)
 
 
-@dataclass(frozen=True, slots=True)
-class _Door:
+class _Door(Struct, frozen=True):
     """Where a method's callers enter.
 
     Attributes:

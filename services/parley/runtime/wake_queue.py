@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final
 from weakref import WeakValueDictionary
+
+from msgspec import Struct, field
 
 _AT_ONCE: Final = 4
 """Events that are set in one iteration of the loop. Each iteration costs what a task does that sends a message; each task takes up to a millisecond."""
@@ -41,8 +42,7 @@ class WakeQueue:
             asyncio.get_running_loop().call_soon(self._wake_some)
 
 
-@dataclass(frozen=True, slots=True)
-class WakeQueues:
+class WakeQueues(Struct, frozen=True):
     """The queue of each tenant: a few of its watchers are woken in each loop iteration, however many debates have news."""
 
     _by_tenant: WeakValueDictionary[str, WakeQueue] = field(default_factory=WeakValueDictionary)

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 import grpc
+from msgspec import Struct
 
 from parley.runtime.backoff import Backoff
 from parley.runtime.errors import from_rpc_error, internal, is_transport, unavailable
@@ -49,8 +49,7 @@ WatchStream: TypeAlias = Stream[orchestrator_pb2.WatchDebateResponse]
 LogStream: TypeAlias = Stream[orchestrator_pb2.ReadLogResponse]
 
 
-@dataclass(frozen=True, slots=True)
-class TextPiece:
+class TextPiece(Struct, frozen=True):
     """More text of a step in flight.
 
     It is void as soon as the step's outcome, a new step attempt or a new route attempt arrives. `offset` counts the

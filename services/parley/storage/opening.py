@@ -4,9 +4,10 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ConfigurationError
@@ -28,8 +29,7 @@ _HANDOVER_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Struct, frozen=True):
     """A service's own database, open.
 
     Attributes:

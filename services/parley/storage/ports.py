@@ -7,9 +7,10 @@ which one runs.
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
+
+from msgspec import Struct
 
 Value = str | int | float | bool | None | Sequence["Value"] | Mapping[str, "Value"]
 """The values of a document's field. Integers fit in 64 bits, floats are finite, text is valid Unicode without NUL."""
@@ -63,8 +64,7 @@ class AppendGapError(StorageError):
     """The log ends before this position, as one that was deleted meanwhile does. Nothing was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """Fields (top level, in order) that `find` may search and order by; each holds a scalar of one type or is absent.
 
     One of them may hold a list of texts instead, for `HasAll`; `find` cannot order by it.
@@ -82,8 +82,7 @@ class Index:
             _require_name("field", field)
 
 
-@dataclass(frozen=True, slots=True)
-class Collection:
+class Collection(Struct, frozen=True):
     """A named set of documents, and its indexes, which are created at the start.
 
     Attributes:
@@ -114,29 +113,25 @@ class Collection:
             raise ValueError(f"{self.name} has an index on private fields: {', '.join(sorted(indexed))}")
 
 
-@dataclass(frozen=True, slots=True)
-class Below:
+class Below(Struct, frozen=True):
     """A condition: the field is present, of the bound's type, and smaller than the bound."""
 
     bound: int | float | str
 
 
-@dataclass(frozen=True, slots=True)
-class Above:
+class Above(Struct, frozen=True):
     """A condition: the field is present, of the bound's type, and larger than the bound."""
 
     bound: int | float | str
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(Struct, frozen=True):
     """A condition: the field equals one of these."""
 
     values: tuple[str | int | bool | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HasAll:
+class HasAll(Struct, frozen=True):
     """A condition: the field is a list that contains all of these texts, at least one.
 
     A store may look at the documents one by one that meet the other conditions.
@@ -156,8 +151,7 @@ The name `key` stands for the document's key, in all of a search: it needs no in
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """An indexed field to order by. Absent comes before any value; text is ordered by code points.
 
     Ties are broken by key, in the same direction as the last field.
@@ -167,8 +161,7 @@ class Order:
     descending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """One stored document."""
 
     key: str
@@ -235,8 +228,7 @@ class Documents(Protocol):
         """Delete the document if it exists and `where` still holds; return whether it was deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """One append to a log: a batch of entries with dense sequences.
 
     Attributes:
@@ -298,8 +290,7 @@ class Log(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class VectorCollection:
+class VectorCollection(Struct, frozen=True):
     """A named set of vectors of one size.
 
     Attributes:
@@ -313,8 +304,7 @@ class VectorCollection:
     fields: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """A vector with its fields."""
 
     id: UUID
@@ -322,8 +312,7 @@ class Point:
     fields: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbor:
+class Neighbor(Struct, frozen=True):
     """A point that a search found; `score` is the cosine, -1 to 1.
 
     Attributes:

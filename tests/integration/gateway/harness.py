@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -11,6 +11,7 @@ from typing import Any, cast
 import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
+from msgspec.structs import replace
 
 from parley.gateway.__main__ import build
 from parley.gateway.discovery import UsualServer

@@ -1,11 +1,11 @@
 """Claims: one owner at a time, whatever stalls, crashes or drains."""
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from parley.orchestrator.log.debate_record import FAILED, PAUSED
 from parley.orchestrator.log.index import DebateIndex

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Awaitable
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from parley.orchestrator.delivery.deliveries import DELIVERIES
 from parley.orchestrator.engine.inbox import INBOX, Inbox

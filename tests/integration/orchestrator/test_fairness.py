@@ -2,9 +2,9 @@
 
 import asyncio
 import uuid
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.debate_logs import check_log
 from tests.support.orchestration import Backstage, Replica, make_debate, until, with_fields

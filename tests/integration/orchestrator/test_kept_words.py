@@ -1,13 +1,14 @@
 """A debate keeps its words: whatever has changed since, it goes on as it began, on the version it began with."""
 
 import asyncio
+import dataclasses
 import re
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec import structs
 
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
@@ -193,7 +194,7 @@ async def test_an_open_debate_finishes_on_its_version_while_new_ones_begin_with_
         debate = await before.create(make_debate(2, 2))
         await hold.reached.wait()
         await before.crash()
-    both = replace(stage, formats=Formats([V1, replace(V1, version=2, run=newer)]))  # type: ignore[arg-type]
+    both = dataclasses.replace(stage, formats=Formats([V1, structs.replace(V1, version=2, run=newer)]))
     assert both.formats.get("panel").id == "panel@2"
     async with both.replica():
         hold.release()

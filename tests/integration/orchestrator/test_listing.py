@@ -2,13 +2,13 @@
 
 import base64
 from contextlib import aclosing
-from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
 import grpc
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
+from msgspec.structs import replace
 
 from parley.client import Event, ParleyClient
 from parley.orchestrator.engine.format import Formats

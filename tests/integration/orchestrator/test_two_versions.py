@@ -4,10 +4,10 @@ The older version is a replica that knows fewer formats, one whose format does s
 that only a newer version knows.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from parley.orchestrator.engine import debate as engine
 from parley.orchestrator.engine.agent_steps import create_agent_step

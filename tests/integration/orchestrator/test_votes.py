@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
@@ -156,7 +156,7 @@ async def test_without_the_ratings_every_vote_weighs_one_and_that_is_said(tmp_pa
 )
 async def test_the_method_says_how_much_is_enough(tmp_path: Path, method: int, winner: str) -> None:
     gateway = Voters(everybody("ada", "ada", "ada", "dee", "dee"))
-    vote, _ = await voted(tmp_path, gateway, replace(PLAIN, method=method))  # type: ignore[arg-type]
+    vote, _ = await voted(tmp_path, gateway, replace(PLAIN, method=method))
     assert (vote.winner_agent_id, vote.strength, vote.method) == (winner, VOTE_STRENGTH_WEAK, method)
 
 

@@ -105,7 +105,7 @@ _NOT_LOADED = {
 """What no module of a stage imports, nor starting what it starts."""
 _MOST_MODULES = {
     "parley --help": 150,
-    "parley debate, beside a server": 435,
+    "parley debate, beside a server": 445,
     "before a provider is asked about its models": 940,
     "parley debate, alone": 1240,
 }

@@ -160,7 +160,7 @@ def test_the_command_has_the_options_that_the_contract_names_with_their_values(e
 
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
 def test_the_options_that_the_contract_names_come_to_the_format(each: Format) -> None:
-    given: Any = dict.fromkeys((field.name for field in dataclasses.fields(DebateOptions)), True)
+    given: Any = dict.fromkeys(DebateOptions.__struct_fields__, True)
     missing = each.options.keys() - DebateOptions(**given).of_format.keys()
     assert not missing, "add them to `DebateOptions.of_format` in cli/input/debate_request.py"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from msgspec import structs
 
 from parley.config import loading as config
 from parley.config.default import DEFAULT
@@ -523,4 +524,4 @@ def test_settings_travel_as_they_are_written() -> None:
 
 def test_what_holds_without_a_file_is_what_an_empty_one_says(tmp_path: Path) -> None:
     empty = config.loads("{}", "debate.yaml", tmp_path)
-    assert dataclasses.replace(empty, debate=None, gaps={}, notices=(), places=DEFAULT.places) == DEFAULT
+    assert structs.replace(empty, debate=None, gaps={}, notices=(), places=DEFAULT.places) == DEFAULT

@@ -1,11 +1,11 @@
 import asyncio
 import re
-from dataclasses import replace
 from pathlib import Path
 from threading import Event, Semaphore
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from parley.convergence.agreement import Agreements, NliAgreement
 from parley.convergence.encoder import CrossEncoder, EncoderFiles

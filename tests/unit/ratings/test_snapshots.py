@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from parley.ratings import entries as entries_module
 from parley.ratings import matches as matches_module
@@ -180,7 +181,7 @@ async def test_a_sealed_snapshot_that_was_damaged_is_made_anew(tmp_path: Path) -
     async with opened(tmp_path, keys) as store:
         await play(Matches(store.log, store.documents), range(12))
         before = await state(Matches(store.log))
-        stored = dataclasses.replace(SNAPSHOTS, private=())
+        stored = structs.replace(SNAPSHOTS, private=())
         assert await store.documents.update(stored, "acme", {"debates": {"parley-sealed": "changed"}})
         with pytest.raises(StoreDamagedError):
             await store.documents.get(SNAPSHOTS, "acme")
@@ -246,9 +247,7 @@ async def test_a_match_that_can_no_longer_be_read_hides_no_other_after_a_correct
             records = await self._log.read(log, after, limit)
             if not log.startswith("matches/"):
                 return records
-            return [
-                dataclasses.replace(each, entries=(b"{",)) if each.first == 2 else each for each in records
-            ]
+            return [structs.replace(each, entries=(b"{",)) if each.first == 2 else each for each in records]
 
     async with opened(tmp_path) as store:
         await play(Matches(store.log, store.documents), range(12))

@@ -6,10 +6,10 @@ import random
 import re
 from bisect import bisect
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 import pytest
+from msgspec.structs import replace
 
 from parley.receipts.chain import GENESIS, HASH_FIELD, chain_hash, open_chain
 from parley.receipts.envelope import sign_envelope

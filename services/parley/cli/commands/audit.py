@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from parley.cli.commands.connection import connect_orchestrator
 from parley.cli.commands.pages import take_first
@@ -20,8 +21,7 @@ _COLUMNS: Final = ("TIME", "SUBJECT", "ACT", "OUTCOME", "FROM", "ABOUT")
 _PAGE: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class AuditOptions:
+class AuditOptions(Struct, frozen=True):
     """Which entries are listed; without a value, all. Times are in UTC."""
 
     limit: int

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Final, Self
 
 import grpc
+from msgspec import Struct
 
 from parley.cli.person import ask, discard_input
 from parley.cli.printing import say, say_line
@@ -82,8 +82,7 @@ async def _ask_choice(choices: str, words: Mapping[str, str]) -> str | None:
         asked = f"Type a letter: {choices}"
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(Struct, frozen=True):
     """The user's answers to questions.
 
     Attributes:

@@ -4,11 +4,11 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import grpc
+from msgspec import Struct
 
 from parley.cli.command_name import command_name
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
@@ -28,8 +28,7 @@ _PATIENCE_SECONDS: Final = 5.0
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(Struct, frozen=True):
     """The addresses of a system's services.
 
     Attributes:

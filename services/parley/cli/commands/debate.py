@@ -4,11 +4,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import grpc
+from msgspec import Struct
 
 from parley.cli.command_name import suggest
 from parley.cli.commands.connection import (
@@ -110,8 +110,7 @@ def _warn_about_report(path: Path) -> None:
         say(f"warning: {error}")
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(Struct, frozen=True):
     """How a debate is run, and where its results go.
 
     Attributes:

@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from parley.cli.command_name import suggest
 from parley.cli.commands.connection import connect_orchestrator
@@ -31,8 +32,7 @@ _MAX_URL = 4096
 _CHATS = frozenset({"slack", "teams", "discord", "mattermost"})
 
 
-@dataclass(frozen=True, slots=True)
-class HookOptions:
+class HookOptions(Struct, frozen=True):
     """The options of a hook to create. `places`: where it sends to, by kind, such as `webhook`; right with one."""
 
     name: str

@@ -1,10 +1,10 @@
 """The commands that steer a debate: interventions, sent to the system that runs it."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import grpc
+from msgspec import Struct
 
 from parley.cli.command_name import command_name
 from parley.cli.commands.checkpoint_prompts import ask_questions, send_answers
@@ -81,8 +81,7 @@ def _explain(error: ParleyError) -> CommandError | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerOptions:
+class AnswerOptions(Struct, frozen=True):
     """The answers on the command line.
 
     Attributes:

@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
+from msgspec import Struct
 
 from parley.cli.command_name import suggest
 from parley.cli.commands.connection import connect
@@ -28,8 +28,7 @@ _TIMES: Final = frozenset({"made", "expires", "last_used", "revoked"})
 _TENANT: Final = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class KeyOptions:
+class KeyOptions(Struct, frozen=True):
     """The options of a key to create.
 
     Attributes:

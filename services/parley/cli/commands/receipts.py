@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
+from msgspec import Struct
 
 from parley.cli.commands.connection import connect_orchestrator, find_debate_id
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
@@ -28,8 +28,7 @@ _ELSEWHERE = "; --server HOST:PORT asks the Parley that signed it, --keys FILE t
 _MACHINE_ONLY = "a system on one machine made this key for itself: the receipt vouches for that machine alone"
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """The files of a verification; None: what Parley has. With `keys`, Parley is not asked."""
 
     file: Path

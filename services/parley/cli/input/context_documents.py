@@ -5,9 +5,10 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 
@@ -28,8 +29,7 @@ _OUTSIDE: Final = "links out of the folder"
 _ODD: Final = "no plain file or no plain name"
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """What was read.
 
     Attributes:

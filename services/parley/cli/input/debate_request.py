@@ -2,8 +2,9 @@
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.agents import select_agents
@@ -20,8 +21,7 @@ from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.orchestrator_pb2 import CreateDebateRequest
 
 
-@dataclass(frozen=True, slots=True)
-class DebateOptions:
+class DebateOptions(Struct, frozen=True):
     """The options of `parley debate`."""
 
     problem_description: Path | None

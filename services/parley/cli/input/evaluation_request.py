@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from parley.cli.input.agents import participant, select_evaluators
 from parley.cli.input.config_file import DEFAULT_FILES
@@ -21,8 +22,7 @@ _FORMAT: Final = "evaluation"
 _BY_SUFFIX: Final[dict[str, EvaluationFormat]] = {".json": "json", ".csv": "csv"}
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationOptions:
+class EvaluationOptions(Struct, frozen=True):
     """The argument and the options of `parley eval`."""
 
     debate_id: str

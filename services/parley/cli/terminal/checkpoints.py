@@ -1,8 +1,9 @@
 """Checkpoints as texts: what the user is asked, the commands that answer, and the answers."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.cli.command_name import suggest
 from parley.cli.terminal.words import one_line
@@ -14,8 +15,7 @@ _SHOWN: Final = 300
 """Characters shown of a text that may be a whole document."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """An open checkpoint: its key, and what is asked there, from the event that opened it or from the debate."""
 
     key: str

@@ -3,8 +3,10 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from parley.cli.person import can_redraw
 from parley.cli.printing import Style, say
@@ -38,8 +40,7 @@ _PERMANENT_KINDS: Final = frozenset(
 """Kinds of events whose line stays on a terminal, if they have one."""
 
 
-@dataclass(frozen=True, slots=True)
-class DisplayState:
+class DisplayState(Struct, frozen=True):
     """The state of a debate that a display shows; `agents` and `question` stay empty in one that does not show them."""
 
     progress: DebateProgress = field(default_factory=DebateProgress)

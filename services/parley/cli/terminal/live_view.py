@@ -1,8 +1,9 @@
 """The live view of a debate: its progress, and a panel for each agent of the present phase with its position and its text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from parley.cli.terminal.agent_text import latest_words, progress_text, text_lines
 from parley.cli.terminal.event_lines import status_line
@@ -32,8 +33,7 @@ _MIN_HEIGHT: Final = 12
 _NAME_WIDTH: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class PanelGrid:
+class PanelGrid(Struct, frozen=True):
     """The arrangement of panels.
 
     Attributes:

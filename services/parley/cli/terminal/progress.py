@@ -1,10 +1,11 @@
 """The progress of a debate and of each of its agents, folded from events and from text in flight."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from google.protobuf.message import Message
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from parley.cli.terminal.checkpoints import Checkpoint
 from parley.cli.terminal.words import work_phase_text
@@ -37,8 +38,7 @@ from parley.v1.event_pb2 import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseProgress:
+class PhaseProgress(Struct, frozen=True):
     """A phase that has begun and not finished.
 
     Attributes:
@@ -71,8 +71,7 @@ class PhaseProgress:
         return (self.activity, self.round) == (activity, number)
 
 
-@dataclass(frozen=True, slots=True)
-class DebateProgress:
+class DebateProgress(Struct, frozen=True):
     """The progress of a debate at one event.
 
     Attributes:
@@ -207,8 +206,7 @@ _MAX_LATEST: Final = 8000
 """Characters kept of a contribution: more than any panel shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepProgress:
+class StepProgress(Struct, frozen=True):
     """A step in flight.
 
     Attributes:
@@ -225,8 +223,7 @@ class StepProgress:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentProgress:
+class AgentProgress(Struct, frozen=True):
     """The progress of one agent.
 
     Attributes:

@@ -2,16 +2,16 @@
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from parley.config.formats import FORMATS
 from parley.runtime.errors import ParleyError, not_found
 from parley.v1.debate_pb2 import DebateSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """A way to debate. `spec` is all of a debate but the question and what was said before it."""
 
     name: str

@@ -3,12 +3,12 @@
 import uuid
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractContextManager, aclosing
-from dataclasses import dataclass
 from typing import Any, Final
 
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import Message
 from grpc import StatusCode
+from msgspec import Struct
 
 from parley.edge.calls import OrchestratorCalls
 from parley.runtime.backoff import retry
@@ -36,16 +36,14 @@ _ANSWER_SECONDS: Final = 60.0
 _TOO_LARGE: Final = "DEBATE_TOO_LARGE"
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """Who asks: the headers of the request, by lowercase names, and the address."""
 
     headers: Mapping[str, str]
     address: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a debate came to (CommonMark without control characters, for terminals), and what it used by then."""
 
     text: str

@@ -3,8 +3,9 @@
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from parley.edge.chat.debates import Answer
 from parley.edge.chat.errors import to_error_object
@@ -15,8 +16,7 @@ END = "data: [DONE]\n\n"
 ALIVE = ": alive\n\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Struct, frozen=True):
     """What all parts of one answer have in common.
 
     Attributes:

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 from pydantic_core import from_json
 
 from parley.edge.chat.errors import refuse
@@ -34,8 +34,7 @@ _REFUSED: Final[Mapping[str, tuple[tuple[Any, ...], str]]] = {
 """What changes the form of the answer: the values that change nothing, and why others are refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
+class ChatRequest(Struct, frozen=True):
     """What is asked.
 
     Attributes:

@@ -3,10 +3,10 @@
 import hashlib
 import mimetypes
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -22,8 +22,7 @@ _HEADERS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Asset:
+class _Asset(Struct, frozen=True):
     content: bytes
     media_type: str
     etag: str

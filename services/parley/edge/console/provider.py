@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import httpx2
@@ -16,6 +15,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
+from msgspec import Struct
 
 from parley.runtime.errors import ParleyError, unauthenticated, unavailable
 from parley.runtime.logs import get_logger
@@ -45,8 +45,7 @@ _REQUIRED: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _logger = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderSettings:
+class ProviderSettings(Struct, frozen=True):
     """How the edge is known to its provider.
 
     Attributes:
@@ -62,8 +61,7 @@ class ProviderSettings:
     token: Literal["access", "id"]
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(Struct, frozen=True):
     """A sign-in that has begun: where the browser goes, and what proves afterwards that it came back from there."""
 
     url: str
@@ -72,8 +70,7 @@ class Begun:
     verifier: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(Struct, frozen=True):
     """What a sign-in comes to.
 
     Attributes:

@@ -7,11 +7,11 @@ and apart from it the one that gets a new token, which is sent to these addresse
 import hmac
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from html import escape
 from typing import Final
 from urllib.parse import urlsplit
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -40,8 +40,7 @@ _UNKNOWN_HERE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Renewal:
+class _Renewal(Struct, frozen=True):
     """What renews a session: a token, empty without one; when people signed in, in seconds since 1970; and who did."""
 
     refresh_token: str

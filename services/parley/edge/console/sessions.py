@@ -5,9 +5,9 @@ The edge keeps no session: the cookie has all of it.
 
 import secrets
 import time
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response
@@ -24,8 +24,7 @@ TICKET_SECONDS: Final = 600
 _SAFE: Final = frozenset({"GET", "HEAD"})
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Struct, frozen=True):
     """What a caller's requests carry: the header `Authorization`, and the tenant if one is named."""
 
     authorization: str

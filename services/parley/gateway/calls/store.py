@@ -11,13 +11,13 @@ import asyncio
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from itertools import count
 from typing import Any, Final
 
 from google.protobuf.json_format import MessageToDict, ParseDict
+from msgspec import Struct
 
 from parley.gateway.failures import FAILURE_KINDS, SERVER_ERROR, Failure
 from parley.runtime.clock import Clock
@@ -59,8 +59,7 @@ class CallState(StrEnum):
     """Given up by its replica; those that waited for it make it anew."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredCall:
+class StoredCall(Struct, frozen=True):
     """A call's document. `run` names one run of the whole call at one replica.
 
     `wanted` is another one whenever another replica has said that it still waits for the answer.
@@ -87,8 +86,7 @@ class StoredCall:
         return Failure(kind, **given), used
 
 
-@dataclass(frozen=True, slots=True)
-class _LateClaim:
+class _LateClaim(Struct, frozen=True):
     digest: str
     seen: StoredCall | None
 

@@ -3,8 +3,9 @@
 import asyncio
 import math
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from parley.gateway.failures import CALL_CANCELLED, CALL_TIMEOUT, Failure
 from parley.gateway.usage import UsageMeter
@@ -27,8 +28,7 @@ class CallFailed(Exception):  # noqa: N818 (an outcome, not an error of this pro
         self.usage = usage
 
 
-@dataclass(slots=True, eq=False)
-class RunningCall:
+class RunningCall(Struct, eq=False):
     """A call in a task of its own, so that it does not depend on the speed of those that listen."""
 
     meter: UsageMeter = field(default_factory=UsageMeter)

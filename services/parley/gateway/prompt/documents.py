@@ -9,8 +9,9 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.gateway.prompt.fitting import with_text
 from parley.runtime.held_texts import HeldText
@@ -38,8 +39,7 @@ class NotFound(LookupError):  # noqa: N818 (said to a model, not raised to a cal
     """There is no such document, or no such line; the message says what there is."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Passage:
+class _Passage(Struct, frozen=True):
     name: str
     first: int
     lines: tuple[str, ...]

@@ -7,9 +7,10 @@ share one), and every byte beyond ASCII as one.
 
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
+
+from msgspec import Struct
 
 from parley.runtime.passages import keep_passages
 from parley.v1.gateway_pb2 import (
@@ -109,8 +110,7 @@ def fit(parts: Sequence[PromptPart], allowed: int) -> tuple[tuple[PromptPart, ..
         shown //= 2
 
 
-@dataclass(frozen=True, slots=True)
-class _ShortPrompt:
+class _ShortPrompt(Struct, frozen=True):
     """`readable`: no document was shortened beyond use. `left_out` counts characters."""
 
     parts: Sequence[PromptPart]

@@ -8,9 +8,9 @@ has to answer.
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from parley.gateway.prompt.documents import Documents

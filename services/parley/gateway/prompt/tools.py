@@ -6,8 +6,9 @@ Whatever a model sends, the answer is a text for it: a wrong argument is one lin
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from parley.gateway.prompt.documents import Documents, NotFound
 from parley.gateway.prompt.sanitizer import clean, clean_value, one_line
@@ -30,8 +31,7 @@ _MAX_NAME: Final = 64
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
+class ToolSpec(Struct, frozen=True):
     """A tool as it is described to a model; `parameters` is a JSON Schema."""
 
     name: str
@@ -39,8 +39,7 @@ class ToolSpec:
     parameters: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRequest:
+class ToolRequest(Struct, frozen=True):
     """What a model asks of a tool, as it came: `arguments` should be the JSON text of an object, and need not be."""
 
     id: str
@@ -62,16 +61,14 @@ class ToolRequest:
         return self.arguments if usable else "{}"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """What a model is answered. `failed` says that it is an error."""
 
     text: str
     failed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Reasoning:
+class Reasoning(Struct, frozen=True):
     """What a model thought before it called tools, as its endpoint gave it and takes it back; nothing else reads it.
 
     `items` are those of the Responses API, `fields` those of a message of Chat Completions.
@@ -89,8 +86,7 @@ class Reasoning:
 _NO_REASONING: Final = Reasoning()
 
 
-@dataclass(frozen=True, slots=True)
-class ToolTurn:
+class ToolTurn(Struct, frozen=True):
     """A reply that asked for tools, and what they answered, one result a request."""
 
     said: str

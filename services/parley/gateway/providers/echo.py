@@ -5,8 +5,9 @@ No file names it. The setting PARLEY_ECHO offers it, as the route `echo/echo`.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from parley.gateway.prompt.fitting import estimate_tokens
 from parley.gateway.prompt.sanitizer import clean
@@ -27,8 +28,7 @@ _MAX_LEVELS: Final = 16
 """Of a schema that is filled; what lies deeper is left empty, and the gateway refuses the answer."""
 
 
-@dataclass(slots=True)
-class EchoEndpoint:
+class EchoEndpoint(Struct):
     """The endpoint of the echo: nothing is sent anywhere."""
 
     provider: Provider

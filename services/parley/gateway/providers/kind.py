@@ -1,10 +1,10 @@
 """A kind of provider: its address, and how it is asked."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from msgspec import Struct
 from pydantic import SecretStr
 
 from parley.config.file import Provider as FileProvider
@@ -16,8 +16,7 @@ _APIS: Final[Mapping[str, Api | None]] = {"auto": None, "responses": Api.RESPONS
 """By what the agents file calls them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Struct, frozen=True):
     """The endpoint of a seller of models.
 
     Attributes:
@@ -41,8 +40,7 @@ def _add_nothing(_: FileProvider) -> Mapping[str, Any]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderKind:
+class ProviderKind(Struct, frozen=True):
     """A kind of provider, by the name that the agents file calls it.
 
     Attributes:

@@ -7,12 +7,12 @@ breaker is half-open there is one permit at a time. See docs/architecture/breake
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
 
 import pybreaker
+from msgspec import Struct, field
 
 from parley.runtime.clock import Clock
 
@@ -25,8 +25,7 @@ class BreakerState(Enum):
     HALF_OPEN = pybreaker.STATE_HALF_OPEN
 
 
-@dataclass(frozen=True, slots=True)
-class BreakerPolicy:
+class BreakerPolicy(Struct, frozen=True):
     """Failures in a row that open a breaker, seconds until a trial, successes in a row that close it."""
 
     failures: int = 3
@@ -37,8 +36,7 @@ class BreakerPolicy:
 DEFAULT_POLICY: Final = BreakerPolicy()
 
 
-@dataclass(frozen=True, slots=True)
-class BreakerSnapshot:
+class BreakerSnapshot(Struct, frozen=True):
     """A breaker as it is at one moment; `retry_at` is None while it is closed."""
 
     state: BreakerState
@@ -51,8 +49,7 @@ _moments = itertools.count()
 """What came before what, within this process; a clock may stand still between two moments."""
 
 
-@dataclass(slots=True, eq=False)
-class Flight:
+class Flight(Struct, eq=False):
     """A call at a route: from when it first comes to it until it is over, or goes on to another route.
 
     `failures` are its own in `row`, a row of failures of the breaker, which had `before` when this flight and those
@@ -75,8 +72,7 @@ class Flight:
         return other.ended is not None and other.ended < self.began
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Permit:
+class Permit(Struct, frozen=True, eq=False):
     """Leave for one route attempt; given back with exactly one of `record_success`, `record_failure` and `release`.
 
     `is_whole_flight` says that the attempt is all that its call does at the route.

@@ -7,8 +7,9 @@ every replica goes by what it sees.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from parley.gateway.routing.breaker import BreakerState, RouteBreaker
 from parley.gateway.routing.route import LiveRoute
@@ -29,8 +30,7 @@ _FORGOTTEN_SECONDS: Final = 3600.0
 _logger = get_logger(__name__)
 
 
-@dataclass(slots=True)
-class _SharedState:
+class _SharedState(Struct):
     """What this replica and the store last agreed on about a route.
 
     `version` is the document's, 0 without one, and was new at `since`; `generation` is of `breaker`. `trial` is who had

@@ -1,8 +1,9 @@
 """A call as it is asked, and as it goes."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from parley.gateway.prompt.fitting import with_text
 from parley.gateway.prompt.structured_answers import AnswerShape
@@ -14,8 +15,7 @@ from parley.runtime.labels import labels
 from parley.v1.gateway_pb2 import GenerateRequest, PromptPart
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
+class Timeouts(Struct, frozen=True):
     """How long a route attempt may take: seconds at most, and shares of what is left of the call's time.
 
     `first_pause_seconds` is the longest first pause before the routes are gone round again. `hedge_seconds` is how long
@@ -36,8 +36,7 @@ class Timeouts:
         return 0.9 * min(self.route_attempt_seconds, self.call_seconds * self.share_before_another_route)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A checked question of an agent.
 
     Attributes:

@@ -3,9 +3,10 @@
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from parley.gateway.failures import (
     CONTEXT_OVERFLOW,

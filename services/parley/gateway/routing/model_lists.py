@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.gateway.failures import Failure
 from parley.gateway.wire.endpoint import Endpoint, ListedModel
@@ -19,8 +20,7 @@ _AGAIN_SECONDS: Final = 60.0
 _logger = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Listing:
+class _Listing(Struct, frozen=True):
     endpoint: Endpoint
     models: tuple[ListedModel, ...]
     ask_again: float

@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from parley.runtime.errors import ConfigurationError
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Seller:
+class Seller(Struct, frozen=True):
     """Who serves a provider's models: by the name of its price list if that is known, else by its address."""
 
     base_url: str

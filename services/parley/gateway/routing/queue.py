@@ -5,8 +5,9 @@ Debates take turns: one with a hundred calls waiting gets every second slot whil
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
 from typing import Final, Self
+
+from msgspec import Struct
 
 _BURST_SECONDS: Final = 10.0
 """An idle route may be asked at once as often as it may in this time."""
@@ -14,8 +15,7 @@ _MAX_REST_SECONDS: Final = 300.0
 """No endpoint's word keeps a route from being asked for longer than this."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What a route takes from this replica; 0: no bound."""
 
     concurrency: int = 0

@@ -1,10 +1,11 @@
 """A route: what is known of it, and how it does at this replica."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from math import ceil
 from typing import Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from parley.gateway.failures import FailureKind
 from parley.gateway.routing.breaker import BreakerState, Flight, Permit, RouteBreaker
@@ -21,8 +22,7 @@ _STATES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """A model at a provider, and what is known of it.
 
     Attributes:
@@ -76,16 +76,14 @@ class Route:
         return -int(-(used.input_tokens * self.input_price + used.output_tokens * self.output_price) // 1)
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultRoute:
+class DefaultRoute(Struct, frozen=True):
     """A route for agents that name none. Without a model: the first that the provider lists, asked by the first call."""
 
     provider: str
     model: str | None
 
 
-@dataclass(slots=True, eq=False)
-class LiveRoute:
+class LiveRoute(Struct, eq=False):
     """A route with its endpoint, its breaker and its calls in flight at this replica.
 
     One without a model stands for the route of the model that its provider lists first, until that is known.

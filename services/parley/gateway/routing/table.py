@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from parley.gateway.failures import UNKNOWN_MODEL, Failure
 from parley.gateway.routing import metrics
@@ -25,16 +27,14 @@ _MAX_ROUTES = 1024
 """Routes of open providers come into being when they are asked for; beyond this, idle ones are forgotten."""
 
 
-@dataclass(slots=True, eq=False)
-class Watcher:
+class Watcher(Struct, eq=False):
     """Collects the routes that changed since it was last read, each once."""
 
     changed: dict[str, None] = field(default_factory=dict)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """What there is to ask: endpoints by their provider's name, what is known of routes, and the usual ones.
 
     `prices` are those of routes that name none, and `context_tokens` too, if they are not 0; of `open_providers` any model may

@@ -1,9 +1,10 @@
 """What the two APIs have in common: what is asked, what is said, and how that is read. Nothing here does I/O."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Protocol
+
+from msgspec import Struct, field
 
 from parley.gateway.prompt.fitting import estimate_tokens, with_text
 from parley.gateway.prompt.sanitizer import MAX_CHARACTERS, clean
@@ -62,8 +63,7 @@ def _texts_of(messages: Iterable[PromptPart | ToolTurn]) -> Iterator[str]:
             yield from each.results
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Struct, frozen=True):
     """One question to a model. `max_output_tokens` 0 and `temperature` None leave it to the endpoint.
 
     `tools` are described to the model; without `may_use_tools` the request says that it has to answer now.
@@ -105,8 +105,7 @@ class ModelRequest:
         return said + sum(held.count(estimate_tokens) for held in self.slots.values())
 
 
-@dataclass(slots=True)
-class ModelReply:
+class ModelReply(Struct):
     """What an endpoint said besides the text.
 
     `tool_begun` says that it began to ask for a tool, `refused` that it did no work for the request.

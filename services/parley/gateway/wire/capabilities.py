@@ -3,9 +3,10 @@
 import re
 import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
+
+from msgspec import Struct
 
 from parley.gateway.failures import CONTEXT_OVERFLOW
 from parley.gateway.prompt.tools import Reasoning
@@ -45,8 +46,7 @@ _Lesson = tuple[Hashable, ...]
 """What was learned, then what of."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Tried:
+class _Tried(Struct, frozen=True):
     """What a refusal seemed to say, and the refusal's words without those that differ each time."""
 
     lesson: _Lesson

@@ -1,8 +1,9 @@
 """The Chat Completions API as data."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from parley.gateway.failures import CONTENT_REFUSED, Failure
 from parley.gateway.prompt.fitting import ROLE_NAMES
@@ -76,8 +77,7 @@ def _chat_messages(message: PromptPart | ToolTurn) -> Iterator[dict[str, Any]]:
         yield {"role": "tool", "tool_call_id": each.id, "content": result}
 
 
-@dataclass(slots=True)
-class _Fragments:
+class _Fragments(Struct):
     """A tool call as it comes in a stream of Chat Completions."""
 
     id: str
@@ -96,8 +96,7 @@ _TEXT_NAMES: Final = frozenset({"role", "content"})
 _REASONING_NAMES: Final = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 
 
-@dataclass(slots=True)
-class ChatReader:
+class ChatReader(Struct):
     """Reads one answer."""
 
     reply: ModelReply = field(default_factory=ModelReply)

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from msgspec import Struct, field
 from pydantic import SecretStr
 
 from parley.gateway.prompt.tools import Reasoning, ToolRequest
@@ -28,8 +28,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(Struct, frozen=True):
     """Who serves models, and where.
 
     Attributes:
@@ -81,8 +80,7 @@ _MAX_CONTEXT: Final = 2**31 - 1
 _MAX_PARAMETERS: Final = 10**15
 
 
-@dataclass(frozen=True, slots=True)
-class ListedModel:
+class ListedModel(Struct, frozen=True):
     """A model as a list names it.
 
     Attributes:
@@ -123,8 +121,7 @@ def _parameters(entry: Mapping[str, Any]) -> int:
     return as_count(facts.get("n_params"), _MAX_PARAMETERS)
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointLimits:
+class EndpointLimits(Struct, frozen=True):
     """Times in seconds.
 
     `first_token_seconds` is how long a stream may take to its first sign of life, `idle_seconds` how long it may be
@@ -139,8 +136,7 @@ class EndpointLimits:
     sending: ByteBudget = field(default_factory=lambda: ByteBudget(SENDING_BYTES))
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """A text through the sanitizer, with what the endpoint said of it, and the tools that it asks for instead.
 
     `reasoning` goes back with what the tools answer. `unclosed` is the reasoning that the text began with, if its end

@@ -4,16 +4,17 @@ Answers are read by the chunk and not by the client's typed events: building a p
 than everything else here.
 """
 
+import dataclasses
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 import httpx2
+from msgspec.structs import replace
 from opentelemetry.trace import SpanKind, use_span
 
 from parley.gateway.failures import (
@@ -315,7 +316,9 @@ class OpenAIEndpoint:
         is_missing = failure.kind in {NO_SUCH_ENDPOINT, UNREACHABLE} and failure.status >= 400
         if self._has_completed or not is_missing:  # a redirect says what to do
             return failure
-        return replace(failure, message=f"{failure.message}; {_MAY_START if may_start else _NO_API}")
+        return dataclasses.replace(
+            failure, message=f"{failure.message}; {_MAY_START if may_start else _NO_API}"
+        )
 
     def _transport_failure(self, error: BaseException) -> Failure:
         failure = of_transport(error)
@@ -330,10 +333,10 @@ class OpenAIEndpoint:
         """
         if answered or failure.kind is not lasting:
             return failure
-        return replace(failure, kind=UNREACHABLE)
+        return dataclasses.replace(failure, kind=UNREACHABLE)
 
     def _redact(self, failure: Failure) -> Failure:
-        return replace(failure, message=self.redacted(failure.message))
+        return dataclasses.replace(failure, message=self.redacted(failure.message))
 
     def _attributes(self, request: ModelRequest, labels: TraceLabels) -> dict[str, str | int | float]:
         attributes: dict[str, str | int | float] = {

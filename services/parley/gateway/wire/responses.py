@@ -1,8 +1,9 @@
 """The Responses API as data."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from parley.gateway.failures import CONTENT_REFUSED, Failure
 from parley.gateway.prompt.fitting import ROLE_NAMES
@@ -88,8 +89,7 @@ def _output_message(text: str) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
 
 
-@dataclass(slots=True)
-class ResponsesReader:
+class ResponsesReader(Struct):
     """Reads one answer."""
 
     reply: ModelReply = field(default_factory=ModelReply)

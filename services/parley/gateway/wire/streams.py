@@ -3,8 +3,9 @@
 import asyncio
 import math
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
+
+from msgspec import Struct
 
 from parley.gateway.failures import NO_SUCH_ENDPOINT, TIMEOUT, UNREADABLE_ANSWER, Failure
 from parley.gateway.prompt.reasoning import ReasoningFilter
@@ -36,8 +37,7 @@ class Listener(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(Struct, frozen=True):
     """Seconds to the first sign of life of an answer, and of silence within it; infinite: for as long as there is time."""
 
     first: float = math.inf

@@ -4,13 +4,12 @@ To parse each of them would take most of what reading an answer takes.
 """
 
 import json
-from dataclasses import dataclass
 
+from msgspec import Struct
 from pydantic_core import from_json
 
 
-@dataclass(frozen=True, slots=True)
-class TextFrame:
+class TextFrame(Struct, frozen=True):
     """The JSON of an event before its text, with the quotation mark, and after it."""
 
     before: str

@@ -4,12 +4,12 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 from weakref import WeakValueDictionary
 
 from google.protobuf import descriptor_pool
+from msgspec import Struct, field
 
 from parley.orchestrator.allowance.limits import REQUEST_BYTES, TenantLimits
 from parley.orchestrator.allowance.usage import TenantUsage, key_account
@@ -49,8 +49,7 @@ _MINUTE: Final = 60
 _DAY: Final = 86_400
 
 
-@dataclass(slots=True)
-class _DebateCounts:
+class _DebateCounts(Struct):
     """How many debates a tenant had at `counted_at`, and created here since."""
 
     running: int
@@ -59,8 +58,7 @@ class _DebateCounts:
     created: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(Struct, frozen=True):
     """Admits calls and debates of each tenant.
 
     Attributes:

@@ -1,14 +1,14 @@
 """What each tenant may use."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 REQUEST_BYTES: Final = 16 * 1024 * 1024
 """Of large requests that are worked on at a time, by default."""
 
 
-@dataclass(frozen=True, slots=True)
-class TenantLimits:
+class TenantLimits(Struct, frozen=True):
     """Limits of each tenant; 0: no limit.
 
     Attributes:

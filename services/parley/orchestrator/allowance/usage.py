@@ -7,9 +7,11 @@ others counted within that second, and no call waits for the store. The last sec
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from parley.orchestrator.log.usage import usage_of
 from parley.runtime.clock import Clock
@@ -39,8 +41,7 @@ _IDLE_SECONDS: Final = 10.0
 _logger = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class UsageCounts:
+class UsageCounts(Struct, frozen=True):
     """Counts of one tenant.
 
     Attributes:
@@ -79,8 +80,7 @@ class UsageCounts:
         return replace(self, stored_bytes=max(self.stored_bytes, 0))
 
 
-@dataclass(slots=True)
-class _TenantState:
+class _TenantState(Struct):
     """The counts of a tenant at this replica: the stored `total`, those on their way to the store, and new ones.
 
     `other_watches`: open streams at other replicas.
@@ -232,7 +232,7 @@ class TenantUsage:
 
 
 def _counts_from(stored: Mapping[str, Any]) -> UsageCounts:
-    return UsageCounts(**{each.name: int(stored.get(each.name, 0)) for each in fields(UsageCounts)})
+    return UsageCounts(**{name: int(stored.get(name, 0)) for name in UsageCounts.__struct_fields__})
 
 
 def _version(stored: Mapping[str, Any]) -> int:
@@ -311,8 +311,7 @@ class MeteredLog:
         return size
 
 
-@dataclass(frozen=True, slots=True)
-class _RecordedUsage:
+class _RecordedUsage(Struct, frozen=True):
     """What events record: the usage of calls, and the key that a debate's creation names; None if none is created."""
 
     tokens: int

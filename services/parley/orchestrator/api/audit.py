@@ -3,8 +3,9 @@
 import hashlib
 import re
 from collections.abc import AsyncGenerator
-from dataclasses import astuple
 from typing import Final
+
+from msgspec.structs import astuple
 
 from parley.orchestrator.api.page_tokens import page_token, place_of
 from parley.orchestrator.api.requests import read_time

@@ -1,8 +1,10 @@
 """Lists of debates: their filter, their order, and the start of a page."""
 
 import hashlib
-from dataclasses import astuple, dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from parley.orchestrator.api.conversion import status_from_proto
 from parley.orchestrator.api.page_tokens import place_form, place_of
@@ -20,8 +22,7 @@ _OLDEST_FIRST: Final = {"": False, "create_time desc": False, "create_time": Tru
 _PLACE: Final = place_form(DEBATE_ID)
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """A page of a list of debates.
 
     Attributes:

@@ -1,9 +1,10 @@
 """The participants of a new debate, checked on arrival: agents that are known by name, and those that a request describes."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
 
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.model.spec import resolve_agent
@@ -26,8 +27,7 @@ _FALLBACK_ROLES = ("generalist", "judge")
 """The roles whose prompts a caller's own role gets for sections that it lacks: first a debater's, then the judge's."""
 
 
-@dataclass(frozen=True, slots=True)
-class ValidationContext:
+class ValidationContext(Struct, frozen=True):
     """What a request is checked against."""
 
     formats: Formats
@@ -41,8 +41,7 @@ class ValidationContext:
         return frozenset().union(*(sections for duty in duties for sections in duty))
 
 
-@dataclass(frozen=True, slots=True)
-class ParticipantResolver:
+class ParticipantResolver(Struct, frozen=True):
     """Resolves the participants of a request, and notes what is wrong with them.
 
     Attributes:
@@ -52,7 +51,7 @@ class ParticipantResolver:
     known: ValidationContext
     violations: Violations
     debate_format: Format | None
-    instructions: dict[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    instructions: dict[str, Mapping[str, str]] = msgspec.field(default_factory=dict)
 
     def resolve_team(self, asked: Sequence[debate_pb2.Participant]) -> tuple[Agent, ...]:
         """Return the agents that debate: those asked for, or else the gateway's default team."""

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from google.protobuf.message import Message
+from msgspec import Struct
 
 from parley.orchestrator.api.answer import answer_markdown, process_markdown
 from parley.orchestrator.api.conversion import status_word
@@ -99,8 +99,7 @@ def answer_of(debate: Debate, debate_format: Format | None) -> GetAnswerResponse
     return answer
 
 
-@dataclass(frozen=True, slots=True)
-class ContributionsPage:
+class ContributionsPage(Struct, frozen=True):
     """Which page of contributions is asked for. `after` is the last sequence of the page before; 0 for the first."""
 
     after: int

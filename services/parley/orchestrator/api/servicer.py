@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import grpc
+from msgspec.structs import replace
 
 from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.api.agents import AgentServicer

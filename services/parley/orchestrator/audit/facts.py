@@ -1,9 +1,9 @@
 """What a call is about: ids in its request and its response. Nothing else of them is recorded."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from google.protobuf.message import Message
+from msgspec import Struct
 
 from parley.runtime.validation import NAME
 from parley.v1.debate_pb2 import Intervention
@@ -12,8 +12,7 @@ _TARGETS: Final = {"key_id": "key", "hook_id": "hook", "delivery_id": "delivery"
 """Fields of requests with the id of what they are about, and what that is."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallFacts:
+class CallFacts(Struct, frozen=True):
     """What a call is about, as `AuditEntry` has it."""
 
     debate_id: str = ""

@@ -8,9 +8,11 @@ removed; the document then has the hash before the first entry that is kept, so 
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from parley.orchestrator.audit.entries import create_end, open_entry, recorded_at, seal_entry
 from parley.receipts.chain import GENESIS
@@ -37,8 +39,7 @@ MAX_AGE: Final = timedelta(days=1)
 _PAGE: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class LogHead:
+class LogHead(Struct, frozen=True):
     """What is kept of a tenant's log.
 
     Attributes:
@@ -57,8 +58,7 @@ class LogHead:
     removed_parts: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LogEnd:
+class LogEnd(Struct, frozen=True):
     """Where a tenant's log ends.
 
     Attributes:

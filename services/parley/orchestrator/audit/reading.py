@@ -1,9 +1,10 @@
 """The audit log as it is read: pages of a filter, newest first, and all stored bytes, oldest first."""
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.audit.entries import open_entry, recorded_at
 from parley.orchestrator.audit.parts import AuditLogs, LogHead
@@ -13,8 +14,7 @@ _MAX_PARTS: Final = 20
 """Parts that are searched for one page."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditFilter:
+class AuditFilter(Struct, frozen=True):
     """Which entries are listed; without a value, all.
 
     Attributes:
@@ -41,16 +41,14 @@ class AuditFilter:
         return self.since is not None and recorded_at(entry) < self.since
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A place in a log: what comes next was recorded before this sequence, in this part or an earlier one."""
 
     part: int
     sequence: int
 
 
-@dataclass(frozen=True, slots=True)
-class AuditPage:
+class AuditPage(Struct, frozen=True):
     """A page of entries, newest first. `following`: where the next page begins; None: this was the last one."""
 
     entries: Sequence[AuditEntry]

@@ -2,11 +2,11 @@
 
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from google.protobuf import descriptor_pool
+from msgspec import Struct
 
 from parley.orchestrator.audit.facts import CallFacts, facts_of
 from parley.orchestrator.audit.writer import AuditWriter, WaitingEntry
@@ -34,8 +34,7 @@ _REPEAT_SECONDS: Final = 60.0
 _MAX_READS: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Method:
+class _Method(Struct, frozen=True):
     """What the contract says of an RPC."""
 
     name: str

@@ -8,9 +8,10 @@ import asyncio
 import uuid
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.audit.entries import create_end, seal_entry
 from parley.orchestrator.audit.parts import MAX_AGE, MAX_ENTRIES, AuditLogs, LogEnd
@@ -38,8 +39,7 @@ _BACKOFF: Final = Backoff(first=0.05, maximum=2.0)
 _logger = get_logger(__name__)
 
 
-@dataclass(slots=True, eq=False)
-class WaitingEntry:
+class WaitingEntry(Struct, eq=False):
     """An entry that is not written yet.
 
     Attributes:
@@ -202,8 +202,7 @@ class AuditWriter:
             await self._logs.note_part(tenant, record.following.part)
 
 
-@dataclass(frozen=True, slots=True)
-class _SealedRecord:
+class _SealedRecord(Struct, frozen=True):
     """Entries as they are appended at the end of a log, and the end after them."""
 
     end: LogEnd

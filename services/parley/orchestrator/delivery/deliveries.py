@@ -6,9 +6,11 @@ ahead first, and only one can.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from parley.orchestrator.model.times import time_text
 from parley.runtime.unreadable import find_readable, skip_unreadable
@@ -47,8 +49,7 @@ _PAGE_SIZE: Final = 1000
 _KIND: Final = "delivery"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredDelivery:
+class StoredDelivery(Struct, frozen=True):
     """A delivery.
 
     Attributes:
@@ -233,6 +234,6 @@ def _key(document: Document) -> str:
 
 
 def _delivery(document: Document) -> StoredDelivery:
-    known = {each.name for each in fields(StoredDelivery)}  # a newer version may have added more
+    known = frozenset(StoredDelivery.__struct_fields__)  # a newer version may have added more
     found: dict[str, Any] = {name: value for name, value in document.fields.items() if name in known}
     return StoredDelivery(**found)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from msgspec import Struct
+
 from parley.orchestrator.delivery.message import Receiver
 from parley.orchestrator.model.times import time_text
 from parley.runtime.unreadable import find_readable, read_or_raise
@@ -79,8 +81,7 @@ class StoredHook:
         return replace(self, secrets=(Secret(text), *kept)[:_MAX_SECRETS], request_id=request_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Subscriber:
+class Subscriber(Struct, frozen=True):
     """That there is a hook, and since when (ISO 8601, UTC, microseconds)."""
 
     hook: str

@@ -1,8 +1,9 @@
 """The one-time links in deliveries about a debate that waits."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
+
+from msgspec import Struct
 
 from parley.orchestrator.delivery.hooks import HookStore
 from parley.orchestrator.links.checkpoint import actions_of
@@ -13,8 +14,7 @@ from parley.v1.event_pb2 import CheckpointOpened
 from parley.v1.link_pb2 import LinkClaims, OneTimeLink
 
 
-@dataclass(frozen=True, slots=True)
-class LinkRules:
+class LinkRules(Struct, frozen=True):
     """Where links in deliveries lead, and which there are.
 
     Attributes:
@@ -28,8 +28,7 @@ class LinkRules:
     lifetime: timedelta = timedelta(days=3)
 
 
-@dataclass(frozen=True, slots=True)
-class LinkWriter:
+class LinkWriter(Struct, frozen=True):
     """Writes one-time links for hooks that may have them."""
 
     hooks: HookStore

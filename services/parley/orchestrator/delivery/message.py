@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from msgspec import Struct
+
 from parley.v1.hook_pb2 import Hook, HookEvent
 
 
@@ -22,8 +24,7 @@ class DeliveryError(Exception):
         self.permanent = permanent
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """A delivery as a channel sends it.
 
     Attributes:

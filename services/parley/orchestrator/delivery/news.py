@@ -1,13 +1,13 @@
 """What there is to tell in a debate's log, and how it is told: the CloudEvent for programs, a short text for people."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Final
 
 import grpc
 from google.protobuf.json_format import MessageToDict
+from msgspec import Struct
 
 from parley.orchestrator.delivery.deliveries import StoredDelivery
 from parley.orchestrator.delivery.message import DeliveryError, Message
@@ -77,8 +77,7 @@ def list_news(event: Envelope) -> Iterator[HookEvent.ValueType]:
             yield HOOK_EVENT_BUDGET_REACHED
 
 
-@dataclass(frozen=True, slots=True)
-class NewsWriter:
+class NewsWriter(Struct, frozen=True):
     """Writes messages for channels, from the log.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Sends one message to one receiver, once, within a time."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.delivery.message import CreateChannel, DeliveryError, Message, Receiver
 from parley.runtime.logs import get_logger
@@ -12,8 +13,7 @@ _SEND_SECONDS: Final = 30.0
 _logger = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Sender:
+class Sender(Struct, frozen=True):
     """Sends messages through channels."""
 
     create_channel: CreateChannel

@@ -2,9 +2,10 @@
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.delivery.answers import RememberedAnswers
 from parley.orchestrator.delivery.deliveries import DeliveryStore
@@ -24,8 +25,7 @@ from parley.storage.ports import Documents, Log
 _FINISH_SECONDS: Final = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryService:
+class DeliveryService(Struct, frozen=True):
     """Delivery in one replica: hooks for administrators, and what runs behind them."""
 
     hooks: TenantHooks

@@ -3,11 +3,11 @@
 import hashlib
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 import grpc
+from msgspec import Struct
 
 from parley.orchestrator.delivery.deliveries import DeliveryStore, StoredDelivery
 from parley.orchestrator.delivery.hooks import SECRET_OVERLAP, UNREADABLE, HookStore, Secret, StoredHook
@@ -26,8 +26,7 @@ MAX_HOOKS: Final = 50
 """Hooks of one tenant."""
 
 
-@dataclass(frozen=True, slots=True)
-class TenantHooks:
+class TenantHooks(Struct, frozen=True):
     """The hooks of each tenant. `notice` is called after one was created, deleted or changed, or a delivery asked for."""
 
     store: HookStore

@@ -4,8 +4,9 @@ All functions are pure functions of recorded events, so that every owner gets th
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import inf
+
+from msgspec import Struct
 
 from parley.orchestrator.log.usage import UsageMeter
 from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET
@@ -59,8 +60,7 @@ def next_wait(waited: float, limit: float) -> float:
     return max(min(wait, limit - waited), 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """What a call may use.
 
     Attributes:
@@ -91,16 +91,14 @@ def estimate(task: Task, agent: Agent) -> Estimate:
     return Estimate(read, min(_MIN_OUTPUT_TOKENS, most), most, tuple(agent.routes), price_of(agent), requests)
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(Struct, frozen=True):
     """What a budget counts for a token that is read, and for a token that is written."""
 
     read: float
     written: float
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetBalance:
+class BudgetBalance(Struct, frozen=True):
     """The balance of one budget before a call.
 
     Attributes:
@@ -143,8 +141,7 @@ class BudgetBalance:
         return (left + self.longest * self.read_by_ballots) / (each + self.read_by_ballots)
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerReserve:
+class AnswerReserve(Struct, frozen=True):
     """What is reserved for the calls that make the answer.
 
     Attributes:

@@ -6,9 +6,10 @@ After a crash, or if a service is unavailable, the note stays, and any replica c
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.delivery.deliveries import DeliveryStore
 from parley.orchestrator.engine.inbox import Inbox
@@ -44,8 +45,7 @@ _REASON: Final = "the debate was deleted"
 _logger = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class DebateDeleter:
+class DebateDeleter(Struct, frozen=True):
     """Deletes debates on request, and in `run` those whose retention is over."""
 
     log: Log

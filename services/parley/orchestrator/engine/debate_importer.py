@@ -3,10 +3,10 @@
 import base64
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 import grpc
+from msgspec import Struct
 
 from parley.orchestrator.log.debate_record import COMPLETED, DebateRecord
 from parley.orchestrator.log.deletions import DeletionStore
@@ -27,8 +27,7 @@ _BATCH: Final = 256
 _MAX_SHOWN_QUESTION: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class DebateImporter:
+class DebateImporter(Struct, frozen=True):
     """Keeps debates whose logs and receipts were verified."""
 
     log: Log

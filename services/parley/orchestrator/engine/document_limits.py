@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _EXTRA_SHARE = 8
 """One part more in so many for tenants that hold none, so that no tenant keeps out all others."""
@@ -10,8 +11,7 @@ _BRIEF_SHARE = 4
 """The same for debates that are owned for a moment: they have ended, or only their interventions are handled."""
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentLimits:
+class DocumentLimits(Struct, frozen=True):
     """Bytes of the documents of all debates that a replica owns, and of those of one tenant; 0: no limit."""
 
     total: int = 0

@@ -1,10 +1,10 @@
 """What the engine and the API need of a format. The formats themselves are passed in."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from google.protobuf.message import Message
+from msgspec import Struct, field
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.spec import DEFAULT_LIMITS
@@ -20,8 +20,7 @@ class UnknownFormatError(ValueError):
     """No format has this name and version."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerPart:
+class AnswerPart(Struct, frozen=True):
     """A part of an answer for people. A part without content is left out.
 
     Attributes:
@@ -42,8 +41,7 @@ class AnswerPart:
 NOT_ASKED: Final = "No agent was asked whether it agrees with the answer."
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What a debate decided, for people: plain sentences with the names of agents. What is empty is left out.
 
     Attributes:
@@ -87,8 +85,7 @@ def _is_analysed(_spec: DebateSpec) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The settings of a format, one message of `DebateSpec.format_settings`.
 
     Attributes:
@@ -126,8 +123,7 @@ class Settings:
         return settings
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """Another debate that debates of a format are about. It must be completed. It is read when they are accepted.
 
     Attributes:
@@ -139,8 +135,7 @@ class Subject:
     apply: Callable[[DebateSpec, DebateMessage], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """An order of phases, with a name and a version.
 
     A debate ends with the version that it started with: its prompts and its order of steps never change after a release.
@@ -188,8 +183,7 @@ class Format:
         return f"{self.name}@{self.version}"
 
 
-@dataclass(frozen=True, slots=True)
-class LateFormat:
+class LateFormat(Struct, frozen=True):
     """A format that is imported when it is first needed; `load` does that."""
 
     name: str

@@ -2,8 +2,9 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from parley.orchestrator.model.digest import digest
 from parley.runtime.unreadable import skip_unreadable
@@ -39,8 +40,7 @@ LAST_AGENT = "LAST_AGENT"
 GUIDANCE_FULL = "GUIDANCE_FULL"
 
 
-@dataclass(frozen=True, slots=True)
-class InboxEntry:
+class InboxEntry(Struct, frozen=True):
     """An intervention on its way to a debate.
 
     Attributes:

@@ -1,10 +1,10 @@
 """Accepts debates and interventions: makes them durable before the caller gets its answer."""
 
 import asyncio
-from dataclasses import dataclass
 from functools import partial
 
 import grpc
+from msgspec import Struct
 
 from parley.orchestrator.engine.inbox import (
     CHECKPOINT_CLOSED,
@@ -60,8 +60,7 @@ _LARGE_OPENING = 256 * 1024
 _POLL_BACKOFF = Backoff(first=0.01, maximum=0.5)
 
 
-@dataclass(frozen=True, slots=True)
-class Intake:
+class Intake(Struct, frozen=True):
     """Accepts debates and interventions."""
 
     log: Log

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.engine.checkpoints import ACTS_FOR_CHECKPOINT, CLOSING_ACTS
 from parley.orchestrator.engine.debate import Debate
@@ -27,8 +28,7 @@ MAX_GUIDANCE_BYTES: Final = 32 * 1024
 """Of all guidance in a debate: every later prompt holds it, next to the work of the agents."""
 
 
-@dataclass(frozen=True, slots=True)
-class _NoCallsInFlight:
+class _NoCallsInFlight(Struct, frozen=True):
     """The last call that was in flight has ended."""
 
 

@@ -1,6 +1,6 @@
 """The steps of rounds that are over and need not be run again, as the log has them."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from parley.orchestrator.engine.running_code import name_running_code
 from parley.orchestrator.engine.step_runner import may_be_retried
@@ -9,8 +9,7 @@ from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed
 
 
-@dataclass(frozen=True, slots=True)
-class KeptSteps:
+class KeptSteps(Struct, frozen=True):
     """What a debate's log has of its steps."""
 
     recorded: RecordedState

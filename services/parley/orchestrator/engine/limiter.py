@@ -7,7 +7,8 @@ refuses the same steps.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from parley.orchestrator.engine.budget import AnswerReserve, Estimate
 from parley.orchestrator.engine.reservations import Reservations
@@ -36,8 +37,7 @@ _ENDINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """The limits of a part of a debate.
 
     Attributes:

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 from google.protobuf.message import DecodeError
+from msgspec import Struct
 from opentelemetry.trace import Status, StatusCode
 
 from parley.orchestrator import metrics
@@ -56,8 +56,7 @@ _logger = get_logger(__name__)
 _tracer = tracer(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerDependencies:
+class OwnerDependencies(Struct, frozen=True):
     """The parts that an owner uses.
 
     Attributes:

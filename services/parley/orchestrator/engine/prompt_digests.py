@@ -1,12 +1,12 @@
 """Digests of what agents are asked. The prompts of an agent begin alike, and what they have in common is hashed once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.json_format import MessageToDict
+from msgspec import Struct
 
 from parley.orchestrator.model.digest import DIGEST_BYTES, canonical_json
 from parley.orchestrator.model.tasks import AnswerShape, Task
@@ -23,8 +23,7 @@ _ROLES: Final[Mapping[int, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class HashedStart:
+class HashedStart(Struct, frozen=True):
     """How a prompt begins, as far as it is hashed.
 
     Attributes:

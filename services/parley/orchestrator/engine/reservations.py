@@ -13,8 +13,10 @@ route is not trusted with the bound runs alone, so that a debate exceeds its bud
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from math import inf
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from parley.orchestrator.engine.budget import AnswerReserve, BudgetBalance, Estimate, budget_balances
 from parley.orchestrator.engine.steps import StepAttempt, StepRequest
@@ -23,8 +25,7 @@ from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import DebateLimits
 
 
-@dataclass(frozen=True, slots=True)
-class _Reservation:
+class _Reservation(Struct, frozen=True):
     """What one call has reserved, by budget. `alone`: no other call runs at the same time."""
 
     amounts: dict[str, float]
@@ -33,8 +34,7 @@ class _Reservation:
     is_answer: bool
 
 
-@dataclass(slots=True)
-class Reservations:
+class Reservations(Struct):
     """What the calls in flight of one debate have reserved.
 
     Attributes:

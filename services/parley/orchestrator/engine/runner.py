@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from parley.orchestrator.engine.call_admission import Slot
 from parley.orchestrator.engine.document_limits import DocumentLimits
@@ -43,8 +44,7 @@ _SCANS_A_WHOLE_ONE = 5
 _NO_DOCUMENT_LIMITS = DocumentLimits()
 
 
-@dataclass(frozen=True, slots=True)
-class RunnerSettings:
+class RunnerSettings(Struct, frozen=True):
     """How a replica claims and runs debates.
 
     Attributes:

@@ -1,16 +1,16 @@
 """Finds debates whose owners send no heartbeats any more, and looks for them only when there can be one."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.log.index import DebateIndex, LivenessWindow
 from parley.runtime.clock import Clock
 
 
-@dataclass(frozen=True, slots=True)
-class _Observation:
+class _Observation(Struct, frozen=True):
     owner: str | None
     heartbeat: int
     at: float

@@ -6,10 +6,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+import msgspec
 from google.protobuf import descriptor_pool
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
+from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from parley.orchestrator.engine.budget import Estimate
@@ -71,8 +73,7 @@ class StepRequest:
         return True
 
 
-@dataclass(slots=True, eq=False)
-class StepAttempt:
+class StepAttempt(Struct, eq=False):
     """One attempt at a step.
 
     Attributes:
@@ -89,9 +90,9 @@ class StepAttempt:
     request: StepRequest
     number: int
     started: bool
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = msgspec.field(default_factory=Usage)
     partial_text: str = ""
-    recorded: asyncio.Event = field(default_factory=asyncio.Event)
+    recorded: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     bound: int = 0
     read_bound: int = 0
     prompt_share: float = 1.0

@@ -3,10 +3,11 @@
 import hashlib
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct
 
 from parley.runtime.identity.identity import Role
 from parley.runtime.identity.roles import role_name, roles_by_name
@@ -23,8 +24,7 @@ _SECRET_BYTES: Final = 32
 _KIND: Final = "API key"
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKey:
+class ApiKey(Struct, frozen=True):
     """An API key.
 
     Attributes:

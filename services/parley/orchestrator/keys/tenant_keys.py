@@ -2,11 +2,11 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 import grpc
+from msgspec import Struct
 
 from parley.orchestrator.keys.store import ApiKey, KeyStore
 from parley.runtime.clock import Clock
@@ -19,8 +19,7 @@ _MAX_KEYS: Final = 10_000
 """Keys of one tenant. Counts revoked keys, since they stay in the store."""
 
 
-@dataclass(frozen=True, slots=True)
-class TenantKeys:
+class TenantKeys(Struct, frozen=True):
     """The keys of each tenant. `is_enabled`: whether this server accepts API keys."""
 
     store: KeyStore

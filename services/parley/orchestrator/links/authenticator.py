@@ -1,6 +1,6 @@
 """Authentication by the token of a one-time link."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from parley.orchestrator.links.tokens import LinkTokens, link_subject
 from parley.runtime.clock import Clock
@@ -9,8 +9,7 @@ from parley.runtime.identity.identity import Identity
 from parley.runtime.identity.roles import LINK_ROLES
 
 
-@dataclass(frozen=True, slots=True)
-class LinkAuthenticator:
+class LinkAuthenticator(Struct, frozen=True):
     """Authentication of whoever has a link. It may use the link and nothing else."""
 
     tokens: LinkTokens

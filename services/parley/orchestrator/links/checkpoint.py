@@ -1,8 +1,9 @@
 """The checkpoint that a link is for, read from the debate's log, and the actions that it takes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.log.envelope import Envelope, open_entry
 from parley.orchestrator.log.journal import log_name
@@ -26,8 +27,7 @@ _ACTIONS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OpenCheckpoint:
+class OpenCheckpoint(Struct, frozen=True):
     """A checkpoint that waits for a person. `asked`: what it puts to them; `question`: the debate's."""
 
     question: str

@@ -1,6 +1,6 @@
 """A debate's first event without its documents, whose texts are held once in the process."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from parley.orchestrator.log.envelope import Envelope
 from parley.runtime.held_texts import HeldText, hold_text

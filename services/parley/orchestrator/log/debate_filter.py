@@ -1,12 +1,11 @@
 """A filter for lists of debates."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from parley.storage.ports import Above, Below
 
 
-@dataclass(frozen=True, slots=True)
-class DebateFilter:
+class DebateFilter(Struct, frozen=True):
     """Selects and orders the debates of a tenant in a list.
 
     Attributes:

@@ -1,8 +1,9 @@
 """The record of one debate, as the index stores it."""
 
 import base64
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from parley.v1.debate_pb2 import ImportedDebate
 from parley.v1.event_pb2 import DebateCreated
@@ -18,8 +19,7 @@ RESTING = (COMPLETED, CANCELLED, FAILED, PAUSED)
 """Statuses of debates to which nothing happens without a request, once no owner is needed."""
 
 
-@dataclass(frozen=True, slots=True)
-class DebateRecord:
+class DebateRecord(Struct, frozen=True):
     """The record of one debate.
 
     Attributes:

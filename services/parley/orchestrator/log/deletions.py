@@ -4,8 +4,10 @@ A debate whose log is written before its record has a note too, until its record
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from parley.orchestrator.log.debate_record import record_key
 from parley.storage.ports import Below, Collection, Document, Documents, DuplicateError, Index
@@ -14,8 +16,7 @@ from parley.storage.scan import scan
 DELETIONS: Final = Collection("deletions", (Index(("place",)), Index(("begun",))))
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(Struct, frozen=True):
     """A debate that is being deleted. `ratings`: whether its match is removed from the ratings too."""
 
     tenant: str

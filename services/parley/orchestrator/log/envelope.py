@@ -1,11 +1,11 @@
 """An event as the log stores it: the serialized message of the contract, chained to the previous event by its hash."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from google.protobuf.message import DecodeError, Message
+from msgspec import Struct
 
 from parley.orchestrator.log.events import CorruptEventError, Payload, is_ignorable, kind_of
 from parley.orchestrator.model.times import duration, seconds_of, time_of, timestamp
@@ -22,8 +22,7 @@ class UnrecordableError(Exception):
     """An event cannot be recorded: it cannot be encoded, or is larger than a log takes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(Struct, frozen=True):
     """A recorded event with its stored bytes.
 
     Attributes:

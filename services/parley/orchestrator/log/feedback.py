@@ -5,8 +5,10 @@ Each feedback is a document and stays; the latest one of a debate counts.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from parley.storage.ports import Collection, Document, Documents, DuplicateError, Index, Order, Where
 from parley.storage.scan import scan
@@ -23,8 +25,7 @@ class FeedbackReusedError(Exception):
     """The request id was already used for a different feedback."""
 
 
-@dataclass(frozen=True, slots=True)
-class Feedback:
+class Feedback(Struct, frozen=True):
     """Feedback of a person on a debate.
 
     Attributes:

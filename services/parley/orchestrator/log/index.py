@@ -5,9 +5,11 @@ The log is the truth; the index may lag behind.
 
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from parley.orchestrator.log.debate_filter import DebateFilter
 from parley.orchestrator.log.debate_record import (
@@ -76,8 +78,7 @@ _TYPES: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LivenessWindow:
+class LivenessWindow(Struct, frozen=True):
     """The times between which a live owner last sent a heartbeat, as in `DebateRecord.updated`."""
 
     since: str
@@ -378,7 +379,7 @@ def _news(updated: str) -> str:
 
 
 def _record(document: Document) -> DebateRecord:
-    known = {each.name for each in fields(DebateRecord)}  # a newer version may have added more
+    known = frozenset(DebateRecord.__struct_fields__)  # a newer version may have added more
     found: dict[str, Any] = {name: value for name, value in document.fields.items() if name in known}
     labels = tuple(found.pop("labels", ()))
     if not all(isinstance(each, str) for each in labels):

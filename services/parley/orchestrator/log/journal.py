@@ -11,9 +11,10 @@ import itertools
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+
+from msgspec import Struct
 
 from parley.orchestrator import metrics
 from parley.orchestrator.log.envelope import (
@@ -62,8 +63,7 @@ class ClaimLostError(Exception):
     """Another replica has written to the log: this one does not own the debate any more and must stop."""
 
 
-@dataclass(frozen=True, slots=True)
-class _PendingAppend:
+class _PendingAppend(Struct, frozen=True):
     """Events to record together, and the future of who waits for them, if anyone does."""
 
     events: tuple[Event, ...]

@@ -1,8 +1,9 @@
 """The state that a debate's log records, by key. With it, running the format again is the same as resuming the debate."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from parley.orchestrator.log.bare_spec import hold_documents
 from parley.orchestrator.log.envelope import Envelope
@@ -52,8 +53,7 @@ SETTLED = "settled"
 """The reason of a step that fails since a `Settled` left it out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Steering:
+class Steering(Struct, frozen=True):
     """What interventions ask of a format: guidance in order, muted agents, and whether the rounds end.
 
     `limit` is the limit that ends them, such as `total_timeout`; empty if none does.
@@ -65,8 +65,7 @@ class Steering:
     limit: str = ""
 
 
-@dataclass(slots=True)
-class RecordedState:
+class RecordedState(Struct):
     """The state of a debate for its owner, computed from its events.
 
     Attributes:

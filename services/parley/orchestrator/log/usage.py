@@ -1,8 +1,9 @@
 """What a debate has used so far: time, tokens and money, computed from its recorded events."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import Struct, field
 
 from parley.v1.agent_pb2 import Usage
 from parley.v1.event_pb2 import StepFailed, StepSucceeded, StoppedCall
@@ -16,8 +17,7 @@ class Mode(Enum):
     WAITING = "waiting"
 
 
-@dataclass(slots=True)
-class RunningTime:
+class RunningTime(Struct):
     """How long a debate has run. Time without an owner, in a pause or at a checkpoint does not count.
 
     Attributes:
@@ -54,8 +54,7 @@ class RunningTime:
         return max(now - self._since, 0.0) if self.mode is mode else 0.0
 
 
-@dataclass(slots=True)
-class UsageMeter:
+class UsageMeter(Struct):
     """What calls used. A call of unknown price is only part of `tokens` and `written`.
 
     `longest` holds the tokens of the longest text that each agent wrote: its present proposal has no more.

@@ -1,7 +1,8 @@
 """Whose last work is best, by what is known without a judge: what its critics say of it; and how it stands in for an answer. Pure functions."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.critiques import SEVERE
@@ -9,16 +10,14 @@ from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP
 from parley.v1.debate_pb2 import DraftGroups, StandIn
 
 
-@dataclass(frozen=True, slots=True)
-class BestWork:
+class BestWork(Struct, frozen=True):
     """The work that was chosen, and why, in a few words."""
 
     work: Contribution
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Standing:
+class _Standing(Struct, frozen=True):
     """What critics say of a work: how many of them agree with it, and how many serious issues they leave open.
 
     Attributes:

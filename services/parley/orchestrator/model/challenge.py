@@ -1,8 +1,9 @@
 """The prompt for agents whose agreement is hollow: what it lacks, by the measured features. Pure functions."""
 
 from collections.abc import Iterator
-from dataclasses import astuple
 from typing import Final
+
+from msgspec.structs import astuple
 
 from parley.orchestrator.model.hollowness import NEUTRAL, WEIGHTS, Features, terms_of
 

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 _STRENGTH: Final = 4.0
 """Log-odds that a fully believed claim adds to another one over an edge of weight 1."""
@@ -17,16 +18,14 @@ _TIE: Final = 1e-6
 """A credence that is no farther from one half is on neither side."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A claim. `prior`: how far it can be believed by itself, 0 to 1."""
 
     id: str
     prior: float
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Struct, frozen=True):
     """What one claim says about another one.
 
     Attributes:
@@ -40,8 +39,7 @@ class Relation:
     attacks: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimGraph:
+class ClaimGraph(Struct, frozen=True):
     """Claims with unique ids and the relations between them, of which each is between two different claims of the graph."""
 
     claims: tuple[Claim, ...]

@@ -1,8 +1,9 @@
 """Critiques as people and agents read them, the names of their issues, and what became of these."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.v1.critique_pb2 import (
     ISSUE_STATUS_NOT_ANSWERED,
@@ -27,8 +28,7 @@ STATUS_WORDS: Final = {
 """In the order in which issues of one severity are listed: those that are still open first."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnsweredIssue:
+class AnsweredIssue(Struct, frozen=True):
     """An issue and its author's answer."""
 
     issue: Issue

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.model.voting import Group
 from parley.v1.voting_pb2 import (
@@ -19,8 +20,7 @@ _STRONGER: Final = (20, 4)
 """The same of one that is called stronger: right five times in six, it weighs 2.3, a panel's agent without a record 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeWeight:
+class JudgeWeight(Struct, frozen=True):
     """What a judge's ballot weighs, and by what; 0: it only breaks ties."""
 
     weight: float

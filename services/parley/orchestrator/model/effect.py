@@ -5,9 +5,10 @@ Pure functions, the same for all formats. A format hands in where each agent sto
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
+
+from msgspec import Struct, field
 
 from parley.orchestrator.model.stands import FIRST_DRAFT, Stand
 from parley.orchestrator.model.stopping import posterior
@@ -32,8 +33,7 @@ _JUDGE: Final = ""
 """Among voters, since an agent may judge that has a draft too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ballots:
+class Ballots(Struct, frozen=True):
     """Ballots besides the agents' own positions, and what each weighs.
 
     Attributes:

@@ -4,8 +4,9 @@ Texts are taken to be as long as debates on open questions write them; a prompt 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.model.spec import price_of
 from parley.v1.agent_pb2 import Agent
@@ -20,8 +21,7 @@ INSTRUCTION_TOKENS: Final = 500
 _MILLION: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedCalls:
+class ExpectedCalls(Struct, frozen=True):
     """Calls of one agent.
 
     Attributes:

@@ -12,8 +12,10 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.rhetoric import MAX_CHARACTERS, count_of, is_english
@@ -23,8 +25,7 @@ MATTERS: Final = 4
 """The severity from which on an issue counts as one that a critic raises in earnest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(Struct, frozen=True):
     """What is measured of an agreement. Rates are in 100 words, the mean over the agents; shares are from 0 to 1.
 
     Attributes:
@@ -48,8 +49,7 @@ class Features:
     silence: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(Struct, frozen=True):
     """A number for each feature, in the order of `Features`."""
 
     figures: float
@@ -135,9 +135,10 @@ def features_of(question: str, work: Sequence[Contribution], critiques: Sequence
 def terms_of(features: Features) -> Weights:
     """Return each feature as it is weighed; an unknown one gets the neutral value."""
     values = []
-    for each, neutral in zip(fields(Features), astuple(NEUTRAL), strict=True):
-        value = getattr(features, each.name)
-        is_share = each.name in ("echo", "silence")
+    for name, value, neutral in zip(
+        Features.__struct_fields__, astuple(features), astuple(NEUTRAL), strict=True
+    ):
+        is_share = name in ("echo", "silence")
         values.append(neutral if value is None else value if is_share else math.log1p(value))
     return Weights(*values)
 

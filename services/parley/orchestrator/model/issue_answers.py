@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from parley.orchestrator.model.positions import POSITION_LINE
 from parley.v1.critique_pb2 import (
@@ -43,8 +44,7 @@ _MAX_STATUS_OFFSET = 3
 """The characters at the beginning of an answer in which its status may be stated directly."""
 
 
-@dataclass(frozen=True, slots=True)
-class RaisedIssue:
+class RaisedIssue(Struct, frozen=True):
     """An issue that an author is to answer. `name` is what it is called, such as `B.2`."""
 
     name: str

@@ -2,15 +2,13 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from parley.orchestrator.model.critiques import SERIOUS, AnsweredIssue, no_answer
 from parley.v1.critique_pb2 import Issue, IssueAnswer
 from parley.v1.debate_pb2 import Contribution
 
 
-@dataclass(frozen=True, slots=True)
-class TrackedIssue(AnsweredIssue):
+class TrackedIssue(AnsweredIssue, frozen=True):
     """An issue with its author's answer, and its place in the debate.
 
     Attributes:

@@ -1,8 +1,9 @@
 """The choice of a judge and of its route: no author of what it judges, and of another model family where there is one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from parley.orchestrator.model.model_families import family_of_agent, shared_family
 from parley.v1.agent_pb2 import Agent
@@ -25,16 +26,14 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Nominee:
+class Nominee(Struct, frozen=True):
     """One who may judge, and why it is preferred to those after it, in a few words."""
 
     agent: Agent
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeChoice:
+class JudgeChoice(Struct, frozen=True):
     """The judge, how far it stands from what it judges, and why it was chosen, in a line."""
 
     agent: Agent
@@ -77,8 +76,7 @@ def describe_relation(judge: Agent, team: Sequence[Agent]) -> str:
             return "an agent's model is of its family too, or the same"
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """A route that may be asked. `family`: of its model, empty if unknown; `stronger`: whether the configuration calls it so."""
 
     route: str
@@ -86,8 +84,7 @@ class Offer:
     stronger: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RouteChoice:
+class RouteChoice(Struct, frozen=True):
     """The route of a judge, and why it was chosen, in a few words."""
 
     route: str

@@ -1,7 +1,6 @@
 """The issues that were raised and their answers: a judge reads them with the final proposals. Pure functions."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from parley.orchestrator.model.contributions import Contribution, Letters
 from parley.orchestrator.model.critiques import (
@@ -21,8 +20,7 @@ _MAX_REMARKS_CHARACTERS = 500
 _PLACES = {status: place for place, status in enumerate(STATUS_WORDS)}
 
 
-@dataclass(frozen=True, slots=True)
-class _NamedIssue(AnsweredIssue):
+class _NamedIssue(AnsweredIssue, frozen=True):
     """An issue, its answer, and what agents call it."""
 
     name: str

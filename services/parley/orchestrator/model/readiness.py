@@ -1,8 +1,9 @@
 """Readiness: the line with which an agent states whether it is ready for the vote, and how sure it is of its proposal."""
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 READINESS_FORM: Final = (
     "One line for those who run the debate, such as `Ready: no, 40 %`: yes or no, whether you would vote now"
@@ -16,8 +17,7 @@ _READY: Final = re.compile(r"\b(?P<yes>yes)\b|\bno\b", re.IGNORECASE)
 _PERCENT: Final = re.compile(r"(?<![\d.,-])(\d{1,3}(?:[.,]\d{1,3})?)[ \t\u00a0\u202f]*%")
 
 
-@dataclass(frozen=True, slots=True)
-class Readiness:
+class Readiness(Struct, frozen=True):
     """An agent's statement of its own readiness. `ready` and `confidence` (0 to 1) are None if it gave none."""
 
     ready: bool | None = None

@@ -1,15 +1,15 @@
 """How long debates are kept that rest."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Self
+
+from msgspec import Struct, field
 
 from parley.runtime.comma_lists import split_list
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(Struct, frozen=True):
     """Days that a debate is kept after its last change; 0: for ever.
 
     Attributes:

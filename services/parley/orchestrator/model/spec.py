@@ -4,10 +4,10 @@ The defaults of unset fields are filled in here, when a debate is accepted: its 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from google.protobuf.message import Message
+from msgspec import Struct
 
 from parley.runtime.contract_settings import defaults_of, with_defaults
 from parley.v1.agent_pb2 import TOOL_UNSPECIFIED, Agent, OwnRole, Tool
@@ -25,8 +25,7 @@ _SETTINGS: Final = {
 """The field of a specification that holds the settings of each kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Struct, frozen=True):
     """What a million tokens cost, in millionths of a US dollar."""
 
     read: int

@@ -1,8 +1,9 @@
 """Where agents stood from their first drafts on, and which of their positions are the same. Pure functions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.model.contributions import Contribution
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP, Critique
@@ -12,8 +13,7 @@ FIRST_DRAFT: Final = 0
 """The round of a stand that was taken before its agent had read another's work."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stand:
+class Stand(Struct, frozen=True):
     """Where an agent stood in the end of a round.
 
     Attributes:

@@ -4,10 +4,11 @@ The caller names the positions: only equality of the names counts, and no text i
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, lgamma, log2
 from typing import Final
+
+from msgspec import Struct
 
 FIRST_ASKED: Final = 2
 """How many agents are asked first, at the same time: one alone has no other to agree with."""
@@ -19,8 +20,7 @@ _PRIORS: Final = ((4.0, 1.0), (1.0, 4.0))
 """The two kinds of positions that the mixture knows, equally probable at first: most come to hold it, or few do."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatedPosition:
+class StatedPosition(Struct, frozen=True):
     """One agent's position in one round, by name, and how sure it is of it, 0 to 1; None if it gave no number."""
 
     position: str

@@ -1,9 +1,9 @@
 """What an agent is asked to do in one step."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from parley.runtime.held_texts import HeldText, find_text
@@ -17,8 +17,7 @@ BALLOT: Final = "vote"
 """The activity of a ballot: it is asked for in spite of limits, as the answer is, and is not the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(Struct, frozen=True):
     """What a phase does, for programs and for people.
 
     Attributes:
@@ -111,8 +110,7 @@ Prompt = tuple[PromptPart, ...]
 """Its parts, in order; they are only read."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerShape(Generic[M]):
+class AnswerShape(Struct, Generic[M], frozen=True):
     """The shape of a structured answer.
 
     Attributes:
@@ -142,8 +140,7 @@ class AnswerShape(Generic[M]):
         return self.from_prose(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """A prompt, and what the answer is for.
 
     Attributes:

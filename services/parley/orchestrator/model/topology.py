@@ -2,9 +2,10 @@
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random  # noqa: TID251 (callers pass that of the debate)
 from typing import Final
+
+from msgspec import Struct
 
 from parley.runtime.contract_settings import default_of
 from parley.v1.arena_pb2 import (
@@ -22,8 +23,7 @@ Edge = tuple[str, str]
 """Who criticizes, and whose proposal."""
 
 
-@dataclass(frozen=True, slots=True)
-class RoundParticipants:
+class RoundParticipants(Struct, frozen=True):
     """Who sits in a round.
 
     Attributes:

@@ -5,10 +5,11 @@ invented. Options that are alike form a group, and a vote for one of them is a v
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from typing import Final
+
+from msgspec import Struct
 
 from parley.v1.voting_pb2 import (
     VOTE_STRENGTH_CONTESTED,
@@ -48,8 +49,7 @@ _ONE_STEP_WEAKER: Mapping[VoteStrength.ValueType, VoteStrength.ValueType] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Ballot:
+class Ballot(Struct, frozen=True):
     """One vote. `weight` is positive."""
 
     voter: str
@@ -57,8 +57,7 @@ class Ballot:
     weight: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class VoteCount:
+class VoteCount(Struct, frozen=True):
     """The result of a vote.
 
     Attributes:

@@ -1,11 +1,12 @@
 """What a request of the sender comes to."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Final
+
+from msgspec import Struct, field
 
 _MAX_RETRY_SECONDS: Final = 24 * 3600.0
 
@@ -36,8 +37,7 @@ class SendError(Exception):
         self.is_out_of_reach = is_out_of_reach
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What was answered, whatever its status.
 
     Attributes:

@@ -3,12 +3,12 @@
 import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Final
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from msgspec import Struct, field
 from yarl import URL
 
 from parley.orchestrator.outgoing.reach import Address, Reach
@@ -18,8 +18,7 @@ from parley.orchestrator.outgoing.web_address import AddressError, OutOfReachErr
 _MAX_REASON: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """Makes requests within a reach.
 
     A name is resolved once for each request, and the connection goes to an address that was checked: a second answer of the resolver is

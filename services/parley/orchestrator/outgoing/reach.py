@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import Final
+
+from msgspec import Struct
 
 from parley.runtime.comma_lists import split_list
 
@@ -32,8 +33,7 @@ _HOST: Final = re.compile(
 """A name with a letter: numbers alone would be read as an address."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """What may be reached.
 
     Attributes:

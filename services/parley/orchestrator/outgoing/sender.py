@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.outgoing.answers import Answer, SendError
 from parley.orchestrator.outgoing.reach import Reach
@@ -14,8 +15,7 @@ _CHUNK_BYTES: Final = 64 * 1024
 _HEADERS: Final = {"Accept-Encoding": "identity", "User-Agent": "parley"}
 
 
-@dataclass(frozen=True, slots=True)
-class GuardedSender:
+class GuardedSender(Struct, frozen=True):
     """Makes requests.
 
     Each goes through the guard. A redirect is an answer like any other.

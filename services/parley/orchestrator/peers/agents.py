@@ -1,11 +1,11 @@
 """The client of the gateway: one call of an agent at a time."""
 
 from collections.abc import AsyncIterable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import grpc
+from msgspec import Struct
 
 from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
 from parley.orchestrator.model.positions import position_of
@@ -47,8 +47,7 @@ _MAX_PARTIAL_CHARACTERS = 100_000
 """Characters that are kept of an unfinished answer."""
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Call:
+class Call(Struct, frozen=True, order=True):
     """The lasting name of a model call."""
 
     tenant: str
@@ -63,8 +62,7 @@ class Call:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CancelResult:
+class CancelResult(Struct, frozen=True):
     """The result of stopping a call.
 
     Attributes:

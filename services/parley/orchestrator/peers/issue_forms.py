@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
+
+from msgspec import Struct
 
 from parley.orchestrator.outgoing.web_address import is_http_url
 from parley.orchestrator.peers.issue_text import defuse
@@ -19,8 +20,7 @@ _GITHUB: Final = re.compile(r"(?P<root>(?:/api/v3)?)/repos/(?P<repository>[^/]+/
 _GITLAB: Final = re.compile(r".*/api/v4/projects/[^/]+/issues/?")
 
 
-@dataclass(frozen=True, slots=True)
-class TrackerForm:
+class TrackerForm(Struct, frozen=True):
     """One kind of tracker, at one address.
 
     Attributes:

@@ -1,9 +1,10 @@
 """The agents and routes that the gateway knows; new debates are checked against them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import grpc
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from parley.orchestrator.model.model_families import family_of
 from parley.orchestrator.model.spec import Price, agents_of, dearest
@@ -18,8 +19,7 @@ MAX_NAMES = 256
 """Names of routes that the gateway takes in a request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Roster:
+class Roster(Struct, frozen=True):
     """What the gateway knows.
 
     Attributes:
@@ -63,8 +63,7 @@ class Roster:
         return f"known routes: {', '.join(names)}"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownRoute:
+class KnownRoute(Struct, frozen=True):
     """What the gateway knows of a route.
 
     Attributes:

@@ -5,11 +5,11 @@ of a restart or a drain. The results of a debate must not be lost: recording wai
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, TypeVar
 
 import grpc
+from msgspec import Struct
 
 from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
 from parley.orchestrator.model.short_text import to_beginning
@@ -248,8 +248,7 @@ class Memory:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(Struct, frozen=True):
     """The clients of all other services.
 
     Attributes:

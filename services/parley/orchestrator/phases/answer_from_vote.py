@@ -5,9 +5,9 @@ What a participant cannot live with is dissent.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Final
 
+from msgspec import Struct
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from parley.orchestrator.engine.debate import Debate
@@ -94,8 +94,7 @@ def describe_vote(debate: Debate, vote: Vote) -> str:
     return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class Core:
+class Core(Struct, frozen=True):
     """What an answer is written around; a final proposal, or its author's first one."""
 
     text: Contribution
@@ -174,8 +173,7 @@ class ParsedVerdict(BaseModel):
     objection: StrippedText = ""
 
 
-@dataclass(frozen=True, slots=True)
-class VerificationResult:
+class VerificationResult(Struct, frozen=True):
     """What participants said, each part ordered by agent id. Who said nothing is in neither."""
 
     dissent: tuple[Objection, ...]

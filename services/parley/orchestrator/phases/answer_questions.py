@@ -1,15 +1,15 @@
 """What who writes an answer is asked besides it: how its positions group, and how it stands to earlier decisions."""
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from parley.orchestrator.model.tasks import Prompt
 from parley.orchestrator.phases.effect import NOTHING_ASKED, PositionQuestion
 from parley.orchestrator.phases.past import NO_PAST, PastQuestion
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerQuestions:
+class AnswerQuestions(Struct, frozen=True):
     """What is asked besides an answer."""
 
     positions: PositionQuestion = NOTHING_ASKED

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.model import voting
 from parley.orchestrator.model.effect_text import count_of
@@ -40,8 +41,7 @@ _RULES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class VoteTerms:
+class VoteTerms(Struct, frozen=True):
     """On what terms a vote is taken.
 
     Attributes:
@@ -115,8 +115,7 @@ def check_self_votes(violations: Violations, path: str, settings: VotingSettings
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Electorate:
+class Electorate(Struct, frozen=True):
     """Who votes on what, on which terms.
 
     Attributes:

@@ -1,8 +1,9 @@
 """What a debate changed: who writes the answer groups the agents' positions in it, so that no call is made for that."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.deciding import weigh_judge
@@ -42,8 +43,7 @@ class AnswerPositions(PositionGroups):
     answer: Line = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PositionQuestion:
+class PositionQuestion(Struct, frozen=True):
     """What who writes an answer is asked about the positions: P1, P2, … in this order; nothing if there are none.
 
     Attributes:
@@ -92,8 +92,7 @@ def ask_positions(debate: Debate, stands: Sequence[Stand]) -> PositionQuestion:
     return PositionQuestion(tuple(shown))
 
 
-@dataclass(frozen=True, slots=True)
-class NamedPositions:
+class NamedPositions(Struct, frozen=True):
     """The positions of a debate by name, as far as they are known.
 
     Attributes:

@@ -4,9 +4,10 @@ Everything here is a plain function of contributions and numbers. What does not 
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import compress
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.model.contributions import Contribution, Letters
 from parley.orchestrator.model.open_issues import answers_of
@@ -26,8 +27,7 @@ Name = tuple[int, str, str, str]
 """Of a contribution: round, activity, agent, target."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentHistory:
+class AgentHistory(Struct, frozen=True):
     """What an agent reads of the history.
 
     Attributes:
@@ -83,8 +83,7 @@ def split_to_fit(
     return kept, tuple(each for each, stayed in zip(contributions, stays, strict=True) if not stayed)
 
 
-@dataclass(frozen=True, slots=True)
-class LongestTexts:
+class LongestTexts(Struct, frozen=True):
     """The tokens of the longest work and of the longest critique in a part of a debate."""
 
     work: int = 0
@@ -144,8 +143,7 @@ def _shorten_each(contributions: Sequence[Contribution], tokens: int) -> tuple[C
     return tuple(_truncate(each, max(tokens - _HEADING_TOKENS, 1)) for each in contributions)
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryPart:
+class SummaryPart(Struct, frozen=True):
     """A part of a history that is summarized at once: as it is, and as it is shown, maybe shortened."""
 
     whole: tuple[Contribution, ...]

@@ -1,7 +1,8 @@
 """A round that is over, as the log has it: its outcomes stand, and nothing of what was asked is made again."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
@@ -16,8 +17,7 @@ Made = Contribution | StepFailed | None
 """What became of a step: None if there was nothing to work on."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeptRound:
+class KeptRound(Struct, frozen=True):
     """What became of the steps of a round.
 
     Attributes:

@@ -2,7 +2,8 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.errors import StepError
@@ -74,8 +75,7 @@ async def shorten_findings(debate: Debate, found: Findings, most: int) -> None:
         each.source.sha256 = hashlib.sha256(each.text.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
+class _Cut(Struct, frozen=True):
     path: str
     passage: Passage
     text: str

@@ -1,10 +1,10 @@
 """Past decisions: how prompts show them, and what who writes an answer says about them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
+from msgspec import Struct
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from parley.orchestrator.model.effect_text import describe_votes, name_of_relation
@@ -95,8 +95,7 @@ ParsedRelations = Annotated[list[ParsedRelation], BeforeValidator(partial(valid_
 """What cannot be read is left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class PastQuestion:
+class PastQuestion(Struct, frozen=True):
     """Asks who writes an answer how that stands to the decisions made before; if there are none, nothing is asked."""
 
     past: Sequence[PastDebate] = ()

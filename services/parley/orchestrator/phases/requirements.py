@@ -4,9 +4,9 @@ The same step finds out of which kind the question is.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from parley.orchestrator.engine.debate import Debate
@@ -101,8 +101,7 @@ class RequirementsAnswer(BaseModel):
         return list(found.values())[:_MAX_REQUIREMENTS]
 
 
-@dataclass(frozen=True, slots=True)
-class Requirements:
+class Requirements(Struct, frozen=True):
     """What was drawn up. A requirement's name is `R1`, `R2`, … in this order.
 
     Attributes:

@@ -5,8 +5,10 @@ A critique starts with the one proposal it needs, a refinement with its own crit
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+
+from msgspec import Struct
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.replay import Steering
@@ -56,8 +58,7 @@ def all_to_all(agents: Sequence[Agent]) -> tuple[Edge, ...]:
     return tuple((critic.id, target.id) for target in agents for critic in agents if critic.id != target.id)
 
 
-@dataclass(frozen=True, slots=True)
-class RoundPlan:
+class RoundPlan(Struct, frozen=True):
     """A round to run.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Summaries: what of the history is left out is replaced by a summary. One that fails is a warning, and costs nothing else."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
@@ -34,8 +35,7 @@ _MAX_PARTS = 4
 _CRITIQUES = "Keep the critiques that matter: who raised them, against what, and whether they were answered."
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(Struct, frozen=True):
     """A reader of the history.
 
     Attributes:

@@ -3,10 +3,10 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final
 
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.orchestrator.engine.debate import Debate
@@ -125,8 +125,7 @@ class _Ballot(BaseModel):
     reason: Annotated[str, Field(description="Why, in a sentence or two.")]
 
 
-@dataclass(frozen=True, slots=True)
-class _Poll:
+class _Poll(Struct, frozen=True):
     """One vote: who votes on what, and on which terms."""
 
     debate: Debate

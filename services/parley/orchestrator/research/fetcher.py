@@ -3,10 +3,10 @@
 import asyncio
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Final
 
 import aiohttp
+from msgspec import Struct, field
 from yarl import URL
 
 from parley.orchestrator.outgoing.guard import Guard, describe_failure
@@ -38,8 +38,7 @@ _HEADERS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """A page as it was read.
 
     Attributes:
@@ -55,8 +54,7 @@ class Page:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Fetcher:
+class Fetcher(Struct, frozen=True):
     """Reads pages.
 
     Each address, also one that a page redirects to, goes through the guard.

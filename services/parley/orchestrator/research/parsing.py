@@ -1,8 +1,9 @@
 """What a page or a feed says, read in a process of its own: a parser may take for ever, or all memory."""
 
 import json
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.research.errors import FetchError
 from parley.orchestrator.research.fetcher import Page
@@ -18,8 +19,7 @@ MAX_TEXT: Final = 200_000
 """Characters that are read of a page, so that what is shown can be chosen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """What was read: a title in one line, which may be empty, and a text."""
 
     title: str

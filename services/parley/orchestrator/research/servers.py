@@ -2,8 +2,9 @@
 
 import json
 import os
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.research.errors import FetchError
 from parley.orchestrator.research.parsing import SHOWN_CHARACTERS, Reading, clean_text
@@ -16,8 +17,7 @@ _VARIABLES: Final = ("HOME", "LANG", "PATH", "TMPDIR", "TZ")
 """What a server sees of our variables: none that could be a key."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolServer:
+class ToolServer(Struct, frozen=True):
     """An MCP server that speaks over its stdin and stdout.
 
     Attributes:

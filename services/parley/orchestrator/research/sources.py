@@ -4,11 +4,11 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from msgspec import Struct, field
 from yarl import URL
 
 from parley.orchestrator.outgoing.reach import Reach, parse_networks
@@ -36,8 +36,7 @@ _ASKED_AT_A_TIME: Final = 4
 """MCP servers that run at a time, for all debates."""
 
 
-@dataclass(frozen=True, slots=True)
-class WebSources:
+class WebSources(Struct, frozen=True):
     """The sources that the operator has switched on.
 
     Attributes:

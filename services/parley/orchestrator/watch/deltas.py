@@ -8,9 +8,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import Context
-from dataclasses import dataclass, field
 
 import grpc
+from msgspec import Struct, field
 
 from parley.orchestrator.log.debate_record import DebateRecord, record_key
 from parley.orchestrator.log.index import DebateIndex
@@ -27,8 +27,7 @@ from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.orchestrator_pb2 import StepDelta
 
 
-@dataclass(frozen=True, slots=True)
-class _SharedText:
+class _SharedText(Struct, frozen=True):
     wake_group: WakeGroup
     text: LiveText = field(default_factory=LiveText)
 
@@ -77,14 +76,12 @@ _BACKOFF = Backoff(first=0.1, maximum=5.0)
 _logger = get_logger(__name__)
 
 
-@dataclass(slots=True)
-class _Forward:
+class _Forward(Struct):
     task: asyncio.Task[None]
     watchers: int = 0
 
 
-@dataclass(slots=True)
-class _SharedChannel:
+class _SharedChannel(Struct):
     channel: grpc.aio.Channel
     users: int = 0
 

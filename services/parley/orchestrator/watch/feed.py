@@ -7,8 +7,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from contextvars import Context
-from dataclasses import dataclass, field
 from time import monotonic
+
+from msgspec import Struct, field
 
 from parley.orchestrator.log.bare_spec import bare_event
 from parley.orchestrator.log.envelope import GENESIS, Envelope
@@ -223,14 +224,12 @@ class Feed:
         del self._sizes[:count]
 
 
-@dataclass(slots=True)
-class _RunningFeed:
+class _RunningFeed(Struct):
     feed: Feed
     task: asyncio.Task[None]
 
 
-@dataclass(slots=True)
-class Feeds:
+class Feeds(Struct):
     """The feeds of the debates that are watched at this replica.
 
     Attributes:

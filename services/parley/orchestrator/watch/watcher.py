@@ -6,9 +6,10 @@ A watcher needs little memory: its places in the feed and in the text, which all
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
 from time import monotonic
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator import metrics
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
@@ -43,8 +44,7 @@ def slow_reader_error(last: int) -> ParleyError:
     return resource_exhausted(SLOW_READER, message, retry_after=0.0, metadata={"last_sequence": str(last)})
 
 
-@dataclass(frozen=True, slots=True)
-class DebateWatcher:
+class DebateWatcher(Struct, frozen=True):
     """Watches debates at this replica."""
 
     log: Log

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
 import grpc
+from msgspec import Struct
 
 from parley.runtime.direct.message_pipe import MessagePipe
 from parley.runtime.direct.waiters import Waiters
@@ -15,8 +15,7 @@ from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 Metadata = tuple[tuple[str, str | bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CallStatus:
+class CallStatus(Struct, frozen=True):
     """How a call ended."""
 
     code: grpc.StatusCode

@@ -1,9 +1,10 @@
 """Authentication by client certificate, which the connection has verified: rules map it to a tenant and roles."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
+
+from msgspec import Struct
 
 from parley.runtime.identity.guard import Certificate, Credentials
 from parley.runtime.identity.identity import DEFAULT_TENANT, Identity, Role, is_tenant
@@ -21,8 +22,7 @@ _ALTERNATIVE_NAMES: Final = "x509_subject_alternative_name"
 """What gRPC calls the alternative names of all kinds."""
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateRule:
+class CertificateRule(Struct, frozen=True):
     """A rule for certificates.
 
     Attributes:

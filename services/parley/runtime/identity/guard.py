@@ -1,8 +1,9 @@
 """Authenticates calls by one of the configured methods, and checks the role that the RPC needs."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from parley.runtime.errors import ParleyError, permission_denied, unauthenticated
 from parley.runtime.identity.identity import DEFAULT_TENANT, Identity
@@ -16,8 +17,7 @@ _BEARER: Final = "bearer "
 Certificate = Mapping[str, Iterable[bytes]]
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Struct, frozen=True):
     """What a caller sends to authenticate.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 import re
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from parley.runtime.errors import FieldViolation, invalid_argument
 from parley.runtime.labels import LABELS
@@ -18,8 +19,7 @@ Role: TypeAlias = AccessRole.ValueType
 _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """The caller of an RPC.
 
     Attributes:

@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import jwt
+from msgspec import Struct
 
 from parley.runtime.expiring_cache import ExpiringCache
 from parley.runtime.identity.guard import Credentials, RefusedCallerError, expired_error
@@ -25,8 +25,7 @@ _ROLES: Final[Mapping[str, Role]] = {role_name(each): each for each in CLIENT_RO
 _logger = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class TokenRules:
+class TokenRules(Struct, frozen=True):
     """Which tokens are accepted, and the names of their claims.
 
     Attributes:

@@ -8,9 +8,10 @@ import asyncio
 import base64
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
+
+from msgspec import Struct
 
 from parley.runtime.unreadable import report_unreadable
 from parley.storage.encryption.sealed import DataKey
@@ -41,8 +42,7 @@ _KIND: Final = "data key"
 _PAGE: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrapping:
+class Rewrapping(Struct, frozen=True):
     """What wrapping the data keys of a database anew came to.
 
     Attributes:

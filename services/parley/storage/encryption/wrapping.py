@@ -10,9 +10,10 @@ import shutil
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.python_process import safe_environment
@@ -29,8 +30,7 @@ _MAX_SHOWN: Final = 200
 _NAMESPACE: Final = b"parley wrapping key"
 
 
-@dataclass(frozen=True, slots=True)
-class Wrapped:
+class Wrapped(Struct, frozen=True):
     """A data key as it is stored.
 
     Attributes:
@@ -147,8 +147,7 @@ class CommandKey:
         return StoreUnavailableError(f"PARLEY_ENCRYPTION_COMMAND: {self._command[0]} {verb} {why}")
 
 
-@dataclass(frozen=True, slots=True)
-class WrappingKeys:
+class WrappingKeys(Struct, frozen=True):
     """The keys that the settings name, the one that wraps first. Without any, nothing is encrypted."""
 
     keys: Sequence[FileKey | CommandKey] = ()

@@ -14,12 +14,13 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from sqlite3 import Connection
 from typing import Any, TypeVar
 from uuid import uuid4
+
+from msgspec import Struct
 
 from parley.runtime.private_files import make_folder, open_private
 from parley.storage.ports import StorageError, StoreDamagedError, StoreUnavailableError
@@ -49,8 +50,7 @@ _FULL_BYTES = 128 * 1024  # less is too little for the files that SQLite makes n
 _DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-@dataclass(frozen=True, slots=True)
-class _Write:
+class _Write(Struct, frozen=True):
     work: Callable[[Connection], Any]
     future: asyncio.Future[Any]
     erases: bool

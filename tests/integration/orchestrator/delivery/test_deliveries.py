@@ -3,11 +3,11 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
+from msgspec.structs import replace
 
 from parley.orchestrator.delivery.deliveries import DELIVERED
 from parley.orchestrator.delivery.hooks import HOOKS

@@ -3,10 +3,10 @@
 import io
 import json
 import re
-from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from parley.cli.terminal.live_view import LiveView, PanelGrid, arrange_panels

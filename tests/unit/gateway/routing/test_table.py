@@ -1,9 +1,9 @@
 """The table of routes: what is kept over a reload, and what is forgotten when there are too many."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from parley.gateway.routing import table as routes
 from parley.gateway.routing.breaker import BreakerState, RouteBreaker

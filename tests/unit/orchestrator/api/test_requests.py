@@ -1,11 +1,11 @@
 """What a request for a debate may say of its format, tools and documents."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from parley.orchestrator.api.participants import ValidationContext
 from parley.orchestrator.api.requests import resolve_request

@@ -1,11 +1,11 @@
 """What a debate may still take: waits and budgets."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from parley.orchestrator.engine.budget import (
     AnswerReserve,

@@ -1,10 +1,9 @@
 """How hollow an agreement is: what is measured, how it is weighed, and what that does on topics that no weight was fitted to."""
 
-from dataclasses import astuple, replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple, replace
 
 from parley.orchestrator.model.challenge import challenge_of
 from parley.orchestrator.model.contributions import Contribution

@@ -1,9 +1,9 @@
 """What is asked of an agent, as its digest stands for it in the log, and what is kept of the answer."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from parley.orchestrator.model.digest import digest
 from parley.orchestrator.model.tasks import AnswerShape, Task, system_part, user_part

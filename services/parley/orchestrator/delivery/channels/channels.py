@@ -1,7 +1,8 @@
 """From a hook to its channel, within what the operator allows."""
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from parley.orchestrator.delivery.channels.mail_server import Mail
 from parley.orchestrator.delivery.message import Channel, DeliveryError, Receiver
@@ -19,8 +20,7 @@ _NO_PATH = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Channels:
+class Channels(Struct, frozen=True):
     """Creates channels to receivers. One is imported when there is a hook for it: most commands have none.
 
     Attributes:

@@ -6,9 +6,10 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.delivery.message import DeliveryError, Message
 
@@ -20,8 +21,7 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class FileChannel:
+class FileChannel(Struct, frozen=True):
     """Adds lines to a file. Each tenant has a folder of its own, so that no tenant writes into a file of another.
 
     Attributes:

@@ -1,7 +1,6 @@
 """Mail, through the server that the operator names, to addresses in domains that they allow."""
 
 import asyncio
-from dataclasses import dataclass
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
@@ -9,6 +8,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import aiosmtplib
+from msgspec import Struct
 
 from parley.orchestrator.delivery.channels.chat_text import fit, split_text
 from parley.orchestrator.delivery.channels.mail_server import Mail, domain_of
@@ -22,8 +22,7 @@ _NO_MAILBOX: Final = frozenset({550, 551, 553})
 """What a server says of an address that nothing can be sent to."""
 
 
-@dataclass(frozen=True, slots=True)
-class MailChannel:
+class MailChannel(Struct, frozen=True):
     """Sends the text of messages to an address. A delivery's `Message-ID` is the same each time, so that many readers show it once."""
 
     mail: Mail

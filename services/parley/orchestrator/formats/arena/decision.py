@@ -6,9 +6,11 @@ shows that it is right more often than not.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from parley.orchestrator.formats.arena.discussion import Discussion
 from parley.orchestrator.formats.arena.judge import grouping_agent
@@ -57,8 +59,7 @@ _MAX_POSITIONS: Final = 32
 """Positions that convergence compares at a time; of proposals beyond them it is not known which position they take."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionBasis:
+class DecisionBasis(Struct, frozen=True):
     """What a debate is decided from.
 
     Attributes:
@@ -72,8 +73,7 @@ class DecisionBasis:
     last_vote_reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeResult:
+class JudgeResult(Struct, frozen=True):
     """What a judge said; `positions_to_choose`: the groups of drafts that it chose among, in the order in which it was shown them."""
 
     judge: Agent
@@ -81,8 +81,7 @@ class JudgeResult:
     positions: Sequence[DraftGroup]
 
 
-@dataclass(frozen=True, slots=True)
-class MadeDecision:
+class MadeDecision(Struct, frozen=True):
     """A decision, and what agents weigh in it by the log-odds of being right; not those that weigh by something else."""
 
     decision: Decision

@@ -1,7 +1,8 @@
 """What an arena's debate changed: the decision, its ballots and the last vote, by the positions that they are for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from parley.orchestrator.formats.arena.decision import MadeDecision
 from parley.orchestrator.formats.arena.discussion import Discussion

@@ -1,9 +1,10 @@
 """The rules that end an arena's rounds: what each finds, and in which order they are asked after a round."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.formats.arena.discussion import CRITIQUE_ROUND, PROPOSAL_ROUND, Discussion
 from parley.orchestrator.formats.arena.judge import grouping_agent, judge_of
@@ -128,8 +129,7 @@ async def find_end_by_rules(
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     """A rule that ends the rounds of revision.
 
     Attributes:

@@ -3,8 +3,9 @@
 import asyncio
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Final
+
+from msgspec.structs import asdict
 
 from parley.orchestrator.formats.arena.discussion import Discussion
 from parley.orchestrator.formats.arena.judge import judge_of

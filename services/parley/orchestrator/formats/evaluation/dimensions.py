@@ -1,7 +1,8 @@
 """The dimensions in which an answer is judged, and what the scores mean in each. They are words of version 1."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.v1.evaluation_pb2 import (
     EVALUATION_DIMENSION_COMPLIANCE,
@@ -19,8 +20,7 @@ MAX_SCORE: Final = 10
 _STEPS: Final = ("1-2", "3-4", "5-6", "7-8", "9-10")
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
+class Dimension(Struct, frozen=True):
     """A dimension.
 
     Attributes:

@@ -1,9 +1,9 @@
 """The analysis: what is to be decided, what it implies, who should debate it, and what the moderator must know first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, Self
 
+from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from parley.orchestrator.engine.debate import Debate
@@ -127,8 +127,7 @@ def _from_prose(text: str) -> ProseAnalysis:
     return ProseAnalysis(said=extract_text(text))
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysisResult:
+class AnalysisResult(Struct, frozen=True):
     """What came of the analysis.
 
     Attributes:

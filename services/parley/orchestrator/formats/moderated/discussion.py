@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.moderated.analysis import AnalysisResult
@@ -18,8 +19,7 @@ from parley.v1.memory_pb2 import PastDebate
 from parley.v1.moderated_pb2 import ModeratedSettings
 
 
-@dataclass(slots=True)
-class Round:
+class Round(Struct):
     """What came of a round.
 
     Attributes:

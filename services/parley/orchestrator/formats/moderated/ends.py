@@ -1,8 +1,9 @@
 """How the moderator may end the rounds, and how sure the decision may be after each end."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.v1.convergence_pb2 import (
     CONVERGENCE_VERDICT_CONTINUING,
@@ -27,8 +28,7 @@ from parley.v1.moderated_pb2 import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RoundsEnd:
+class RoundsEnd(Struct, frozen=True):
     """One of them.
 
     Attributes:

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final, Literal, Self
 
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from parley.orchestrator.engine.debate import Debate
@@ -32,8 +32,7 @@ _MIN_SHARE_UNNAMED: Final = 0.25
 _SHORTEST: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ArguedPerspective:
+class ArguedPerspective(Struct, frozen=True):
     """A perspective that was argued in a round.
 
     Attributes:

@@ -5,13 +5,13 @@ The choice is a plain function of the question, of what the moderator found in i
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import combinations
 from typing import Any, Final
 
 import yaml
+from msgspec import Struct
 
 from parley.orchestrator.formats.moderated.wording import count_keywords, stems
 from parley.orchestrator.model.errors import DebateFailedError
@@ -22,8 +22,7 @@ _IN_RETURN: Final = re.compile(r"\b(?:for|where|so that|in return|in exchange|if
 """What follows it in a sentence on trade-offs is what a perspective gets, and not what it gives up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Viewpoint:
+class Viewpoint(Struct, frozen=True):
     """A perspective of the catalogue.
 
     Attributes:
@@ -138,8 +137,7 @@ _CUSTOM: Final = 1.0
 """What a perspective that the debate brings is preferred by, if it matches at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class SelectionCriteria:
+class SelectionCriteria(Struct, frozen=True):
     """What perspectives are chosen for.
 
     Attributes:

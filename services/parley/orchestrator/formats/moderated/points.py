@@ -5,8 +5,9 @@ The numbers of an agent go on from its argument to its rebuttal, so that a name 
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.model.contributions import Contribution
 from parley.v1.debate_pb2 import PointReference
@@ -16,8 +17,7 @@ _LETTER: Final = re.compile(r"\s*(?:agent\s+)?([a-z]{1,2})\b", re.IGNORECASE)
 _MAX_QUOTE_CHARACTERS: Final = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """A point of a speech.
 
     Attributes:
@@ -40,8 +40,7 @@ class Point:
         return PointReference(key=self.key, point=self.number)
 
 
-@dataclass(frozen=True, slots=True)
-class Speech:
+class Speech(Struct, frozen=True):
     """What a debater said in one step of a round.
 
     Attributes:

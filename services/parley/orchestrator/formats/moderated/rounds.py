@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.formats.moderated.argue import argue, argument_key
 from parley.orchestrator.formats.moderated.discussion import Discussion, Round
@@ -43,8 +44,7 @@ _DECISION_BY_VERDICT: Final[Mapping[ConvergenceVerdict.ValueType, Decision]] = {
 _REPLY: Final = "Answer it in a few sentences, to the point."
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What the moderator makes of a round.
 
     Attributes:

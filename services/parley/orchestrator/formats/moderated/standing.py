@@ -1,8 +1,9 @@
 """Where a debater stands when it is asked in a round: what it reads before its task, and how much it may write."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct, field
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution, texts_of
@@ -29,8 +30,7 @@ _TASK_TOKENS = 1000
 """Of an instruction and the form that is to be filled."""
 
 
-@dataclass(frozen=True, slots=True)
-class RoundBriefing:
+class RoundBriefing(Struct, frozen=True):
     """A round as its debaters read of it.
 
     Attributes:

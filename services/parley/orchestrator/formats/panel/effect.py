@@ -1,6 +1,6 @@
 """What a panel's debate changed, for each way to make the answer."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.panel.rounds import RoundsResult

@@ -1,7 +1,8 @@
 """What comes of a panel's rounds: contributions, drafts and stands, requirements, and why the rounds ended."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import Contribution
@@ -13,16 +14,14 @@ from parley.v1.event_pb2 import RoundsEnded, StepFailed
 from parley.v1.memory_pb2 import PastDebate
 
 
-@dataclass(frozen=True, slots=True)
-class GroupedDrafts:
+class GroupedDrafts(Struct, frozen=True):
     """Drafts of a round with their positions, and how they group if that was found."""
 
     drafts: Sequence[Contribution] = ()
     groups: DraftGroups | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RoundsResult:
+class RoundsResult(Struct, frozen=True):
     """What came of the rounds.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
@@ -35,8 +36,7 @@ _FEWEST_TOKENS: Final = 400
 """Of a contribution: before others are shortened to less, the oldest are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exhibits:
+class Exhibits(Struct, frozen=True):
     """What is shown of a debate, each under its name.
 
     Attributes:
