@@ -153,6 +153,8 @@ class CallRegistry:
         """Let the calls that still run come to an end for so many seconds, then gives them up."""
         for timer in self._abandoned.values():
             timer.cancel()
+        for call in self._named.values():
+            call.end_hold()  # who records the answer has ended, too
         running = [asyncio.create_task(call.wait_until_over()) for call in self._named.values()]
         if running:
             await asyncio.wait(running, timeout=seconds)

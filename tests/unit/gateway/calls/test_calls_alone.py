@@ -224,6 +224,20 @@ async def test_alone_an_answer_is_stored_before_its_call_is_stopped(
     assert model.asked == 1
 
 
+async def test_alone_an_answer_that_is_held_as_the_gateway_stops_is_stored_at_once(
+    alone: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "_HOLD_SECONDS", 60.0)
+    model = Model()
+    model.may_answer.set()
+    assert (await completed(alone.ask(model, records=True))).held
+    async with asyncio.timeout(10):
+        await alone.calls.close(60.0)
+    async with alone_with(alone.store) as later:
+        assert (await completed(later.ask(model))).stored
+    assert model.asked == 1
+
+
 @pytest.mark.parametrize(
     ("listeners", "may_wait"), [([True, True], True), ([True, False], False), ([False], False)]
 )
