@@ -29,17 +29,23 @@ class KnownStands:
     def __init__(self, documents: Documents, clock: Clock) -> None:
         self._documents = documents
         self._clock = clock
-        self._kept = ExpiringCache[tuple[str, str], Stand](_MAX_KEPT)
+        self._kept = ExpiringCache[str, tuple[str, Stand]](_MAX_KEPT)
+        """Each with the field `about` of its document: if the document has another one, it was written anew."""
 
     async def load(self, abouts: Mapping[str, str]) -> dict[str, Stand]:
         """Return stands that were just found, by their keys, without those that cannot be read. `abouts` has the field `about` of each key."""
         now = self._clock.monotonic()
-        kept = {place[0]: held[0] for place in abouts.items() if (held := self._kept.get(place, now))}
+        found = {key: held[0] for key in abouts if (held := self._kept.get(key, now))}
+        kept = {key: stand for key, (about, stand) in found.items() if about == abouts[key]}
         read = await load_stands(self._documents, abouts.keys() - kept.keys())
         for key, stand in read.items():
-            self._kept.put((key, abouts[key]), stand, now + KEPT_SECONDS)
+            self._kept.put(key, (abouts[key], stand), now + KEPT_SECONDS)
         return kept | read
 
     def put(self, stand: Stand) -> None:
         """Keep a stand as it was just stored."""
-        self._kept.put((stand.key, stand.about), stand, self._clock.monotonic() + KEPT_SECONDS)
+        self._kept.put(stand.key, (stand.about, stand), self._clock.monotonic() + KEPT_SECONDS)
+
+    def remove(self, key: str) -> None:
+        """Drop what is kept of a stand that is deleted."""
+        self._kept.remove(key)

@@ -72,6 +72,7 @@ class Positions:
         debate_key = storage_key(tenant, record.debate.debate_id)
         for each in await self._documents.find(POSITIONS, {"debate_key": debate_key}):
             await self._documents.delete(POSITIONS, each.key)
+            self._stands.remove(each.key)  # last, since it may be read meanwhile
         await self._changes.remove(debate_key)
 
     async def list_old(self, before: float, limit: int) -> list[tuple[str, str]]:

@@ -279,6 +279,16 @@ async def test_a_debate_that_is_recorded_anew_with_another_stand_is_compared_by_
     assert await kept.outcomes() == {("deb-2", "deb-1"): FLIP}
 
 
+async def test_a_process_keeps_no_stand_of_a_debate_that_it_forgets(kept: Kept) -> None:
+    positions, other = kept.positions, kept.positions
+    first = record("deb-1", stand("No."))
+    await positions.apply("acme", first)
+    await positions.remove("acme", first)
+    await other.apply("acme", record("deb-1", stand("Yes.")))
+    await positions.apply("acme", record("deb-2", stand("No.")))
+    assert await kept.outcomes() == {("deb-2", "deb-1"): FLIP}
+
+
 async def test_a_debate_that_is_recorded_anew_with_another_question_is_compared_by_that(kept: Kept) -> None:
     positions = kept.positions
     await positions.apply("acme", record("deb-1", stand("Yes."), question=CHOIR))
