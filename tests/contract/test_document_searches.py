@@ -219,6 +219,8 @@ async def test_a_scan_yields_each_document_once_in_the_order_of_its_field(
         "2",
         "0",
     ]
+    by_key = [each.key async for each in scan(books, BOOKS, "key", {"shelf": "b"}, page=page)]
+    assert by_key == ["0", "2", "3", "5"]
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ class DebateIndex:
         meaning = find_held(search_text(record.debate)) or await self._find_stored(tenant, record)
         if meaning is not None:
             key = storage_key(tenant, record.debate.debate_id)
-            points = [point(key, tenant, record.debate.domain, meaning)]
+            points = [create_point(key, tenant, record.debate.domain, meaning)]
             await self._run_in_collection(
                 meaning, lambda index: self._vectors.upsert(index.collection, points)
             )
@@ -287,7 +287,7 @@ class Filler:
     async def _write_pages(self, collection: VectorCollection, model: str, after: str) -> None:
         async for page in self._pages(after):
             await self._write(collection, model, page)
-            await self._save_progress(collection, _Progress(str(page[-1].fields["key"])))
+            await self._save_progress(collection, _Progress(page[-1].key))
 
     async def _write(self, collection: VectorCollection, model: str, page: Sequence[Document]) -> None:
         # On a thread: a page of records takes a tenth of a second.
@@ -297,7 +297,7 @@ class Filler:
         for start in range(0, len(readable), _EMBED_BATCH):
             part = readable[start : start + _EMBED_BATCH]
             meanings = await self._embeddings(part, model, collection.size)
-            points = [_point_of(document, meaning) for document, meaning in zip(part, meanings, strict=True)]
+            points = [_to_point(each, meaning) for each, meaning in zip(part, meanings, strict=True)]
             await self._vectors.upsert(collection, points)
         await self._delete_forgotten(collection, [each.key for each in readable])
 
@@ -327,7 +327,7 @@ class Filler:
             DEBATES, {"key": Above(after)}, order=(Order("key"),), limit=_PAGE
         ):
             yield page
-            after = str(page[-1].fields["key"])
+            after = page[-1].key
 
     async def _embeddings(self, documents: Sequence[Document], model: str, size: int) -> list[Embedding]:
         kept = {each.key: stored_embedding(each) for each in documents}
@@ -344,19 +344,19 @@ class Filler:
         return [kept[each.key] for each in documents]
 
 
-def point(key: str, tenant: str, domain: str, meaning: Embedding) -> Point:
+def create_point(key: str, tenant: str, domain: str, meaning: Embedding) -> Point:
     """Return a debate's vector as a point of the index."""
     return Point(point_id(key), meaning.vector.tolist(), {"key": key, "tenant": tenant, "domain": domain})
 
 
-def _point_of(document: Document, meaning: Embedding) -> Point:
-    key, tenant, domain = (str(document.fields[name]) for name in ("key", "tenant", "domain"))
-    return point(key, tenant, domain, meaning)
+def _to_point(document: Document, meaning: Embedding) -> Point:
+    tenant, domain = (str(document.fields[name]) for name in ("tenant", "domain"))
+    return create_point(document.key, tenant, domain, meaning)
 
 
 def _require_readable(document: Document) -> Document:
     """Return the document if all of it can be read, else raise the error."""
     stored_embedding(document)
     from_document(document)
-    _ = [document.fields[name] for name in ("key", "tenant", "domain")]
+    _ = [document.fields[name] for name in ("tenant", "domain")]
     return document

@@ -25,7 +25,7 @@ async def scan(
             yield each
         if len(found) < page:
             return
-        after = str(found[-1].fields[field])
+        after = found[-1].key if field == "key" else str(found[-1].fields[field])
 
 
 async def find_by_keys(

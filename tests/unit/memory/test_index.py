@@ -15,7 +15,7 @@ from parley.memory import index as index_module
 from parley.memory.approvals import APPROVALS
 from parley.memory.debate import DEBATES, FILL_PROGRESS, FORGETTING, from_document, point_id, to_fields
 from parley.memory.embedding import Embedding, EmbeddingClient
-from parley.memory.index import DebateIndex, Filler, ModelChangedError, point
+from parley.memory.index import DebateIndex, Filler, ModelChangedError, create_point
 from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
 from parley.memory.stored_vectors import to_vector
@@ -172,7 +172,7 @@ async def test_a_vector_that_a_half_made_index_lost_is_written_again_though_a_ne
         meaning = Embedding(to_vector([1.0, 0.0]), "new")
         document = Document("default/deb-later", to_fields("default", later, meaning))
         await stores.documents.insert(DEBATES, document.key, document.fields)
-        await stores.vectors.upsert(NEW, [point(document.key, "default", "general", meaning)])
+        await stores.vectors.upsert(NEW, [create_point(document.key, "default", "general", meaning)])
         await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
         assert await stores.vectors.count(NEW) == 4
 
@@ -210,6 +210,21 @@ async def test_the_debates_of_an_index_that_was_complete_are_counted_and_not_rea
         again = meanings()
         await Filler(cast("Documents", Unread()), stores.vectors, again).fill(NEW, "new")
         assert not again.embedded
+
+
+async def test_an_index_is_made_of_documents_by_their_own_keys_whatever_fields_they_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_module, "_PAGE", 1)
+    async with opened(tmp_path) as stores:
+        fields = to_fields("default", record("deb-00"), Embedding(to_vector([0.0, 1.0]), "new"))
+        others = {name: value for name, value in fields.items() if name != "key"}
+        await stores.documents.insert(DEBATES, "default/deb-00", others)
+        await stores.documents.insert(DEBATES, "default/deb-01", {"key": "default/deb-01"})
+        await stores.documents.insert(DEBATES, "default/deb-02", {})
+        await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
+        (left,) = await stores.vectors.search(NEW, [0.0, 1.0], limit=9)
+        assert left.fields["key"] == "default/deb-00"
 
 
 async def test_vectors_of_another_model_never_enter_an_index(tmp_path: Path) -> None:
