@@ -140,6 +140,12 @@ async def test_documents_are_searched_and_ordered_by_their_keys(books: Documents
     ]
 
 
+@pytest.mark.parametrize("where", [{"key": each} for each in (2, 2.0, OneOf((2, None)), Below(3), Above(1))])
+async def test_a_key_is_a_text_and_equals_no_number(books: Documents, where: Where) -> None:
+    await fill(books, **{"2": {}})
+    assert not await keys(books, where)
+
+
 async def test_a_search_returns_some_fields_alone_if_it_names_them(books: Documents) -> None:
     await fill(
         books,

@@ -267,6 +267,8 @@ def _equals(field: str, value: str | float) -> _Clause:
     To look for a value's type takes the whole document, and so does not use an index alone: it is left out if the value has only one.
     """
     one = f"{_extract(field)} = ?"
+    if field == "key" and not isinstance(value, str):
+        return "0", []  # SQLite would make a text of the number, as its column is one of texts
     if isinstance(value, bool):
         one = f"({one} AND {_has_type(field, 'true' if value else 'false')})"
     elif isinstance(value, str) and _may_be_nested(value):
