@@ -1,12 +1,12 @@
 """Whether a value fills its form just as it stands, as nearly all answers do.
 
-To see that takes a tenth of what reading it as it may be meant and the check of its schema take. Those decide on all other values.
+This takes a tenth of the time in which a value is read as it may be meant, and checked by the library. These decide on all others.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-_ANNOTATIONS: Final = frozenset({"type", "title", "description"})
+_COMMON: Final = frozenset({"type", "title", "description"})
 _MAX_OPTIONS: Final = 16
 """Of an enum, so that many texts that are compared with many options do not hold the loop."""
 
@@ -65,10 +65,10 @@ def _has_length(value: str | list[Any], schema: Mapping[str, Any], what: str) ->
 
 
 _FILLS: Final[Mapping[str, tuple[frozenset[str], Callable[[Any, Mapping[str, Any]], bool]]]] = {
-    "object": (_ANNOTATIONS | {"properties", "required", "additionalProperties"}, _fills_object),
-    "array": (_ANNOTATIONS | {"items", "minItems", "maxItems"}, _fills_array),
-    "string": (_ANNOTATIONS | {"enum", "minLength", "maxLength"}, _fills_string),
-    "integer": (_ANNOTATIONS | {"minimum", "maximum"}, _fills_integer),
-    "boolean": (_ANNOTATIONS, _fills_boolean),
+    "object": (_COMMON | {"properties", "required", "additionalProperties"}, _fills_object),
+    "array": (_COMMON | {"items", "minItems", "maxItems"}, _fills_array),
+    "string": (_COMMON | {"enum", "minLength", "maxLength"}, _fills_string),
+    "integer": (_COMMON | {"minimum", "maximum"}, _fills_integer),
+    "boolean": (_COMMON, _fills_boolean),
 }
 """By type, the keywords that are seen through, and what sees whether a value is so."""

@@ -1,6 +1,6 @@
-"""Schemas of which it is seen at a look that they are right, as those of prompts are.
+"""Whether schemas are right at a look, as those of prompts are.
 
-The library checks a schema against the schema of all schemas, which takes a hundred times as long, while a model waits to be asked.
+The library checks a schema against the schema of all schemas. That takes a hundred times as long, while a model waits to be asked.
 """
 
 from collections.abc import Callable, Iterable, Mapping
