@@ -195,7 +195,11 @@ class Changes:
         return [each for each in found if each.counts(words.get(each.debate_key, 0))]
 
     async def _delete(self, key: str) -> None:
+        await self._delete_settlements(key)  # first, since nothing leads to them once the change is gone
         await self._documents.delete(CHANGES, key)
+        await self._delete_settlements(key)  # those of decisions that found the change just before
+
+    async def _delete_settlements(self, key: str) -> None:
         for each in await self._documents.find(SETTLEMENTS, {"change": key}, limit=_MANY):
             await self._documents.delete(SETTLEMENTS, each.key)
 

@@ -614,6 +614,27 @@ async def test_wherever_the_process_stops_the_same_record_again_finishes_it(kept
     assert stops > 20
 
 
+@pytest.mark.parametrize("lost", [False, True])
+async def test_wherever_a_removal_stops_the_same_again_removes_what_others_settled(
+    kept: Kept, *, lost: bool
+) -> None:
+    records = [
+        record("deb-1", stand("Yes.")),
+        record("deb-2", stand("No.")),
+        record("deb-3", stand("No.", for_decision=True)),
+    ]
+    for limit in count():
+        await kept.record(*records)
+        assert (await kept.settled())["deb-2"] == ("deb-3", True)
+        try:
+            await kept.stopping(Writes(limit, lost)).remove("acme", records[0])
+            break
+        except StoppedError:
+            await kept.positions.remove("acme", records[0])
+        assert not [each for each in await kept.stored() if "deb-1" in each.key]
+    assert limit > 2
+
+
 async def test_what_a_forgotten_debate_was_compared_with_meanwhile_is_not_kept(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
