@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from parley.orchestrator.log.debate_record import FAILED, PAUSED
+from parley.orchestrator.log.debate_record import CANCELLED, FAILED, PAUSED
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.phases import propose
 from parley.runtime.backoff import Backoff
@@ -23,7 +23,7 @@ from parley.storage.sqlite.documents import SqliteDocuments
 from parley.v1.event_pb2 import DebateFailed
 from tests.support.debate_logs import check_log, outcomes
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, make_debate, until
+from tests.support.orchestration import WITHIN, Backstage, make_debate, until
 from tests.support.other_code import run_other_code
 
 SPEC = make_debate(2, 1)
@@ -205,28 +205,53 @@ async def _epoch(stage: Backstage, debate: str, epoch: int) -> bool:
     return (await stage.record(debate)).epoch == epoch
 
 
-@pytest.mark.parametrize("status", [PAUSED, FAILED])
-async def test_a_replica_that_drains_as_a_debate_comes_to_rest_says_in_its_record_that_it_rests(
-    stage: Backstage, status: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def hold_rest(monkeypatch: pytest.MonkeyPatch, status: str) -> asyncio.Event:
+    """Hold for ever the first write that a debate rests with a status. Return the event that is set then."""
     write, reached = DebateIndex.update_status, asyncio.Event()
 
-    async def hold_first_rest(*args: Any, **fields: Any) -> bool:
-        if fields["status"] == status and not reached.is_set():
+    async def hold_first(*args: Any, **fields: Any) -> bool:
+        if fields["status"] == status and not fields["is_open"] and not reached.is_set():
             reached.set()
             await asyncio.Event().wait()
         return await write(*args, **fields)
 
-    monkeypatch.setattr(DebateIndex, "update_status", hold_first_rest)
-    for name in ("ada", "bo"):
-        stage.gateway.fail(f"round/1/propose/{name}")
+    monkeypatch.setattr(DebateIndex, "update_status", hold_first)
+    return reached
+
+
+@pytest.mark.parametrize("status", [PAUSED, FAILED])
+async def test_a_replica_that_drains_as_a_debate_comes_to_rest_says_in_its_record_that_it_rests(
+    stage: Backstage, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached = hold_rest(monkeypatch, status)
+    if status == PAUSED:
+        stage.gateway.hold("round/1/propose/*")
+    else:
+        stage.gateway.fail("round/1/propose/*")
     async with stage.replica("one") as one:
         debate = await one.create(SPEC)
         if status == PAUSED:
-            await one.intervene(debate, "pause")
-        await reached.wait()
+            await one.intervene(debate, "pause", stop_calls=True)
+        await asyncio.wait_for(reached.wait(), WITHIN)
         await one.runner.drain()
         await stage.comes_to(debate, status)
+
+
+async def test_a_replica_that_drains_as_a_paused_debate_is_cancelled_does_not_say_that_it_is_paused(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached = hold_rest(monkeypatch, CANCELLED)
+    stage.gateway.hold("round/1/propose/*")
+    async with stage.replica("one") as one:
+        debate = await one.create(SPEC)
+        await one.intervene(debate, "pause", stop_calls=True)
+        await stage.comes_to(debate, PAUSED)
+        await one.intervene(debate, "cancel")
+        await asyncio.wait_for(reached.wait(), WITHIN)
+        await one.runner.drain()
+        assert (await stage.record(debate)).status == CANCELLED
+    async with stage.replica("two"):
+        await stage.comes_to(debate, CANCELLED)
 
 
 async def test_what_a_draining_replica_gives_up_is_claimed_at_once(stage: Backstage) -> None:

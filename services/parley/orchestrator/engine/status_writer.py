@@ -96,7 +96,9 @@ class StatusWriter:
     async def release(self) -> None:
         """Release the debate, so that another replica can continue at once."""
         recorded = self._journal.recorded
-        if recorded.concluded is not None and not recorded.closed:
+        if recorded.closed:
+            await self._index.release(self._record, self._journal.epoch)
+        elif recorded.concluded is not None:
             # The record may not have the final status yet, by which other replicas see what is left to do.
             await self.request_owner(final_status(recorded.concluded))
         elif recorded.failure is not None or recorded.paused:
