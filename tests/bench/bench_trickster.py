@@ -10,7 +10,6 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Final
 
 import openai
@@ -57,9 +56,9 @@ def by_feature(debates: Sequence[LabelledDebate]) -> list[list[str]]:
     terms = [terms_of(measured(each)) for each in debates]
     hollow = [each.hollow for each in debates]
     rows = []
-    for each in fields(Features):
-        auc = roc_auc_score(hollow, [getattr(term, each.name) for term in terms])
-        rows.append([each.name, f"{max(auc, 1 - auc):.2f}", "more" if auc >= 0.5 else "less"])
+    for name in Features.__struct_fields__:
+        auc = roc_auc_score(hollow, [getattr(term, name) for term in terms])
+        rows.append([name, f"{max(auc, 1 - auc):.2f}", "more" if auc >= 0.5 else "less"])
     return rows
 
 
