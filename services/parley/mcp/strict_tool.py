@@ -3,7 +3,7 @@
 from typing import Any
 
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools.base import Tool
 from pydantic import ValidationError
 
@@ -36,6 +36,8 @@ class StrictTool(Tool):
             raise ToolError(f"{self.name} has no argument {named}; its arguments are {', '.join(known)}")
         try:
             return await super().run(arguments, context, convert_result)
+        except UnexpectedToolError:
+            raise  # a fault of ours, of which the caller is told no more
         except ToolError as error:
             if not isinstance(error.__cause__, ValidationError):
                 raise
@@ -43,5 +45,5 @@ class StrictTool(Tool):
 
 
 def _describe(error: ValidationError) -> str:
-    """Return `limit: Input should be greater than or equal to 1; status: …`."""
-    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+    """Return `limit: Input should be greater than or equal to 1; status: …`, on one line of bounded length."""
+    return cut_line("; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()))
