@@ -108,11 +108,10 @@ class Served:
     def request(self, method: MethodDescriptor) -> Any:
         asked: Any = GetMessageClass(method.input_type)()
         asked.CopyFrom(RIGHT_REQUESTS[method.input_type.name][0])
-        known = (
-            self.ids if method.name != "RecordMatch" else {}
-        )  # a recorded match is known without the store
-        for name in known.keys() & method.input_type.fields_by_name.keys():
-            setattr(asked, name, self.ids[name])
+        # A match that was recorded here is known without the store: it is asked for another one.
+        ids = {} if method.name == "RecordMatch" else self.ids
+        for name in ids.keys() & method.input_type.fields_by_name.keys():
+            setattr(asked, name, ids[name])
         if method.name == "Recall":
             asked.text = QUESTION  # of a text that is like nothing recorded, nothing is read
         if "spec" in method.input_type.fields_by_name:
