@@ -12,7 +12,7 @@ from itertools import takewhile
 from math import inf
 from time import monotonic
 
-from parley.storage.ports import Record
+from parley.storage.ports import Record, StoreUnavailableError
 
 Read = Callable[[Mapping[str, int]], Awaitable[Mapping[str, Sequence[Record]]]]
 
@@ -182,9 +182,21 @@ class Tails:
         )
         for _, other in due_soon[: _MOST_AT_ONCE - 1]:
             positions.setdefault(other, min(self._tails[other].waiters.values()))
-        tails = [self._tails[each] for each in positions]
-        for tail in tails:  # before the read: whoever wakes meanwhile goes by it
+        tails = {each: self._tails[each] for each in positions}
+        for tail in tails.values():  # before the read: whoever wakes meanwhile goes by it
             tail.seen_at = began
+        try:
+            await self._look_for_news(positions)
+        except StoreUnavailableError:
+            raise
+        except Exception:  # a record of one of them cannot be read, for whatever reason
+            if len(positions) == 1:
+                raise
+            await self._look_in_each(log, positions, tails)
+        for tail in tails.values():
+            tail.complete_at = began
+
+    async def _look_for_news(self, positions: dict[str, int]) -> None:
         found = PAGE
         while found >= PAGE:
             news = await self._read(positions)
@@ -193,8 +205,23 @@ class Tails:
                     self.offer(each, record)
                     positions[each] = record.last
             found = sum(map(len, news.values()))
-        for tail in tails:
-            tail.complete_at = began
+
+    async def _look_in_each(self, log: str, positions: Mapping[str, int], tails: dict[str, _Tail]) -> None:
+        """Look for news of each log by itself, and take those that cannot be read out of `tails`.
+
+        Raise what keeps `log` from being read. Followers of others look at once themselves, and get what keeps theirs.
+        """
+        failures: dict[str, Exception] = {}
+        for each, after in positions.items():
+            try:
+                await self._look_for_news({each: after})
+            except StoreUnavailableError:
+                raise
+            except Exception as error:  # noqa: BLE001 - it is raised for those who follow that log
+                failures[each] = error
+                tails.pop(each).seen_at = -inf
+        if log in failures:
+            raise failures[log]
 
     @contextmanager
     def _follow_tail(self, log: str) -> Iterator[_Tail]:

@@ -5,7 +5,7 @@ from contextlib import aclosing
 import pytest
 
 from parley.storage import tails as tails_module
-from parley.storage.ports import Record, StoreUnavailableError
+from parley.storage.ports import Record, StoreDamagedError, StoreUnavailableError
 from parley.storage.tails import PAGE, Tails
 
 
@@ -22,6 +22,7 @@ class Store:
         self.reads = 0
         self.asked: list[dict[str, int]] = []
         self.away = False
+        self.damaged = ""
 
     async def read(self, positions: Mapping[str, int]) -> Mapping[str, Sequence[Record]]:
         self.reads += 1
@@ -33,6 +34,8 @@ class Store:
         await asyncio.sleep(0)  # as every store, it lets others run meanwhile
         if self.away:
             raise StoreUnavailableError("away")
+        if self.damaged in positions:
+            raise StoreDamagedError(f"{self.damaged} is damaged")
         return found
 
 
@@ -242,6 +245,18 @@ async def test_a_store_that_is_away_ends_the_follower_with_its_error() -> None:
     store.away = True
     with pytest.raises(StoreUnavailableError):
         await follower
+
+
+async def test_a_log_that_cannot_be_read_ends_its_own_followers_and_no_others() -> None:
+    store = Store()
+    tails = Tails(store.read, poll_interval=0.05)
+    followers = [asyncio.ensure_future(first_of(tails, 0, log)) for log in ("x", "bad", "y", "bad", "z")]
+    await waiting(store, 6)
+    assert len(store.asked[5]) == 4
+    store.damaged = "bad"
+    store.records = [record(1)]
+    results = await asyncio.gather(*followers, return_exceptions=True)
+    assert list(map(type, results)) == [Record, StoreDamagedError, Record, StoreDamagedError, Record]
 
 
 async def test_nothing_is_kept_of_a_log_that_nobody_follows() -> None:
