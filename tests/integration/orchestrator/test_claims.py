@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from parley.orchestrator.log.debate_record import CANCELLED, FAILED, PAUSED
+from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, FAILED, PAUSED
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.phases import propose
 from parley.runtime.backoff import Backoff
@@ -252,6 +252,18 @@ async def test_a_replica_that_drains_as_a_paused_debate_is_cancelled_does_not_sa
         assert (await stage.record(debate)).status == CANCELLED
     async with stage.replica("two"):
         await stage.comes_to(debate, CANCELLED)
+
+
+async def test_a_replica_that_drains_just_after_a_debate_has_closed_still_lets_the_gateway_forget_its_answers(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached = hold_rest(monkeypatch, COMPLETED)
+    async with stage.replica("one") as one:
+        await one.create(SPEC)
+        await asyncio.wait_for(reached.wait(), WITHIN)
+        await one.runner.drain()
+    (told,) = stage.gateway.unkept
+    assert {step for step, _ in told} == set(stage.gateway.steps())
 
 
 async def test_what_a_draining_replica_gives_up_is_claimed_at_once(stage: Backstage) -> None:

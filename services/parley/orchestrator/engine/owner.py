@@ -244,6 +244,8 @@ class DebateOwner:
         """Release the debate after `run` was cancelled, so that another replica can continue at once."""
         if self.accepted.is_set():
             await self._status_writer.release()
+            if self._journal.recorded.closed:  # it was stopped just before it said so to the gateway
+                await self._debate.forget_answers()
 
     def _load_log(self, events: Sequence[Envelope]) -> None:
         """Create the journal and the status writer for these events."""
