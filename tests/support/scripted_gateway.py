@@ -132,6 +132,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         tool_calls: What each answer says was looked up for it, by agent id.
         usage: What an answer says it used, by step.
         stopped_usage: What a call had used that is stopped, by step; None: it cannot tell.
+        keeps_stopped: Whether it says that the answer had come before the stop, and is kept.
         prices: What a million tokens read and written cost at its routes; None: it does not say.
         demonstration: Whether its route only demonstrates what a debate is.
         deaf: Whether calls go on that CancelCall names.
@@ -198,6 +199,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             input_tokens=10, output_tokens=10, cost_micros=7, requests=1
         )
         self.stopped_usage: Callable[[str], agent_pb2.Usage] | None = None
+        self.keeps_stopped = False
         self.unpriced = False
         self.prices: tuple[int, int] | None = None
         self.contexts: dict[str, int] = {"p/m": 32_768}
@@ -350,7 +352,10 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             self._stops.pop((call.debate_id, call.step, call.step_attempt), asyncio.Event()).set()
         used = self.stopped_usage(call.step) if self.stopped_usage is not None else None
         return gateway_pb2.CancelCallResponse(
-            was_running=True, usage=used, run=f"{call.step}/{self.steps().count(call.step)}" if used else ""
+            was_running=not self.keeps_stopped,
+            usage=used,
+            run=f"{call.step}/{self.steps().count(call.step)}" if used else "",
+            answered=self.keeps_stopped,
         )
 
     async def ForgetAnswers(  # noqa: N802

@@ -498,14 +498,17 @@ class CancelCallResponse(_message.Message):
     WAS_RUNNING_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     RUN_FIELD_NUMBER: _builtins.int
+    ANSWERED_FIELD_NUMBER: _builtins.int
     was_running: _builtins.bool
     """Whether a call was running here or elsewhere when this was asked."""
     run: _builtins.str
     """Names the run that `usage` is of, so that who asks twice counts it once. Empty: there was none."""
+    answered: _builtins.bool
+    """Whether an answer came before the stop. It is kept, and comes with the same usage if the call is made again."""
     @_builtins.property
     def usage(self) -> _agent_pb2.Usage:
-        """What the call's last run used, if that run was stopped or has failed: the part of its answer that arrived is estimated. An answer
-        that came before the stop is kept, and its usage is returned with it. Unset: there was no such run, or it is unknown.
+        """What the call's last run used, if that run was stopped, has failed or was answered: the part of an answer that arrived is
+        estimated. Unset: there was no such run, or it is unknown.
         """
 
     def __init__(
@@ -514,10 +517,11 @@ class CancelCallResponse(_message.Message):
         was_running: _builtins.bool = ...,
         usage: _agent_pb2.Usage | None = ...,
         run: _builtins.str = ...,
+        answered: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_usage", b"_usage", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_usage", b"_usage", "run", b"run", "usage", b"usage", "was_running", b"was_running"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_usage", b"_usage", "answered", b"answered", "run", b"run", "usage", b"usage", "was_running", b"was_running"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__usage: _TypeAlias = _typing.Literal["usage"]  # noqa: Y015
     _WhichOneofArgType__usage: _TypeAlias = _typing.Literal["_usage", b"_usage"]  # noqa: Y015

@@ -167,8 +167,23 @@ async def test_an_owner_that_takes_over_a_pause_counts_what_it_stopped(
     assert [each.usage for each in paused.stopped] == [STOPPED, STOPPED]
 
 
-async def test_calls_that_a_cancel_stopped_count(stage: Backstage) -> None:
-    stage.gateway.stopped_usage = lambda _: STOPPED
+async def test_answers_that_came_just_before_a_pause_count_when_they_are_read(stage: Backstage) -> None:
+    stage.gateway.stopped_usage, stage.gateway.keeps_stopped = (lambda _: STOPPED), True
+    stage.gateway.hold("round/1/propose/*")
+    async with stage.replica() as replica:
+        debate = await replica.create(make_debate(2, 1))
+        await stage.gateway.wait_for("round/1/propose/*", 2)
+        await stage.has(debate, "step_succeeded", 1)
+        await replica.intervene(debate, "pause", stop_calls=True)
+        events = await stage.comes_to(debate, "PAUSED")
+    (paused,) = [event.payload for event in events if isinstance(event.payload, Paused)]
+    assert not paused.stopped
+    assert fold(events).usage.requests == 1
+
+
+@pytest.mark.parametrize("keeps_answers", [False, True])
+async def test_calls_that_a_cancel_stopped_count(stage: Backstage, keeps_answers: bool) -> None:
+    stage.gateway.stopped_usage, stage.gateway.keeps_stopped = (lambda _: STOPPED), keeps_answers
     stage.gateway.hold("round/1/propose/*")
     async with stage.replica() as replica:
         debate = await replica.create(make_debate(2, 1))

@@ -208,8 +208,12 @@ class CallRegistry:
             await running.stop()
 
     async def _describe_stopped(self, key: str, *, was_running: bool) -> CancelCallResponse:
-        """Return what the last run of a call has used, if it was stopped or has failed and that is known."""
+        """Return what the last run of a call has used, if it is over and that is known."""
         seen = await self._store.look(key)
+        if seen is not None and seen.state is CallState.ANSWERED:
+            return CancelCallResponse(
+                was_running=was_running, run=seen.run, usage=seen.answer().usage, answered=True
+            )
         if seen is None or seen.state is not CallState.FAILED:
             return CancelCallResponse(was_running=was_running)
         _, usage = seen.failure()

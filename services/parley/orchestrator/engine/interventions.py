@@ -32,8 +32,11 @@ class _NoCallsInFlight(Struct, frozen=True):
     """The last call that was in flight has ended."""
 
 
-async def stop_calls(journal: Journal, agents: Agents) -> list[StoppedCall]:
-    """Stop all calls of a debate that have started and have no outcome. Return those whose usage counts, by step."""
+async def stop_calls(journal: Journal, agents: Agents, *, for_good: bool = False) -> list[StoppedCall]:
+    """Stop all calls of a debate that have started and have no outcome. Return those whose usage counts, by step.
+
+    `for_good`: they are not made again. Else the usage of those that were just answered counts once their answers are read.
+    """
     recorded = journal.recorded
     unfinished = sorted(
         (step, attempt)
@@ -47,7 +50,7 @@ async def stop_calls(journal: Journal, agents: Agents) -> list[StoppedCall]:
     return [
         StoppedCall(step=call.step, attempt=call.attempt, run=each.run, usage=each.usage)
         for call, each in results
-        if each.counts and each.run not in recorded.stopped_runs
+        if each.counts and each.run not in recorded.stopped_runs and (for_good or not each.is_answered)
     ]
 
 

@@ -431,7 +431,7 @@ class DebateOwner:
         self.slot.release()
         stopped: Sequence[StoppedCall] = ()
         if not concluded.HasField("outcome"):
-            stopped = await stop_calls(self._journal, self._dependencies.agents)
+            stopped = await stop_calls(self._journal, self._dependencies.agents, for_good=True)
         if not self._journal.recorded.closed:
             # The answer exists; what follows may wait for services that are unavailable.
             await self._status_writer.write_status(final_status(concluded))

@@ -69,11 +69,13 @@ class CancelResult(Struct, frozen=True):
         was_running: Whether it ran, or may have run.
         run: Names the run that `usage` belongs to; empty if unknown.
         usage: What it had used; None: nothing, or unknown.
+        is_answered: Whether the gateway keeps its answer, which has the same usage.
     """
 
     was_running: bool
     run: str = ""
     usage: Usage | None = None
+    is_answered: bool = False
 
     @property
     def counts(self) -> bool:
@@ -174,9 +176,8 @@ class Agents:
             if not is_transport(error) and error.code() not in _UNAVAILABLE_CODES:
                 raise
             return CancelResult(was_running=True)  # it may have
-        return CancelResult(
-            response.was_running, response.run, response.usage if response.HasField("usage") else None
-        )
+        usage = response.usage if response.HasField("usage") else None
+        return CancelResult(response.was_running, response.run, usage, response.answered)
 
     async def _ask(
         self, call: Call, request: gateway_pb2.GenerateRequest, written: "_StreamedText"

@@ -219,7 +219,8 @@ async def test_alone_an_answer_is_stored_before_its_call_is_stopped(
     model.may_answer.set()
     await completed(alone.ask(model, records=True))
     stopped = await alone.calls.cancel(KEY)
-    assert not stopped.was_running, "what the debate cost would not be known, though the answer says it"
+    assert not stopped.was_running
+    assert (stopped.answered, stopped.usage.requests) == (True, 1)
     assert (await completed(alone.ask(model))).stored
     assert model.asked == 1
 

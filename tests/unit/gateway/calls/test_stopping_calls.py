@@ -47,9 +47,9 @@ async def test_cancel_stops_the_call_wherever_it_runs(elsewhere: bool, tmp_path:
         assert (again.was_running, again.run, again.usage) == (False, stopped.run, stopped.usage)
         model.may_answer.set()
         assert (await completed(two.ask(model))).text == "yes"
-        assert not (await one.calls.cancel(KEY)).HasField("usage"), (
-            "the answer is kept, and tells its usage by itself"
-        )
+        kept = await one.calls.cancel(KEY)
+        assert (kept.was_running, kept.answered, kept.usage.requests) == (False, True, 1)
+        assert kept.run != again.run
 
 
 async def test_an_answer_that_comes_after_a_cancel_elsewhere_is_not_handed_out_and_the_call_not_made_again(
