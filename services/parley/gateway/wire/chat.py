@@ -25,6 +25,7 @@ from parley.gateway.wire.json_fields import (
     as_mapping,
     as_mappings,
     as_name,
+    as_sendable,
     as_text,
     count_written_tokens,
 )
@@ -160,10 +161,12 @@ class ChatReader(Struct):
             self.reply.tool_requests.append(create_tool_request(each.id, each.name, each.arguments))
         if self.reply.reasoning_characters > MAX_REASONING:
             return
+        fields: dict[str, Any] = {}
         if self._details:
-            self.reply.reasoning = Reasoning(fields={"reasoning_details": self._details})
+            fields = {"reasoning_details": self._details}
         elif self._reasoning:
-            self.reply.reasoning = Reasoning(fields={"reasoning_content": "".join(self._reasoning)})
+            fields = {"reasoning_content": "".join(self._reasoning)}
+        self.reply.reasoning = Reasoning(fields=as_sendable(fields) or {})
 
     def _read_content(self, content: object) -> str:
         """Return the text of a message's content; a few endpoints give it in parts, with reasoning among them."""

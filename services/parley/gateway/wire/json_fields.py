@@ -2,9 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
+
+from pydantic_core import from_json, to_json
 
 from parley.gateway.prompt.sanitizer import one_line
+
+T = TypeVar("T")
 
 MAX_TOKENS: Final = 100_000_000
 """Of one request; what an endpoint says beyond that it made up. No context comes near."""
@@ -36,6 +40,22 @@ def read_json(text: str) -> Any:
 def as_arguments(value: object) -> str:
     """Return the arguments of a tool as JSON text; some endpoints send the object itself."""
     return json.dumps(value) if isinstance(value, dict) else as_text(value)
+
+
+def as_sendable(value: T) -> T | None:
+    """Return what an endpoint gave, as it can be sent back to it; None if it is nested too deeply for that.
+
+    Halves of a character are joined, or become U+FFFD.
+    """
+    try:
+        to_json(value)
+    except ValueError:
+        try:
+            text = json.dumps(value, ensure_ascii=False)
+            return cast(T, from_json(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")))
+        except (ValueError, RecursionError):
+            return None
+    return value
 
 
 def as_text(value: object) -> str:

@@ -40,7 +40,7 @@ def request_json(
         ValueError: a slot is not there once.
     """
     is_long = _count_characters([each for each in given.values() if isinstance(each, list)]) > _PIECE
-    written = b"".join(_write(given)) if is_long else to_json(given)
+    written = b"".join(_write(given)) if is_long else _write_value(given)
     if not slots:
         return [written]
     parts = re.split(b"(" + b"|".join(re.escape(slot.encode()) for slot in slots) + b")", written)
@@ -100,4 +100,9 @@ def _write(value: object) -> Iterator[bytes]:
         yield _write_text(value)
         yield b'"'
     else:
-        yield to_json(value)
+        yield _write_value(value)
+
+
+def _write_value(value: object) -> bytes:
+    """Return the JSON of a value. What is no number there, as an endpoint's own reasoning may hold it, is null."""
+    return to_json(value, inf_nan_mode="null")

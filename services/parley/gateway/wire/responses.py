@@ -24,6 +24,7 @@ from parley.gateway.wire.json_fields import (
     as_mapping,
     as_mappings,
     as_name,
+    as_sendable,
     as_text,
     count_written_tokens,
 )
@@ -157,7 +158,7 @@ class ResponsesReader(Struct):
     def end(self) -> None:
         """Put together what it asks of tools, and what it thought before."""
         if sum(len(str(item)) for item in self._reasoning_items) <= MAX_REASONING:
-            self.reply.reasoning = Reasoning(items=tuple(self._reasoning_items))
+            self.reply.reasoning = Reasoning(items=tuple(as_sendable(self._reasoning_items) or ()))
         for item in self._tool_items:
             asked = create_tool_request(
                 item.get("call_id") or item.get("id"), item.get("name"), item.get("arguments")

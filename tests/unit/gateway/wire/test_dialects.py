@@ -1,6 +1,8 @@
 """How tools travel in the two APIs, and what endpoints make of that."""
 
 import json
+import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,7 +12,7 @@ from parley.gateway.failures import SERVER_ERROR, Failure
 from parley.gateway.prompt.tools import MAX_ARGUMENTS, TOOLS, Reasoning, ToolRequest, ToolTurn
 from parley.gateway.wire.api import Api, ModelRequest
 from parley.gateway.wire.json_fields import count_written_tokens
-from parley.gateway.wire.request_body import body, reader
+from parley.gateway.wire.request_body import body, reader, request_json
 from tests.support.prompt_parts import assistant, user
 
 READ = {"name": "file_read", "arguments": '{"path": "a.md"}'}
@@ -150,6 +152,40 @@ def test_openrouters_details_of_reasoning_go_back_as_they_came_put_together() ->
     turn = ToolTurn("", (ToolRequest("1", "file_read", "{}"),), ("text",), reading.reply.reasoning)
     said = body(Api.CHAT, ModelRequest("m", (turn,)), frozenset())["messages"][0]
     assert said["reasoning_details"] == details
+
+
+def deep(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [(math.nan, None), (-math.inf, None), ("\ud83d\ude00", "😀"), ("half \ud83d", "half \ufffd")],
+)
+def test_odd_details_of_reasoning_go_back_in_json_that_anyone_reads(given: Any, sent: Any) -> None:
+    chat = reader(Api.CHAT)
+    for event in chat_events({"reasoning_details": [{"index": 0, "data": given}]}):
+        chat.read_event(event)
+    items = reader(Api.RESPONSES)
+    items.read_whole({"output": [{"type": "reasoning", "encrypted_content": "xyz", "summary": [given]}]})
+    for reading, api in ((chat, Api.CHAT), (items, Api.RESPONSES)):
+        reading.end()
+        turn = ToolTurn("", (ToolRequest("1", "file_read", "{}"),), ("text",), reading.reply.reasoning)
+        written = b"".join(request_json(body(api, ModelRequest("m", (turn,)), frozenset())))
+        text = written.decode()
+        assert not {"NaN", "Infinity"} & set(re.findall("[A-Za-z]+", text))
+        assert json.dumps(sent, ensure_ascii=False) in text
+
+
+def test_details_of_reasoning_that_are_nested_too_deeply_do_not_go_back() -> None:
+    reading = reader(Api.CHAT)
+    for event in chat_events({"reasoning_details": [{"index": 0, "data": deep(300)}]}):
+        reading.read_event(event)
+    reading.end()
+    assert reading.reply.reasoning == Reasoning()
 
 
 def test_reasoning_among_the_parts_of_a_chat_text_is_left_out() -> None:

@@ -39,8 +39,8 @@ def test_a_long_text_is_written_whole(text: str) -> None:
 def test_no_more_than_a_piece_is_written_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
 
-    def note(value: object) -> bytes:
-        written = to_json(value)
+    def note(value: object, **options: Any) -> bytes:
+        written = to_json(value, **options)
         sizes.append(len(written))
         return written
 
