@@ -13,7 +13,7 @@ _AT_ONCE: Final = 4
 
 
 class WakeQueue:
-    """The events of one tenant that are to be set: urgent ones first, and else in the order in which they became due."""
+    """The events of one tenant that are to be set in the order in which they became due: mostly urgent ones first, and another one beside each few."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -34,7 +34,9 @@ class WakeQueue:
 
     def _wake_some(self) -> None:
         """Set the first few events, and the next ones in the next loop iteration. One that is set is due for nothing else."""
-        for news in list(islice(chain(self._urgent, self._due), _AT_ONCE)):
+        # One of the others too, so that they are not left waiting while urgent ones never cease.
+        urgent = islice(self._urgent, _AT_ONCE - bool(self._due))
+        for news in list(islice(chain(urgent, self._due), _AT_ONCE)):
             self.remove(news)
             news.set()
         self._is_running = bool(self._urgent or self._due)

@@ -21,3 +21,19 @@ async def test_whoever_waits_for_two_kinds_of_news_that_are_there_is_woken_once(
             woken += each.is_set()
             each.clear()
     assert woken == len(news)
+
+
+async def test_whoever_waits_for_other_news_is_woken_while_urgent_news_never_cease() -> None:
+    queue = WakeQueue()
+    urgent, other = WakeGroup(queue, urgent=True), WakeGroup(queue)
+    for _ in range(20):
+        urgent.add(asyncio.Event())
+    waiting = [asyncio.Event() for _ in range(10)]
+    for each in waiting:
+        other.add(each)
+    urgent.notify()
+    other.notify()
+    for _ in range(20):
+        await asyncio.sleep(0)
+        urgent.notify()
+    assert all(each.is_set() for each in waiting)
