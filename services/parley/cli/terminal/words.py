@@ -81,8 +81,10 @@ def failure_lines(failures: Iterable[FailedContribution]) -> Iterator[str]:
 
 
 def cost_text(micros: int) -> str:
-    """Return millionths of a dollar as dollars."""
-    return f"${micros / 1e6:.4f}"
+    """Return millionths of a dollar as dollars: `$0.0123`, `$0` or `less than $0.0001`."""
+    if not micros:
+        return "$0"
+    return f"${micros / 1e6:.4f}" if micros >= 100 else "less than $0.0001"
 
 
 def calls_text(debate: Debate) -> str:

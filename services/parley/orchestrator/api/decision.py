@@ -18,6 +18,7 @@ from parley.orchestrator.api.answer import (
 )
 from parley.orchestrator.api.conversion import status_word
 from parley.orchestrator.api.report import effect_section
+from parley.orchestrator.api.report_about import cost_text
 from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.api.report_people import clarification_blocks
 from parley.orchestrator.api.report_sources import source_blocks
@@ -219,11 +220,10 @@ def _follow_up(outcome: ModeratedOutcome) -> str:
 def _usage(debate: Debate) -> str:
     """Return what the decision took. What follows it is left out: the document is the same before and after."""
     usage = usage_before_answer(debate)
-    cost = f"{usage.cost_micros / 1_000_000:.6f} US dollars" if usage.HasField("cost_micros") else "not known"
     lines = [
         f"Model calls: {calls_before_answer(debate):,}",
         f"Tokens: {usage.input_tokens:,} in, {usage.output_tokens:,} out",
-        f"Cost: {cost}",
+        f"Cost: {cost_text(usage)}",
     ]
     return "\n".join(f"- {line}" for line in lines)
 

@@ -205,15 +205,17 @@ def _totals(debate: Debate) -> Iterator[str]:
     yield table(("What", "How much"), rows)
 
 
+def cost_text(usage: Usage) -> str:
+    """Return what was paid: `0.000507 US dollars`, `nothing`, or that it is not known."""
+    if not usage.HasField("cost_micros"):
+        return "not known"
+    return f"{usage.cost_micros / 1_000_000:.6f} US dollars" if usage.cost_micros else "nothing"
+
+
 def _usage_rows(usage: Usage) -> list[tuple[str, str]]:
-    cost = (
-        "not known"
-        if not usage.HasField("cost_micros")
-        else f"{usage.cost_micros / 1_000_000:.6f} US dollars"
-    )
     return [
         ("HTTP requests to providers", f"{usage.requests:,}"),
         ("Tokens in", f"{usage.input_tokens:,}"),
         ("Tokens out", f"{usage.output_tokens:,}"),
-        ("Cost", cost),
+        ("Cost", cost_text(usage)),
     ]

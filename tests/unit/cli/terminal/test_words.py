@@ -1,6 +1,8 @@
 """What the services call things, as people call them."""
 
-from parley.cli.terminal.words import enum_text, failure_lines
+import pytest
+
+from parley.cli.terminal.words import cost_text, enum_text, failure_lines
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, DebateStatus, FailedContribution, Work
 
 
@@ -23,3 +25,10 @@ def test_a_failure_names_the_agents_or_else_the_work_alone() -> None:
         "search for past debates: MEMORY_AWAY: no answer",
         "ada, bo in round 1 proposal: PROVIDER_AUTH: 401",
     ]
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"), [(0, "$0"), (1, "less than $0.0001"), (100, "$0.0001"), (12_345, "$0.0123")]
+)
+def test_a_small_cost_is_not_shown_as_zeros(micros: int, text: str) -> None:
+    assert cost_text(micros) == text

@@ -202,6 +202,12 @@ def test_totals_count_the_judge_summaries_and_failed_calls() -> None:
     assert totals[totals.index("Duration") + 1] == "10.0 s"
 
 
+def test_a_debate_that_cost_nothing_says_so() -> None:
+    free = Usage(input_tokens=1, output_tokens=1, requests=1, cost_micros=0)
+    totals = cells(report(*BEGUN, succeeded(PROPOSAL, "Use A.", usage=free)))
+    assert totals[totals.index("Cost") + 1] == "nothing"
+
+
 def test_a_cost_that_is_not_known_is_not_made_up() -> None:
     text = report(
         *BEGUN, succeeded(PROPOSAL, "Use A.", usage=Usage(input_tokens=1, output_tokens=1, requests=1))
