@@ -6,7 +6,6 @@ say all in it. Types, ids and reconnection times are passed over as unknown fiel
 
 import codecs
 import re
-from collections.abc import Iterator
 from typing import Final
 
 _EMPTY_LINES: Final = re.compile(r"\n{3,}")
@@ -30,16 +29,17 @@ class EventDecoder:
         self._size = 0
         self._data: list[str] = []
 
-    def feed(self, chunk: bytes) -> Iterator[str]:
-        """Yield the data of the events that are complete with this chunk, their lines joined by LF.
+    def feed(self, chunk: bytes) -> list[str]:
+        """Return the data of the events that are complete with this chunk, their lines joined by LF.
 
         An event is complete when its empty line ends; one without data is none.
 
         Raise EventTooLargeError if the present event is too large.
         """
         text = self._unify_line_ends(self._characters.decode(chunk))
+        events: list[str] = []
         if not self._size and (plain := _PLAIN_EVENTS.match(text)):
-            yield from plain.group()[6:-2].split("\n\ndata: ")
+            events = plain.group()[6:-2].split("\n\ndata: ")
             text = text[plain.end() :]
         # More than one empty line between events means nothing, and each would cost a turn of the loop.
         *lines, rest = (_EMPTY_LINES.sub("\n\n", text) if "\n\n\n" in text else text).split("\n")
@@ -50,7 +50,7 @@ class EventDecoder:
             if not whole:
                 self._size = 0
                 if (data := self._take_data()) is not None:
-                    yield data
+                    events.append(data)
             elif whole[0] != ":":  # a comment otherwise
                 self._read_field(whole)
         self._size += len(rest)
@@ -58,6 +58,7 @@ class EventDecoder:
             self._unfinished_line.append(rest)
         if self._size > self._max_characters:
             raise EventTooLargeError(f"an event has more than {self._max_characters} characters")
+        return events
 
     def _unify_line_ends(self, text: str) -> str:
         """Return the text with LF for CR and CRLF, also if a CRLF is split over two chunks."""

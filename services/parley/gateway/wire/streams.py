@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
@@ -181,18 +182,23 @@ class EventReader:
         self._frames_left = _MAX_FRAMES
 
     def feed(self, chunk: bytes) -> Iterator[dict[str, Any] | str]:
-        """Yield the objects that are complete with this chunk; of one that differs from the followed one in its text alone, that text.
+        """Yield the objects that are complete with this chunk; of those that differ from the followed one in their text alone, that text.
 
         Raise Failure if an event is not JSON or too large.
         """
         try:
-            events = [] if self.done else list(self._events.feed(chunk))
+            events = [] if self.done else self._events.feed(chunk)
         except EventTooLargeError:
             raise Failure(UNREADABLE_ANSWER, "an event of the stream is too large") from None
-        for data in events:
-            if self._frame is not None and (text := self._frame.read(data)) is not None:
-                yield text
-            elif data == _DONE:
+        place = 0
+        while place < len(events):
+            if self._frame is not None and (texts := self._frame.read(islice(events, place, None))):
+                place += len(texts)
+                yield "".join(texts)
+                continue
+            data = events[place]
+            place += 1
+            if data == _DONE:
                 self.done = True
                 return
             elif isinstance(found := _parse(data), dict):  # as nearly all are

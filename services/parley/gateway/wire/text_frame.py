@@ -4,6 +4,7 @@ To parse each of them would take most of what reading an answer takes.
 """
 
 import json
+from collections.abc import Iterable
 
 from msgspec import Struct
 from pydantic_core import from_json
@@ -15,19 +16,22 @@ class TextFrame(Struct, frozen=True):
     before: str
     after: str
 
-    def read(self, data: str) -> str | None:
-        """Return the text of an event with this frame, None of any other."""
-        is_framed = data.startswith(self.before) and data.endswith(self.after)
-        if not is_framed or len(data) < len(self.before) + len(self.after):
-            return None
-        written = data[len(self.before) : -len(self.after)]
-        if '"' not in written and "\\" not in written and written.isprintable():
-            return written
-        try:
-            text: str = from_json(f'"{written}"')
-        except ValueError:  # as where more than one text stands there
-            return None
-        return text
+    def read(self, events: Iterable[str]) -> list[str]:
+        """Return the texts of these events up to the first that has another frame."""
+        before, after, texts = self.before, self.after, []
+        begin, end = len(before), -len(after)
+        least = begin - end
+        for data in events:
+            if len(data) < least or not (data.startswith(before) and data.endswith(after)):
+                break
+            text = data[begin:end]
+            if '"' in text or "\\" in text or not text.isprintable():
+                try:
+                    text = from_json(f'"{text}"')
+                except ValueError:  # as where more than one text stands there
+                    break
+            texts.append(text)
+        return texts
 
 
 def find_frame(data: str, text: str) -> TextFrame | None:

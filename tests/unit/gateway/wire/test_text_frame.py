@@ -130,7 +130,9 @@ def test_a_text_is_looked_for_where_it_can_stand_alone() -> None:
     ],
 )
 def test_an_event_has_a_frame_if_one_text_stands_in_it(data: str, text: str | None) -> None:
-    assert TextFrame('{"a":"', '","b":1}').read(data) == text
+    framed = '{"a":"word","b":1}'
+    read = TextFrame('{"a":"', '","b":1}').read([framed, data, framed])
+    assert read == (["word"] if text is None else ["word", text, "word"])
 
 
 async def test_what_is_not_json_is_a_failure_among_events_that_are_alike() -> None:
