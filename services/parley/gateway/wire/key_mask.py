@@ -10,11 +10,16 @@ _MIN_BEGINNING: Final = 8
 """Characters of a key with which an answer ends that are taken out too."""
 
 
-class KeyMask:
-    """Hides one key in one text that comes in pieces: as it is, in URLs and in base64."""
+def find_key_forms(key: str) -> tuple[str, ...]:
+    """Return the forms of a key, the longest first: as it is, in URLs and in base64; none of a word that answers may need."""
+    return tuple(sorted(set(forms_of(key)), key=len, reverse=True)) if len(key) >= _MIN_KEY else ()
 
-    def __init__(self, key: str) -> None:
-        self._forms = sorted(forms_of(key), key=len, reverse=True) if len(key) >= _MIN_KEY else []
+
+class KeyMask:
+    """Hides the forms of one key in one text that comes in pieces."""
+
+    def __init__(self, forms: tuple[str, ...]) -> None:
+        self._forms = forms
         self._kept = ""
 
     def feed(self, piece: str) -> str:

@@ -53,6 +53,7 @@ from parley.gateway.wire.errors import (
     was_not_sent,
 )
 from parley.gateway.wire.instrumentation import Operation
+from parley.gateway.wire.key_mask import find_key_forms
 from parley.gateway.wire.openai_parts import (
     APIStatusError,
     AsyncOpenAI,
@@ -95,6 +96,7 @@ class OpenAIEndpoint:
         self.traces_content = limits.trace_content
         self._limits = limits
         self._secret = provider.api_key.get_secret_value() if provider.api_key else ""
+        self._key_forms = find_key_forms(self._secret)
         self.redacted = Redaction(self._secret, provider.headers.values())
         self._patience = (
             Patience() if provider.patient else Patience(limits.first_token_seconds, limits.idle_seconds)
@@ -265,7 +267,7 @@ class OpenAIEndpoint:
         try:
             answer = await send()
             self.capabilities.api.record_request_taken(api)
-            incoming = IncomingText(monitor, request.max_characters, self._secret)
+            incoming = IncomingText(monitor, request.max_characters, self._key_forms)
             try:
                 async with aclosing(answer.chunks()) as chunks:
                     if is_event_stream(answer.headers):

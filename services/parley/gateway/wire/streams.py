@@ -131,11 +131,13 @@ class AnswerMonitor:
 class IncomingText:
     """The text of one answer on its way in: through the sanitizer, without its reasoning and the key, and monitor by the piece."""
 
-    def __init__(self, monitor: AnswerMonitor, max_characters: int = MAX_CHARACTERS, key: str = "") -> None:
-        """Hide `key` in what comes."""
+    def __init__(
+        self, monitor: AnswerMonitor, max_characters: int = MAX_CHARACTERS, key_forms: tuple[str, ...] = ()
+    ) -> None:
+        """Hide a key, whose forms these are, in what comes."""
         self._sanitizer = TextSanitizer(max_characters)
         self._reasoning = ReasoningFilter()
-        self.mask = KeyMask(key)
+        self.mask = KeyMask(key_forms)
         self._pieces: list[str] = []
         self._monitor = monitor
 

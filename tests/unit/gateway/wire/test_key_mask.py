@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.wire.key_mask import KeyMask
+from parley.gateway.wire.key_mask import KeyMask, find_key_forms
 
 KEY = "sk-proj/0123456789+abcdef"
 FORMS = [KEY, quote(KEY, safe=""), base64.b64encode(KEY.encode()).decode().rstrip("=")[:-1]]
 
 
 def masked(pieces: list[str], key: str = KEY) -> str:
-    mask = KeyMask(key)
+    mask = KeyMask(find_key_forms(key))
     return "".join([*map(mask.feed, pieces), mask.end()])
 
 
