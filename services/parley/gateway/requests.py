@@ -114,15 +114,13 @@ def check_route_names(request: gateway_pb2.ListRoutesRequest) -> tuple[str, ...]
 
 
 def _check_call_id(place: str, given: gateway_pb2.CallId, violations: Violations) -> None:
-    for name in ("tenant", "debate_id", "step"):
-        field, value = f"{place}.{name}", getattr(given, name)
-        violations.check(that=bool(value), field=field, otherwise="is required")
-        violations.check(
-            that=len(value) <= _MAX_NAME, field=field, otherwise=f"has more than {_MAX_NAME} characters"
-        )
-    violations.check(
-        that=given.step_attempt >= 1, field=f"{place}.step_attempt", otherwise="must be 1 or more"
-    )
+    for name, value in (("tenant", given.tenant), ("debate_id", given.debate_id), ("step", given.step)):
+        if not value:
+            violations.add(f"{place}.{name}", "is required")
+        elif len(value) > _MAX_NAME:
+            violations.add(f"{place}.{name}", f"has more than {_MAX_NAME} characters")
+    if given.step_attempt < 1:
+        violations.add(f"{place}.step_attempt", "must be 1 or more")
 
 
 def _check_agent(request: gateway_pb2.GenerateRequest, violations: Violations) -> None:

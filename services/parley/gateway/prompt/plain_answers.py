@@ -13,7 +13,7 @@ _MAX_OPTIONS: Final = 16
 
 def fills_form(value: Any, schema: Any) -> bool:
     """Return whether `fit_value` certainly leaves a value as it is, and it satisfies the schema. False: neither is said."""
-    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    kind = schema.get("type") if isinstance(schema, dict) else None
     if not isinstance(kind, str) or kind not in _FILLS:
         return False
     keywords, fills = _FILLS[kind]

@@ -9,7 +9,10 @@ from typing import Final
 _NAMES: Final = ("think", "thinking", "thought", "reasoning", "seed:think")
 _OPENING: Final = (*(f"<{name}>" for name in _NAMES), "[think]", "◁think▷")
 _CLOSING: Final = (*(f"</{name}>" for name in _NAMES), "[/think]", "◁/think▷")
+_TAGS: Final = (*_OPENING, *_CLOSING)
 _MAX_TAG: Final = max(map(len, _CLOSING))
+_BEGINNINGS: Final = frozenset(tag[:length] for tag in _OPENING for length in range(len(tag)))
+"""What may yet become an opening tag."""
 _ANY_OPENING: Final = re.compile("|".join(map(re.escape, _OPENING)), re.IGNORECASE)
 _ANY_CLOSING: Final = "|".join(map(re.escape, _CLOSING))
 _OPENED: Final = re.compile(rf"\s*(?:{_ANY_OPENING.pattern})", re.IGNORECASE)
@@ -64,11 +67,11 @@ class ReasoningFilter:
             piece = text
         self._held += piece
         begun = self._held[:_MAX_TAG].lower()
-        opening = next((tag for tag in _OPENING if begun.startswith(tag)), None)
-        if opening is None and any(tag.startswith(begun) for tag in _OPENING):
-            return ""  # it may yet become one
+        if begun in _BEGINNINGS:
+            return ""
         rest, self._held = self._held, ""
-        if opening is not None:
+        if begun.startswith(_OPENING):
+            opening = next(tag for tag in _OPENING if begun.startswith(tag))
             self._inside, self._space = True, []
             return rest[len(opening) :]
         self._began = True
@@ -90,10 +93,8 @@ class ReasoningFilter:
 def drop_stray_end(text: str) -> str:
     """Return the text without an end tag that is its last word and closes nothing: it ends no reasoning if no answer follows."""
     end = whole = len(text.rstrip())
-    while tag := next(
-        (each for each in _CLOSING if text[max(end - _MAX_TAG, 0) : end].lower().endswith(each)), ""
-    ):
-        end -= len(tag)
+    while (last := text[max(end - _MAX_TAG, 0) : end].lower()).endswith(_CLOSING):
+        end -= len(next(tag for tag in _CLOSING if last.endswith(tag)))
         while end and text[end - 1].isspace():
             end -= 1
     left = text[:end]
@@ -109,7 +110,7 @@ def strip_reasoning(text: str) -> str:
     """
     lowered = text.lower()
     # each line would be searched for what is nowhere
-    if not any(tag in lowered for tag in (*_OPENING, *_CLOSING)):
+    if not any(map(lowered.__contains__, _TAGS)):
         return text
     left = _strip_tags(text)[0]
     while left != text:  # a tag may stand on a line of its own only now

@@ -113,6 +113,8 @@ class Exchange:
         """Return the prompt, with its documents listed or quoted. It is created anew if it is long. Do not keep it."""
         if self._listed is not None:
             return self._listed
+        if not self._call.documents:
+            return self._call.request.prompt
         slots = self._slots
         return quote_in_slots(self._call.create_prompt(left_out=slots), self._call.documents, slots)
 
@@ -252,10 +254,10 @@ class Exchange:
         capabilities, model = self._live.endpoint.capabilities, self._live.route.model
         was_untagged = capabilities.reasons_untagged(model)
         text = reply.text if was_untagged else drop_stray_end(reply.text)
-        answer = await in_thread_if_large([text], partial(strip_reasoning, text))
+        answer = await in_thread_if_large(len(text), partial(strip_reasoning, text))
         if reply.text and not reply.truncated:
             begins_inside = answer != text and await in_thread_if_large(
-                [text], partial(starts_inside_reasoning, text)
+                len(text), partial(starts_inside_reasoning, text)
             )
             capabilities.note_reasoning(model, untagged=begins_inside)
         elif answer == text and was_untagged:

@@ -39,6 +39,8 @@ class Lessons(Generic[K]):
 
     def holds(self, lesson: K) -> bool:
         """Return whether it was learned, and not too long ago."""
+        if not self._until:  # as nearly always: no lesson has to be looked up
+            return False
         until = self._until.get(lesson)
         if until is None:
             return False

@@ -173,7 +173,8 @@ class EndpointCapabilities:
         return False
 
     def _holds(self, *lesson: Hashable) -> bool:
-        return any(each.lesson == lesson for each in self._tried) or self._known.holds(lesson)
+        is_tried = bool(self._tried) and any(each.lesson == lesson for each in self._tried)
+        return is_tried or self._known.holds(lesson)
 
     def _try(self, words: str, *lesson: Hashable) -> None:
         complaint = " ".join(each for each in words.split() if not any(map(str.isdigit, each)))
