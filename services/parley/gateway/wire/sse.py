@@ -9,8 +9,6 @@ import re
 from typing import Final
 
 _EMPTY_LINES: Final = re.compile(r"\n{3,}")
-_PLAIN_EVENTS: Final = re.compile(r"(?:data: [^\n]*+\n\n)++")
-"""Events that each are one line of data, as nearly all of model servers are."""
 
 
 class EventTooLargeError(ValueError):
@@ -38,9 +36,12 @@ class EventDecoder:
         """
         text = self._unify_line_ends(self._characters.decode(chunk))
         events: list[str] = []
-        if not self._size and (plain := _PLAIN_EVENTS.match(text)):
-            events = plain.group()[6:-2].split("\n\ndata: ")
-            text = text[plain.end() :]
+        end = text.rfind("\n\n") + 2
+        if not self._size and text.startswith("data: ") and end >= 2:
+            found = text[6 : end - 2].split("\n\ndata: ")
+            # Each is one line of data, as nearly all of model servers are.
+            if text.count("\n", 0, end) == 2 * len(found):
+                events, text = found, text[end:]
         # More than one empty line between events means nothing, and each would cost a turn of the loop.
         *lines, rest = (_EMPTY_LINES.sub("\n\n", text) if "\n\n\n" in text else text).split("\n")
         for line in lines:
